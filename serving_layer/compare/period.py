@@ -141,12 +141,12 @@ def _by_clock(at: QueryRange, now: Timeline, calendar: ComparisonCalendar, dated
         if date_there is None:
             continue
         there = Span(at.days.start(date_there), at.days.start(date_there + ONE_DAY))
-        asked = Span(max(own.start, at.span.start), min(own.end, at.span.end))
+        part = Span(max(own.start, at.span.start), min(own.end, at.span.end))
         if _run_alike(at.days.zone, own, there):
-            yield from _moved(now, asked, there.start - own.start)
+            yield from _moved(now, part, there.start - own.start)
             continue
         for window, shown in _paired(at.days.zone, (day, own), (date_there, there)):
-            if asked.start <= window < asked.end:
+            if part.start <= window < part.end:
                 yield Span(shown, shown + STEP), now.point_of(window)
 
 
@@ -157,9 +157,9 @@ def _run_alike(zone: ZoneInfo, one: Span, two: Span) -> bool:
     return steady and same_start and one.end - one.start == two.end - two.start
 
 
-def _moved(now: Timeline, asked: Span, shift: int) -> Iterator[Placed]:
-    for span, point in now.between(asked):
-        yield Span(max(span.start, asked.start) + shift, min(span.end, asked.end) + shift), point
+def _moved(now: Timeline, part: Span, shift: int) -> Iterator[Placed]:
+    for span, point in now.between(part):
+        yield Span(max(span.start, part.start) + shift, min(span.end, part.end) + shift), point
 
 
 def _paired(zone: ZoneInfo, one: Dated, two: Dated) -> Iterator[tuple[int, int]]:

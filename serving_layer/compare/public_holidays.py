@@ -23,7 +23,7 @@ def names_in(country: str, subdivision: str, year: int, *, english: bool = False
     """Every public holiday of a year, in the country's own language or in English where the library has it.
 
     NotImplementedError if the library knows no such country or subdivision; where it knows none at all, all of the
-    country have the same holidays. The language is always said, or the library would take that of the machine.
+    country have the same holidays. The language is always given, or the library would use that of the machine.
     """
     code = country.upper()
     whole = holidays.country_holidays(code)
@@ -63,13 +63,13 @@ def nearest(store: Store, name: str, first: date, last: date) -> date:
 
 def dates(store: Store, name: str, year: int) -> Sequence[date]:
     """On which dates of a year the holiday begins, by its local or its English name; of days in a row the first."""
-    wanted = name.casefold()
+    folded = name.casefold()
     days = sorted(
         {
             day
             for english in (False, True)
             for day, names in names_of(store, year, english=english).items()
-            if wanted in {each.casefold() for each in names}
+            if folded in {each.casefold() for each in names}
         }
     )
     return days[:1] + [two for one, two in pairwise(days) if two - one > timedelta(days=1)]

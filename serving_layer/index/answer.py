@@ -69,7 +69,7 @@ async def answer(
         response = await answer_query(query, snapshot, cells)
         waiting += response.as_of.waiting_for_batch
         points = list(observations(query, request.grain, response))
-        fitted = await asyncio.to_thread(fit, points, index_range.asked, until)
+        fitted = await asyncio.to_thread(fit, points, index_range.span, until)
         series.append(
             IndexSeries(
                 store=store.id,
@@ -151,20 +151,20 @@ class Fit(NamedTuple):
     points: list[IndexPoint]
 
 
-def fit(points: Sequence[Observation], asked: Span, until: int) -> Fit:
+def fit(points: Sequence[Observation], span: Span, until: int) -> Fit:
     """Fit a model to the history of a store, and compare its points.
 
     Args:
         points: of history and range, in order.
-        asked: the range.
+        span: the range.
         until: what happened later is not known yet, so later points are neither history nor have an index.
     """
-    shown_points = [each for each in points if each.span.end > asked.start and each.span.start < asked.end]
-    before = min(shown_points[0].span.start, until)
+    requested = [each for each in points if each.span.end > span.start and each.span.start < span.end]
+    before = min(requested[0].span.start, until)
     history = list(_since_first_value([each for each in points if each.span.end <= before]))
     model = Model.of([Past(each.conditions, each.value) for each in history if each.value is not None])
     is_final = all(each.is_final for each in history)
-    shown = [_point(each, model.expectation(each.conditions), until, is_final=is_final) for each in shown_points]
+    shown = [_point(each, model.expectation(each.conditions), until, is_final=is_final) for each in requested]
     return Fit(_described(history), model.factors.response(), shown)
 
 

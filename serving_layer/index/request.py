@@ -33,15 +33,15 @@ class IndexRequest:
     def range_of(self, store: Store) -> "IndexRange":
         """The time that it is about at one store. BadQuestionError, RangeTooLongError."""
         days = BusinessDays.of(store, zone_named(self.timezone or store.timezone))
-        asked = query_span(self.start, self.end, days, self.grain)
-        length = round((asked.end - asked.start) / DAY)
+        span = query_span(self.start, self.end, days, self.grain)
+        length = round((span.end - span.start) / DAY)
         if length > MOST_DAYS:
             raise RangeTooLongError(
                 f"{length} days of an index are more than {MOST_DAYS}.", do="Ask in several questions."
             )
-        first = days.day_of(asked.start) - ONE_DAY * 7 * self.history_weeks
-        last = days.day_of(asked.end - STEP) + ONE_DAY
-        return IndexRange(asked, Span(days.start(first), days.start(last)))
+        first = days.day_of(span.start) - ONE_DAY * 7 * self.history_weeks
+        last = days.day_of(span.end - STEP) + ONE_DAY
+        return IndexRange(span, Span(days.start(first), days.start(last)))
 
     def of_metric(self, store: Store, index_range: "IndexRange") -> MetricRequest:
         """The request for the metric itself, over history and range as one."""
@@ -61,7 +61,7 @@ class IndexRequest:
 
 
 class IndexRange(NamedTuple):
-    """`asked`: the windows asked for. `whole`: whole days, from the first of the history to the last asked for."""
+    """The range asked for, and `whole`: whole days from the first of the history to the last of the range."""
 
-    asked: Span
+    span: Span
     whole: Span

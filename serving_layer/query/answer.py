@@ -39,7 +39,7 @@ async def answer(  # noqa: PLR0913 - the request, and what it is answered from
     *,
     following: str | UnsetType | None,
 ) -> bytes:
-    """Answer a request for one metric, or for several of one moment.
+    """Answer a request for one metric, or for several at one read version.
 
     Args:
         requests: one per metric; they differ in nothing else. All are resolved before anything is read.

@@ -156,7 +156,7 @@ class SpeedCells:
 class SpeedOnce(SpeedCells):
     """Speed rows for several metrics of one answer: read once, so that a quotient fits the sums beside it.
 
-    Lives as long as one answer, and is never asked with another snapshot.
+    Lives as long as one answer, and always reads from the same snapshot.
     """
 
     def __init__(self, rows: SpeedCells) -> None:

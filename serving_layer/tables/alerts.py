@@ -12,7 +12,7 @@ from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.rule_versions import Kind, RuleVersions, VersionRow
 from serving_layer.alerts.history import AlertPosition, HistoryCoverage, StoredAlert
-from serving_layer.tables.async_session import AsyncSession, day_of, instant_of
+from serving_layer.tables.async_session import AsyncSession, day_of, instant_of, optional_instant
 
 _BUCKET = 0
 
@@ -43,28 +43,28 @@ class AlertTables:
     async def kept(self) -> HistoryCoverage:
         """Of all partitions."""
         rows = await self._session.rows(self._kept, _BUCKET)
-        return HistoryCoverage.of([HistoryCoverage(*(at and instant_of(at) for at in row)) for row in rows])
+        return HistoryCoverage.of([HistoryCoverage(*(optional_instant(at) for at in row)) for row in rows])
 
     async def days(self, visibility_scope: str, last: date, limit: int) -> Sequence[date]:
         """Newest first, as the table is sorted."""
         return [day_of(day) for (day,) in await self._session.rows(self._days, visibility_scope, last, limit)]
 
     async def told(self, visibility_scope: str, day: date, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
-        """Newest first, as the table is sorted. What has no body yet is half written."""
+        """Newest first, as the table is sorted. A row without a body is half written."""
         rows = await self._session.rows(self._told, visibility_scope, day, *before, limit)
-        return [StoredAlert(instant_of(at), *said) for at, *said in rows if said[1]]
+        return [StoredAlert(instant_of(at), *columns) for at, *columns in rows if columns[1]]
 
     async def open_alerts(self, visibility_scope: str, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
         """Newest first, as the table is sorted."""
-        # Until the keeper has moved them they are where they were, and nobody folds anything.
+        # Until the history writer has moved open alerts to the new table, they are in the old one.
         self._is_moved = self._is_moved or bool(await self._session.rows(self._moved, _BUCKET))
         if not self._is_moved:
             rows = await self._session.rows(self._before, visibility_scope, *before, limit)
-            return [StoredAlert(instant_of(at), *said) for at, *said in rows]
+            return [StoredAlert(instant_of(at), *columns) for at, *columns in rows]
         found: list[StoredAlert] = []
         for (hour,) in await self._session.rows(self._hours, visibility_scope, before.raised_at):
             rows = await self._session.rows(self._open, visibility_scope, instant_of(hour), *before, limit - len(found))
-            found += [StoredAlert(instant_of(at), *said) for at, *said in rows]
+            found += [StoredAlert(instant_of(at), *columns) for at, *columns in rows]
             if len(found) == limit:
                 break
         return found

@@ -78,6 +78,11 @@ def instant_of(value: datetime | None) -> datetime:
     return value.replace(tzinfo=UTC)
 
 
+def optional_instant(value: datetime | None) -> datetime | None:
+    """The instant of a column that may be null."""
+    return None if value is None else instant_of(value)
+
+
 def day_of(value: Any) -> date:  # noqa: ANN401 - the driver's own Date
     """The date of a column. The driver has a class of its own for dates."""
     day: date = value.date()

@@ -8,7 +8,7 @@ WatchTables       lag, alarms, webhook_endpoints, and what `publications` and `l
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeVar
 
 import msgspec
@@ -21,10 +21,17 @@ from serving_layer.health.watched import AlarmEvent, EndpointHealth, LagMeasurem
 from serving_layer.keys.key import Key
 from serving_layer.responses.publications import RecomputeProblem, RecomputeProgress, RecomputeReport
 from serving_layer.tables.alerts import AlertTables
-from serving_layer.tables.async_session import AsyncSession, day_of, instant_of
+from serving_layer.tables.async_session import AsyncSession, day_of, instant_of, optional_instant
 from views.control.publication import SERIES
 from views.control.recompute import RecomputeRequest
 
+Model = TypeVar("Model")
+
+MOST_ALARM_EVENTS = 1000
+"""How many events of one alarm are read."""
+LEDGERS_BACK = 10
+"""How many publications are searched for their ledgers: one is written soon after its publication."""
+_KEY_COLUMNS = "id, digest, tenant, scopes, name, created_at, expires_at, revoked_at"
 _BLOCKS = "SELECT store, day, block FROM corrections WHERE subject = ? AND view_name = ?"
 
 
@@ -53,9 +60,6 @@ class LedgerTables:
         return [LedgerBlock(of, day_of(day), block) for of, day, block in rows]
 
 
-Model = TypeVar("Model")
-
-
 class RecomputeTables:
     """RecomputeReader."""
 
@@ -68,47 +72,29 @@ class RecomputeTables:
         )
 
     async def recompute(self, id_: str) -> RecomputeRecord | None:
-        """A row without a question is none: somebody wrote to an id that was never asked for."""
-        for (
-            state,
-            asked,
-            by,
-            why,
-            asked_at,
-            updated_at,
-            ended_at,
-            progress,
+        """None for a row without a request: something wrote to an id that was never requested."""
+        rows = await self._session.rows(self._one, id_)
+        if not rows or rows[0][1] is None:
+            return None
+        state, request, by, why, asked_at, updated_at, ended_at, progress, number, problem, report = rows[0]
+        return RecomputeRecord(
+            id_,
+            state or "asked",
+            RecomputeRequest.from_json(request),
+            by or "",
+            why or "",
+            optional_instant(asked_at),
+            optional_instant(updated_at),
+            optional_instant(ended_at),
+            _decoded(progress, RecomputeProgress),
             number,
-            problem,
-            report,
-        ) in await self._session.rows(self._one, id_):
-            if asked is None:
-                return None
-            at = (_instant(asked_at), _instant(updated_at), _instant(ended_at))
-            return RecomputeRecord(
-                id_,
-                state or "asked",
-                RecomputeRequest.from_json(asked),
-                by or "",
-                why or "",
-                *at,
-                _read(progress, RecomputeProgress),
-                number,
-                _read(problem, RecomputeProblem),
-                _read(report, RecomputeReport),
-            )
-        return None
+            _decoded(problem, RecomputeProblem),
+            _decoded(report, RecomputeReport),
+        )
 
 
-def _instant(value: datetime | None) -> datetime | None:
-    return value and instant_of(value)
-
-
-def _read(text: str | None, what: type[Model]) -> Model | None:
+def _decoded(text: str | None, what: type[Model]) -> Model | None:
     return msgspec.json.decode(text, type=what) if text else None
-
-
-_KEY_COLUMNS = "id, digest, tenant, scopes, name, created_at, expires_at, revoked_at"
 
 
 class KeyTables:
@@ -125,7 +111,16 @@ class KeyTables:
     async def keys(self) -> Sequence[Key]:
         """All of them; there are hundreds, not millions."""
         return [
-            Key(id_, digest, tenant, frozenset(scopes or ()), name, instant_of(created), _end(expires), _end(revoked))
+            Key(
+                id_,
+                digest,
+                tenant,
+                frozenset(scopes or ()),
+                name,
+                instant_of(created),
+                optional_instant(expires),
+                optional_instant(revoked),
+            )
             for id_, digest, tenant, scopes, name, created, expires, revoked in await self._session.rows(self._select)
         ]
 
@@ -133,16 +128,6 @@ class KeyTables:
         """Write it, new or changed."""
         values = (key.id, key.digest, key.tenant, set(key.scopes), key.name, key.created_at)
         await self._session.rows(self._insert, *values, key.expires_at, key.revoked_at)
-
-
-def _end(at: datetime | None) -> datetime | None:
-    return None if at is None else at.replace(tzinfo=UTC)
-
-
-AT_MOST = 1000
-"""So many rows of one alarm are looked at."""
-LEDGERS_BACK = 10
-"""So many publications are looked at for their ledgers: one is written soon after its publication."""
 
 
 class WatchTables:
@@ -169,15 +154,13 @@ class WatchTables:
     async def lag(self, reader: str) -> Sequence[LagMeasurement]:
         """Per topic and partition."""
         return [
-            LagMeasurement(
-                reader, topic, number, at, end, records, oldest and instant_of(oldest), *map(instant_of, times)
-            )
+            LagMeasurement(reader, topic, number, at, end, records, optional_instant(oldest), *map(instant_of, times))
             for topic, number, at, end, records, oldest, *times in await self._session.rows(self._lag, reader)
         ]
 
     async def noticed(self, name: str, after: datetime) -> Sequence[AlarmEvent]:
         """Oldest first, as the table is sorted."""
-        rows = await self._session.rows(self._noticed, name, after, AT_MOST)
+        rows = await self._session.rows(self._noticed, name, after, MOST_ALARM_EVENTS)
         return [AlarmEvent(instant_of(at), place, detail) for at, place, detail in rows]
 
     async def hooks(self) -> Sequence[EndpointHealth]:
@@ -185,7 +168,9 @@ class WatchTables:
         states = {id_: times for id_, *times in await self._session.rows(self._hook_states)}
         return [
             EndpointHealth(
-                instant_of(made), suspended and instant_of(suspended), *_instants(states.get(id_, (None, None, None)))
+                instant_of(made),
+                optional_instant(suspended),
+                *map(optional_instant, states.get(id_, (None, None, None))),
             )
             for id_, url, made, suspended, removed in await self._session.rows(self._hooks)
             if url is not None and removed is None
@@ -202,7 +187,7 @@ class WatchTables:
     async def publication(self, number: int) -> PublicationStats:
         """Nothing is known of one that is not there."""
         for published_at, stats in await self._session.rows(self._found, SERIES, number):
-            return PublicationStats(published_at and instant_of(published_at), orjson.loads(stats or "{}"))
+            return PublicationStats(optional_instant(published_at), orjson.loads(stats or "{}"))
         return PublicationStats(None, {})
 
     async def ledgers(self, number: int) -> Sequence[Ledger]:
@@ -210,7 +195,3 @@ class WatchTables:
         subjects = map(str, range(number, max(0, number - LEDGERS_BACK), -1))
         found = await asyncio.gather(*map(self._ledgers.ledger, subjects))
         return [ledger for ledger in found if ledger]
-
-
-def _instants(values: Sequence[datetime | None]) -> Sequence[datetime | None]:
-    return [value and instant_of(value) for value in values]

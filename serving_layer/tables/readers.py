@@ -16,7 +16,7 @@ from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.stores import Store
 from serving_layer.admin.publications import PublicationEntry
 from serving_layer.store.readers import Position, RawReceipt, ReceiptPlace, SpeedBlock
-from serving_layer.tables.async_session import AsyncSession, Row, day_of, instant_of
+from serving_layer.tables.async_session import AsyncSession, Row, day_of, instant_of, optional_instant
 from views.control.publication import SELECT_POINTER, SERIES, Pointer
 from views.core.cut import month_of
 
@@ -66,12 +66,12 @@ def _entry(row: Row) -> PublicationEntry:
     return PublicationEntry(
         number,
         instant_of(cut),
-        at and instant_of(at),
+        optional_instant(at),
         by or "",
         why or "",
         manifest or "",
         dict(definitions or {}),
-        collected_at and instant_of(collected_at),
+        optional_instant(collected_at),
         orjson.loads(stats or "{}"),
     )
 
@@ -94,7 +94,7 @@ class BatchTables:
         return {day_of(day): frozenset(orjson.loads(stores)) for day, stores in rows}
 
     async def blocks(self, view: str, store: str, run: str, days: Sequence[date]) -> Mapping[date, str]:
-        """One read, since the days of a month lie together; between the asked days there may be others."""
+        """One read, since the days of a month lie together; between these days there may be others."""
         rows = await self._session.rows(self._blocks, view, store, month_of(days[0]), run, min(days), max(days))
         return {day_of(day): block for day, block in rows}
 
@@ -116,7 +116,7 @@ class SpeedTables:
     async def positions(self, generation: int) -> Sequence[Position]:
         """Per topic and partition."""
         rows = await self._session.rows(self._positions, generation)
-        return [Position(topic, number, at, read and instant_of(read)) for topic, number, at, read in rows]
+        return [Position(topic, number, at, optional_instant(read)) for topic, number, at, read in rows]
 
     async def rows(
         self, view: str, store: str, received_day: date, generation: int, cut: datetime
@@ -179,11 +179,9 @@ class ReceiptTables:
     async def archived(self, topic: str) -> Sequence[Position]:
         """Per partition."""
         rows = await self._session.rows(self._archived, topic)
-        return [Position(topic, number, at, read and instant_of(read)) for number, at, read in sorted(rows)]
+        return [Position(topic, number, at, optional_instant(read)) for number, at, read in sorted(rows)]
 
 
 def _receipt(row: Row) -> RawReceipt:
     happened_at, till, transaction_id, received_at, value = row
-    return RawReceipt(
-        ReceiptPlace(instant_of(happened_at), till, transaction_id), received_at and instant_of(received_at), value
-    )
+    return RawReceipt(ReceiptPlace(instant_of(happened_at), till, transaction_id), optional_instant(received_at), value)
