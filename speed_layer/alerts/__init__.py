@@ -1,1 +1,1 @@
-"""Alerts: rules followed on the event streams, each alert raised exactly once. Its pure parts know no engine."""
+"""Alerts: rules are followed on the event streams, and each alert is emitted exactly once. The rules know no Kafka."""

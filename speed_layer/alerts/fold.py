@@ -1,7 +1,8 @@
-"""Folds a log, record by record: each changes the state and may lead to alerts. Pure: no I/O, no clock.
+"""Folds a log record by record: each changes the state and may lead to alerts. Pure: no I/O, no clock.
 
-It depends on (partition, offset, received time, bytes) alone, so whoever folds the same records gets the same alerts
-and the same state, however they came in batches. Order of tests as everywhere (R5): parse, future, duplicate, age.
+The result depends on (partition, offset, receipt time, bytes) alone, so everyone who folds the same records gets the
+same alerts and the same state, in whatever batches. Records are tested in the usual order (R5): parse, future,
+duplicate, age.
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ from views.core.local_time import round_down
 
 
 class LogRecord(NamedTuple):
-    """A record as the log has it. `received_ms`: the broker's stamp."""
+    """A record of a topic. `received_ms`: the broker's timestamp."""
 
     offset: int
     received_ms: int
@@ -36,9 +37,10 @@ class LogRecord(NamedTuple):
 
 
 class Fold:
-    """Of one (topic, partition). `misrouted`: events that it left out, because their store has another partition.
+    """Follows one (topic, partition).
 
-    Two partitions that count one store would each miss what the other has, and tell one alert twice.
+    Events whose store belongs to another partition are skipped and counted as `misrouted`: two partitions that count
+    one store would each miss a part of its events, and emit one alert twice.
     """
 
     def __init__(
@@ -49,12 +51,12 @@ class Fold:
         state: State | None = None,
         partitions: int = 1,
     ) -> None:
-        """`state`: None: nothing was read yet. `partitions`: of the topic, the one that is followed included."""
+        """`state`: None to start from nothing. `partitions`: of the topic."""
         self.state = state or State()
         self.misrouted = 0
         self._source, self._partition, self._horizons, self._partitions = source, partition, horizons, partitions
         self._has_sensors = "sensor_id" in source.columns
-        self._lasts = "interval_ms" in source.columns
+        self._has_intervals = "interval_ms" in source.columns
         self._counts = bool(alertable_views(source.topic)) or source.topic in LEVEL_SOURCES.values()
 
     def step(self, record: LogRecord, history: RuleHistory) -> Sequence[Alert]:
@@ -71,9 +73,8 @@ class Fold:
             state.forget(state.log_ms // HOUR_MS * HOUR_MS, self._horizons)
         pulse = to_ms(self._horizons.pulse)
         if state.log_ms // pulse > before // pulse:
-            if (
-                is_new_hour or history.at(before // pulse * pulse) is not rule_set
-            ):  # else looked at since with no other page
+            # Within an hour, open alerts can only be of other rules if the rule set has changed.
+            if is_new_hour or history.at(before // pulse * pulse) is not rule_set:
                 _resolve_changed(scan)
             _tick(scan)
         event = self._countable_event(record, rule_set)
@@ -82,7 +83,7 @@ class Fold:
         return emitter.emitted
 
     def _countable_event(self, record: LogRecord, rule_set: RuleSet) -> Event[Any] | None:
-        """What counts: no marker, no dead letter, of a registered store of this partition, new, not too old."""
+        """The event, if it counts: of a registered store of this partition, new, and young enough."""
         if is_marker(record.headers):
             return None
         received_us = record.received_ms * 1000
@@ -95,7 +96,7 @@ class Fold:
             self.misrouted += 1
             return None
         identity = blake2b(event.identity.encode(), digest_size=16).digest()
-        if self._counts:  # a sign of life is one however often it comes
+        if self._counts:  # for signs of life duplicates do not matter
             if self.state.has_seen(identity):
                 return None
             self.state.identities.setdefault(self.state.log_ms // HOUR_MS, set()).add(identity)
@@ -104,12 +105,12 @@ class Fold:
 
     def _count(self, scan: Scan, event: Event[Any], shop: ShopClock) -> None:
         quarter = round_down(event.happened_ms // 1000)
-        for followed in alertable_views(self._source.topic):
-            own = self.state.cells.setdefault(followed.view.name, {}).setdefault(event.store, {})
-            added = followed.contribution(event.payload)
+        for alertable in alertable_views(self._source.topic):
+            own = self.state.cells.setdefault(alertable.view.name, {}).setdefault(event.store, {})
+            added = alertable.contribution(event.payload)
             own[quarter] = [a + b for a, b in zip(own.get(quarter, [0] * len(added)), added, strict=True)]
         payload = event.payload
-        lasted = payload.interval_ms if self._lasts else 0
+        lasted = payload.interval_ms if self._has_intervals else 0
         sensor = payload.sensor_id if self._has_sensors else silences.ANY
         silences.on_event(scan, shop, sensor, event.happened_ms + lasted)
         levels.on_event(scan, shop, payload, event.happened_ms)
@@ -123,7 +124,7 @@ def _tick(scan: Scan) -> None:
 
 
 def _resolve_changed(scan: Scan) -> None:
-    """Alerts of a rule that was changed or taken away, or watches that store no more."""
+    """Resolve alerts whose rule was changed or deleted, or no longer watches the store."""
     for key, open_ in sorted(scan.state.opened.items()):
         shop = scan.rule_set.shops.get(open_.store)
         rules = scan.rule_set.rules_of(scan.topic, shop) if shop else ()

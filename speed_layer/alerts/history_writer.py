@@ -1,9 +1,10 @@
-"""Reads the topic of alerts to its end, every partition, and tells how far the relay was when it got there.
+"""Copies the topic of alerts into the tables that serving lists, and records as of when the tables are complete.
 
-Folds the topic of alerts into the tables that serving lists, and says as of when the tables are whole.
+    poll -> write rows -> save the position -> poll -> ...
 
-Rows first, then how far they go: killed anywhere, it folds some records again, which writes the same rows. It holds
-no more than the records of one call.
+Rows are written by key, so a writer that is killed anywhere writes some rows again, with the same content. To say as of
+when the tables are complete, it measures how far the alert processor has come, and waits until it has read the alerts
+up to there.
 """
 
 import time
@@ -21,15 +22,19 @@ from master_dataset.kafka.topics import Topics
 from speed_layer.alerts.history_table import HistoryPosition
 from views.alerts.alert import ALERTS_TOPIC, PROCESSOR_GROUP
 
-MOST_RECORDS = 500
-PATIENCE_SECONDS = 0.5
+POLL_RECORDS = 500
+POLL_SECONDS = 0.5
 CALL_SECONDS = 20.0
+MEASURE_SECONDS = 2.0
+RESTART_SECONDS = 2.0
+PRUNE_SECONDS = 600.0
 _LOST = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET)  # noqa: SLF001 - its name
 Answer = TypeVar("Answer")
+log = structlog.get_logger()
 
 
 class TopicRecord(NamedTuple):
-    """A record of a partition; without a value, its end as it is now. `next_offset`: behind it."""
+    """A record of a partition, or its end (without a value). `next_offset` is the offset after it."""
 
     partition: int
     next_offset: int
@@ -38,33 +43,33 @@ class TopicRecord(NamedTuple):
 
 
 class Completeness(NamedTuple):
-    """Whoever has read the partition to `end` has every alert of what was received before `as_of`."""
+    """A partition up to `end` contains every alert on what was received before `as_of`."""
 
     end: int
     as_of: datetime
 
 
 class AlertsTopic(Protocol):
-    """The topic of alerts, and the relay that writes it. Every method raises BrokerUnavailableError."""
+    """The topic of alerts, and the progress of the processor that writes it. Raises BrokerUnavailableError."""
 
     def bounds(self) -> Mapping[int, tuple[int, int]]:
-        """By partition the first offset that is there, and the end."""
+        """Partition to its first offset and its end offset."""
 
-    def go_to(self, positions: Mapping[int, int]) -> None:
-        """Read on from there."""
+    def seek(self, positions: Mapping[int, int]) -> None:
+        """Read on from these positions."""
 
-    def take(self) -> Sequence[TopicRecord] | None:
-        """What is there, after a moment of waiting; None if records that were to come are gone."""
+    def poll(self) -> Sequence[TopicRecord] | None:
+        """The next records, or none after a short wait; None if records that had to be read next are deleted."""
 
-    def reach(self) -> Mapping[int, Completeness]:
-        """How far the relay is, of the partitions of which it can be said."""
+    def completeness(self) -> Mapping[int, Completeness]:
+        """How far the processor has come, for the partitions where that is known."""
 
 
 class KafkaAlertsTopic:
-    """Outlet. Assigned, never a member of a group."""
+    """Implements `AlertsTopic` with an assigned consumer: it joins no group."""
 
     def __init__(self, bootstrap: str, sources: Sequence[str], now: Callable[[], datetime]) -> None:
-        """`sources`: the topics that the relay reads."""
+        """`sources`: the topics that the alert processor reads."""
         self._sources, self._now = sources, now
         self._topics, self._probe = Topics(bootstrap), LagProbe(bootstrap)
         usual = {
@@ -83,43 +88,43 @@ class KafkaAlertsTopic:
                 "auto.offset.reset": "error",
             }
         )
-        self._relay = Consumer({**usual, "group.id": PROCESSOR_GROUP})  # asked what is committed, and never joined
+        self._processor = Consumer({**usual, "group.id": PROCESSOR_GROUP})  # only to read what is committed
 
     def bounds(self) -> Mapping[int, tuple[int, int]]:
-        """As Outlet."""
-        return {number: self._bounds(number) for number in self._topics.partitions(ALERTS_TOPIC)}
+        """See `AlertsTopic`."""
+        return {partition: self._bounds(partition) for partition in self._topics.partitions(ALERTS_TOPIC)}
 
-    def go_to(self, positions: Mapping[int, int]) -> None:
-        """As Outlet."""
-        self._consumer.assign([TopicPartition(ALERTS_TOPIC, number, at) for number, at in positions.items()])
+    def seek(self, positions: Mapping[int, int]) -> None:
+        """See `AlertsTopic`."""
+        self._consumer.assign([TopicPartition(ALERTS_TOPIC, partition, at) for partition, at in positions.items()])
 
-    def take(self) -> Sequence[TopicRecord] | None:
-        """As Outlet."""
+    def poll(self) -> Sequence[TopicRecord] | None:
+        """See `AlertsTopic`."""
         found = []
-        for message in self._asked(lambda: self._consumer.consume(MOST_RECORDS, PATIENCE_SECONDS)):
-            error, place = message.error(), (message.partition() or 0, message.offset() or 0)
+        for message in self._call(lambda: self._consumer.consume(POLL_RECORDS, POLL_SECONDS)):
+            error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
             if error is None:
                 at = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
-                found.append(TopicRecord(place[0], place[1] + 1, at, message.value()))
+                found.append(TopicRecord(partition, offset + 1, at, message.value()))
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
-                found.append(TopicRecord(*place))
+                found.append(TopicRecord(partition, offset))
             elif error.code() in _LOST:
                 return None
         return found
 
-    def reach(self) -> Mapping[int, Completeness]:
-        """As Outlet. Ends are asked for last, and of every record that was written, its transaction decided or not.
+    def completeness(self) -> Mapping[int, Completeness]:
+        """See `AlertsTopic`.
 
-        What the relay has committed by then lies before them, also where the broker has yet to make it visible.
+        The end offsets are read last, and include open transactions. So whatever the processor has committed by then
+        lies before them, even if the broker has yet to make it visible.
         """
         now = self._now()
         numbers = self._topics.partitions(ALERTS_TOPIC)
-        places = [TopicPartition(source, number) for source in self._sources for number in numbers]
-        found = self._asked(lambda: self._relay.committed(places, CALL_SECONDS))
+        partitions = [TopicPartition(source, number) for source in self._sources for number in numbers]
         committed: dict[str, dict[int, int]] = {}
-        for place in found:
-            if place.offset >= 0:
-                committed.setdefault(place.topic, {})[place.partition] = place.offset
+        for each in self._call(lambda: self._processor.committed(partitions, CALL_SECONDS)):
+            if each.offset >= 0:
+                committed.setdefault(each.topic, {})[each.partition] = each.offset
         known = [number for number in numbers if all(number in committed.get(each, {}) for each in self._sources)]
         as_of = dict.fromkeys(known, now)
         for lag in self._probe.measure(self._sources, committed):
@@ -129,132 +134,129 @@ class KafkaAlertsTopic:
         return {number: Completeness(ends[number], at) for number, at in as_of.items()}
 
     def _bounds(self, number: int) -> tuple[int, int]:
-        place = TopicPartition(ALERTS_TOPIC, number)
-        return self._asked(lambda: self._consumer.get_watermark_offsets(place, CALL_SECONDS))
+        partition = TopicPartition(ALERTS_TOPIC, number)
+        return self._call(lambda: self._consumer.get_watermark_offsets(partition, CALL_SECONDS))
 
-    def _asked(self, call: Callable[[], Answer]) -> Answer:
+    def _call(self, call: Callable[[], Answer]) -> Answer:
         try:
             return call()
         except KafkaException as error:
             raise BrokerUnavailableError(f"alerts cannot be read: {error}", do="galatea status") from error
 
 
-MEASURE_SECONDS = 2.0
-WAIT_SECONDS = 2.0
-TIDY_SECONDS = 600.0
-log = structlog.get_logger()
-
-
 class AlertHistory(Protocol):
-    """Where alerts are kept. Every method raises CassandraUnavailableError."""
+    """The tables of alerts. Every method raises CassandraUnavailableError."""
 
-    def keep(self, value: bytes) -> None:
-        """Fold a record of the topic."""
+    def write(self, value: bytes) -> None:
+        """Write the rows of a record. msgspec.MsgspecError if it is no alert."""
 
-    def reached(self) -> Mapping[int, HistoryPosition]:
-        """How far each partition is folded."""
+    def positions(self) -> Mapping[int, HistoryPosition]:
+        """How far each partition is written."""
 
-    def reach(self, partition: int, kept: HistoryPosition, now: datetime) -> None:
-        """Say how far it is folded."""
+    def save_position(self, partition: int, position: HistoryPosition, now: datetime) -> None:
+        """Save how far a partition is written."""
 
-    def move_open(self, beat: Callable[[], None], now: datetime) -> None:
-        """Have what is open in the tables of today, before anything is folded into these."""
+    def migrate_open_alerts(self, beat: Callable[[], None], now: datetime) -> None:
+        """Move what a former release has listed as open to the tables of today, once."""
 
-    def tidy(self, beat: Callable[[], None], now: datetime) -> None:
-        """Forget places in which nothing is open any more."""
+    def prune(self, beat: Callable[[], None], now: datetime) -> None:
+        """Delete hours without open alerts from the list of hours."""
 
 
 class HistoryWriter:
-    """Of every partition. `beat` is called whenever there is progress."""
+    """Writes all partitions. `beat` is called whenever there is progress."""
 
     def __init__(
         self,
-        outlet: AlertsTopic,
+        topic: AlertsTopic,
         history: AlertHistory,
         now: Callable[[], datetime],
         beat: Callable[[], None] = lambda: None,
     ) -> None:
         """Nothing is read yet."""
-        self._outlet, self._history, self._now, self._beat = outlet, history, now, beat
-        self._kept: dict[int, HistoryPosition] = {}
-        self._said: dict[int, HistoryPosition] = {}
-        self._wanted: Mapping[int, Completeness] = {}
-        self._torn: set[int] = set()
-        self._measured_at = self._tidied_at = float("-inf")
+        self._topic, self._history, self._now, self._beat = topic, history, now, beat
+        self._positions: dict[int, HistoryPosition] = {}
+        self._saved: dict[int, HistoryPosition] = {}
+        self._targets: Mapping[int, Completeness] = {}
+        self._gaps: set[int] = set()
+        self._measured_at = self._pruned_at = float("-inf")
 
     def run(self) -> None:
-        """Until the process ends; whatever is away is waited for."""
+        """Run until the process ends; wait for dependencies that are unavailable."""
         while True:
             try:
-                self.begin()
-                while self.go_on():
+                self.start()
+                while self.step():
                     self._beat()
             except DependencyUnavailableError as error:
                 log.warning("alert_history.waiting", why=str(error))
             self._beat()
-            time.sleep(WAIT_SECONDS)
+            time.sleep(RESTART_SECONDS)
 
-    def begin(self) -> None:
-        """From where the tables end. What is gone from the topic by now is said to be missing. Unavailable."""
-        self._history.move_open(self._beat, self._now())
-        reached = self._history.reached()
-        self._kept, self._torn, self._wanted = {}, set(), {}
-        for number, (first, end) in self._outlet.bounds().items():
-            before = reached.get(number, HistoryPosition(0, None, None))
-            is_other_log = before.position > end
-            at = first if is_other_log else max(first, before.position)
-            if is_other_log or first > before.position:
-                self._torn.add(number)
-                log.error("alert_history.gap", partition=number, kept=before.position, first=first)
-            self._kept[number] = before._replace(position=at)
-        self._said = {number: kept for number, kept in reached.items() if number not in self._torn}
-        self._outlet.go_to({number: kept.position for number, kept in self._kept.items()})
+    def start(self) -> None:
+        """Continue where the tables end; partitions from which records are missing are marked as having a gap.
 
-    def go_on(self) -> bool:
-        """Fold what is there. Whether that can go on; if not, begin again. Unavailable."""
-        told = self._outlet.take()
-        if told is None:
+        DependencyUnavailableError.
+        """
+        self._history.migrate_open_alerts(self._beat, self._now())
+        saved = self._history.positions()
+        self._positions, self._gaps, self._targets = {}, set(), {}
+        for partition, (first, end) in self._topic.bounds().items():
+            before = saved.get(partition, HistoryPosition(0, None, None))
+            is_recreated = before.position > end
+            at = first if is_recreated else max(first, before.position)
+            if is_recreated or first > before.position:
+                self._gaps.add(partition)
+                log.error("alert_history.gap", partition=partition, kept=before.position, first=first)
+            self._positions[partition] = before._replace(position=at)
+        self._saved = {partition: each for partition, each in saved.items() if partition not in self._gaps}
+        self._topic.seek({partition: each.position for partition, each in self._positions.items()})
+
+    def step(self) -> bool:
+        """Write what is there. False if records are gone: then start again. DependencyUnavailableError."""
+        polled = self._topic.poll()
+        if polled is None:
             return False
-        for each in told:
-            self._fold(each)
+        for each in polled:
+            self._write(each)
         if time.monotonic() - self._measured_at >= MEASURE_SECONDS:
-            if not self._wanted:
-                self._wanted = dict(self._outlet.reach())
+            if not self._targets:
+                self._targets = dict(self._topic.completeness())
             self._measured_at = time.monotonic()
-        self._arrive()
-        if time.monotonic() - self._tidied_at >= TIDY_SECONDS:
-            self._tidied_at = time.monotonic()
-            self._tidy()
+        self._save()
+        if time.monotonic() - self._pruned_at >= PRUNE_SECONDS:
+            self._pruned_at = time.monotonic()
+            self._prune()
         return True
 
-    def _tidy(self) -> None:
+    def _prune(self) -> None:
         try:
-            self._history.tidy(self._beat, self._now())
-        except CassandraUnavailableError as error:  # nothing is wrong for want of it
+            self._history.prune(self._beat, self._now())
+        except CassandraUnavailableError as error:  # it only keeps a list short
             log.warning("alert_history.untidy", why=str(error))
 
-    def _fold(self, told: TopicRecord) -> None:
-        if told.value:
+    def _write(self, record: TopicRecord) -> None:
+        if record.value:
             try:
-                self._history.keep(told.value)
-            except msgspec.MsgspecError:  # nobody but the relay writes here
-                log.exception("alert_history.unreadable", partition=told.partition, next_offset=told.next_offset)
-        kept = self._kept[told.partition]
-        if told.partition in self._torn:
-            self._torn.discard(told.partition)
-            kept = kept._replace(complete_from=told.received_at or self._now())
-        self._kept[told.partition] = kept._replace(position=max(kept.position, told.next_offset))
+                self._history.write(record.value)
+            except msgspec.MsgspecError:  # another program's
+                log.exception("alert_history.unreadable", partition=record.partition, next_offset=record.next_offset)
+        position = self._positions[record.partition]
+        if record.partition in self._gaps:
+            self._gaps.discard(record.partition)
+            position = position._replace(complete_from=record.received_at or self._now())
+        self._positions[record.partition] = position._replace(position=max(position.position, record.next_offset))
 
-    def _arrive(self) -> None:
-        """Say how far the rows go, and as of when, where the end that was measured is reached."""
-        for number, kept in self._kept.items():
-            wanted = self._wanted.get(number)
-            if wanted and kept.position >= wanted.end and number not in self._torn:
-                as_of = max(kept.as_of, wanted.as_of) if kept.as_of else wanted.as_of
-                self._kept[number] = kept._replace(as_of=as_of)
-                self._wanted = {other: reach for other, reach in self._wanted.items() if other != number}
+    def _save(self) -> None:
+        """Save the positions, and as of when they are complete where the measured end is reached."""
+        for partition, position in self._positions.items():
+            target = self._targets.get(partition)
+            if target and position.position >= target.end and partition not in self._gaps:
+                as_of = max(position.as_of, target.as_of) if position.as_of else target.as_of
+                self._positions[partition] = position._replace(as_of=as_of)
+                self._targets = {other: each for other, each in self._targets.items() if other != partition}
         now = self._now()
-        for number, kept in self._kept.items():
-            if kept != self._said.get(number) and number not in self._torn:
-                self._history.reach(number, kept, now)
-                self._said[number] = kept
+        for partition, position in self._positions.items():
+            if position != self._saved.get(partition) and partition not in self._gaps:
+                self._history.save_position(partition, position, now)
+                self._saved[partition] = position

@@ -1,14 +1,14 @@
-"""Levels: how many wait in a queue or are inside, and since when they have been more than a rule allows.
+"""Level rules: how many wait in a queue or are inside, and since when there have been more than a rule allows.
 
-A level is as of the newest event in the order in which things happened: an older one that comes late changes nothing.
-It begins anew with each business day, as nobody stays the night and what a camera missed must not pile up.
+A level is that of the newest event by event time: an older one that arrives late changes nothing. It starts again at
+zero with each business day, as nobody stays the night, and errors of a camera must not accumulate.
 """
 
 from decimal import Decimal
 
 from master_dataset.sources.people_counts import Count
 from master_dataset.sources.queue_events import Waiting
-from speed_layer.alerts.scan import Detection, Scan, open_alert_key, to_ms
+from speed_layer.alerts.scan import Detection, Scan, open_alert_key
 from speed_layer.alerts.state import HOUR_MS, MINUTE_MS, Level
 from views.alerts.rule import Level as LevelRule
 from views.alerts.rule_history import VersionedRule
@@ -19,7 +19,7 @@ from views.traffic import TRAFFIC
 
 INSIDE = ""
 LATE_MS = 15_000
-"""How long after a level has lasted enough somebody waits for news that it had ended."""
+"""How long an alert waits for late events that say that the level has ended in time."""
 _STEPS = {"join": 1, "service_start": -1, "abandon": -1, "leave": 0}
 
 
@@ -35,7 +35,7 @@ def on_event(scan: Scan, shop: ShopClock, payload: object, happened_ms: int) -> 
 
 
 def on_tick(scan: Scan) -> None:
-    """Time has passed."""
+    """Time has passed: levels may have lasted long enough, or their business day is over."""
     for shop in scan.shops(list(scan.state.levels)):
         levels = scan.state.levels[shop.store.id]
         today = shop.business_day(scan.state.log_ms // 1000)
@@ -45,7 +45,7 @@ def on_tick(scan: Scan) -> None:
             _compare(scan, shop, name)
             if level.day_s < today:
                 del levels[name]
-    keys = {versioned.key for versioned in scan.rule_set.by_topic.get(scan.topic, ())}
+    keys = {each.key for each in scan.rule_set.by_topic.get(scan.topic, ())}
     episodes = scan.state.episodes
     scan.state.episodes = {
         key: kept for key in sorted(episodes) if key in keys and (kept := {k: v for k, v in episodes[key].items() if v})
@@ -65,7 +65,7 @@ def _set(scan: Scan, shop: ShopClock, name: str, level: Level) -> None:
 
 
 def _length(scan: Scan, shop: ShopClock, payload: Waiting) -> int:
-    """As the sensor says; if it does not, what was known, and one more or less."""
+    """By the sensor if it says so, else one more or less than before."""
     if payload.length_after is not None:
         return payload.length_after
     known = scan.state.levels.get(shop.store.id, {}).get(payload.queue)
@@ -74,9 +74,7 @@ def _length(scan: Scan, shop: ShopClock, payload: Waiting) -> int:
 
 def _inside(scan: Scan, shop: ShopClock, span: Span) -> int:
     own = scan.state.cells.get(TRAFFIC.name, {}).get(shop.store.id, {})
-    flows = [
-        (own[versioned][0], own[versioned][1]) for versioned in range(span.start, span.end, STEP) if versioned in own
-    ]
+    flows = [(own[at][0], own[at][1]) for at in range(span.start, span.end, STEP) if at in own]
     return ([*inside(flows)] or [0])[-1]
 
 
@@ -91,25 +89,22 @@ def _compare(scan: Scan, shop: ShopClock, name: str) -> None:
                 scan.state.episodes.setdefault(versioned.key, {}).setdefault(store, {})[name] = since
             waited = rule.minutes * MINUTE_MS + LATE_MS if rule.minutes else 0
             if scan.state.log_ms >= max(since, scan.state.awake_ms if waited else 0) + waited:
-                _raise_alert(scan, versioned, shop, name, since)
+                _raise_alert(scan, versioned, rule, shop, name)
         elif since is not None:
-            del scan.state.episodes[versioned.key][store][name]
             if level.at_ms - since >= rule.minutes * MINUTE_MS > 0:
-                _raise_alert(scan, versioned, shop, name, since)
+                _raise_alert(scan, versioned, rule, shop, name)
+            del scan.state.episodes[versioned.key][store][name]
             key = open_alert_key(store, versioned, name)
             if key in scan.state.opened:
                 what = f"{_what(name)} is down to {level.value}."
                 scan.emitter.resolve(key, "over", what, Decimal(level.value))
 
 
-def _raise_alert(scan: Scan, versioned: VersionedRule, shop: ShopClock, name: str, since_ms: int) -> None:
-    rule, store = versioned.rule, shop.store.id
-    assert isinstance(rule, LevelRule)  # noqa: S101 - `rules` chose it by its kind
-    became_ms = since_ms + rule.minutes * MINUTE_MS
-    if (
-        open_alert_key(store, versioned, name) in scan.state.opened
-        or became_ms + to_ms(scan.horizons.fresh) < scan.state.log_ms
-    ):
+def _raise_alert(scan: Scan, versioned: VersionedRule, rule: LevelRule, shop: ShopClock, name: str) -> None:
+    store = shop.store.id
+    since_ms = scan.state.episodes[versioned.key][store][name]
+    certain_ms = since_ms + rule.minutes * MINUTE_MS
+    if open_alert_key(store, versioned, name) in scan.state.opened or not scan.is_fresh(certain_ms):
         return
     value = scan.state.levels[store][name].value
     lasts = f" for {rule.minutes} minutes" if rule.minutes else ""

@@ -1,4 +1,4 @@
-"""The book as Cassandra has it, the facts of stores that are written into it, and the ticks that let time pass."""
+"""The rule history in Cassandra, the stores that are recorded in it, and the ticks that let time pass."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -19,15 +19,16 @@ _MS = timedelta(milliseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _GIVE_UP_SECONDS = 30.0
 _WAIT_SECONDS = 5.0
-_LINGERING_MS = 3_600_000
+_TICKED_AFTER_MS = 3_600_000
 _GRID_MS = GRID // _MS
 """Versions begin to hold at whole seconds."""
 
 
 class CassandraRuleStore:
-    """Shelf. Whatever is seen only after a reading begins holds no earlier than half a delay behind it.
+    """Implements `RuleStore`.
 
-    The other half is for the skew of clocks, and for a write that took long: it is stamped before it can be read.
+    A version that a reading does not see takes effect no earlier than half a delay after the reading begins. The other
+    half allows for clock skew, and for slow writes: a version is timestamped before it can be read.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class CassandraRuleStore:
         self._versions, self._skew, self._now = versions, skew, now
 
     def read(self) -> RuleHistory:
-        """As of now. CassandraUnavailableError if Cassandra does not answer."""
+        """Read all versions as of now. CassandraUnavailableError."""
         began = self._now()
         try:
             rows = list(self._versions.read())
@@ -48,64 +49,68 @@ class CassandraRuleStore:
         ]
         return RuleHistory(found, (began + (self._versions.delay - self._skew) / 2 - _EPOCH) // _MS)
 
-    def note(self, stores: Mapping[str, Store], beat: Callable[[], None] = lambda: None) -> None:
-        """Write down what is registered and not said yet. CassandraUnavailableError. `beat`: one more is written."""
+    def record_stores(self, stores: Mapping[str, Store], beat: Callable[[], None] = lambda: None) -> None:
+        """Append a version for each store whose facts have changed. CassandraUnavailableError.
+
+        `beat` is called after each version.
+        """
         try:
-            said = {row.id: row.body for row in reversed([*self._versions.read()]) if row.kind == "store"}
+            recorded = {row.id: row.body for row in reversed([*self._versions.read()]) if row.kind == "store"}
             for store in stores.values():
-                if said.get(store.id) != (body := store.to_json()):
+                if recorded.get(store.id) != (body := store.to_json()):
                     self._versions.add("store", store.id, body)
                     beat()
         except CASSANDRA_UNAVAILABLE as error:
-            raise CassandraUnavailableError("the stores cannot be noted for alerts", do="galatea status") from error
+            raise CassandraUnavailableError("the stores cannot be recorded for alerts", do="galatea status") from error
 
 
-def ticked_topics(book: RuleHistory, now_ms: int) -> Sequence[str]:
+def ticked_topics(history: RuleHistory, now_ms: int) -> Sequence[str]:
     """Sources that a rule watches, or watched within the last hour.
 
-    What was open by a rule that is taken away is resolved when the time of the log passes on behind it.
+    Alerts of a rule that was deleted are resolved when the time of the log passes on.
     """
-    first_ms = (now_ms - _LINGERING_MS) // _GRID_MS * _GRID_MS
+    first_ms = (now_ms - _TICKED_AFTER_MS) // _GRID_MS * _GRID_MS
     moments = (*range(first_ms, now_ms + 1, _GRID_MS), now_ms)
-    pages = {id(page): page for page in map(book.at, moments)}
-    return sorted({topic for page in pages.values() for topic in page.by_topic})
+    rule_sets = {id(each): each for each in map(history.at, moments)}
+    return sorted({topic for each in rule_sets.values() for topic in each.by_topic})
 
 
 class Ticker:
-    """Writes markers into what rules watch, so that the time of a log passes while nothing else does."""
+    """Writes markers to the sources that rules watch, so that the time of a log passes without events."""
 
     def __init__(self, bootstrap: str, partitions: Sequence[int]) -> None:
         """`partitions`: of every source."""
         self._bootstrap, self._partitions = bootstrap, partitions
         self._producer: Producer | None = None
-        self._refused: list[str] = []
+        self._failed: list[str] = []
 
-    def tick(self, book: RuleHistory) -> None:
-        """One marker into each partition of each source that a rule watches, or watched until lately.
+    def tick(self, history: RuleHistory) -> None:
+        """Write one marker to each partition of each of `ticked_topics`.
 
-        BrokerUnavailableError unless each is acknowledged; the next tick has a client of its own then, as one of which a
-        record was refused may take none any more.
+        BrokerUnavailableError unless all are acknowledged. The next tick then uses a new client, as one that failed
+        once may accept no records any more.
         """
         settings = producer_settings(self._bootstrap, "galatea-alerts-ticks", _GIVE_UP_SECONDS)
-        producer, self._producer, self._refused = self._producer or Producer(settings), None, []
-        for topic, partition in product(ticked_topics(book, (datetime.now(UTC) - _EPOCH) // _MS), self._partitions):
+        producer, self._producer, self._failed = self._producer or Producer(settings), None, []
+        now_ms = (datetime.now(UTC) - _EPOCH) // _MS
+        for topic, partition in product(ticked_topics(history, now_ms), self._partitions):
             try:
                 producer.produce(
-                    topic, value=b"", partition=partition, headers={MARKER_HEADER: b"1"}, on_delivery=self._written
+                    topic, value=b"", partition=partition, headers={MARKER_HEADER: b"1"}, on_delivery=self._delivered
                 )
             except (KafkaException, BufferError) as error:
-                self._refused.append(f"{topic}/{partition}: {error}")
+                self._failed.append(f"{topic}/{partition}: {error}")
         try:
             if left := producer.flush(_WAIT_SECONDS):
-                self._refused.append(f"{left} were not acknowledged")
+                self._failed.append(f"{left} were not acknowledged")
         except KafkaException as error:
-            self._refused.append(str(error))
-        if self._refused:
+            self._failed.append(str(error))
+        if self._failed:
             with suppress(KafkaException):
                 producer.purge()
-            raise BrokerUnavailableError(f"a tick of alerts was not written: {self._refused[0]}", do="galatea status")
+            raise BrokerUnavailableError(f"a tick of alerts was not written: {self._failed[0]}", do="galatea status")
         self._producer = producer
 
-    def _written(self, error: KafkaError | None, record: Message) -> None:
+    def _delivered(self, error: KafkaError | None, record: Message) -> None:
         if error is not None:
-            self._refused.append(f"{record.topic()}/{record.partition()}: {error.str()}")
+            self._failed.append(f"{record.topic()}/{record.partition()}: {error.str()}")

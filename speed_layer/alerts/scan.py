@@ -1,6 +1,7 @@
-"""Raises and resolves: keeps what is open, and makes the records of it.
+"""One scan of the rules: what they look at, and how they raise and resolve alerts.
 
-What the rules are looked at with: the state, what holds at this moment of the log, and where alerts are told.
+Each record of the log leads to one `Scan`. The rules (thresholds, silences, levels) read the state through it, and emit
+through its `Emitter`, which keeps what is open in the state.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,14 +17,22 @@ from views.alerts.rule_history import RuleSet, VersionedRule
 from views.alerts.shop_clock import ShopClock
 from views.core.local_time import STEP, Span
 
+AnyRule = TypeVar("AnyRule", bound=Rule)
+
 
 class Detection(NamedTuple):
-    """That a rule holds. `name`: which of several of the store's: the sensor, queue or window; empty: the store.
+    """That a rule holds.
 
-    `since_ms`, `until_s`: of the window; 0: nobody knows its end. `forget_ms`: until when it might be found again.
+    Attributes:
+        rule: The rule.
+        shop: The store.
+        name: Of what in the store: a sensor, queue or window; empty for the store.
+        since_ms: Start of the window.
+        forget_ms: Until when the rule might hold for the same window again.
+        until_s: End of the window; 0 if it is not known.
     """
 
-    versioned: VersionedRule
+    rule: VersionedRule
     shop: ShopClock
     name: str
     since_ms: int
@@ -38,43 +47,44 @@ class Detection(NamedTuple):
 
 @dataclass
 class Emitter:
-    """What one record of the log leads to. `place`: of the record."""
+    """Collects the alerts that one record of the log leads to."""
 
     state: State
-    place: LogPosition
+    position: LogPosition
     emitted: list[Alert] = field(default_factory=list)
 
-    def raise_alert(self, found: Detection) -> None:
-        """Raise it, unless it was raised before."""
-        versioned, store = found.versioned, found.shop.store
-        window = Window(format_instant(found.since_ms), format_instant(found.until_s * 1000) if found.until_s else None)
-        of = (store.tenant, store.id)
-        alert_id = raised_id(versioned.rule.id, versioned.version, of, window, found.dimensions)
+    def raise_alert(self, detection: Detection) -> None:
+        """Raise the alert unless it was raised before."""
+        rule, store = detection.rule, detection.shop.store
+        end = format_instant(detection.until_s * 1000) if detection.until_s else None
+        window = Window(format_instant(detection.since_ms), end)
+        alert_id = raised_id(rule.rule.id, rule.version, (store.tenant, store.id), window, detection.dimensions)
         if alert_id in self.state.known:
             return
         alert = Alert(
             alert_id=alert_id,
             kind="raised",
-            rule=versioned.rule.id,
-            version=versioned.version,
+            rule=rule.rule.id,
+            version=rule.version,
             tenant=store.tenant,
             store=store.id,
             window=window,
-            dimensions=found.dimensions,
-            value=found.value,
-            threshold=found.threshold,
-            baseline=found.baseline,
-            sentence=found.sentence,
+            dimensions=detection.dimensions,
+            value=detection.value,
+            threshold=detection.threshold,
+            baseline=detection.baseline,
+            sentence=detection.sentence,
             raised_at=format_instant(self.state.log_ms),
-            place=self.place,
+            place=self.position,
         )
-        self.state.known[alert_id] = found.forget_ms
-        key = open_alert_key(store.id, versioned, found.name)
-        self.state.opened[key] = OpenAlert(alert, versioned.key, store.id, found.name, found.since_ms, found.until_s)
+        self.state.known[alert_id] = detection.forget_ms
+        self.state.opened[open_alert_key(store.id, rule, detection.name)] = OpenAlert(
+            alert, rule.key, store.id, detection.name, detection.since_ms, detection.until_s
+        )
         self.emitted.append(alert)
 
     def resolve(self, key: str, reason: str, sentence: str, value: Decimal | None = None) -> None:
-        """Say that it is over. `key`: of what is open."""
+        """Resolve the open alert with that key."""
         alert = self.state.opened.pop(key).alert
         self.emitted.append(
             Alert(
@@ -92,22 +102,19 @@ class Emitter:
                 sentence=sentence,
                 raised_at=format_instant(self.state.log_ms),
                 reason=reason,
-                place=self.place,
+                place=self.position,
             )
         )
 
 
-def open_alert_key(store: str, versioned: VersionedRule, name: str) -> str:
-    """Under which something open of a store is found."""
-    return f"{store}\0{versioned.key}\0{name}"
-
-
-Kind = TypeVar("Kind", bound=Rule)
+def open_alert_key(store: str, rule: VersionedRule, name: str) -> str:
+    """The key of an open alert. `name`: as in `Detection`."""
+    return f"{store}\0{rule.key}\0{name}"
 
 
 @dataclass(frozen=True)
 class Scan:
-    """At one record of one (topic, partition)."""
+    """The rules and the state at one record of one (topic, partition)."""
 
     topic: str
     state: State
@@ -115,29 +122,29 @@ class Scan:
     horizons: Horizons
     emitter: Emitter
 
-    def rules(self, kind: type[Kind], shop: ShopClock) -> Iterator[tuple[VersionedRule, Kind]]:
-        """Of one kind that watch the store, in a fixed order."""
-        for versioned in self.rule_set.rules_of(self.topic, shop):
-            if isinstance(versioned.rule, kind):
-                yield versioned, versioned.rule
+    def rules(self, kind: type[AnyRule], shop: ShopClock) -> Iterator[tuple[VersionedRule, AnyRule]]:
+        """The rules of one kind that watch the store, in a fixed order."""
+        for each in self.rule_set.rules_of(self.topic, shop):
+            if isinstance(each.rule, kind):
+                yield each, each.rule
 
     def shops(self, stores: Sequence[str]) -> Iterator[ShopClock]:
-        """Those that are registered, in a fixed order."""
+        """Those of the stores that are registered, in a fixed order."""
         for store in sorted(stores):
             if store in self.rule_set.shops:
                 yield self.rule_set.shops[store]
 
     def is_fresh(self, since_ms: int) -> bool:
-        """Whether what became certain then is still worth telling."""
+        """Whether what became certain then may still raise an alert."""
         return since_ms + to_ms(self.horizons.fresh) >= self.state.log_ms
 
     def sums(self, view: str, store: str, span: Span) -> list[int] | None:
-        """The states of a view in a window; None: no event."""
+        """The states of a view in a window; None without an event."""
         own = self.state.cells.get(view, {}).get(store, {})
         parts = [own[quarter] for quarter in range(span.start, span.end, STEP) if quarter in own]
-        return [sum(versioned) for versioned in zip(*parts, strict=True)] if parts else None
+        return [sum(each) for each in zip(*parts, strict=True)] if parts else None
 
 
 def to_ms(length: timedelta) -> int:
-    """In milliseconds."""
+    """Whole milliseconds."""
     return length // timedelta(milliseconds=1)

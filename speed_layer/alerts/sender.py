@@ -1,8 +1,8 @@
-"""Sends alerts and positions in one transaction, and gives itself up as soon as the outcome of one is not certain.
+"""Sends alerts and positions in one transaction, and gives the producer up as soon as an outcome is uncertain.
 
-A commit that is sent again behind the program's back may arrive late and end the next transaction of the same
-producer, half of it written. So after each commit the broker's statistics are looked at; if anything was sent again,
-timed out or lost its connection, this producer ends. A new one settles what was open, and the late commit is refused.
+A commit that librdkafka resends on its own may arrive late and end the next transaction of the same producer half-way.
+So the statistics are checked after each commit; if anything was resent, timed out or lost its connection, the producer
+is discarded. A new one ends what was open, and the late commit is rejected.
 """
 
 import time
@@ -29,15 +29,15 @@ _FAULTS = ("txretries", "disconnects", "req_timeouts")
 
 
 class ProducerDiscardedError(Exception):
-    """The outcome of a transaction is not certain, or none could be had: begin again with a new producer."""
+    """The outcome of a transaction is uncertain, or there was none: start again with a new producer."""
 
 
 class FencedError(GalateaError):
-    """Another relay has taken over this partition."""
+    """Another alert processor has taken over this partition."""
 
 
 class TransactionalSender:
-    """One transactional producer of one partition. `metadata` is committed beside each position."""
+    """The transactional producer of one partition. `metadata` is committed with each position."""
 
     metadata = ""
 
@@ -45,7 +45,7 @@ class TransactionalSender:
         """Nothing is sent before `start`."""
         self._partition = partition
         self._samples = self._faults = 0
-        self._refused: list[KafkaError] = []
+        self._failed: list[KafkaError] = []
         self._producer = Producer(
             {
                 **producer_settings(bootstrap, "galatea-alerts", CALL_SECONDS),
@@ -59,20 +59,20 @@ class TransactionalSender:
         )
 
     def start(self) -> None:
-        """End what an owner before this one has left open, and keep it out from now on. Discarded, Fenced."""
+        """End what a predecessor left open, and fence it. ProducerDiscardedError, FencedError."""
         try:
             self._producer.init_transactions(CALL_SECONDS)
         except KafkaException as error:
             raise self._as_our_error(error) from error
 
     def send(self, alerts: Sequence[Alert], positions: Mapping[str, int], group: object) -> None:
-        """All of it or nothing. Discarded if that is not certain: then what is committed has to be asked for."""
+        """All of it or nothing. ProducerDiscardedError if that is uncertain: then read what is committed."""
         self._producer.poll(0)
         before = self._faults
-        self._refused = []
+        self._failed = []
         try:
             self._transact(alerts, positions, group)
-        except (KafkaException, BufferError, SystemError) as error:  # the last: a fatal error met inside a callback
+        except (KafkaException, BufferError, SystemError) as error:  # SystemError: a fatal error within a callback
             raise self._as_our_error(error) from error
         failpoint(Failpoint.ALERTS_COMMITTED)
         self._verify_statistics()
@@ -80,11 +80,11 @@ class TransactionalSender:
             raise ProducerDiscardedError("something was sent again, or a connection was lost")
 
     def poll(self) -> None:
-        """To be called while nothing is sent: statistics come all the time."""
+        """Call it while nothing is sent, as statistics arrive all the time."""
         self._producer.poll(0)
 
     def discard(self) -> None:
-        """Send nothing more. A client that is broken or fenced says so once more here, which nobody needs."""
+        """Send nothing more. Errors of a broken or fenced client are ignored."""
         with suppress(KafkaException):
             self._producer.purge()
             self._producer.close()
@@ -100,8 +100,8 @@ class TransactionalSender:
                     raise ProducerDiscardedError("the client has made no room for alerts in time")
             producer.poll(0)
         failpoint(Failpoint.ALERTS_PRODUCED)
-        # Before the positions: a transaction that is torn can then repeat an alert, which is known, but lose none.
-        if producer.flush(CALL_SECONDS) or self._refused:
+        # Before the positions: a transaction that ends half-way can repeat a known alert, but not lose one.
+        if producer.flush(CALL_SECONDS) or self._failed:
             raise ProducerDiscardedError("alerts were not acknowledged")
         failpoint(Failpoint.ALERTS_FLUSHED)
         partitions = [TopicPartition(topic, self._partition, at, self.metadata) for topic, at in positions.items()]
@@ -110,7 +110,7 @@ class TransactionalSender:
         producer.commit_transaction(CALL_SECONDS)
 
     def _try_produce(self, alert: Alert) -> bool:
-        """Whether there was room in the client; if not, what it has sent meanwhile has made some."""
+        """False if the client's buffer is full; some of it has been sent meanwhile."""
         try:
             self._producer.produce(
                 ALERTS_TOPIC,
@@ -139,7 +139,7 @@ class TransactionalSender:
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         if error is not None:
-            self._refused.append(error)
+            self._failed.append(error)
 
     def _as_our_error(self, error: Exception) -> Exception:
         cause = error.__cause__ if isinstance(error, SystemError) and error.__cause__ else error

@@ -1,4 +1,4 @@
-"""Silence: no sign of life for some minutes, while the shop is open and the log itself was there to hear one."""
+"""Silence rules: no sign of life for some minutes, while the store is open and the log itself was alive."""
 
 from decimal import Decimal
 
@@ -9,11 +9,11 @@ from views.alerts.rule_history import VersionedRule
 from views.alerts.shop_clock import ShopClock
 
 ANY = ""
-"""The name under which a store's own last sign of life is kept, beside those of its sensors."""
+"""In place of a sensor: the last sign of life of anything in the store."""
 
 
 def on_event(scan: Scan, shop: ShopClock, sensor: str, at_ms: int) -> None:
-    """Somebody or something was alive until then."""
+    """Something in the store was alive at that moment."""
     store, at_ms = shop.store.id, min(at_ms, scan.state.log_ms)  # a clock may be fast
     signs = scan.state.signs.setdefault(store, {})
     for name in {ANY, sensor}:
@@ -27,18 +27,17 @@ def on_event(scan: Scan, shop: ShopClock, sensor: str, at_ms: int) -> None:
 
 
 def on_tick(scan: Scan) -> None:
-    """Time has passed."""
+    """Time has passed: look for silences."""
     for shop in scan.shops(list(scan.state.signs)):
         for versioned, rule in scan.rules(Silence, shop):
             signs = scan.state.signs[shop.store.id]
             for name in [ANY] if rule.per == "store" else sorted(set(signs) - {ANY}):
-                _check(scan, versioned, shop, name)
+                _check(scan, versioned, rule, shop, name)
     _resolve_expired(scan)
 
 
-def _check(scan: Scan, versioned: VersionedRule, shop: ShopClock, name: str) -> None:
-    rule, state, store = versioned.rule, scan.state, shop.store.id
-    assert isinstance(rule, Silence)  # noqa: S101 - `rules` chose it by its kind
+def _check(scan: Scan, versioned: VersionedRule, rule: Silence, shop: ShopClock, name: str) -> None:
+    state, store = scan.state, shop.store.id
     key = open_alert_key(store, versioned, name)
     opened = 0
     if rule.hours == "open":
@@ -56,7 +55,7 @@ def _check(scan: Scan, versioned: VersionedRule, shop: ShopClock, name: str) -> 
     since_ms = max(state.signs[store][name], opened, state.awake_ms)
     silent = (state.log_ms - since_ms) // MINUTE_MS
     if silent >= rule.minutes:
-        found = Detection(
+        detection = Detection(
             versioned,
             shop,
             name,
@@ -67,14 +66,12 @@ def _check(scan: Scan, versioned: VersionedRule, shop: ShopClock, name: str) -> 
             f"{_who(rule, name)} of store {store} has been silent for {silent} minutes.",
             dimensions={"sensor_id": name} if name else {},
         )
-        scan.emitter.raise_alert(found)
+        scan.emitter.raise_alert(detection)
 
 
 def _resolve_expired(scan: Scan) -> None:
-    """A sensor that nobody has heard for longer than the log is remembered is no longer waited for."""
-    rules = {
-        versioned.key for versioned in scan.rule_set.by_topic.get(scan.topic, ()) if isinstance(versioned.rule, Silence)
-    }
+    """Resolve alerts on sensors that have been silent beyond the horizon."""
+    rules = {each.key for each in scan.rule_set.by_topic.get(scan.topic, ()) if isinstance(each.rule, Silence)}
     silent = {key: open_ for key, open_ in scan.state.opened.items() if open_.key in rules}
     for key, open_ in sorted(silent.items()):
         if open_.name not in scan.state.signs.get(open_.store, {}):

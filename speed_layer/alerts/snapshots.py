@@ -1,4 +1,4 @@
-"""Snapshots of what following the log remembers: they make a start quick, and may be deleted at any time."""
+"""Snapshots of the state: they make a start quick, and can be deleted at any time."""
 
 import hashlib
 import os
@@ -35,7 +35,7 @@ class _Body(msgspec.Struct, frozen=True):
 
 
 class Snapshots:
-    """Of one partition, in a folder of its own."""
+    """The snapshots of one partition, in a folder of their own."""
 
     def __init__(self, folder: Path) -> None:
         """`folder` is made if it is not there."""
@@ -44,7 +44,7 @@ class Snapshots:
     def save(
         self, positions: Mapping[str, int], states: Mapping[str, State], topic_ids: Mapping[str, TopicIdentity]
     ) -> None:
-        """Write it whole or not at all, and let go of all but the newest."""
+        """Write a snapshot atomically, and delete all but the newest ones."""
         self._folder.mkdir(parents=True, exist_ok=True)
         number = max(self._numbers(), default=0) + 1
         kept = {topic: state.to_bytes() for topic, state in states.items()}
@@ -60,9 +60,9 @@ class Snapshots:
             (self._folder / f"{old}.state").unlink(missing_ok=True)
 
     def newest(self, committed: Mapping[str, int], topic_ids: Mapping[str, TopicIdentity]) -> Snapshot | None:
-        """The newest that is not ahead of what is committed and is of the same topics, as they are now.
+        """The newest snapshot that is not ahead of the committed positions, and is of the same topics as they are now.
 
-        A broken one is not there, nor one of topics that were made anew or had another number of partitions.
+        Damaged ones are skipped, as are those of topics that were recreated or had another number of partitions.
         """
         for number in sorted(self._numbers(), reverse=True):
             try:
@@ -78,12 +78,12 @@ class Snapshots:
 
     @property
     def exist(self) -> bool:
-        """Whether somebody has kept any, broken or not."""
+        """Whether there are any, damaged or not."""
         return any(True for _ in self._numbers())
 
     @property
     def topics(self) -> Collection[str]:
-        """Of which those that can be read know."""
+        """The topics that readable snapshots contain."""
         found = set[str]()
         for number in self._numbers():
             with suppress(OSError, msgspec.MsgspecError):
@@ -96,7 +96,7 @@ class Snapshots:
 
 
 def _body(written: bytes) -> _Body | None:
-    """None unless it is what was written, to the bit."""
+    """None unless it is what was written, bit by bit."""
     digest, body = written[:_DIGEST_BYTES], written[_DIGEST_BYTES:]
     return msgspec.msgpack.decode(body, type=_Body) if _digest(body) == digest else None
 

@@ -1,6 +1,6 @@
-"""What following a log remembers of one (topic, partition): plain values, so that it can be kept and compared.
+"""The state of following one (topic, partition): plain values, so that it can be saved and compared.
 
-It follows from the last `Horizons.horizon` of the log alone, whoever folds it and however often it was begun anew.
+It follows from the last `Horizons.horizon` of the log alone, whoever folds it and however often it was restarted.
 """
 
 import hashlib
@@ -20,10 +20,16 @@ DAY_MS = 24 * HOUR_MS
 
 @dataclass(frozen=True)
 class Horizons:
-    """`fresh`: how long after its end a window may still raise. `grace`: how long after its end it is judged.
+    """The times that bound what is followed and remembered.
 
-    `oldest`, `remembered`: A and D, as for all of speed. `pulse`: how often the passing of time alone is looked at.
-    `blind`: a log that said nothing for longer was not there, and says nothing about the shops.
+    Attributes:
+        oldest: The greatest age on arrival of events that count (A of R5).
+        remembered: How long identities are remembered (D of R5).
+        fresh: How long after its end a window may still raise an alert.
+        grace: How long after its end a window is judged.
+        pulse: How often the passing of time is looked at.
+        blind: A log without records for longer was down, and says nothing about the stores.
+        future: How far an event may be ahead of its receipt.
     """
 
     oldest: timedelta = timedelta(hours=23)
@@ -36,17 +42,17 @@ class Horizons:
 
     @property
     def kept(self) -> timedelta:
-        """How long cells are: a week and the day compared with, the day itself, and four days to have begun before."""
+        """How long cells are kept: a week and the day compared with, the day itself, and four days before it."""
         return timedelta(days=12) + self.fresh + self.grace
 
     @property
     def horizon(self) -> timedelta:
-        """How far back the log has to be read to have the state of now."""
+        """How far back the log has to be read to restore the state."""
         return self.kept + self.future + self.remembered + timedelta(hours=1)
 
 
 class Level(msgspec.Struct):
-    """How many there are, as of `at_ms`, on the business day that began at `day_s`."""
+    """How many there are as of `at_ms`, on the business day that began at `day_s`."""
 
     at_ms: int
     value: int
@@ -54,7 +60,7 @@ class Level(msgspec.Struct):
 
 
 class OpenAlert(msgspec.Struct, frozen=True):
-    """An alert that was raised and is not over. `since_ms`, `until_s`: of its window; `key`: of its rule."""
+    """An alert that was raised and is not resolved. `since_ms`, `until_s`: of its window. `key`: of its rule."""
 
     alert: Alert
     key: str
@@ -65,12 +71,19 @@ class OpenAlert(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct):
-    """`log_ms`: the greatest received time; `awake_ms`: since when the log has spoken without a break.
+    """The fields are saved under their names.
 
-    `closed_s`: windows that end by then are judged. `identities`: hour of receipt to digests. `cells`: view, store and
-    quarter to sums. `signs`: store and sensor (empty: any) to the last sign of life. `levels`: store and queue.
-    `episodes`: rule, store and queue to since when the level is above. `opened`: by store, rule and what it is about.
-    `known`: ids that were raised, and until when they are remembered.
+    Attributes:
+        log_ms: The greatest receipt time.
+        awake_ms: Since when the log has had no break.
+        closed_s: Windows that end by then are judged.
+        identities: Hour of receipt to digests of identities.
+        cells: View, store and quarter of an hour to sums.
+        signs: Store and sensor (empty: any) to the last sign of life.
+        levels: Store and queue to the level.
+        episodes: Rule, store and queue to since when the level is above the bound.
+        opened: Open alerts by `open_alert_key`.
+        known: Ids of raised alerts, and until when they are remembered.
     """
 
     log_ms: int = 0
@@ -90,15 +103,15 @@ class State(msgspec.Struct):
 
     @classmethod
     def from_bytes(cls, kept: bytes) -> "State":
-        """What `to_bytes` gave. msgspec.MsgspecError if it is anything else."""
+        """Parse what `to_bytes` returned. msgspec.MsgspecError for anything else."""
         return _decode(kept)
 
     def digest(self) -> str:
-        """Names what it says."""
+        """A hash of the state."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def has_seen(self, identity: bytes) -> bool:
-        """Whether that identity was met within the time that identities are remembered."""
+        """Whether the identity is remembered."""
         return any(identity in identity_count for identity_count in self.identities.values())
 
     @property
@@ -107,7 +120,7 @@ class State(msgspec.Struct):
         return sum(map(len, self.identities.values()))
 
     def forget(self, hour_ms: int, horizons: Horizons) -> None:
-        """Let go of what no rule can need any more, at the full hour of the log."""
+        """At a full hour of the log, drop what no rule can need any more."""
         kept_ms = hour_ms - int(horizons.kept / timedelta(milliseconds=1))
         remembered = (hour_ms - int(horizons.remembered / timedelta(milliseconds=1))) // HOUR_MS
         self.identities = {

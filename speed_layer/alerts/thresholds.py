@@ -1,4 +1,4 @@
-"""Bounds of metrics: judged with every event while it is too much, and when the window is over in any case."""
+"""Threshold rules: judged when their window is over, and upper bounds on sums with every event as well."""
 
 from speed_layer.alerts.scan import Detection, Scan, open_alert_key, to_ms
 from speed_layer.alerts.state import HOUR_MS
@@ -17,11 +17,11 @@ def on_event(scan: Scan, shop: ShopClock, quarter: int) -> None:
     for versioned, rule in scan.rules(Threshold, shop):
         span = shop.span(rule.window, quarter)
         if scan.is_fresh(span.end * 1000) and (can_fire_early(rule) or span.end <= scan.state.closed_s):
-            _judge(scan, versioned, shop, span)
+            _check(scan, versioned, rule, shop, span)
 
 
 def on_tick(scan: Scan) -> None:
-    """Time has passed: windows may be over."""
+    """Time has passed: judge the windows that are over."""
     _resolve_expired(scan)
     state, grace = scan.state, to_ms(scan.horizons.grace)
     over = (state.log_ms - grace) // 1000 // STEP * STEP
@@ -40,40 +40,39 @@ def _close(scan: Scan, end: int) -> None:
         for versioned, rule in scan.rules(Threshold, shop):
             span = shop.span(rule.window, end - STEP)
             if span.end == end and scan.is_fresh(end * 1000):
-                _judge(scan, versioned, shop, span)
+                _check(scan, versioned, rule, shop, span)
 
 
-def _judge(scan: Scan, versioned: VersionedRule, shop: ShopClock, span: Span) -> None:
-    rule, store = versioned.rule, shop.store.id
-    assert isinstance(rule, Threshold)  # noqa: S101 - `rules` chose it by its kind
+def _check(scan: Scan, versioned: VersionedRule, rule: Threshold, shop: ShopClock, span: Span) -> None:
+    store = shop.store.id
     metric = alertable_metrics()[rule.metric]
-    [states] = [followed.states for followed in alertable_views(scan.topic) if followed.view.name == metric.view]
-    if not _is_known_since(scan, metric, rule, shop, span):
+    [states] = [each.states for each in alertable_views(scan.topic) if each.view.name == metric.view]
+    if not _has_data_before(scan, metric, rule, shop, span):
         return
-    verdict = evaluate_threshold(rule, shop, span, states, lambda of: scan.sums(metric.view, store, of))
+    result = evaluate_threshold(rule, shop, span, states, lambda window: scan.sums(metric.view, store, window))
     name = str(span.start)
     key = open_alert_key(store, versioned, name)
-    if verdict.holds:
-        found = Detection(
+    if result.holds:
+        detection = Detection(
             versioned,
             shop,
             name,
             span.start * 1000,
             span.end * 1000 + 2 * to_ms(scan.horizons.fresh),
-            verdict.value,
+            result.value,
             stated_bound(rule),
-            alert_sentence(rule, shop, verdict),
-            verdict.baseline,
+            alert_sentence(rule, shop, result),
+            result.baseline,
             span.end,
         )
-        scan.emitter.raise_alert(found)
+        scan.emitter.raise_alert(detection)
     elif key in scan.state.opened:
-        what = f"{metric.name} is {verdict.value} after later events, and no longer beyond the bound."
-        scan.emitter.resolve(key, "corrected", what, verdict.value)
+        what = f"{metric.name} is {result.value} after later events, and no longer beyond the bound."
+        scan.emitter.resolve(key, "corrected", what, result.value)
 
 
-def _is_known_since(scan: Scan, metric: Metric, rule: Threshold, shop: ShopClock, span: Span) -> bool:
-    """Whether there are events from before: of a log that begins inside a window nobody knows what is missing."""
+def _has_data_before(scan: Scan, metric: Metric, rule: Threshold, shop: ShopClock, span: Span) -> bool:
+    """Whether there are events from before: in a log that begins inside a window, events may be missing."""
     if rule.above is not None and rule.versus is None:
         return True
     first = min(scan.state.cells.get(metric.view, {}).get(shop.store.id, {span.end: []}))
@@ -81,12 +80,8 @@ def _is_known_since(scan: Scan, metric: Metric, rule: Threshold, shop: ShopClock
 
 
 def _resolve_expired(scan: Scan) -> None:
-    """Resolve alerts whose window has left the horizon without a later window having been judged."""
-    rules = {
-        versioned.key
-        for versioned in scan.rule_set.by_topic.get(scan.topic, ())
-        if isinstance(versioned.rule, Threshold)
-    }
+    """Resolve alerts whose window is beyond the horizon, if no later window has been judged."""
+    rules = {each.key for each in scan.rule_set.by_topic.get(scan.topic, ()) if isinstance(each.rule, Threshold)}
     kept_ms = scan.state.log_ms // HOUR_MS * HOUR_MS - to_ms(scan.horizons.kept)
     for key, open_ in sorted(scan.state.opened.items()):
         if open_.key in rules and open_.until_s * 1000 < kept_ms:
@@ -94,8 +89,8 @@ def _resolve_expired(scan: Scan) -> None:
 
 
 def _resolve_followed(scan: Scan) -> None:
-    """What was beyond its bound in one window is over when the next one has been judged."""
-    rules = {versioned.key: versioned.rule for versioned in scan.rule_set.by_topic.get(scan.topic, ())}
+    """An alert on a window is over once the window after it has been judged."""
+    rules = {each.key: each.rule for each in scan.rule_set.by_topic.get(scan.topic, ())}
     for key, open_ in sorted(scan.state.opened.items()):
         rule, shop = rules.get(open_.key), scan.rule_set.shops.get(open_.store)
         if isinstance(rule, Threshold) and shop and shop.span(rule.window, open_.until_s).end <= scan.state.closed_s:

@@ -1,1 +1,1 @@
-"""Alerts to the outside: signed calls of endpoints that a tenant has named, in order for each store."""
+"""Webhooks: every alert is delivered to the endpoints of its tenant, in order for each store."""

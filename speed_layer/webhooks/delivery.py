@@ -1,11 +1,7 @@
-"""What a webhook needs to know of an alert's record: whose it is, and by which id a receiver drops its repetition.
+"""What is delivered to one endpoint: the alerts of its tenant; and where the alerts that it rejects are stored.
 
-One endpoint's share of the alerts: those of its tenant, in order for each store.
-
-`undelivered`: alerts that an endpoint has refused for good, as dead letters beside those of events.
-
-One appender writes it: the dispatcher. The topic of such a letter is its endpoint's, so what two endpoints refuse is
-two letters.
+Rejected alerts become dead alerts in the table `undelivered`, beside those of events. The dispatcher is its only
+writer. The topic of such a dead letter is that of its endpoint, so that two endpoints have two of them.
 """
 
 import asyncio
@@ -26,7 +22,7 @@ from speed_layer.webhooks.client import WebhookClient
 
 
 class AlertHeader(msgspec.Struct, frozen=True):
-    """Two fields of `views.alerts.alert.Alert`. Each record has an id of its own: that an alert is over is news."""
+    """Two fields of an alert. Each record has an id of its own, also one that resolves an alert."""
 
     alert_id: str
     tenant: str
@@ -36,7 +32,7 @@ _READ = msgspec.json.Decoder(AlertHeader)
 
 
 def read_header(value: bytes) -> AlertHeader | None:
-    """None if it is no record of an alert: who writes the topic writes nothing else, so it is nobody's."""
+    """None if another program wrote the record."""
     try:
         return _READ.decode(value)
     except msgspec.DecodeError:
@@ -54,67 +50,70 @@ Place = tuple[str, int, int]
 
 
 class Undelivered(Protocol):
-    """Where alerts are kept that an endpoint has refused for good."""
+    """Where alerts are stored that an endpoint has rejected."""
 
     async def keep(self, endpoint: Endpoint, record: ConsumerRecord, why: str) -> None:
-        """Returns when it is kept. Keeping it again is harmless. Unavailable."""
+        """Returns when it is stored. Storing it again is harmless. DependencyUnavailableError."""
 
 
 class Delivery:
-    """A Taker. `skipped`: records that an operator wants to go on without.
+    """The `Handler` of one endpoint's consumer: sends the alerts of its tenant.
 
-    `refusing_since`: in seconds since 1970, the first refusal after which nothing was delivered; None if all is well.
+    Attributes:
+        skipped: Records that an operator wants to continue without.
+        delivered_at: When the endpoint accepted alerts last, in seconds since 1970.
+        refusing_since: When it rejected the first of the alerts since then; None if it has rejected none.
     """
 
-    def __init__(self, endpoint: Endpoint, sender: WebhookClient, undelivered: Undelivered) -> None:
-        """`sender` calls the endpoint."""
-        self._endpoint, self._sender, self._undelivered = endpoint, sender, undelivered
+    def __init__(self, endpoint: Endpoint, client: WebhookClient, undelivered: Undelivered) -> None:
+        """`client` calls the endpoint."""
+        self._endpoint, self._client, self._undelivered = endpoint, client, undelivered
         self.skipped: frozenset[Place] = frozenset()
         self.delivered_at: float | None = None
         self.refusing_since: float | None = None
 
     def accepts(self, record: ConsumerRecord) -> bool:
         """Whether it is an alert of the tenant."""
-        said = read_header(record.value)
-        return said is not None and said.tenant == self._endpoint.tenant
+        header = read_header(record.value)
+        return header is not None and header.tenant == self._endpoint.tenant
 
     async def handle(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
-        """Send them. A refusal of many is one of some: the caller tries them one by one."""
+        """Send these alerts. If several are rejected, the caller tries them one by one."""
         first = records[0]
         if (first.topic, first.partition, first.offset) in self.skipped:
             return Reject(SKIPPED)
-        ids = [said.alert_id for record in records if (said := read_header(record.value)) is not None]
-        verdict = await self._sender.send(records, ids)
-        if isinstance(verdict, Done):
-            self.delivered_at, self.refusing_since = self._sender.answered_at, None
+        ids = [header.alert_id for record in records if (header := read_header(record.value)) is not None]
+        result = await self._client.send(records, ids)
+        if isinstance(result, Done):
+            self.delivered_at, self.refusing_since = self._client.answered_at, None
             DELIVERED_ALERTS.labels("delivered").inc(len(records))
-        return verdict
+        return result
 
-    async def store_rejected(self, record: ConsumerRecord, refused: Reject) -> Done | Retry:
-        """Keep it for the operator. As long as it cannot be kept it waits, and its store behind it."""
+    async def store_rejected(self, record: ConsumerRecord, rejection: Reject) -> Done | Retry:
+        """Store a rejected alert as a dead letter. While that is impossible, its store waits."""
         try:
-            await self._undelivered.keep(self._endpoint, record, refused.why)
+            await self._undelivered.keep(self._endpoint, record, rejection.why)
         except DependencyUnavailableError as error:
             return Retry(error.message)
-        if refused.why != SKIPPED:
-            self.refusing_since = self.refusing_since or self._sender.answered_at
-        DELIVERED_ALERTS.labels("skipped" if refused.why == SKIPPED else "refused").inc()
+        if rejection.why != SKIPPED:
+            self.refusing_since = self.refusing_since or self._client.answered_at
+        DELIVERED_ALERTS.labels("skipped" if rejection.why == SKIPPED else "refused").inc()
         return Done()
 
 
 class DeadLetterNotStoredError(DependencyUnavailableError):
-    """A dead letter could not be written; what it is about waits until it can."""
+    """A dead letter could not be written; its alert waits until it can."""
 
 
 class UndeliveredAlert(NamedTuple):
-    """An alert that an endpoint has refused. `why`: one sentence without its end."""
+    """An alert that an endpoint has rejected. `why`: one sentence without a full stop."""
 
     endpoint: Endpoint
     record: ConsumerRecord
     why: str
 
     def row(self, topics: str) -> dict[str, object]:
-        """As a dead letter. `topics`: what the topics of such letters begin with."""
+        """The row of the dead letter. `topics`: the prefix of the topics of such dead alerts."""
         record = self.record
         return {
             "topic": f"{topics}{self.endpoint.id}",
@@ -131,7 +130,7 @@ class UndeliveredAlert(NamedTuple):
 
 
 class UndeliveredTable:
-    """Undelivered, in Delta, without Spark. Belongs to one event loop."""
+    """Implements `Undelivered` with Delta Lake, without Spark. Belongs to one event loop."""
 
     def __init__(self, root: str) -> None:
         """`root` of the master dataset."""
@@ -143,21 +142,21 @@ class UndeliveredTable:
         self._is_made = False
 
     async def keep(self, endpoint: Endpoint, record: ConsumerRecord, why: str) -> None:
-        """Append one. Kept twice after a crash, it is one: readers take a row of each place. LetterNotKept."""
+        """Append one. After a crash it may have two rows: readers take one per position. DeadLetterNotStoredError."""
         self._waiting.append(UndeliveredAlert(endpoint, record, why))
         if self._next is None:
             self._next = asyncio.ensure_future(self._append_all())
-        await asyncio.shield(self._next)  # whoever waits no longer takes nothing from the others
+        await asyncio.shield(self._next)  # if one caller is cancelled, the others still wait
 
     async def _append_all(self) -> None:
-        """What has come until the commit before is done goes into the next one."""
+        """Alerts that arrive during a commit go into the next one."""
         async with self._one_commit:
-            letters, self._waiting, self._next = self._waiting, [], None
-            await asyncio.get_running_loop().run_in_executor(self._thread, self.append, letters)
+            alerts, self._waiting, self._next = self._waiting, [], None
+            await asyncio.get_running_loop().run_in_executor(self._thread, self.append, alerts)
 
-    def append(self, letters: Sequence[UndeliveredAlert]) -> None:
-        """Keep them, in one commit. LetterNotKept."""
-        # Loaded with the first letter: an engine of 0.1 GB would wait for it in vain wherever nothing is refused.
+    def append(self, alerts: Sequence[UndeliveredAlert]) -> None:
+        """Append these in one commit. DeadLetterNotStoredError."""
+        # Imported with the first alert: most dispatchers have none, and the engine takes 0.1 GB.
         import pyarrow as pa  # noqa: PLC0415
         from deltalake.exceptions import DeltaError  # noqa: PLC0415
 
@@ -171,8 +170,8 @@ class UndeliveredTable:
             if not self._is_made:
                 create(path)
             self._is_made = True
-            rows = pa.Table.from_pylist([each.row(TOPIC) for each in letters], schema())
+            rows = pa.Table.from_pylist([each.row(TOPIC) for each in alerts], schema())
             append(path, rows)
-        except (OSError, ValueError, DeltaError) as error:  # of a line that cannot be read
+        except (OSError, ValueError, DeltaError) as error:  # ValueError: a line of the log that cannot be parsed
             message = f"the dead letter could not be kept: {type(error).__name__}"
             raise DeadLetterNotStoredError(message, do="galatea doctor") from error

@@ -1,7 +1,8 @@
-"""All endpoints: a consumer group for each, so that one that is down holds up nobody else.
+"""The dispatcher of all endpoints: one consumer group for each, so that one that is down does not delay the others.
 
-An endpoint that has failed for a day is suspended: its group stands still, and what it missed is kept as long as
-the topic keeps it.
+It compares the endpoints that should run with those that do, again and again, and starts and stops workers accordingly.
+An endpoint that has failed for a day is suspended: its group stops, and what it misses is kept as long as the topic
+keeps it.
 """
 
 import asyncio
@@ -19,16 +20,16 @@ from speed_layer.webhooks.endpoint_worker import DesiredEndpoint, EndpointStore,
 from speed_layer.webhooks.start_position import PositionLostError
 
 log = structlog.get_logger()
-LOOK_SECONDS = 2.0
+RECONCILE_SECONDS = 2.0
 SUSPEND_SECONDS = 24 * 3600.0
 GROUP = "galatea.webhook."
 FAILURES = (DependencyUnavailableError, KafkaException, OSError)
-"""What may end a group and be over a moment later. All else ends the process."""
+"""Errors that end a worker and may be over a moment later. All others end the process."""
 ENDPOINTS = Gauge("galatea_webhook_endpoints", "Endpoints of webhooks, by how they are doing.", ("state",))
 RECORDS = Gauge("galatea_webhook_lag_records", "Records left to read or deliver, of the endpoint with most of them.")
 SECONDS = Gauge("galatea_webhook_lag_seconds", "For how long the oldest alert has been waiting for its endpoint.")
 MEMORY_KB = 1024
-"""Of a group, what is read ahead, in KB; beside it at most 1,500 records wait for their calls."""
+"""What a group prefetches, in KB. At most 1,500 further records wait for their calls."""
 
 
 class Dispatcher:
@@ -37,25 +38,25 @@ class Dispatcher:
     def __init__(
         self,
         endpoints: EndpointStore,
-        telling: Callable[[DesiredEndpoint], Worker],
+        create_worker: Callable[[DesiredEndpoint], Worker],
         suspend_seconds: float = SUSPEND_SECONDS,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`telling` makes what calls an endpoint. It may raise what the broker says, and PlaceLost.
+        """`create_worker` creates the worker of an endpoint. It may raise `FAILURES` and PositionLostError.
 
         `now`: seconds since 1970.
         """
-        self._endpoints, self._telling, self._now = endpoints, telling, now
+        self._endpoints, self._create_worker, self._now = endpoints, create_worker, now
         self._suspend_seconds = suspend_seconds
         self._running: dict[str, RunningEndpoint] = {}
 
     async def run(self, leaving: asyncio.Event) -> None:
-        """Until told to leave; what is under way is ended first."""
+        """Until `leaving` is set; then stop all workers."""
         try:
             while not leaving.is_set():
-                await self.look()
+                await self.reconcile()
                 try:
-                    await asyncio.wait_for(leaving.wait(), LOOK_SECONDS)
+                    await asyncio.wait_for(leaving.wait(), RECONCILE_SECONDS)
                 except TimeoutError:
                     continue
         finally:
@@ -63,29 +64,29 @@ class Dispatcher:
                 running.stop()
             await asyncio.gather(*(running.task for running in self._running.values()), return_exceptions=True)
 
-    async def look(self) -> None:
-        """Begin what is new, end what is gone or another one, suspend what has failed for too long.
+    async def reconcile(self) -> None:
+        """Start new endpoints, stop removed or changed ones, suspend those that have failed for too long.
 
-        Waits for no endpoint. While it is not known what is wanted all goes on as it was.
+        Waits for no endpoint. While the stored endpoints cannot be read, everything continues.
         """
         self._forget_ended()
         try:
             known = await self._endpoints.wanted()
-            suspended = await self._judge({each.endpoint.id: each for each in known})
+            suspended = await self._report({each.endpoint.id: each for each in known})
         except DependencyUnavailableError as error:
             log.warning("webhooks.not_known", why=error.message)
             return
         active = [each for each in known if not each.is_suspended and each.endpoint.id not in suspended]
-        wanted = {each.endpoint.id: each for each in active}
+        desired = {each.endpoint.id: each for each in active}
         for id_, running in self._running.items():
-            if id_ not in wanted or wanted[id_].endpoint != running.endpoint:
+            if id_ not in desired or desired[id_].endpoint != running.endpoint:
                 running.stop()
-        for each in wanted.values():
+        for each in desired.values():
             await self._begin_or_skip(each)
-        self._show(len(known) - len(wanted))
+        self._show(len(known) - len(desired))
 
     def _forget_ended(self) -> None:
-        """One that was ended by a failure begins again; another error is this process's own, and raised."""
+        """A worker that failed starts again; any other error is a bug of this process, and raised."""
         for id_, running in list(self._running.items()):
             if running.task.done():
                 del self._running[id_]
@@ -95,8 +96,8 @@ class Dispatcher:
                 elif error is not None:
                     raise error
 
-    async def _judge(self, known: Mapping[str, DesiredEndpoint]) -> Collection[str]:
-        """Say how each is doing. Those that are suspended by it."""
+    async def _report(self, known: Mapping[str, DesiredEndpoint]) -> Collection[str]:
+        """Store the state of each worker. Returns those that were suspended for it."""
         now = self._now()
         suspended: list[str] = []
         for id_, running in self._running.items():
@@ -112,29 +113,29 @@ class Dispatcher:
                 log.warning("webhook.suspended", endpoint=id_)
         return suspended
 
-    async def _begin_or_skip(self, wanted: DesiredEndpoint) -> None:
-        endpoint = wanted.endpoint
+    async def _begin_or_skip(self, desired: DesiredEndpoint) -> None:
+        endpoint = desired.endpoint
         if (running := self._running.get(endpoint.id)) is not None:
-            running.telling.skip(wanted.skipped)
+            running.worker.skip(desired.skipped)
             return
         try:
-            telling = await asyncio.to_thread(self._telling, wanted)
+            worker = await asyncio.to_thread(self._create_worker, desired)
         except PositionLostError as error:
             await self._suspend_lost(endpoint, error)
             return
         except FAILURES as error:
             log.warning("webhook.not_begun", endpoint=endpoint.id, why=str(error))
             return
-        telling.skip(wanted.skipped)
-        task = asyncio.ensure_future(telling.run())
-        self._running[endpoint.id] = RunningEndpoint(endpoint, telling, task, self._now(), wanted.failing_since)
+        worker.skip(desired.skipped)
+        task = asyncio.ensure_future(worker.run())
+        self._running[endpoint.id] = RunningEndpoint(endpoint, worker, task, self._now(), desired.failing_since)
 
     async def _suspend_lost(self, endpoint: Endpoint, error: PositionLostError) -> None:
-        """Somebody has to decide, so it waits for them as one that has failed for a day does."""
+        """Somebody has to decide where it goes on, so it waits like one that has failed for a day."""
         log.error("webhook.place_lost", endpoint=endpoint.id, why=error.message, do=error.do)
         try:
             await self._endpoints.suspend(endpoint)
-        except DependencyUnavailableError as away:  # it is tried again with the next look
+        except DependencyUnavailableError as away:  # tried again with the next round
             log.warning("webhooks.not_known", why=away.message)
 
     def _show(self, suspended: int) -> None:
@@ -143,14 +144,14 @@ class Dispatcher:
         retrying = sum(each.failing_since(now) is not None for each in working)
         for state, number in (("ok", len(working) - retrying), ("retrying", retrying), ("suspended", suspended)):
             ENDPOINTS.labels(state).set(number)
-        states = [each.telling.state(None) for each in working]
+        states = [each.worker.state(None) for each in working]
         RECORDS.set(max((each.records for each in states), default=0))
         oldest = min((each.oldest_at.timestamp() for each in states if each.oldest_at), default=now)
         SECONDS.set(max(0.0, now - oldest))
 
 
 def group(bootstrap: str, endpoint: Endpoint) -> dict[str, Any]:
-    """Settings of librdkafka for an endpoint's group. A dead member is missed for ten seconds, then others go on."""
+    """The librdkafka settings of an endpoint's group. After ten seconds, others take over from a dead member."""
     return {
         "bootstrap.servers": bootstrap,
         "group.id": f"{GROUP}{endpoint.id}",

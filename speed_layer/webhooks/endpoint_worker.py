@@ -1,8 +1,7 @@
-"""One endpoint at work: its consumer group, its calls, and how it is doing.
+"""One endpoint at work: its consumer group, its calls, and its state.
 
-An endpoint that is called, and since when it fails, also beyond the process that saw it begin.
-
-What is wanted of whoever calls endpoints, and where it says how they are doing.
+A `DesiredEndpoint` says what should run, an `EndpointWorker` is what runs, and a `RunningEndpoint` is the dispatcher's
+record of it, including failures that began before this process.
 """
 
 import asyncio
@@ -18,44 +17,44 @@ from speed_layer.webhooks.delivery import Delivery, Place
 
 
 class EndpointWorker:
-    """Runs once."""
+    """Consumes the alerts of one endpoint and delivers them. Runs once."""
 
-    def __init__(self, sender: WebhookClient, delivery: Delivery, consuming: KeyedConsumer) -> None:
-        """`sender`: its calls, whose connections end with it. `delivery`: what `consuming` hands records to."""
-        self._sender, self._delivery, self._consuming = sender, delivery, consuming
+    def __init__(self, client: WebhookClient, delivery: Delivery, consumer: KeyedConsumer) -> None:
+        """`client`: its calls, whose connections end with it. `delivery`: what `consumer` hands records to."""
+        self._client, self._delivery, self._consumer = client, delivery, consumer
 
     async def run(self) -> None:
-        """Until it is stopped. What Consuming raises."""
-        async with self._sender:
-            await self._consuming.run()
+        """Until it is stopped. Raises what `KeyedConsumer.run` raises."""
+        async with self._client:
+            await self._consumer.run()
 
     def stop(self) -> None:
-        """Call no more; `run` returns when what is under way is done, or its time is over."""
-        self._consuming.stop()
+        """Start no more calls; `run` returns when the current ones are done or time out."""
+        self._consumer.stop()
 
     def skip(self, places: Collection[Place]) -> None:
-        """Go on without these records; one that blocks its store is gone at once."""
+        """Continue without these records; one that blocks its store is dropped at once."""
         new = frozenset(places) - self._delivery.skipped
         self._delivery.skipped = frozenset(places)
         for place in new:
-            self._consuming.wake(*place)
+            self._consumer.wake(*place)
 
     @property
     def failing_since(self) -> float | None:
-        """Since when, in seconds since 1970, a store is tried again and again; None if none is."""
-        return self._consuming.failing_since
+        """Since when (seconds since 1970) a store has been retried; None if none is."""
+        return self._consumer.failing_since
 
     def state(self, failing_since: float | None) -> EndpointState:
-        """How it is doing now. `failing_since`: as it is to be told."""
-        behind, sender = self._consuming.backlog, self._sender
+        """The state now. `failing_since`: as it is to be reported."""
+        backlog, client = self._consumer.backlog, self._client
         return EndpointState(
             failing_since=_at(failing_since),
-            status=sender.status,
-            answered_at=_at(sender.answered_at),
+            status=client.status,
+            answered_at=_at(client.answered_at),
             delivered_at=_at(self._delivery.delivered_at),
-            records=behind.records,
-            oldest_at=None if behind.oldest_ms is None else _at(behind.oldest_ms / 1000),
-            blocking=tuple(_blocking(each) for each in self._consuming.blocked[:MOST_BLOCKED]),
+            records=backlog.records,
+            oldest_at=None if backlog.oldest_ms is None else _at(backlog.oldest_ms / 1000),
+            blocking=tuple(_blocking(each) for each in self._consumer.blocked[:MOST_BLOCKED]),
             refusing_since=_at(self._delivery.refusing_since),
         )
 
@@ -72,74 +71,79 @@ def _at(seconds: float | None) -> datetime | None:
 
 
 SETTLED_SECONDS = 60.0
-"""Within it whatever blocked a store when the process before ended was tried again."""
+"""Within that time, whatever was failing when the process before ended has been retried."""
 SEEN_SECONDS = 30.0
-"""How it is doing is said at least so often, though nothing has changed."""
+"""The state is reported at least so often, even if it has not changed."""
 
 
 class Worker(Protocol):
-    """Telling."""
+    """See `EndpointWorker`."""
 
     @property
     def failing_since(self) -> float | None:
-        """Since when, in seconds since 1970, a store is tried again and again."""
+        """Since when (seconds since 1970) a store has been retried; None if none is."""
 
     async def run(self) -> None:
         """Until it is stopped."""
 
     def stop(self) -> None:
-        """Call no more."""
+        """Start no more calls."""
 
     def skip(self, places: frozenset[tuple[str, int, int]]) -> None:
-        """Go on without these records."""
+        """Continue without these records."""
 
     def state(self, failing_since: float | None) -> EndpointState:
-        """How it is doing now."""
+        """The state now."""
 
 
 @dataclass
 class RunningEndpoint:
-    """`inherited`: since when it failed, as was known when it began at `begun_at`."""
+    """`inherited`: since when it had been failing when it was started at `begun_at`."""
 
     endpoint: Endpoint
-    telling: Worker
+    worker: Worker
     task: asyncio.Task[None]
     begun_at: float
     inherited: float | None
     is_ending: bool = False
-    _said: EndpointState | None = None
-    _said_at: float = 0.0
+    _reported: EndpointState | None = None
+    _reported_at: float = 0.0
 
     def failing_since(self, now: float) -> float | None:
-        """None once nothing fails, and whatever did so before this process was tried again."""
-        own = self.telling.failing_since
+        """None once nothing fails and what failed before this process has been retried."""
+        own = self.worker.failing_since
         if own is None and now - self.begun_at > SETTLED_SECONDS:
             self.inherited = None
         return min((each for each in (own, self.inherited) if each is not None), default=None)
 
     def is_beyond(self, now: float, seconds: float) -> bool:
-        """Whether it has failed for so long, and does so still."""
+        """Whether it has failed for longer than that, and still fails."""
         since = self.failing_since(now)
-        return self.telling.failing_since is not None and since is not None and now - since > seconds
+        return self.worker.failing_since is not None and since is not None and now - since > seconds
 
     def news(self, now: float) -> EndpointState | None:
-        """How it is doing, if that is to be said."""
-        state = self.telling.state(self.failing_since(now))
-        if state == self._said and now - self._said_at < SEEN_SECONDS:
+        """The state if it has to be reported: because it has changed, or from time to time."""
+        state = self.worker.state(self.failing_since(now))
+        if state == self._reported and now - self._reported_at < SEEN_SECONDS:
             return None
-        self._said, self._said_at = state, now
+        self._reported, self._reported_at = state, now
         return state
 
     def stop(self) -> None:
-        """Call it no more; it is gone when its task has ended."""
+        """Stop the worker; it is gone when its task has ended."""
         self.is_ending = True
-        self.telling.stop()
+        self.worker.stop()
 
 
 class DesiredEndpoint(NamedTuple):
-    """An endpoint that is not removed. `failing_since`: as it was told last. `skipped`: what it goes on without.
+    """An endpoint that is not removed.
 
-    `has_begun`: the broker knew where it stands.
+    Attributes:
+        endpoint: The endpoint.
+        is_suspended: Whether it must not be called.
+        failing_since: As reported last, in seconds since 1970.
+        skipped: Records to continue without.
+        has_begun: Whether its consumer group has committed a position before.
     """
 
     endpoint: Endpoint
@@ -150,16 +154,16 @@ class DesiredEndpoint(NamedTuple):
 
 
 class EndpointStore(Protocol):
-    """All of them. Every method raises Unavailable."""
+    """Where endpoints are stored. Every method raises DependencyUnavailableError."""
 
     async def wanted(self) -> Sequence[DesiredEndpoint]:
-        """Those that are not removed."""
+        """The endpoints that are not removed."""
 
     async def begun(self, endpoint: Endpoint) -> None:
-        """From now on the broker knows where it stands."""
+        """Record that its consumer group has committed a position."""
 
     async def suspend(self, endpoint: Endpoint) -> None:
-        """Call it no more until somebody resumes it."""
+        """Stop calls until it is resumed."""
 
     async def see(self, endpoint: Endpoint, state: EndpointState) -> None:
-        """How it is doing."""
+        """Store its state."""

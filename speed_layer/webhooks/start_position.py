@@ -1,6 +1,6 @@
-"""Where a new endpoint begins: with what was told after it was made, however long it takes until somebody consumes.
+"""Where a new endpoint starts: with the alerts emitted after it was added, however late its consumer starts.
 
-"From the end" would not do: whoever dies before the first commit would come back to a later end.
+Starting at the end of the topic would not do: after a crash before the first commit, the end would be a later one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,33 +16,44 @@ TIMEOUT_SECONDS = 15.0
 
 
 class PositionLostError(OperatorError):
-    """The broker has forgotten where an endpoint stood: from its beginning it would be told again what it knows."""
+    """The broker has lost the position of an endpoint. Starting at its creation would repeat alerts."""
 
 
 def commit_start_positions(
     settings: dict[str, Any], topic: str, partitions: Iterable[int], since_ms: int, *, has_begun: bool = False
 ) -> None:
-    """Commit, for the group of these settings, where the topic was at that time. Does nothing where it has committed.
+    """Commit the positions of that time for the partitions in which the group has none.
 
-    So a partition that was added later begins as the others did. What the topic has deleted behind a place is logged:
-    it is told nobody any more. Raises KafkaException, and PlaceLost if it `has_begun` and has committed nothing at all.
+    A partition that was added later thus starts like the others. Records that the topic deleted before they were
+    delivered are logged.
+
+    Args:
+        settings: Of librdkafka, with the group.
+        topic: The topic of alerts.
+        partitions: Its partitions.
+        since_ms: When the endpoint was added, in ms since 1970.
+        has_begun: Whether the group had committed positions before.
+
+    Raises:
+        PositionLostError: It has begun, and has no position at all.
+        KafkaException: The broker did not answer.
     """
-    own = {"enable.auto.commit": False, "isolation.level": "read_committed"}  # its end lies before what is still open
+    own = {"enable.auto.commit": False, "isolation.level": "read_committed"}  # the end is that before open transactions
     consumer = Consumer({**settings, **own})
     try:
-        places = [TopicPartition(topic, number) for number in partitions]
-        known = _answered(consumer.committed(places, timeout=TIMEOUT_SECONDS))
-        _say_what_is_gone(consumer, settings, known)
-        new = [each for each in known if each.offset < 0]
+        positions = [TopicPartition(topic, number) for number in partitions]
+        committed = _checked(consumer.committed(positions, timeout=TIMEOUT_SECONDS))
+        _log_deleted(consumer, settings, committed)
+        new = [each for each in committed if each.offset < 0]
         if not new:
             return
-        if has_begun and len(new) == len(places):
+        if has_begun and len(new) == len(positions):
             message = f"the broker no longer knows where it stood in {len(new)} partitions"
             raise PositionLostError(message, do="see docs/how-to/troubleshooting.md")
-        # The ends first: an alert that comes between the two questions lies behind them, or is found by its time.
+        # The ends first: an alert that is written between the two calls lies behind them, or is found by its time.
         ends = {each.partition: _end(consumer, each) for each in new}
-        asked = [TopicPartition(topic, each.partition, since_ms) for each in new]
-        found = _answered(consumer.offsets_for_times(asked, timeout=TIMEOUT_SECONDS))
+        queries = [TopicPartition(topic, each.partition, since_ms) for each in new]
+        found = _checked(consumer.offsets_for_times(queries, timeout=TIMEOUT_SECONDS))
         at = [
             TopicPartition(topic, each.partition, ends[each.partition] if each.offset < 0 else each.offset)
             for each in found
@@ -52,22 +63,22 @@ def commit_start_positions(
         consumer.close()
 
 
-def _say_what_is_gone(consumer: Any, settings: dict[str, Any], known: Sequence[TopicPartition]) -> None:  # noqa: ANN401 - confluent_kafka ships no types
-    """It stood still for longer than the topic keeps records."""
-    for each in known:
+def _log_deleted(consumer: Any, settings: dict[str, Any], committed: Sequence[TopicPartition]) -> None:  # noqa: ANN401 - confluent_kafka ships no types
+    """The group was down for longer than the topic keeps records."""
+    for each in committed:
         first, _ = consumer.get_watermark_offsets(TopicPartition(each.topic, each.partition), timeout=TIMEOUT_SECONDS)
         if 0 <= each.offset < first:
-            place = f"{each.topic}/{each.partition}/{each.offset}"
-            log.error("webhook.alerts_gone", group=settings.get("group.id"), place=place, records=first - each.offset)
+            place, deleted = f"{each.topic}/{each.partition}/{each.offset}", first - each.offset
+            log.error("webhook.alerts_gone", group=settings.get("group.id"), place=place, records=deleted)
 
 
-def _answered(places: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
-    for each in places:
+def _checked(positions: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
+    for each in positions:
         if each.error is not None:
             raise KafkaException(each.error)
-    return places
+    return positions
 
 
-def _end(consumer: Any, place: TopicPartition) -> int:  # noqa: ANN401 - confluent_kafka ships no types
-    _, end = consumer.get_watermark_offsets(TopicPartition(place.topic, place.partition), timeout=TIMEOUT_SECONDS)
+def _end(consumer: Any, of: TopicPartition) -> int:  # noqa: ANN401 - confluent_kafka ships no types
+    _, end = consumer.get_watermark_offsets(TopicPartition(of.topic, of.partition), timeout=TIMEOUT_SECONDS)
     return int(end)

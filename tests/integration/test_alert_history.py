@@ -49,7 +49,7 @@ def resolved(alert: Alert) -> Alert:
 def table_of(session: Session) -> HistoryTable:
     """As the keeper begins: what is open is where it is listed today."""
     table = HistoryTable(session)
-    table.move_open(lambda: None, AT)
+    table.migrate_open_alerts(lambda: None, AT)
     return table
 
 
@@ -67,10 +67,10 @@ def test_records_are_folded_and_folding_them_again_changes_nothing(shared_cassan
     records = [*(each.to_json() for each in alerts), resolved(alerts[1]).to_json()]
 
     for record in records:
-        table.keep(record)
+        table.write(record)
     first = page(shared_cassandra, AlertsRequest("acme"))
     for record in records:  # as after a crash
-        table.keep(record)
+        table.write(record)
     second = page(shared_cassandra, AlertsRequest("acme"))
     still_open = page(shared_cassandra, AlertsRequest("acme", state="open"))
 
@@ -85,7 +85,7 @@ def test_an_alert_that_was_raised_again_behind_its_end_does_not_open_again(share
     table, alert = table_of(shared_cassandra), raised(0, "reopened")
 
     for record in (alert, resolved(alert), alert):
-        table.keep(record.to_json())
+        table.write(record.to_json())
 
     assert page(shared_cassandra, AlertsRequest("reopened", state="open")).told == []
     assert [each.state for each in page(shared_cassandra, AlertsRequest("reopened")).told] == ["resolved"]
@@ -95,7 +95,7 @@ def test_an_alert_whose_end_was_folded_first_is_over(shared_cassandra: Session) 
     table, alert = table_of(shared_cassandra), raised(0, "backwards")
 
     for record in (resolved(alert), alert):
-        table.keep(record.to_json())
+        table.write(record.to_json())
 
     assert still_open(shared_cassandra, "backwards") == []
     assert [each.state for each in page(shared_cassandra, AlertsRequest("backwards")).told] == ["resolved"]
@@ -116,7 +116,7 @@ def test_what_is_open_is_found_in_the_hours_that_have_some_the_newest_first(shar
     table = table_of(shared_cassandra)
     alerts = [at_hour(number, hours, "hourly") for number, hours in enumerate((0, 0, 1, 30, 800))]
     for each in alerts:
-        table.keep(each.to_json())
+        table.write(each.to_json())
 
     found, after = list[str](), None
     for _ in range(4):
@@ -134,13 +134,13 @@ def test_an_hour_in_which_nothing_is_open_is_looked_into_no_more_until_something
     table, beats = table_of(shared_cassandra), list[int]()
     over, lasting, young = (at_hour(number, hours, "tidy") for number, hours in enumerate((9, 5, 0)))
     for each in (over, lasting, young, resolved(over), resolved(young)):
-        table.keep(each.to_json())
+        table.write(each.to_json())
 
-    table.tidy(lambda: beats.append(1), AT)
+    table.prune(lambda: beats.append(1), AT)
     after = hours_of(shared_cassandra, "tidy")
     late = at_hour(3, 9, "tidy")  # the relay is that far behind
     for each in (over, late):
-        table.keep(each.to_json())
+        table.write(each.to_json())
 
     assert len(after) == 2
     assert sorted(still_open(shared_cassandra, "tidy")) == ["tidy-1", "tidy-3"]
@@ -151,7 +151,7 @@ def test_an_hour_in_which_nothing_is_open_is_looked_into_no_more_until_something
 def test_what_was_open_before_there_were_hours_is_listed_before_and_after_it_is_moved(cassandra: Session) -> None:
     former, alerts = HistoryTable(cassandra), [at_hour(number, 40 * number, "moved") for number in range(4)]
     for each in (*alerts, resolved(alerts[2])):
-        former.keep(each.to_json())
+        former.write(each.to_json())
     for name in ("alerts_open_by_hour", "alert_open_hours"):
         cassandra.execute(f"TRUNCATE {name}")
     columns = "sight, raised_at, alert_id, body"
@@ -162,7 +162,7 @@ def test_what_was_open_before_there_were_hours_is_listed_before_and_after_it_is_
     before = still_open(cassandra, "moved")
     table = table_of(cassandra)
     after = still_open(cassandra, "moved")
-    table.keep(resolved(alerts[0]).to_json())
+    table.write(resolved(alerts[0]).to_json())
     table_of(cassandra)
 
     assert before == after == ["moved-0", "moved-1", "moved-3"]
@@ -173,7 +173,7 @@ def test_pages_lead_from_day_to_day_and_each_tenant_is_shown_its_own(shared_cass
     table = table_of(shared_cassandra)
     alerts = [raised(number, "pages") for number in range(5)]
     for each in (*alerts, raised(9, "others")):
-        table.keep(each.to_json())
+        table.write(each.to_json())
 
     found, after = list[str](), None
     for _ in range(3):
@@ -192,10 +192,10 @@ def test_pages_lead_from_day_to_day_and_each_tenant_is_shown_its_own(shared_cass
 
 def test_one_alert_is_found_with_its_records(shared_cassandra: Session) -> None:
     table, alert = table_of(shared_cassandra), raised(0, "one")
-    table.keep(resolved(alert).to_json())  # told before anybody kept alerts: it is not listed
+    table.write(resolved(alert).to_json())  # told before anybody kept alerts: it is not listed
     unlisted = page(shared_cassandra, AlertsRequest("one")).told
     for each in (alert, resolved(alert)):
-        table.keep(each.to_json())
+        table.write(each.to_json())
 
     told, records = asyncio.run(AlertListing(AlertTables(AsyncSession(shared_cassandra))).one("one", alert.alert_id))
 
@@ -206,10 +206,10 @@ def test_one_alert_is_found_with_its_records(shared_cassandra: Session) -> None:
 def test_how_far_it_goes_is_that_of_the_slowest_partition(shared_cassandra: Session) -> None:
     table = table_of(shared_cassandra)
 
-    table.reach(0, HistoryPosition(7, AT, None), AT)
-    table.reach(1, HistoryPosition(9, AT + timedelta(seconds=1), AT), AT)
+    table.save_position(0, HistoryPosition(7, AT, None), AT)
+    table.save_position(1, HistoryPosition(9, AT + timedelta(seconds=1), AT), AT)
 
-    assert table.reached() == {0: HistoryPosition(7, AT, None), 1: HistoryPosition(9, AT + timedelta(seconds=1), AT)}
+    assert table.positions() == {0: HistoryPosition(7, AT, None), 1: HistoryPosition(9, AT + timedelta(seconds=1), AT)}
     assert page(shared_cassandra, AlertsRequest("nobody")).kept == Shown(AT, AT)
 
 

@@ -13,7 +13,7 @@ from uuid import uuid4
 import httpx
 import orjson
 
-from master_dataset.kafka.consumer import KeyedConsumer, ConsumerLimits, ConsumerRecord
+from master_dataset.kafka.consumer import ConsumerLimits, ConsumerRecord, KeyedConsumer
 from master_dataset.webhooks.endpoint import Endpoint, EndpointState
 from speed_layer.webhooks.client import WebhookClient, http_client
 from speed_layer.webhooks.delivery import Delivery, Place

@@ -11,8 +11,8 @@ from confluent_kafka import TopicPartition
 from batch_layer.alerts import alert_log
 from batch_layer.alerts.alert_log import AlertLog
 from master_dataset.errors import BrokerUnavailableError
-from tests.support.played_topic import Message
-from tests.support.raised import alert
+from tests.support.alert_topic import alert
+from tests.support.memory_topic import Message
 from views.alerts.alert import ALERTS_TOPIC, parse_instant_ms
 
 ALERT = alert("acme", "1", 7)

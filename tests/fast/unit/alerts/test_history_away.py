@@ -30,6 +30,6 @@ def test_a_store_that_is_away_is_said_to_be_away(error: Exception, *, is_prepare
     session = SimpleNamespace(prepare=(lambda cql: cql) if is_prepared else fail, execute=fail)
 
     with pytest.raises(CassandraUnavailableError):
-        HistoryTable(session).reached()
+        HistoryTable(session).positions()
     with pytest.raises(CassandraUnavailableError):
         RuleTables(RuleVersions(session, timedelta())).rules("default")

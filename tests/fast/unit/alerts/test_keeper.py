@@ -34,10 +34,10 @@ class Topic:
     def end(self) -> int:
         return self.first + len(self.records)
 
-    def go_to(self, positions: Mapping[int, int]) -> None:
+    def seek(self, positions: Mapping[int, int]) -> None:
         self.at = positions[0]
 
-    def take(self) -> Sequence[TopicRecord] | None:
+    def poll(self) -> Sequence[TopicRecord] | None:
         if self.is_gone:
             return None
         until = min(self.at + self.taken_at_once, self.end if self.visible is None else self.visible)
@@ -45,7 +45,7 @@ class Topic:
         self.at = max(self.at, until)
         return [*found, TopicRecord(0, self.at)]
 
-    def reach(self) -> Mapping[int, Completeness]:
+    def completeness(self) -> Mapping[int, Completeness]:
         return {0: Completeness(self.end, self.as_of)} if self.as_of else {}
 
 
@@ -59,19 +59,19 @@ class Tables:
     is_away: bool = False
     is_untidy: bool = False
 
-    def move_open(self, beat: Callable[[], None], now: datetime) -> None:
+    def migrate_open_alerts(self, beat: Callable[[], None], now: datetime) -> None:
         assert now
         beat()
         self.done.append("moved")
 
-    def tidy(self, beat: Callable[[], None], now: datetime) -> None:
+    def prune(self, beat: Callable[[], None], now: datetime) -> None:
         assert now
         beat()
         self.done.append("tidied")
         if self.is_untidy:
             raise CassandraUnavailableError("It is away.", do="Wait.")
 
-    def keep(self, value: bytes) -> None:
+    def write(self, value: bytes) -> None:
         if self.is_away:
             raise CassandraUnavailableError("It is away.", do="Wait.")
         if value == b"broken":
@@ -79,10 +79,10 @@ class Tables:
         self.kept.append(value)
         self.done.append("kept")
 
-    def reached(self) -> Mapping[int, HistoryPosition]:
+    def positions(self) -> Mapping[int, HistoryPosition]:
         return dict(self.rows)
 
-    def reach(self, partition: int, kept: HistoryPosition, now: datetime) -> None:
+    def save_position(self, partition: int, kept: HistoryPosition, now: datetime) -> None:
         assert now
         self.rows[partition] = kept
 
@@ -94,9 +94,9 @@ def tables() -> Tables:
 
 def follow(topic: Topic, tables: Tables, rounds: int = 3) -> HistoryWriter:
     keeper = HistoryWriter(topic, tables, lambda: NOON + SECOND)
-    keeper.begin()
+    keeper.start()
     for _ in range(rounds):
-        keeper.go_on()
+        keeper.step()
     return keeper
 
 
@@ -113,7 +113,7 @@ def test_as_long_as_a_transaction_is_open_the_tables_are_not_whole(tables: Table
     keeper = follow(topic, tables)
     before = tables.rows[0]
     topic.visible = None
-    keeper.go_on()
+    keeper.step()
 
     assert before == HistoryPosition(1, None, None)
     assert tables.rows[0] == HistoryPosition(2, NOON, None)
@@ -182,10 +182,10 @@ def test_records_that_are_lost_while_it_reads_are_missing_after_it_begins_again(
     keeper = follow(topic, tables)
     topic.is_gone = True
 
-    goes_on = keeper.go_on()
+    goes_on = keeper.step()
     topic.is_gone, topic.first, topic.records = False, 4, [b"e"]
-    keeper.begin()
-    keeper.go_on()
+    keeper.start()
+    keeper.step()
 
     assert not goes_on
     assert tables.rows[0] == HistoryPosition(5, NOON, NOON)

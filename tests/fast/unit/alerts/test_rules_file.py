@@ -18,8 +18,8 @@ from serving_layer.alerts.rules_file import MOST_BYTES, MOST_RULES, load, read
 from tests.fast.unit.alerts.test_refused_rules import REFUSED, STORES
 from tests.support import World
 from tests.support.alert_tables import WorldTold, WorldVersions
-from tests.support.readers import WorldTables
-from tests.support.watch import WorldWatch
+from tests.support.process_metrics import WorldWatch
+from tests.support.world_tables import WorldTables
 from views.alerts.alert import Window
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -60,7 +60,7 @@ def run(
     monkeypatch.setenv("GALATEA_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("os._exit", sys.exit)  # where another test has loaded Spark
     monkeypatch.setattr("structlog.configure", lambda **_: None)
-    monkeypatch.setattr(main, "look_seldom", lambda: None)
+    monkeypatch.setattr(main, "tune_garbage_collection", lambda: None)
 
     def run(*words: str, text: str = FILE) -> tuple[int, str]:
         file = tmp_path / "alerts.yaml"

@@ -43,7 +43,7 @@ class Neighbours:
         self._do("stores")
         return STORES
 
-    def note(self, stores: Mapping[str, Store], beat: Callable[[], None]) -> None:
+    def record_stores(self, stores: Mapping[str, Store], beat: Callable[[], None]) -> None:
         beat()
         assert stores == STORES
         self._do("note")
@@ -148,7 +148,7 @@ def test_a_shelf_that_cannot_be_read_or_written_says_so_by_name(away: Exception)
     with pytest.raises(CassandraUnavailableError):
         shelf.read()
     with pytest.raises(CassandraUnavailableError):
-        shelf.note(STORES)
+        shelf.record_stores(STORES)
 
 
 def test_a_tick_that_the_broker_refuses_is_named(broker: str, monkeypatch: pytest.MonkeyPatch) -> None:

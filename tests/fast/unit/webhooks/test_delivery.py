@@ -9,18 +9,17 @@ from master_dataset.errors import DependencyUnavailableError
 from master_dataset.kafka.consumer import ConsumerRecord, Done, HandlerResult, Reject, Retry
 from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.delivery import SKIPPED, Delivery
-from tests.support.raised import alert, record
+from tests.support.alert_topic import alert, record
 
 ACME = Endpoint("e1", "acme", "https://acme.example/", "secret")
 
 
 class Sent:
-    """Stands for Sender."""
+    """Stands for WebhookClient."""
 
     def __init__(self, verdict: HandlerResult) -> None:
-        self.verdict, self.ids, self.answered_at = verdict, [], 17.0
-
-    ids: list[list[str]]
+        self.verdict, self.answered_at = verdict, 17.0
+        self.ids: list[list[str]] = []
 
     async def send(self, records: Sequence[ConsumerRecord], ids: Sequence[str]) -> HandlerResult:
         assert len(records) == len(ids)

@@ -111,9 +111,9 @@ class Played:
         group.breaks = self.breaks.get(endpoint.id)
         return group
 
-    async def look(self, times: int = 1) -> None:
+    async def reconcile(self, times: int = 1) -> None:
         for _ in range(times):
-            await self.dispatcher.look()
+            await self.dispatcher.reconcile()
             for _ in range(4):
                 await asyncio.sleep(0)
 
@@ -121,11 +121,11 @@ class Played:
 def test_endpoints_come_and_go_and_one_that_changes_begins_anew() -> None:
     async def work() -> list[str]:
         played = Played(ONE)
-        await played.look()
+        await played.reconcile()
         played.table.endpoints = [TWO, replace(ONE, url="https://other.example/")]
-        await played.look(2)
+        await played.reconcile(2)
         played.table.endpoints = [TWO]
-        await played.look()
+        await played.reconcile()
         return played.log
 
     log = asyncio.run(work())
@@ -138,13 +138,13 @@ def test_endpoints_come_and_go_and_one_that_changes_begins_anew() -> None:
 def test_one_that_changes_is_never_called_twice_at_once_and_nobody_waits_for_it() -> None:
     async def work() -> tuple[list[str], list[str]]:
         played = Played(ONE)
-        await played.look()
+        await played.reconcile()
         played.groups["e1"].lingers.clear()
         played.table.endpoints = [replace(ONE, secret="another"), TWO]  # noqa: S106 - none
-        await played.look(3)
+        await played.reconcile(3)
         meanwhile = list(played.log)
         played.groups["e1"].lingers.set()
-        await played.look(3)
+        await played.reconcile(3)
         return meanwhile, played.log
 
     meanwhile, log = asyncio.run(work())
@@ -156,13 +156,13 @@ def test_one_that_changes_is_never_called_twice_at_once_and_nobody_waits_for_it(
 def test_one_that_has_failed_for_a_day_is_suspended_and_the_other_goes_on() -> None:
     async def work() -> Played:
         played = Played(ONE, TWO)
-        await played.look()
+        await played.reconcile()
         played.groups["e1"].failing_since = played.now
         played.now += 24 * HOUR
-        await played.look()
+        await played.reconcile()
         assert played.table.suspended == []
         played.now += 1
-        await played.look(2)
+        await played.reconcile(2)
         return played
 
     played = asyncio.run(work())
@@ -177,9 +177,9 @@ def test_one_that_is_resumed_begins_again() -> None:
     async def work() -> list[str]:
         played = Played(ONE)
         played.table.suspended = ["e1"]
-        await played.look()
+        await played.reconcile()
         played.table.suspended = []
-        await played.look()
+        await played.reconcile()
         return played.log
 
     assert asyncio.run(work()) == ["begins https://acme.example/"]
@@ -189,11 +189,11 @@ def test_a_process_that_begins_anew_goes_on_counting_the_failures_of_the_one_bef
     async def work(*, is_down: bool) -> tuple[list[str], list[EndpointState]]:
         played = Played(ONE)
         played.table.failing = {"e1": played.now - 25 * HOUR}
-        await played.look(2)
+        await played.reconcile(2)
         assert played.table.suspended == []  # nobody has tried again yet
         played.groups["e1"].failing_since = played.now if is_down else None
         played.now += SETTLED_SECONDS + 1
-        await played.look(2)
+        await played.reconcile(2)
         return played.table.suspended, [state for _, state in played.table.seen]
 
     down, told = asyncio.run(work(is_down=True))
@@ -208,9 +208,9 @@ def test_what_fails_no_more_under_the_next_process_is_well_after_a_minute() -> N
     async def work() -> EndpointState:
         played = Played(ONE)
         played.table.failing = {"e1": played.now - HOUR}
-        await played.look()
+        await played.reconcile()
         played.now += SETTLED_SECONDS + 1
-        await played.look()
+        await played.reconcile()
         return played.table.seen[-1][1]
 
     assert asyncio.run(work()).failing_since is None
@@ -219,10 +219,10 @@ def test_what_fails_no_more_under_the_next_process_is_well_after_a_minute() -> N
 def test_what_is_to_be_skipped_is_told_to_who_runs_and_to_who_begins() -> None:
     async def work() -> Played:
         played = Played(ONE)
-        await played.look()
+        await played.reconcile()
         played.table.endpoints.append(TWO)
         played.table.skipped = {"e1": frozenset({PLACE}), "e2": frozenset({PLACE})}
-        await played.look()
+        await played.reconcile()
         return played
 
     played = asyncio.run(work())
@@ -233,9 +233,9 @@ def test_what_is_to_be_skipped_is_told_to_who_runs_and_to_who_begins() -> None:
 def test_how_one_is_doing_is_said_when_it_changes_and_now_and_then() -> None:
     async def work() -> int:
         played = Played(ONE)
-        await played.look(4)
+        await played.reconcile(4)
         played.now += 31
-        await played.look()
+        await played.reconcile()
         return len(played.table.seen)
 
     assert asyncio.run(work()) == 2
@@ -258,9 +258,9 @@ def test_a_group_that_a_failure_ends_begins_again_and_the_others_do_not_notice()
     async def work() -> list[str]:
         played = Played(ONE, TWO)
         played.breaks = {"e1": KafkaException("the broker is away")}
-        await played.look()
+        await played.reconcile()
         played.breaks = {}
-        await played.look()
+        await played.reconcile()
         return played.log
 
     assert sorted(asyncio.run(work())) == [*["begins https://acme.example/"] * 2, "begins https://globex.example/"]
@@ -270,10 +270,10 @@ def test_one_that_cannot_begin_is_tried_again_and_the_others_begin() -> None:
     async def work() -> tuple[list[str], list[str]]:
         played = Played(ONE, TWO)
         played.refuses = {"e1": KafkaException("the broker is away")}
-        await played.look()
+        await played.reconcile()
         first = list(played.log)
         played.refuses = {}
-        await played.look()
+        await played.reconcile()
         return first, played.log[len(first) :]
 
     assert asyncio.run(work()) == (["begins https://globex.example/"], ["begins https://acme.example/"])
@@ -282,7 +282,7 @@ def test_one_that_cannot_begin_is_tried_again_and_the_others_begin() -> None:
 def test_that_one_has_begun_is_said_once() -> None:
     async def work() -> list[str]:
         played = Played(ONE, TWO)
-        await played.look(4)
+        await played.reconcile(4)
         return played.table.has_begun
 
     assert sorted(asyncio.run(work())) == ["e1", "e2"]
@@ -293,13 +293,13 @@ def test_one_that_has_lost_its_place_is_suspended_and_begins_when_it_is_resumed_
         played = Played(ONE, TWO)
         played.table.has_begun, played.has_lost = ["e1"], {"e1"}
         played.table.cannot_suspend = True
-        await played.look(2)
+        await played.reconcile(2)
         assert played.table.suspended == []
         played.table.cannot_suspend = False
-        await played.look(2)
+        await played.reconcile(2)
         suspended = list(played.table.suspended)
         played.table.suspended, played.table.has_begun = [], []  # as it is when it is resumed
-        await played.look(2)
+        await played.reconcile(2)
         return played, suspended
 
     played, suspended = asyncio.run(work())
@@ -312,9 +312,9 @@ def test_one_that_has_lost_its_place_is_suspended_and_begins_when_it_is_resumed_
 def test_while_it_is_not_known_what_is_wanted_all_goes_on() -> None:
     async def work() -> Played:
         played = Played(ONE)
-        await played.look()
+        await played.reconcile()
         played.table.is_away = True
-        await played.look(3)
+        await played.reconcile(3)
         return played
 
     played = asyncio.run(work())
@@ -327,7 +327,7 @@ def test_an_error_that_nobody_foresaw_ends_the_process_so_that_it_begins_anew() 
     async def work() -> None:
         played = Played(ONE)
         played.breaks = {"e1": ZeroDivisionError("a fault of ours")}
-        await played.look(2)
+        await played.reconcile(2)
 
     with pytest.raises(ZeroDivisionError, match="a fault of ours"):
         asyncio.run(work())

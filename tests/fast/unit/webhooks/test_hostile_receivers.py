@@ -18,11 +18,13 @@ from speed_layer.webhooks import client as sending
 from speed_layer.webhooks.client import Resolve, WebhookClient, http_client
 from speed_layer.webhooks.delivery import Delivery
 from speed_layer.webhooks.endpoint_worker import EndpointWorker
-from tests.support.certificates import authority
-from tests.support.hostile_receivers import (
+from tests.support.alert_topic import alert
+from tests.support.memory_topic import TOPIC, Driver, Message
+from tests.support.webhook_receivers import (
     Behaviour,
     Receiver,
     answers,
+    authority,
     continues,
     drips,
     drops,
@@ -34,8 +36,6 @@ from tests.support.hostile_receivers import (
     resets,
     talks_nonsense,
 )
-from tests.support.played_topic import TOPIC, Driver, Message
-from tests.support.raised import alert
 
 ALERTS, PATIENCE = 12, 60.0
 LOOPBACK = (ip_network("127.0.0.1/32"),)

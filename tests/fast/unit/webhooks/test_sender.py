@@ -14,7 +14,7 @@ from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks import client as sending
 from speed_layer.webhooks.client import Resolve, Resolver, WebhookClient, http_client
 from speed_layer.webhooks.signature import signed_headers
-from tests.support.raised import record
+from tests.support.alert_topic import record
 
 NOW = 1_800_000_000.0
 ENDPOINT = Endpoint("e1", "acme", "https://shop.example:8443/alerts?of=galatea", "secret")

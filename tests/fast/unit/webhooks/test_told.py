@@ -1,7 +1,7 @@
 """Whose an alert is, and under which id: read from the records that the relay writes."""
 
 from speed_layer.webhooks.delivery import AlertHeader, read_header
-from tests.support.raised import alert
+from tests.support.alert_topic import alert
 from views.alerts.alert import follow_up_id
 
 

@@ -11,7 +11,7 @@ from deploy.webhooks.service import WebhookTester
 from master_dataset.webhooks.endpoint import Endpoint
 from serving_layer.responses.webhooks import WebhookTrial
 from speed_layer.webhooks.client import Resolve
-from tests.support.hostile_receivers import Behaviour, answers, listening
+from tests.support.webhook_receivers import Behaviour, answers, listening
 
 FAR = f"Mon, 01 Jan {'9' * 20} 00:00:00 GMT"
 LOOPBACK = [ip_network("127.0.0.1/32")]

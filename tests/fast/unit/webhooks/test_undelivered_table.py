@@ -12,7 +12,7 @@ from master_dataset.dead_letters.table import UNDELIVERED, schema
 from master_dataset.delta.compaction import Compaction
 from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.delivery import DeadLetterNotStoredError, UndeliveredTable
-from tests.support.raised import record
+from tests.support.alert_topic import record
 
 ENDPOINTS = [Endpoint(f"e{number}", "acme", "https://acme.example/", "secret") for number in range(3)]
 
