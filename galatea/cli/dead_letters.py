@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from master_dataset.dead_letters.replay import DeadLetterResult
 
 
-def mend_of(body: Path | None, put: Sequence[str], named: int) -> "Patch":
+def patch_of(body: Path | None, put: Sequence[str], named: int) -> "Patch":
     """`named`: how many letters are named. RequestError, BadFileError."""
     from master_dataset.dead_letters.patch import Patch, patch_value
 
     if body is not None and put:
-        raise RequestError("A record is replaced as a whole or in fields.", do="Leave out --with or --set.")
+        raise RequestError("A record is replaced as a whole or by field.", do="Leave out --with or --set.")
     if body is not None and named != 1:
         raise RequestError("A whole record is sent instead of one dead letter.", do="Name one ID, or use --set.")
     if body is not None:
         return Patch(_read(body))
-    print_fields = {}
+    fields = {}
     for each in put:
         pointer, equals, text = each.partition("=")
         if not equals:
-            raise RequestError(f"`{each}` sets nothing.", do="Write it as in --set /store=12")
-        print_fields[pointer] = patch_value(pointer, text.encode(errors="surrogateescape"))
-    return Patch(fields=print_fields)
+            raise RequestError(f"`{each}` has no value.", do="Write it as in --set /store=12")
+        fields[pointer] = patch_value(pointer, text.encode(errors="surrogateescape"))
+    return Patch(fields=fields)
 
 
 def _read(file: Path) -> bytes:
-    """One byte more than a record may have is enough to see that it is too large."""
+    """Read at most one byte more than a record may have, which shows that it is too large."""
     from master_dataset.parsing.json_bytes import MAX_BYTES
 
     if str(file) == "-":
@@ -55,14 +55,14 @@ NAMED = 20
 WORDS = {
     "event": "would become events",
     "sent": "sent",
-    "duplicate": "are there already, nothing was sent",
+    "duplicate": "archived already, not sent",
     "refused": "would be dead letters again, not sent",
     "unknown": "not confirmed by the broker: send them again",
 }
 
 
-def tell(items: "Sequence[DeadLetterResult]", *, dry_run: bool, more: bool, as_json: bool) -> None:
-    """`more`: whether others fit that were not looked at; `next` says behind which they are."""
+def print_results(items: "Sequence[DeadLetterResult]", *, dry_run: bool, more: bool, as_json: bool) -> None:
+    """Print what became of each. `more`: whether further ones match, after the last of these."""
     counts = Counter(each.outcome.value for each in items)
     if as_json:
         following = items[-1].position.id if more else None
@@ -78,20 +78,20 @@ def tell(items: "Sequence[DeadLetterResult]", *, dry_run: bool, more: bool, as_j
     for outcome, number in counts.items():
         print_message(f"  {number:,} {WORDS[outcome]}")
     if not items:
-        print_message("  nothing fits that was not sent again already")
+        print_message("  no matching dead letter that was not sent again already")
     if more:
-        print_message(f"  and there are more: the same again with --after {items[-1].place.id}")
+        print_message(f"  there are more: repeat the command with --after {items[-1].position.id}")
     if counts["sent"]:
-        print_message("  Next: galatea dead-letters list --replayed, which says what became of them")
+        print_message("  Next: galatea dead-letters list --replayed, which shows the results")
 
 
-def last(replays: Sequence[dict[str, Any]]) -> str:
-    """What became of the newest replay of a letter; empty if there is none."""
+def last_outcome(replays: Sequence[dict[str, Any]]) -> str:
+    """Return the outcome of the newest replay of a dead letter; empty if there is none."""
     return str(replays[-1]["outcome"]) if replays else ""
 
 
-def said(replay: dict[str, Any]) -> str:
-    """What became of it."""
+def outcome_of(replay: dict[str, Any]) -> str:
+    """Describe the outcome of a replay."""
     behind = {"duplicate": replay["duplicate_of"], "conflict": replay["duplicate_of"], "dead_letter": replay["reason"]}
     where = replay["sent_to"] or ""
     return " ".join(word for word in (replay["outcome"], where, behind.get(replay["outcome"])) if word)
@@ -104,17 +104,19 @@ def _row(item: "DeadLetterResult") -> tuple[str, ...]:
     return (item.position.id, item.outcome.value, where.id if where else "", *refused)
 
 
-app = typer.Typer(no_args_is_help=True, help="Look at the records that could not become events, mend and replay them.")
+app = typer.Typer(no_args_is_help=True, help="List, show, patch and replay records that could not become events.")
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Only this reason code.")]
 Source = Annotated[str | None, typer.Option("--source", help="Only this source.")]
-Since = Annotated[str | None, typer.Option("--from", help="Received then or later: a UTC day, or an instant.")]
-Until = Annotated[str | None, typer.Option("--to", help="Received before that, likewise.")]
-Replayed = Annotated[bool | None, typer.Option("--replayed/--open", help="Only those that were sent again, or not.")]
+Since = Annotated[str | None, typer.Option("--from", help="Received at or after this UTC day or instant.")]
+Until = Annotated[str | None, typer.Option("--to", help="Received before this UTC day or instant.")]
+Replayed = Annotated[
+    bool | None, typer.Option("--replayed/--open", help="Only those that were, or were not, sent again.")
+]
 Id = Annotated[str, typer.Argument(metavar="ID", help="topic/partition/offset")]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="topic/partition/offset of each.")]
 Body = Annotated[Path | None, typer.Option("--with", metavar="FILE", help="Send this record instead; `-` reads stdin.")]
-Put = Annotated[list[str] | None, typer.Option("--set", metavar="POINTER=JSON", help="Set a field; may be repeated.")]
+Put = Annotated[list[str] | None, typer.Option("--set", metavar="POINTER=JSON", help="Set a field; repeatable.")]
 SHOWN_TEXT = 4096
 LISTED = ("id", "reason", "field", "received_at", "sentence")
 
@@ -126,46 +128,48 @@ def list_letters(  # noqa: PLR0913, PLR0917 - one parameter per option
     since: Since = None,
     until: Until = None,
     replayed: Replayed = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many, newest first.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="List this many, newest first.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List dead letters, newest first, with the number of each reason and what became of replays."""
+    """List dead letters, newest first, with the number per reason and the results of replays."""
     from deploy.wiring import dead_letters_of
 
-    listed = dead_letters_of(Settings()).listed(_question(reason, source, since, until, replayed), limit)
+    listed = dead_letters_of(Settings()).list_page(_question(reason, source, since, until, replayed), limit)
     counts = listed.counts
     if as_json:
         print_json(
             {
                 "counts": counts and counts.letters,
                 "replayed": counts and counts.replayed,
-                "dead_letters": listed.told,
+                "dead_letters": listed.items,
             }
         )
         return
     if counts is None:
-        print_message("  too many to be counted: name a source, or a shorter time")
+        print_message("  too many to count: name a source, or a shorter range")
     else:
         rows = [(number, counts.replayed.get(code, 0), code) for code, number in counts.letters.items()]
         print_table(("count", "replayed", "reason"), rows)
     print_table(
         ("id", "reason", "field", "received at", "why", "replay"),
-        [(*(each[name] for name in LISTED), last(each["replays"])) for each in listed.told],
+        [(*(each[name] for name in LISTED), last_outcome(each["replays"])) for each in listed.items],
     )
 
 
 @app.command()
 def show(
     identity: Id,
-    raw: Annotated[bool, typer.Option("--raw", help="Its bytes alone, such as to mend them in a file.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Print only its bytes, for example to edit them in a file.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show one dead letter with its bytes, the field that fails, and what became of its replays."""
+    """Show one dead letter: its bytes, the field that fails, and the results of its replays."""
     from deploy.wiring import dead_letters_of
     from master_dataset.dead_letters.patch import pointer_span
     from master_dataset.kafka.record import RecordPosition
 
-    letter, told = dead_letters_of(Settings()).shown(RecordPosition.of(identity))
+    letter, told = dead_letters_of(Settings()).get(RecordPosition.of(identity))
     if raw:
         sys.stdout.buffer.write(letter.value or b"")
         return
@@ -179,7 +183,7 @@ def show(
     stdout.print(told["text"][:SHOWN_TEXT], markup=False)
     if replays := told["replays"]:
         shown = ("at", "by", "mended")
-        print_table((*shown, "outcome"), [(*(each[name] for name in shown), said(each)) for each in replays])
+        print_table((*shown, "outcome"), [(*(each[name] for name in shown), outcome_of(each)) for each in replays])
 
 
 @app.command()
@@ -191,12 +195,16 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
     until: Until = None,
     body: Body = None,
     put: Put = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many at most, oldest first.")] = 1000,
-    after: Annotated[str | None, typer.Option("--after", metavar="ID", help="Only what was received after it.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what each would become, and send nothing.")] = False,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=100_000, help="Send at most this many, oldest first.")
+    ] = 1000,
+    after: Annotated[
+        str | None, typer.Option("--after", metavar="ID", help="Only those received after this one.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what each would become; send nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Send dead letters again, as they are or mended: those named, or those that fit and were never sent again."""
+    """Send dead letters again, as they are or patched: those named, or those that match and were not sent again yet."""
     from deploy.cassandra import session_of
     from deploy.wiring import dead_letters_of, replayer_of
     from master_dataset.dead_letters.replay import ReplayRequest
@@ -206,22 +214,24 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     settings = Settings()
     if bool(identities) == any((reason, source, since, until)):
-        raise RequestError("Dead letters are named, or chosen by reason, source or time.", do="Do one of both.")
+        raise RequestError("Dead letters are named, or selected by reason, source or time.", do="Do one of the two.")
     if identities and after:
-        raise RequestError("`--after` is about dead letters that are chosen.", do="Leave it out, or name none.")
-    mend, more = mend_of(body, put or (), len(identities or ())), False
-    asked = ReplayRequest([RecordPosition.of(each) for each in identities or ()], mend, getuser(), dry_run)
+        raise RequestError(
+            "`--after` only applies to dead letters that are selected.", do="Leave it out, or name none."
+        )
+    patch, more = patch_of(body, put or (), len(identities or ())), False
+    request = ReplayRequest([RecordPosition.of(each) for each in identities or ()], patch, getuser(), dry_run)
     if not identities:
-        desk = dead_letters_of(settings)
-        behind = desk.where(RecordPosition.of(after)) if after else None
-        page = desk.open(_question(reason, source, since, until, None), limit, behind)
+        queries = dead_letters_of(settings)
+        behind = queries.cursor_of(RecordPosition.of(after)) if after else None
+        page = queries.list_replayable(_question(reason, source, since, until, None), limit, behind)
         more = page.following is not None
-        asked = ReplayRequest([each.position for each in page.letters], mend, getuser(), dry_run, page.letters)
+        request = ReplayRequest([each.position for each in page.letters], patch, getuser(), dry_run, page.letters)
     registry = Registry(session_of(settings.cassandra.address))
     registry.stores()
     with ProgressSteps("dead letters") as steps:
-        items = replayer_of(settings).run(asked, registry.terms_of, steps.step)
-    tell(items, dry_run=dry_run, more=more, as_json=as_json)
+        items = replayer_of(settings).run(request, registry.terms_of, steps.step)
+    print_results(items, dry_run=dry_run, more=more, as_json=as_json)
     if any(each.outcome in {"refused", "unknown"} for each in items):
         raise typer.Exit(1)
 

@@ -59,7 +59,7 @@ def reconcile(as_json: Annotated[bool, Option("--json", help="One JSON object on
         if unread:
             print_message(f"  not counted, as the archive has read none of it yet: {', '.join(unread)}")
         print_message("  counted up to the archive's positions, of what the topics still hold")
-    if not all(each.is_well for each in found):
+    if not all(each.is_balanced for each in found):
         raise Exit(1)
 
 

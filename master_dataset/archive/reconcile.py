@@ -1,11 +1,11 @@
-"""Records of one partition against what tables have of it, by place: a sum hides one lost beside one twice.
+"""Check that every received record is archived: received = events + duplicates + dead letters, for each topic.
 
-Is every record that was received still there? received = events + duplicates + dead letters, of each topic.
+Counts what the topic still holds before the archive's committed positions, in the topic itself and in the tables. The
+archive keeps every delivery. Which deliveries repeat an event is decided as a rebuild does it: of all deliveries with
+one identity the first is the event, those with equal content are duplicates, and the others are dead letters
+(`conflicting_duplicate`), even if no rebuild has found them yet.
 
-Counted before the archive's committed positions, of what the topic still holds: from the topic itself on the one side,
-from the tables on the other. The archive keeps every delivery. Which of them repeat an event is told as a rebuild tells
-it: of deliveries with one identity the first is the event, those that say the same are duplicates, and those that do
-not are dead letters (`conflicting_duplicate`), whether a rebuild has found them yet or not.
+Records are compared by offset: a sum would hide one lost record beside one that was archived twice.
 """
 
 from bisect import bisect_left
@@ -20,44 +20,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from master_dataset.dead_letters import table as rows
 from master_dataset.dead_letters.deliveries import Delivery, first_of
+from master_dataset.dead_letters.table import (
+    POSITION,
+    SUMMARY_SCHEMA,
+    Expression,
+    count_by_reason,
+    deduplicate,
+)
 from master_dataset.delta.dataset import arrow_dataset, report_lost_files
 from master_dataset.kafka.offset_audit import OffsetAudit
 from master_dataset.kafka.record import RecordPosition
 from master_dataset.parsing.results import Reason
 
-
-class Comparison(NamedTuple):
-    """How many: records that are `missing` in every table, `twice` an event and a dead letter, `phantom` rows."""
-
-    missing: int
-    twice: int
-    phantom: int
-
-
-def compare_offsets(census: OffsetAudit, events: pa.ChunkedArray, letters: pa.ChunkedArray) -> Comparison:
-    """`events` and `letters`: offsets within the census. A table may have one several times, which is no fault."""
-    own, others = events.unique(), letters.unique()
-    twice = pc.sum(pc.is_in(others, value_set=own)).as_py() or 0
-    # As numbers in place: Python's own would take five times as much.
-    sorted_ = pc.take(kept := pa.chunked_array([own, others], pa.int64()).unique(), pc.sort_indices(kept))
-    found = memoryview(sorted_.buffers()[1] or b"").cast("q")[: len(sorted_)]
-    there = sum(bisect_left(found, until) - bisect_left(found, first) for first, until in census.runs)
-    return Comparison(census.records - there, twice, len(sorted_) - there)
-
-
 DEAD_LETTERS = "dead_letters"
-_AT = pa.schema([rows.HEADING.field("partition"), rows.HEADING.field("offset")])
-DELIVERY = [*rows.POSITION, "received_at", "identity_hash", "payload_hash"]
+_OFFSETS = pa.schema([SUMMARY_SCHEMA.field("partition"), SUMMARY_SCHEMA.field("offset")])
+_DELIVERY = [*POSITION, "received_at", "identity_hash", "payload_hash"]
 
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """Of one topic. `dead_letters`: reason to how many.
+    """The result for one topic. `dead_letters`: reason to number.
 
-    `missing`: records that no table has. `twice`: events that are dead letters as well. `phantom`: rows of places at
-    which the topic has no record. All three are 0 unless something is wrong.
+    `missing`: records that are in no table. `twice`: events that are dead letters too. `phantom`: rows at positions
+    where the topic has no record. All three are 0 unless something is wrong.
     """
 
     topic: str
@@ -70,44 +56,54 @@ class Reconciliation:
     phantom: int
 
     @property
-    def is_well(self) -> bool:
-        """Every record has its one place, and nothing else has."""
+    def is_balanced(self) -> bool:
+        """Whether every record is in exactly one table, and nothing else is."""
         return not (self.missing or self.twice or self.phantom)
 
     def shown(self) -> dict[str, Any]:
-        """In the words of the interface."""
-        counted: dict[str, Any] = {
+        """As the command prints it in JSON."""
+        return {
             "topic": self.topic,
             "received": self.received,
             "events": self.events,
             "missing": self.missing,
+            "duplicates": self.duplicates,
+            "dead_letters": dict(self.dead_letters),
+            "twice": self.twice,
+            "phantom": self.phantom,
         }
-        counted |= {"duplicates": self.duplicates, "dead_letters": dict(self.dead_letters)}
-        return counted | {"twice": self.twice, "phantom": self.phantom}
 
 
-def reconcile(root: str, topic: str, spans: Mapping[int, OffsetAudit]) -> Reconciliation:
-    """`root` of the master dataset; `spans`: what the topic has, by partition. MasterFileLostError.
+def reconcile(root: str, topic: str, audits: Mapping[int, OffsetAudit]) -> Reconciliation:
+    """Compare the tables of a topic with the records in it.
 
-    Day by day, as an identity lies in one. A 64-bit hash stands for the identity: two that share one, which is hardly
-    ever so, would be told as a conflict; the sum does not change by that.
+    Reads one day at a time, as all deliveries of an event lie in one day. A 64-bit hash stands for the identity: two
+    events with the same hash, which is very unlikely, would count as a conflict; the sum stays right.
+
+    Args:
+        root: Root of the master dataset.
+        topic: The topic.
+        audits: What the topic contains, by partition.
+
+    Raises:
+        MasterFileLostError: A file of a table cannot be read.
     """
     kept: Counter[str] = Counter()
-    lie = [_AT.empty_table()]
+    offsets = [_OFFSETS.empty_table()]
     for day in _days(f"{root}/{topic}"):
-        kept += _judged(rows.once(day), spans)
-        lie.append(day.filter(_within(spans)).select(_AT.names).cast(_AT))
-    letters = _letters(root, topic, spans)
-    told = rows.by_reason(letters)
+        kept += _classify(deduplicate(day), audits)
+        offsets.append(day.filter(_within(audits)).select(_OFFSETS.names).cast(_OFFSETS))
+    events, letters = pa.concat_tables(offsets), _dead_letters(root, topic, audits)
+    reasons = count_by_reason(letters)
     if conflicts := kept[Reason.CONFLICTING_DUPLICATE]:
-        told[Reason.CONFLICTING_DUPLICATE.value] = conflicts
-    found = [
-        compare_offsets(each, *(_of(part, all_) for all_ in (pa.concat_tables(lie), letters)))
-        for part, each in spans.items()
+        reasons[Reason.CONFLICTING_DUPLICATE.value] = conflicts
+    differences = [
+        compare_offsets(audit, _offsets_of(partition, events), _offsets_of(partition, letters))
+        for partition, audit in audits.items()
     ]
-    wrong = [sum(each) for each in zip(*found, strict=True)] or [0, 0, 0]
-    received = sum(each.records for each in spans.values())
-    return Reconciliation(topic, received, kept["event"], kept["duplicate"], told, *wrong)
+    totals = [sum(each) for each in zip(*differences, strict=True)] or [0, 0, 0]
+    received = sum(audit.records for audit in audits.values())
+    return Reconciliation(topic, received, kept["event"], kept["duplicate"], reasons, *totals)
 
 
 def _days(path: str) -> Iterator[pa.Table]:
@@ -117,48 +113,75 @@ def _days(path: str) -> Iterator[pa.Table]:
         days = pa.table(table.get_add_actions(flatten=True))["partition.day"].unique()
         for day in days:
             with report_lost_files(table):
-                yield dataset.to_table(columns=DELIVERY, filter=pc.field("day") == day)
+                yield dataset.to_table(columns=_DELIVERY, filter=pc.field("day") == day)
 
 
-def _judged(day: pa.Table, spans: Mapping[int, OffsetAudit]) -> Counter[str]:
-    """What the deliveries within the spans are; those before are looked at, too: they may be first."""
+def _classify(day: pa.Table, audits: Mapping[int, OffsetAudit]) -> Counter[str]:
+    """Count events, duplicates and conflicts within the audits. A delivery before them may be the first one, too."""
     counts = day.group_by("identity_hash").aggregate([([], "count_all")])
     several = counts.filter(pc.greater(counts["count_all"], 1)).select(["identity_hash"])
-    alone = day.join(several, "identity_hash", join_type="left anti").filter(_within(spans))
+    alone = day.join(several, "identity_hash", join_type="left anti").filter(_within(audits))
     found = Counter({"event": alone.num_rows})
     same: dict[int, list[Delivery]] = {}
     for row in day.join(several, "identity_hash", join_type="left semi").to_pylist():
-        place = RecordPosition(row["topic"], row["partition"], row["offset"])
-        same.setdefault(row["identity_hash"], []).append(Delivery(place, row["received_at"], "", row["payload_hash"]))
+        position = RecordPosition(row["topic"], row["partition"], row["offset"])
+        same.setdefault(row["identity_hash"], []).append(
+            Delivery(position, row["received_at"], "", row["payload_hash"])
+        )
     for deliveries in same.values():
         first = first_of(deliveries)
         for each in deliveries:
-            span = spans.get(each.place.partition)
-            if span is not None and span.first <= each.place.offset < span.until:
-                is_same = each.content == first.content
-                later = "duplicate" if is_same else Reason.CONFLICTING_DUPLICATE.value
-                found["event" if each.place == first.place else later] += 1
+            audit = audits.get(each.position.partition)
+            if audit is not None and audit.first <= each.position.offset < audit.until:
+                later = "duplicate" if each.content == first.content else Reason.CONFLICTING_DUPLICATE.value
+                found["event" if each.position == first.position else later] += 1
     return found
 
 
-def _of(partition: int, places: pa.Table) -> pa.ChunkedArray:
-    return places.filter(pc.field("partition") == partition)["offset"]
-
-
-def _letters(root: str, topic: str, spans: Mapping[int, OffsetAudit]) -> pa.Table:
+def _dead_letters(root: str, topic: str, audits: Mapping[int, OffsetAudit]) -> pa.Table:
     path = f"{root}/{DEAD_LETTERS}"
-    if not spans or not DeltaTable.is_deltatable(path):
-        return rows.HEADING.empty_table()
+    if not audits or not DeltaTable.is_deltatable(path):
+        return SUMMARY_SCHEMA.empty_table()
     table = DeltaTable(path)
-    where = (pc.field("topic") == topic) & _within(spans)
+    where = (pc.field("topic") == topic) & _within(audits)
     with report_lost_files(table):
-        found = arrow_dataset(table).to_table(columns=[*rows.POSITION, "reason"], filter=where)
-    return rows.once(found)
+        found = arrow_dataset(table).to_table(columns=[*POSITION, "reason"], filter=where)
+    return deduplicate(found)
 
 
-def _within(spans: Mapping[int, OffsetAudit]) -> rows.Expression:
+def _within(audits: Mapping[int, OffsetAudit]) -> Expression:
     offset = pc.field("offset")
     parts = [
-        (pc.field("partition") == part) & (offset >= span.first) & (offset < span.until) for part, span in spans.items()
+        (pc.field("partition") == partition) & (offset >= audit.first) & (offset < audit.until)
+        for partition, audit in audits.items()
     ]
-    return reduce(or_, parts, pc.scalar(False))  # noqa: FBT003 - nothing is within no span
+    return reduce(or_, parts, pc.scalar(False))  # noqa: FBT003 - without audits nothing is within one
+
+
+def _offsets_of(partition: int, rows: pa.Table) -> pa.ChunkedArray:
+    return rows.filter(pc.field("partition") == partition)["offset"]
+
+
+class Comparison(NamedTuple):
+    """How many records are `missing` in every table, are `twice` there (event and dead letter), or are `phantom`."""
+
+    missing: int
+    twice: int
+    phantom: int
+
+
+def compare_offsets(audit: OffsetAudit, events: pa.ChunkedArray, letters: pa.ChunkedArray) -> Comparison:
+    """Compare the offsets in the tables with those in a partition.
+
+    Args:
+        audit: What the partition contains.
+        events: Offsets of events within the audit; one may occur several times, which is no fault.
+        letters: Offsets of dead letters, likewise.
+    """
+    own, others = events.unique(), letters.unique()
+    twice = pc.sum(pc.is_in(others, value_set=own)).as_py() or 0
+    # A memory view of Arrow's sorted numbers: Python's own integers would need five times as much memory.
+    sorted_ = pc.take(kept := pa.chunked_array([own, others], pa.int64()).unique(), pc.sort_indices(kept))
+    found = memoryview(sorted_.buffers()[1] or b"").cast("q")[: len(sorted_)]
+    there = sum(bisect_left(found, until) - bisect_left(found, first) for first, until in audit.runs)
+    return Comparison(audit.records - there, twice, len(sorted_) - there)

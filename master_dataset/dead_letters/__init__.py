@@ -1,1 +1,1 @@
-"""Records that could not become events: looked at, mended, and sent to their topic again."""
+"""Records that could not become events: list, patch and replay them."""

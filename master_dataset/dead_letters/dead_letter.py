@@ -12,22 +12,22 @@ from master_dataset.parsing.results import Reason
 from master_dataset.sources import source_named
 
 SHOWN_BYTES = 65_536
-"""So much of a value is shown; all of it is kept."""
+"""How much of a value is shown; all of it is stored."""
 Headers = Sequence[tuple[str, bytes | None]]
 
 
 class DeadLetterCursor(NamedTuple):
-    """Where one stands in the order of receipt; no two stand at the same."""
+    """The place of a dead letter in the order of receipt; unique."""
 
     received_at: datetime
-    place: RecordPosition
+    position: RecordPosition
 
 
 @dataclass(frozen=True)
 class DeadLetterSummary:
-    """What a list says of it. `field`: a JSON pointer, empty for the record as a whole."""
+    """A dead letter without its bytes. `field`: a JSON pointer, empty for the record as a whole."""
 
-    place: RecordPosition
+    position: RecordPosition
     received_at: datetime
     reason: str
     field: str
@@ -35,18 +35,18 @@ class DeadLetterSummary:
 
     @property
     def cursor(self) -> DeadLetterCursor:
-        """Where it stands."""
-        return DeadLetterCursor(self.received_at, self.place)
+        """Its place in the order of receipt."""
+        return DeadLetterCursor(self.received_at, self.position)
 
     def summary(self) -> dict[str, Any]:
-        """Without the bytes."""
-        said = {"id": self.place.id, "reason": self.reason, "field": self.field, "sentence": self.sentence}
+        """As a list of dead letters shows it."""
+        said = {"id": self.position.id, "reason": self.reason, "field": self.field, "sentence": self.sentence}
         return {**said, "received_at": self.received_at}
 
 
 @dataclass(frozen=True)
 class StoredDeadLetter(DeadLetterSummary):
-    """With its bytes. `size`: of the whole value, of which one larger than a record may be is not read to its end."""
+    """A dead letter with its bytes. `size`: bytes of the whole value; `value` is cut if it is larger than a record."""
 
     key: bytes | None
     value: bytes | None
@@ -54,7 +54,7 @@ class StoredDeadLetter(DeadLetterSummary):
     size: int
 
     def whole(self) -> dict[str, Any]:
-        """The text as far as it is UTF-8, and base64 in any case; of long values the first SHOWN_BYTES."""
+        """As one dead letter is shown: text as far as it is UTF-8, and base64, both of the first SHOWN_BYTES."""
         start = (self.value or b"")[:SHOWN_BYTES]
         return {
             **self.summary(),
@@ -72,7 +72,7 @@ def _text(value: bytes | None) -> str | None:
 
 @dataclass(frozen=True)
 class DeadLetterQuery:
-    """`since`: inclusive, `until`: exclusive; both of `received_at`. `replayed`: None asks for both kinds."""
+    """Which dead letters to select. `since` (inclusive), `until` (exclusive): of `received_at`. Each None: all."""
 
     reason: str | None = None
     source: str | None = None
@@ -81,7 +81,7 @@ class DeadLetterQuery:
     replayed: bool | None = None
 
     def __post_init__(self) -> None:
-        """UnknownNameError, RequestError."""
+        """Raises UnknownNameError for an unknown reason or source, RequestError for an empty time range."""
         if self.reason is not None and self.reason not in list(Reason):
             raise UnknownNameError("reason", self.reason, list(Reason))
         if self.source is not None:
@@ -92,7 +92,11 @@ class DeadLetterQuery:
 
 
 def received_bound(text: str | None) -> datetime | None:
-    """An instant from a UTC day or an instant with an offset. RequestError for anything else."""
+    """Parse a bound of the time of receipt: a UTC day, or an instant with an offset. None for an empty text.
+
+    Raises:
+        RequestError: The text is neither.
+    """
     if not text:
         return None
     try:

@@ -1,6 +1,6 @@
-"""Which deliveries of an identity the master dataset has: whether an event is there already, and what a replay became.
+"""Find the archived deliveries of an event by its identity.
 
-An identity lies in one day of its source's table, so that one folder of narrow columns answers it.
+All deliveries with one identity lie in one day of its source's table: one partition and a few narrow columns suffice.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -13,12 +13,12 @@ from deltalake import DeltaTable
 from master_dataset.delta.dataset import arrow_dataset, report_lost_files
 from master_dataset.kafka.record import RecordPosition
 
-NARROW = ["partition", "offset", "identity_hash"]
-WIDE = [*NARROW, "received_at", "identity", "payload_hash"]
+KEY_COLUMNS = ["partition", "offset", "identity_hash"]
+ALL_COLUMNS = [*KEY_COLUMNS, "received_at", "identity", "payload_hash"]
 
 
 class EventKey(NamedTuple):
-    """Where deliveries of one event are looked for."""
+    """Where the deliveries of one event are looked for."""
 
     topic: str
     day: date
@@ -26,53 +26,53 @@ class EventKey(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """One of them, as it was archived. `content`: equal for two that say the same."""
+    """One archived delivery of an event. `content`: the payload hash, equal for two with the same content."""
 
-    place: RecordPosition
+    position: RecordPosition
     received_at: datetime
     identity: str
     content: int
 
 
 def first_of(deliveries: Collection[Delivery]) -> Delivery:
-    """The one that counts, of at least one, all of one identity: as batch tells it (R3)."""
+    """Return the delivery that counts, of at least one, all with one identity, as batch decides it (R3)."""
     homes: dict[int, Delivery] = {}
     for each in deliveries:
-        known = homes.get(each.place.partition, each)
-        homes[each.place.partition] = min(known, each, key=lambda found: found.place.offset)
-    return min(homes.values(), key=lambda found: (found.received_at, found.place.partition))
+        known = homes.get(each.position.partition, each)
+        homes[each.position.partition] = min(known, each, key=lambda found: found.position.offset)
+    return min(homes.values(), key=lambda found: (found.received_at, found.position.partition))
 
 
 class ArchivedEvents:
-    """Of one master dataset."""
+    """The events of one master dataset."""
 
     def __init__(self, root: str) -> None:
         """`root` of the master dataset."""
         self._root = root
 
-    def deliveries(self, sought: Collection[EventKey]) -> Mapping[EventKey, Sequence[Delivery]]:
-        """Those that are archived by now, each place once; none for an event of which there are none."""
-        found: dict[EventKey, dict[RecordPosition, Delivery]] = {each: {} for each in sought}
-        for topic in {each.topic for each in sought}:
+    def deliveries(self, keys: Collection[EventKey]) -> Mapping[EventKey, Sequence[Delivery]]:
+        """Return the deliveries that are archived by now, each position once; none for an event without any."""
+        found: dict[EventKey, dict[RecordPosition, Delivery]] = {each: {} for each in keys}
+        for topic in {each.topic for each in keys}:
             path = f"{self._root}/{topic}"
             if DeltaTable.is_deltatable(path):
                 table = DeltaTable(path)
                 dataset = arrow_dataset(table)
-                for day in sorted({each.day for each in sought if each.topic == topic}):
+                for day in sorted({each.day for each in keys if each.topic == topic}):
                     with report_lost_files(table):
                         for row in _rows(
-                            dataset, day, [each.identity_hash for each in sought if each[:2] == (topic, day)]
+                            dataset, day, [each.identity_hash for each in keys if each[:2] == (topic, day)]
                         ):
-                            place = RecordPosition(topic, row["partition"], row["offset"])
+                            position = RecordPosition(topic, row["partition"], row["offset"])
                             said = row["received_at"], row["identity"], row["payload_hash"]
-                            found[EventKey(topic, day, row["identity_hash"])][place] = Delivery(place, *said)
+                            found[EventKey(topic, day, row["identity_hash"])][position] = Delivery(position, *said)
         return {each: list(own.values()) for each, own in found.items()}
 
 
 def _rows(dataset: Any, day: date, hashes: Sequence[int]) -> Sequence[Mapping[str, Any]]:  # noqa: ANN401 - pyarrow ships no types
-    """Texts are read only where a hash is there: a day may hold a million identities."""
+    """Identities are read only if a hash matches: a day may have a million of them."""
     where = (pc.field("day") == day) & pc.field("identity_hash").isin(hashes)
-    if not dataset.to_table(columns=NARROW, filter=where).num_rows:
+    if not dataset.to_table(columns=KEY_COLUMNS, filter=where).num_rows:
         return []
-    rows: list[dict[str, Any]] = dataset.to_table(columns=WIDE, filter=where).to_pylist()
+    rows: list[dict[str, Any]] = dataset.to_table(columns=ALL_COLUMNS, filter=where).to_pylist()
     return rows

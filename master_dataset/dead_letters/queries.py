@@ -1,99 +1,84 @@
-"""Dead letters as an operator is told of them: listed, shown, and what became of those that were sent again."""
+"""Read dead letters together with what became of their replays, for API, pages and command."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from master_dataset.dead_letters.dead_letter import DeadLetterCursor, DeadLetterQuery, StoredDeadLetter
-from master_dataset.dead_letters.replay import Letters as Several
-from master_dataset.dead_letters.replay_history import Events, Replay, ReplayResult, replay_results
-from master_dataset.dead_letters.table import DeadLetterCounts, SummaryPage
+from master_dataset.dead_letters.deliveries import ArchivedEvents
+from master_dataset.dead_letters.replay_history import Replay, ReplayResult, ReplayTable, replay_results
+from master_dataset.dead_letters.table import DeadLetterCounts, DeadLetterTable, SummaryPage
 from master_dataset.errors import RangeTooLongError
 from master_dataset.kafka.record import RecordPosition
 
-Told = dict[str, Any]
-
-
-class Letters(Several, Protocol):
-    """Every dead letter."""
-
-    def counts(self, question: DeadLetterQuery) -> DeadLetterCounts:
-        """By reason. RangeTooLongError."""
-
-    def page(
-        self,
-        question: DeadLetterQuery,
-        limit: int,
-        after: DeadLetterCursor | None = None,
-        *,
-        oldest_first: bool = False,
-    ) -> SummaryPage:
-        """Some, in the order of receipt."""
-
-
-class Replays(Protocol):
-    """What was sent again."""
-
-    def of(self, places: Collection[RecordPosition]) -> dict[RecordPosition, list[Replay]]:
-        """By letter, in the order of time."""
+DeadLetterFields = dict[str, Any]
+"""A dead letter as the API names its fields, with `replays`."""
 
 
 @dataclass(frozen=True)
 class DeadLetterListing:
-    """`counts`: None where there are too many to be counted. `told`: the letters as they are listed."""
+    """`counts`: None if there are too many to be counted. `following`: cursor of the last item, if more follow."""
 
     counts: DeadLetterCounts | None
-    told: list[Told]
+    items: list[DeadLetterFields]
     following: DeadLetterCursor | None
 
 
 @dataclass(frozen=True)
 class DeadLetterQueries:
-    """Of one deployment. Reads only."""
+    """Reads the dead letters of one deployment."""
 
-    letters: Letters
-    replays: Replays
-    events: Events
+    letters: DeadLetterTable
+    replays: ReplayTable
+    events: ArchivedEvents
 
-    def listed(self, question: DeadLetterQuery, limit: int, after: DeadLetterCursor | None = None) -> DeadLetterListing:
-        """Newest first, without their bytes."""
+    def list_page(self, query: DeadLetterQuery, limit: int, after: DeadLetterCursor | None = None) -> DeadLetterListing:
+        """List dead letters without their bytes, newest first."""
         try:
-            counts = self.letters.counts(question)
+            counts = self.letters.counts(query)
         except RangeTooLongError:
             counts = None
-        page = self.letters.page(question, limit, after)
-        replays = self._told([each.place for each in page.letters])
-        told = [each.summary() | {"replays": replays.get(each.place, [])} for each in page.letters]
-        return DeadLetterListing(counts, told, page.following)
+        page = self.letters.page(query, limit, after)
+        replays = self._replays_of([each.position for each in page.letters])
+        items = [each.summary() | {"replays": replays.get(each.position, [])} for each in page.letters]
+        return DeadLetterListing(counts, items, page.following)
 
-    def shown(self, place: RecordPosition) -> tuple[StoredDeadLetter, Told]:
-        """One, whole, and what is told of it. UnknownNameError."""
-        [letter] = self.letters.several([place])
-        return letter, letter.whole() | {"replays": self._told([place]).get(place, [])}
+    def get(self, position: RecordPosition) -> tuple[StoredDeadLetter, DeadLetterFields]:
+        """Return one dead letter with its bytes, and its fields as the API names them.
 
-    def open(self, question: DeadLetterQuery, limit: int, after: DeadLetterCursor | None = None) -> SummaryPage:
-        """Those that may be worth a replay, oldest first: unless told otherwise those that were never sent again."""
-        asked = question if question.replayed is not None else replace(question, replayed=False)
-        return self.letters.page(asked, limit, after, oldest_first=True)
+        Raises:
+            UnknownNameError: There is no dead letter at this position.
+        """
+        [letter] = self.letters.fetch([position])
+        return letter, letter.whole() | {"replays": self._replays_of([position]).get(position, [])}
 
-    def where(self, place: RecordPosition) -> DeadLetterCursor:
-        """Where it stands in the order of receipt. UnknownNameError."""
-        [letter] = self.letters.several([place])
+    def list_replayable(self, query: DeadLetterQuery, limit: int, after: DeadLetterCursor | None = None) -> SummaryPage:
+        """List dead letters to replay, oldest first: those never replayed, unless the query says otherwise."""
+        query = query if query.replayed is not None else replace(query, replayed=False)
+        return self.letters.page(query, limit, after, oldest_first=True)
+
+    def cursor_of(self, position: RecordPosition) -> DeadLetterCursor:
+        """Return the cursor of one dead letter.
+
+        Raises:
+            UnknownNameError: There is no dead letter at this position.
+        """
+        [letter] = self.letters.fetch([position])
         return letter.cursor
 
-    def _told(self, places: Collection[RecordPosition]) -> dict[RecordPosition, list[Told]]:
-        found = self.replays.of(places)
-        ends = replay_results([each for own in found.values() for each in own], self.letters, self.events)
-        return {place: [_told(each, ends[each]) for each in own] for place, own in found.items()}
+    def _replays_of(self, positions: Collection[RecordPosition]) -> dict[RecordPosition, list[DeadLetterFields]]:
+        found = self.replays.of(positions)
+        results = replay_results([each for own in found.values() for each in own], self.letters, self.events)
+        return {position: [_replay_fields(each, results[each]) for each in own] for position, own in found.items()}
 
 
-def _told(replay: Replay, end: ReplayResult) -> Told:
+def _replay_fields(replay: Replay, result: ReplayResult) -> DeadLetterFields:
     return {
         "at": replay.at,
         "by": replay.by,
         "mended": replay.mended,
-        "outcome": end.outcome.value,
+        "outcome": result.outcome.value,
         "sent_to": replay.to.id if replay.to else None,
-        "duplicate_of": end.of.id if end.of else None,
-        "reason": end.reason,
+        "duplicate_of": result.of.id if result.of else None,
+        "reason": result.reason,
     }

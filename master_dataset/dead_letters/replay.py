@@ -1,20 +1,13 @@
-"""What a dead letter would become if it were sent again: an event, or still none. Pure: the parser of every layer.
+"""Send dead letters to their topics again, unless they would become dead letters a second time.
 
-Whether its identity is there already is no part of it, as that depends on more than the record.
-
-What became of one dead letter that was to be sent again.
-
-Brings records back to their topics: acknowledged by every replica one by one, and where each of them lies then.
-
-Sends dead letters to their topics again: each judged first, each remembered, and never one that would come back.
-
-Safe to repeat at any time: an event has its identity, so what arrives twice counts once. And a letter becomes one event
-at most: mended into another one while the first counts, or may count, it is refused.
+Each one is parsed first, as every layer would parse it. What is sent is recorded before and after. A replay can be
+repeated at any time, because an event that arrives twice counts once. A dead letter becomes one event at most: patched
+into another event while an earlier one counts, or may count, it is refused.
 """
 
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -24,10 +17,16 @@ import structlog
 from confluent_kafka import KafkaException, Producer
 
 from master_dataset.dead_letters.dead_letter import DeadLetterSummary, Headers, StoredDeadLetter
-from master_dataset.dead_letters.deliveries import EventKey, first_of
+from master_dataset.dead_letters.deliveries import ArchivedEvents, EventKey, first_of
 from master_dataset.dead_letters.patch import Patch
-from master_dataset.dead_letters.replay_history import Events, Replay, ReplayOutcome, SendStatus, replay_results
-from master_dataset.dead_letters.replay_history import Letters as Headings
+from master_dataset.dead_letters.replay_history import (
+    Replay,
+    ReplayOutcome,
+    ReplayTable,
+    SendStatus,
+    replay_results,
+)
+from master_dataset.dead_letters.table import DeadLetterTable
 from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.client_settings import producer_settings
 from master_dataset.kafka.producer import DeliveryStatus, delivery_status
@@ -37,7 +36,13 @@ from master_dataset.parsing.parse import SCHEMA_HEADER, TermsOf, parse
 from master_dataset.parsing.results import EPOCH, DeadLetter, Event, InvalidRecordError, Reason
 from master_dataset.sources import registered_sources
 
+PORTION = 100
+"""Dead letters that are read, checked and sent at once: with their bytes they take 100 MB at most."""
 REPLAY_HEADER = "replay_of"
+_MICROSECOND = datetime.resolution
+_MADE_NO_EVENT = frozenset({ReplayOutcome.DEAD_LETTER, ReplayOutcome.CONFLICT})
+
+# Why a dead letter is not sent; each completes a sentence that begins with the record.
 MASKED = (
     "was masked before it was kept, so these bytes are no record any more: set the field anew, or send a whole record"
 )
@@ -45,68 +50,35 @@ TAKEN = (
     "has the identity of a record that was received first and has another content; the first one counts, so sent again "
     "it would be the same conflict: mend a field of its identity, or leave it"
 )
+SENT_BEFORE = (
+    "was sent again before, mended into another event that counts or may count; a second one would count the same "
+    "twice. Where what became of the first is `unknown`, send that again"
+)
 NO_EVENT = "is an alert that a webhook refused, and no event: nothing tells it again, so hand its bytes on by yourself"
 NO_SOURCE = "lies in a topic that no source file defines any more"
 
+log = structlog.get_logger()
 
-class ReplayRecord(NamedTuple):
-    """As it is sent: keyed by its store as every event, masked as every event, with where it is from."""
-
-    topic: str
-    key: bytes
-    value: bytes
-    headers: Headers
+Step = Callable[[int, int, str], None]
+"""Called with how many are done, of how many, and what is being done."""
 
 
 @dataclass(frozen=True)
-class ReplayCheck:
-    """Of one letter: `event` and `record`, or `refusal`."""
+class ReplayRequest:
+    """`by`: who asks. A dry run sends nothing. `summaries`: of the dead letters, if known: they are found faster."""
 
-    place: RecordPosition
-    event: Event[Any] | None = None
-    record: ReplayRecord | None = None
-    refusal: DeadLetter | None = None
-
-
-def check_replay(letter: StoredDeadLetter, mend: Patch, terms_of: TermsOf, now_us: int) -> ReplayCheck:
-    """What would become of it. `now_us`: microseconds since 1970, as what is sent now is stamped about now."""
-    try:
-        return _judged(letter, mend, terms_of, now_us)
-    except InvalidRecordError as refused:
-        return ReplayCheck(letter.place, refusal=refused.letter())
-
-
-def _judged(letter: StoredDeadLetter, mend: Patch, terms_of: TermsOf, now_us: int) -> ReplayCheck:
-    if letter.reason == Reason.ALERT_DELIVERY_REJECTED:
-        raise InvalidRecordError(Reason.ALERT_DELIVERY_REJECTED, NO_EVENT)
-    source = registered_sources().get(letter.place.topic)
-    if source is None:
-        raise InvalidRecordError(Reason.UNKNOWN_SCHEMA, NO_SOURCE)
-    if letter.reason == Reason.RAW_MAC_ADDRESS and not mend.is_anything:
-        raise InvalidRecordError(Reason.RAW_MAC_ADDRESS, MASKED, letter.field)
-    value, headers = mend.applied(letter.value), _headers(letter, mend)
-    event = parse(source, value, terms_of, received_us=now_us, headers=headers)
-    if isinstance(event, DeadLetter):
-        return ReplayCheck(letter.place, refusal=event)
-    if letter.reason == Reason.CONFLICTING_DUPLICATE:
-        before = parse(source, letter.value, terms_of)
-        if isinstance(before, Event) and before.identity == event.identity:
-            raise InvalidRecordError(Reason.CONFLICTING_DUPLICATE, TAKEN)
-    sent = [*headers, (REPLAY_HEADER, letter.place.id.encode())]
-    record = ReplayRecord(source.topic, event.store.encode(), mask_value(source, value or b""), sent)
-    return ReplayCheck(letter.place, event, record)
-
-
-def _headers(letter: StoredDeadLetter, mend: Patch) -> Headers:
-    """Its own ones, but of another replay. Who writes the whole body anew says what it is: a record of this topic."""
-    left_out = {REPLAY_HEADER} | ({SCHEMA_HEADER} if mend.body is not None else set())
-    return [each for each in letter.headers if each[0] not in left_out]
+    positions: Sequence[RecordPosition]
+    patch: Patch
+    by: str
+    dry_run: bool
+    summaries: Sequence[DeadLetterSummary] = ()
 
 
 class ReplayStatus(StrEnum):
-    """EVENT, of a dry run: it would be sent. DUPLICATE: an event that says the same is kept, so nothing is sent.
+    """What a replay did with one dead letter.
 
-    UNKNOWN: the broker did not confirm it in time; it may be sent again. REFUSED: it would be a dead letter again.
+    EVENT: a dry run would send it. DUPLICATE: an equal event is archived, so nothing was sent. REFUSED: it would be a
+    dead letter again. UNKNOWN: the broker did not confirm it in time; it may be sent again.
     """
 
     EVENT = "event"
@@ -118,20 +90,24 @@ class ReplayStatus(StrEnum):
 
 @dataclass(frozen=True)
 class DeadLetterResult:
-    """Of one letter. `to`: where it was sent. `of`: the event that is there. `store`: whose event it would be."""
+    """The result for one dead letter.
 
-    place: RecordPosition
+    `to`: where it was sent. `of`: the archived event with its identity. `store`: whose event it would be. `rejection`:
+    why it was refused. Each is None where it does not apply.
+    """
+
+    position: RecordPosition
     outcome: ReplayStatus
     to: RecordPosition | None = None
     of: RecordPosition | None = None
     store: str | None = None
-    refusal: DeadLetter | None = None
+    rejection: DeadLetter | None = None
 
     def shown(self) -> dict[str, object]:
-        """In the words of the interface."""
-        why = self.refusal
+        """As the command prints it in JSON."""
+        why = self.rejection
         return {
-            "id": self.place.id,
+            "id": self.position.id,
             "outcome": self.outcome.value,
             "sent_to": self.to.id if self.to else None,
             "duplicate_of": self.of.id if self.of else None,
@@ -142,236 +118,268 @@ class DeadLetterResult:
         }
 
 
-METADATA_SECONDS = 10.0
-GIVE_UP_SECONDS = 10.0
-ROOM_SECONDS = 0.1
-LEAVE_SECONDS = 1.0
-"""How long a report may come after the time at which the driver gives up."""
+class ReplayRecord(NamedTuple):
+    """The record that is sent: keyed by its store and masked as every event, with the id of the dead letter."""
+
+    topic: str
+    key: bytes
+    value: bytes
+    headers: Headers
 
 
 class SendReport(NamedTuple):
     """`to`: where the record lies; None unless it was acknowledged."""
 
-    fate: DeliveryStatus
+    status: DeliveryStatus
     to: RecordPosition | None = None
 
 
+class Sender(Protocol):
+    """Sends records to the broker."""
+
+    def check_topics(self, topics: Collection[str]) -> None:
+        """BrokerUnavailableError if the broker does not answer or lacks one of these topics."""
+
+    def send(self, records: Sequence[ReplayRecord]) -> Sequence[SendReport]:
+        """Send them in order. Returns a report for each; never raises for one of them."""
+
+
+@dataclass(frozen=True)
+class Replayer:
+    """Replays of one deployment. `now`: the time by which events are from the future, as Kafka will stamp them."""
+
+    letters: DeadLetterTable
+    replays: ReplayTable
+    events: ArchivedEvents
+    sender: Sender
+    now: Callable[[], datetime]
+
+    def run(self, request: ReplayRequest, terms_of: TermsOf, step: Step) -> list[DeadLetterResult]:
+        """Replay dead letters, in portions.
+
+        Args:
+            request: Which ones, and how.
+            terms_of: How the records of a store are parsed.
+            step: Told about progress.
+
+        Returns:
+            A result for each dead letter, in the order of receipt within a portion.
+
+        Raises:
+            UnknownNameError: A dead letter does not exist; nothing of its portion was sent.
+            BrokerUnavailableError: Nothing was sent.
+        """
+        run, positions = secrets.token_hex(8), list(dict.fromkeys(request.positions))
+        summaries = {each.position: each for each in request.summaries}
+        doing = "judged" if request.dry_run else "replayed"
+        if not request.dry_run:  # positions in other topics are refused one by one
+            self.sender.check_topics({position.topic for position in positions} & set(registered_sources()))
+        results: list[DeadLetterResult] = []
+        for start in range(0, len(positions), PORTION):
+            step(start, len(positions), doing)
+            portion = positions[start : start + PORTION]
+            known = [summaries[position] for position in portion if position in summaries]
+            letters = self.letters.fetch(portion, known if len(known) == len(portion) else ())
+            now_us = (self.now() - EPOCH) // _MICROSECOND
+            checks = [check_replay(each, request.patch, terms_of, now_us) for each in letters]
+            expected = self._compare_with_archive(checks)
+            results += expected if request.dry_run else self._send(checks, expected, run, request)
+        step(len(positions), len(positions), doing)
+        return results
+
+    def _compare_with_archive(self, checks: Sequence["ReplayCheck"]) -> list[DeadLetterResult]:
+        """What each would become, given the events that are archived and the replays before."""
+        deliveries = self.events.deliveries({each.key for each in checks if each.key is not None})
+        competing = self._competing_replays(checks)
+        results = []
+        for check in checks:
+            if check.event is None or check.key is None:
+                results.append(DeadLetterResult(check.position, ReplayStatus.REFUSED, rejection=check.rejection))
+                continue
+            result = DeadLetterResult(check.position, ReplayStatus.EVENT, store=check.event.store)
+            same = [each for each in deliveries[check.key] if each.identity == check.event.identity]
+            if same and (first := first_of(same)).content == check.event.payload_hash:
+                result = replace(result, outcome=ReplayStatus.DUPLICATE, of=first.position)
+            elif same:
+                result = replace(_refused(result, TAKEN), of=first_of(same).position)
+            elif earlier := competing.get(check.position):
+                result = replace(_refused(result, SENT_BEFORE), of=earlier.to)
+            results.append(result)
+        return results
+
+    def _competing_replays(self, checks: Sequence["ReplayCheck"]) -> Mapping[RecordPosition, Replay]:
+        """By dead letter, an earlier replay of it as another event, which counts or may count."""
+        hashes = {each.position: each.event.identity_hash for each in checks if each.event is not None}
+        earlier = [
+            replay
+            for position, own in self.replays.of(hashes.keys()).items()
+            for replay in own
+            if replay.identity_hash != hashes[position]
+        ]
+        found = replay_results(earlier, self.letters, self.events) if earlier else {}
+        return {replay.position: replay for replay, end in found.items() if end.outcome not in _MADE_NO_EVENT}
+
+    def _send(
+        self, checks: Sequence["ReplayCheck"], expected: Sequence[DeadLetterResult], run: str, request: ReplayRequest
+    ) -> list[DeadLetterResult]:
+        begun: list[Replay] = []
+        records: list[ReplayRecord] = []
+        for check, result in zip(checks, expected, strict=True):
+            if result.outcome is ReplayStatus.EVENT and check.key is not None and check.record is not None:
+                begun.append(
+                    Replay(
+                        position=check.position,
+                        run=run,
+                        at=self.now(),
+                        by=request.by,
+                        mended=request.patch.description,
+                        sending=SendStatus.BEGUN,
+                        to=None,
+                        day=check.key.day,
+                        identity_hash=check.key.identity_hash,
+                    )
+                )
+                records.append(check.record)
+        if not begun:
+            return list(expected)
+        self.replays.append(begun)  # first, so that nothing that was sent is ever forgotten
+        reports = dict(zip((each.position for each in begun), self.sender.send(records), strict=True))
+        self.replays.append([_ended(each, reports[each.position]) for each in begun])
+        sent = sum(each.to is not None for each in reports.values())
+        log.info("dead_letters.replayed", run=run, by=request.by, sent=sent)
+        return [_sent(each, reports[each.position]) if each.position in reports else each for each in expected]
+
+
+def _refused(result: DeadLetterResult, why: str) -> DeadLetterResult:
+    rejection = InvalidRecordError(Reason.CONFLICTING_DUPLICATE, why).letter()
+    return replace(result, outcome=ReplayStatus.REFUSED, rejection=rejection)
+
+
+def _ended(replay: Replay, report: SendReport) -> Replay:
+    if report.status is DeliveryStatus.TOO_LARGE:
+        return replace(replay, sending=SendStatus.REFUSED)
+    return replace(replay, sending=SendStatus.UNKNOWN if report.to is None else SendStatus.SENT, to=report.to)
+
+
+def _sent(result: DeadLetterResult, report: SendReport) -> DeadLetterResult:
+    if report.status is DeliveryStatus.TOO_LARGE:
+        rejection = DeadLetter(Reason.TOO_LARGE, "", "The record is larger than the broker takes.")
+        return replace(result, outcome=ReplayStatus.REFUSED, rejection=rejection)
+    return replace(result, outcome=ReplayStatus.UNKNOWN if report.to is None else ReplayStatus.SENT, to=report.to)
+
+
+@dataclass(frozen=True)
+class ReplayCheck:
+    """What one dead letter would become: `event` and `record`, or `rejection`."""
+
+    position: RecordPosition
+    event: Event[Any] | None = None
+    record: ReplayRecord | None = None
+    rejection: DeadLetter | None = None
+
+    @property
+    def key(self) -> EventKey | None:
+        """Where deliveries of its event are looked for; None if it would be none."""
+        event = self.event
+        return None if event is None else EventKey(event.topic, event.day, event.identity_hash)
+
+
+def check_replay(letter: StoredDeadLetter, patch: Patch, terms_of: TermsOf, now_us: int) -> ReplayCheck:
+    """Parse a dead letter as if it were sent again. Pure; does not look for its identity in the archive.
+
+    Args:
+        letter: The dead letter with its bytes.
+        patch: What to change in it.
+        terms_of: How the records of a store are parsed.
+        now_us: About when Kafka would stamp it, microseconds since 1970.
+    """
+    try:
+        return _check(letter, patch, terms_of, now_us)
+    except InvalidRecordError as error:
+        return ReplayCheck(letter.position, rejection=error.letter())
+
+
+def _check(letter: StoredDeadLetter, patch: Patch, terms_of: TermsOf, now_us: int) -> ReplayCheck:
+    if letter.reason == Reason.ALERT_DELIVERY_REJECTED:
+        raise InvalidRecordError(Reason.ALERT_DELIVERY_REJECTED, NO_EVENT)
+    source = registered_sources().get(letter.position.topic)
+    if source is None:
+        raise InvalidRecordError(Reason.UNKNOWN_SCHEMA, NO_SOURCE)
+    if letter.reason == Reason.RAW_MAC_ADDRESS and not patch.changes_anything:
+        raise InvalidRecordError(Reason.RAW_MAC_ADDRESS, MASKED, letter.field)
+    value = patch.apply(letter.value)
+    # A new body is a record of this topic, whatever the old header `schema` said.
+    left_out = {REPLAY_HEADER, SCHEMA_HEADER} if patch.body is not None else {REPLAY_HEADER}
+    headers = [each for each in letter.headers if each[0] not in left_out]
+    event = parse(source, value, terms_of, received_us=now_us, headers=headers)
+    if isinstance(event, DeadLetter):
+        return ReplayCheck(letter.position, rejection=event)
+    if letter.reason == Reason.CONFLICTING_DUPLICATE:
+        before = parse(source, letter.value, terms_of)
+        if isinstance(before, Event) and before.identity == event.identity:
+            raise InvalidRecordError(Reason.CONFLICTING_DUPLICATE, TAKEN)
+    sent = [*headers, (REPLAY_HEADER, letter.position.id.encode())]
+    record = ReplayRecord(source.topic, event.store.encode(), mask_value(source, value or b""), sent)
+    return ReplayCheck(letter.position, event, record)
+
+
+METADATA_SECONDS = 10.0
+GIVE_UP_SECONDS = 10.0
+ROOM_SECONDS = 0.1
+LEAVE_SECONDS = 1.0
+"""How long a report may come after the driver has given up."""
+
+
 class ReplaySender:
-    """One producer for a few records; it ends with its work, so that nothing waits between two replays."""
+    """A `Sender` that makes a producer for each call, so that none is idle between replays."""
 
     def __init__(self, bootstrap: str, connect: Callable[[dict[str, Any]], Any] = Producer) -> None:
         """`connect` makes the producer from settings of librdkafka."""
         self._settings, self._connect = producer_settings(bootstrap, "galatea-replay", GIVE_UP_SECONDS), connect
 
-    def find(self, topics: Collection[str]) -> None:
-        """BrokerUnavailableError if the broker does not answer, or lacks one of these topics: then nothing is sent."""
+    def check_topics(self, topics: Collection[str]) -> None:
+        """BrokerUnavailableError if the broker does not answer or lacks one of these topics: then nothing is sent."""
         producer = self._connect(self._settings)
         try:
             known = producer.list_topics(timeout=METADATA_SECONDS).topics
         except KafkaException as error:
-            raise BrokerUnavailableError(
-                "The broker does not answer; nothing was sent.", do="galatea status"
-            ) from error
+            message = "The broker does not answer; nothing was sent."
+            raise BrokerUnavailableError(message, do="galatea status") from error
         for topic in topics:
             if topic not in known or known[topic].error is not None:
                 raise BrokerUnavailableError(f"There is no topic `{topic}`; nothing was sent.", do="galatea up")
 
-    def carry(self, records: Sequence[ReplayRecord]) -> Sequence[SendReport]:
-        """Send them in this order, and wait until each is acknowledged or given up. Never raises for one of them."""
-        found = [SendReport(DeliveryStatus.UNCONFIRMED)] * len(records)
+    def send(self, records: Sequence[ReplayRecord]) -> Sequence[SendReport]:
+        """Send them in order, and wait until each is acknowledged or given up."""
+        reports = [SendReport(DeliveryStatus.UNCONFIRMED)] * len(records)
         producer = self._connect(self._settings)
 
-        def hear(place: int) -> Callable[[Any, Any], None]:
-            def heard(error: Any, message: Any) -> None:  # noqa: ANN401 - confluent_kafka ships no types
+        def reporter(index: int) -> Callable[[Any, Any], None]:
+            def report(error: Any, message: Any) -> None:  # noqa: ANN401 - confluent_kafka ships no types
                 to = None if error else RecordPosition(message.topic(), message.partition(), message.offset())
-                found[place] = SendReport(delivery_status(error), to)
+                reports[index] = SendReport(delivery_status(error), to)
 
-            return heard
+            return report
 
         deadline = time.monotonic() + GIVE_UP_SECONDS
-        for place, record in enumerate(records):
+        for index, record in enumerate(records):
             try:
-                if not _hand_over(producer, record, hear(place), deadline):
-                    break  # the rest was not sent, which is as good as unconfirmed: it may be sent again
+                if not _produce(producer, record, reporter(index), deadline):
+                    break  # the rest is unconfirmed, though it was not sent: either may be sent again
             except KafkaException as error:
-                found[place] = SendReport(delivery_status(error.args[0]))
+                reports[index] = SendReport(delivery_status(error.args[0]))
         producer.flush(GIVE_UP_SECONDS + LEAVE_SECONDS)
-        return found
+        return reports
 
 
-def _hand_over(producer: Any, record: ReplayRecord, heard: Callable[[Any, Any], None], deadline: float) -> bool:  # noqa: ANN401 - confluent_kafka ships no types
-    """Whether the client took it: where it is full, that is waited for. KafkaException if it never will."""
+def _produce(producer: Any, record: ReplayRecord, report: Callable[[Any, Any], None], deadline: float) -> bool:  # noqa: ANN401 - likewise
+    """Queue a record, and wait while the queue is full. Returns False after the deadline."""
     while True:
         try:
-            producer.produce(record.topic, record.value, record.key, headers=list(record.headers), on_delivery=heard)
+            producer.produce(record.topic, record.value, record.key, headers=list(record.headers), on_delivery=report)
         except BufferError:
             if time.monotonic() > deadline:
                 return False
             producer.poll(ROOM_SECONDS)
         else:
             return True
-
-
-PORTION = 100
-"""So many letters are read, judged and sent at once: with their bytes they take 100 MB at most."""
-_MICROSECOND = datetime.resolution
-SENT_BEFORE = (
-    "was sent again before, mended into another event that counts or may count; a second one would count the same "
-    "twice. Where what became of the first is `unknown`, send that again"
-)
-_FREE = frozenset({ReplayOutcome.DEAD_LETTER, ReplayOutcome.CONFLICT})
-"""Ends of a replay that made no event: its letter may become another one."""
-
-log = structlog.get_logger()
-
-
-class Letters(Headings, Protocol):
-    """Dead letters with their bytes."""
-
-    def several(
-        self, places: Collection[RecordPosition], near: Sequence[DeadLetterSummary] = ()
-    ) -> Sequence[StoredDeadLetter]:
-        """In the order of receipt. UnknownNameError if one is none."""
-
-
-class Replays(Protocol):
-    """Where replays are remembered."""
-
-    def append(self, replays: Iterable[Replay]) -> None:
-        """Keep them, all or none."""
-
-    def of(self, places: Collection[RecordPosition]) -> Mapping[RecordPosition, Sequence[Replay]]:
-        """What was replayed of these letters."""
-
-
-class Sender(Protocol):
-    """The way to the broker."""
-
-    def find(self, topics: Collection[str]) -> None:
-        """BrokerUnavailableError if nothing can be sent there."""
-
-    def carry(self, records: Sequence[ReplayRecord]) -> Sequence[SendReport]:
-        """What became of each."""
-
-
-Step = Callable[[int, int, str], None]
-"""Told how many are done, of how many, and what is being done."""
-
-
-@dataclass(frozen=True)
-class ReplayRequest:
-    """`headings`: of the letters, where they are known. `by`: who asks. A dry run sends nothing."""
-
-    places: Sequence[RecordPosition]
-    mend: Patch
-    by: str
-    dry_run: bool
-    headings: Sequence[DeadLetterSummary] = ()
-
-
-@dataclass(frozen=True)
-class Replayer:
-    """Of one deployment. `now`: by which events are from the future, as what is sent now is stamped about now."""
-
-    letters: Letters
-    replays: Replays
-    events: Events
-    sender: Sender
-    now: Callable[[], datetime]
-
-    def run(self, asked: ReplayRequest, terms_of: TermsOf, step: Step) -> list[DeadLetterResult]:
-        """An item for each letter, in portions, each in the order of receipt.
-
-        UnknownNameError, BrokerUnavailableError: nothing of the portion, or of anything, was sent.
-        """
-        run, places = secrets.token_hex(8), list(dict.fromkeys(asked.places))
-        headings = {each.place: each for each in asked.headings}
-        doing = "judged" if asked.dry_run else "replayed"
-        if not asked.dry_run:  # what lies anywhere else is refused one by one, and sent nowhere
-            self.sender.find({place.topic for place in places} & set(registered_sources()))
-        found: list[DeadLetterResult] = []
-        for start in range(0, len(places), PORTION):
-            step(start, len(places), doing)
-            some = places[start : start + PORTION]
-            known = [headings[place] for place in some if place in headings]
-            letters = self.letters.several(some, known if len(known) == len(some) else ())
-            now_us = (self.now() - EPOCH) // _MICROSECOND
-            verdicts = [check_replay(each, asked.mend, terms_of, now_us) for each in letters]
-            items = self._items(verdicts)
-            found += items if asked.dry_run else self._sent(verdicts, items, run, asked)
-        step(len(places), len(places), doing)
-        return found
-
-    def _items(self, verdicts: Sequence[ReplayCheck]) -> list[DeadLetterResult]:
-        """What each would become, its identity looked for among what is archived."""
-        sought = [_sought(each) for each in verdicts]
-        kept = self.events.deliveries({each for each in sought if each is not None})
-        others = self._others(verdicts)
-        found = []
-        for verdict, place in zip(verdicts, sought, strict=True):
-            if verdict.event is None or place is None:
-                found.append(DeadLetterResult(verdict.place, ReplayStatus.REFUSED, refusal=verdict.refusal))
-                continue
-            item = DeadLetterResult(verdict.place, ReplayStatus.EVENT, store=verdict.event.store)
-            same = [each for each in kept[place] if each.identity == verdict.event.identity]
-            if same and (first := first_of(same)).content == verdict.event.payload_hash:
-                item = replace(item, outcome=ReplayStatus.DUPLICATE, of=first.place)
-            elif same:
-                refusal = InvalidRecordError(Reason.CONFLICTING_DUPLICATE, TAKEN).letter()
-                item = replace(item, outcome=ReplayStatus.REFUSED, of=first_of(same).place, refusal=refusal)
-            elif other := others.get(verdict.place):
-                refusal = InvalidRecordError(Reason.CONFLICTING_DUPLICATE, SENT_BEFORE).letter()
-                item = replace(item, outcome=ReplayStatus.REFUSED, of=other.to, refusal=refusal)
-            found.append(item)
-        return found
-
-    def _others(self, verdicts: Sequence[ReplayCheck]) -> Mapping[RecordPosition, Replay]:
-        """By letter, a replay of it as another event than it would be now, which counts or may count."""
-        hashes = {each.place: each.event.identity_hash for each in verdicts if each.event is not None}
-        earlier = [
-            replay
-            for place, own in self.replays.of(hashes.keys()).items()
-            for replay in own
-            if replay.identity_hash != hashes[place]
-        ]
-        ends = replay_results(earlier, self.letters, self.events) if earlier else {}
-        return {replay.place: replay for replay, end in ends.items() if end.outcome not in _FREE}
-
-    def _sent(
-        self, verdicts: Sequence[ReplayCheck], items: Sequence[DeadLetterResult], run: str, asked: ReplayRequest
-    ) -> list[DeadLetterResult]:
-        begun: list[Replay] = []
-        records: list[ReplayRecord] = []
-        for verdict, item in zip(verdicts, items, strict=True):
-            place = _sought(verdict)
-            if item.outcome is ReplayStatus.EVENT and place is not None and verdict.record is not None:
-                said = (run, self.now(), asked.by, asked.mend.told, SendStatus.BEGUN, None)
-                begun.append(Replay(verdict.place, *said, place.day, place.identity_hash))
-                records.append(verdict.record)
-        if not begun:
-            return list(items)
-        self.replays.append(begun)
-        carried = dict(zip((each.place for each in begun), self.sender.carry(records), strict=True))
-        self.replays.append([_ended(each, carried[each.place]) for each in begun])
-        log.info(
-            "dead_letters.replayed", run=run, by=asked.by, sent=sum(each.to is not None for each in carried.values())
-        )
-        return [_told(each, carried[each.place]) if each.place in carried else each for each in items]
-
-
-def _sought(verdict: ReplayCheck) -> EventKey | None:
-    event = verdict.event
-    return None if event is None else EventKey(event.topic, event.day, event.identity_hash)
-
-
-def _ended(replay: Replay, carried: SendReport) -> Replay:
-    if carried.fate is DeliveryStatus.TOO_LARGE:
-        return replace(replay, sending=SendStatus.REFUSED)
-    return replace(replay, sending=SendStatus.UNKNOWN if carried.to is None else SendStatus.SENT, to=carried.to)
-
-
-def _told(item: DeadLetterResult, carried: SendReport) -> DeadLetterResult:
-    if carried.fate is DeliveryStatus.TOO_LARGE:
-        refusal = DeadLetter(Reason.TOO_LARGE, "", "The record is larger than the broker takes.")
-        return replace(item, outcome=ReplayStatus.REFUSED, refusal=refusal)
-    return replace(item, outcome=ReplayStatus.UNKNOWN if carried.to is None else ReplayStatus.SENT, to=carried.to)

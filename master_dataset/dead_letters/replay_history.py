@@ -1,11 +1,7 @@
-"""One time that a dead letter was sent again: who, when, and where it went.
+"""The Delta table `replays`: which dead letters were sent again, and what became of them.
 
-The Delta table `replays`: which dead letters were sent again. Append-only, as all of the master dataset.
-
-Each replay has a row from before it was sent, and another one from when the broker had answered. Who replays writes
-it; the dead letter itself is never touched.
-
-What became of replays, as far as it can be known by now: read from where the broker put them, never written down.
+Append-only, as all of the master dataset. Each replay has one row from before it was sent and another from when the
+broker had answered. The dead letter itself is never changed.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,7 +16,7 @@ from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
 from master_dataset.dead_letters.dead_letter import DeadLetterSummary
-from master_dataset.dead_letters.deliveries import Delivery, EventKey, first_of
+from master_dataset.dead_letters.deliveries import ArchivedEvents, Delivery, EventKey, first_of
 from master_dataset.delta.commit_intents import append
 from master_dataset.delta.dataset import arrow_dataset, report_lost_files
 from master_dataset.delta.fsync import fsync_first_commit
@@ -32,10 +28,7 @@ from master_dataset.parsing.results import Reason
 
 
 class SendStatus(StrEnum):
-    """BEGUN is written before anything is sent, so that nothing sent is ever forgotten. UNKNOWN: there or not.
-
-    REFUSED: the broker takes none so large.
-    """
+    """BEGUN is recorded before anything is sent. UNKNOWN: it may be in the topic or not. REFUSED: too large."""
 
     BEGUN = "begun"
     SENT = "sent"
@@ -45,12 +38,13 @@ class SendStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Replay:
-    """`run`: what was replayed together. `by`: a key's id or a user's name. `mended`: as Patch tells it.
+    """One time that a dead letter was sent again.
 
-    `to`: where the broker put it, None unless it is SENT. `day`, `identity_hash`: of the event that it says.
+    `run`: shared by what was replayed together. `by`: id of an API key or name of a user. `mended`: the description of
+    the patch. `to`: where the broker put it, None unless it is SENT. `day`, `identity_hash`: of the event in it.
     """
 
-    place: RecordPosition
+    position: RecordPosition
     run: str
     at: datetime
     by: str
@@ -82,14 +76,14 @@ COLUMNS = pa.schema(
 
 
 class ReplayTable:
-    """Of one master dataset. A row is a replay and how far it was; what is known of it last counts."""
+    """The table `replays` of one master dataset."""
 
     def __init__(self, root: str) -> None:
         """`root` of the master dataset."""
         self._path = f"{root}/{REPLAYS}"
 
     def create(self) -> None:
-        """Once, by the archive when it starts: of two who create it at once the second would change the table."""
+        """Create the table. Only the archive does it, at its start: two creators at once would change the table."""
         roll_back_incomplete(self._path)
         if not DeltaTable.is_deltatable(self._path):
             DeltaTable.create(
@@ -101,7 +95,11 @@ class ReplayTable:
             fsync_first_commit(self._path)
 
     def append(self, replays: Iterable[Replay]) -> None:
-        """Keep them, in one commit. OperatorError if that cannot be done; then the same may be asked again."""
+        """Record replays in one commit.
+
+        Raises:
+            OperatorError: The table is missing or cannot be written. The same call may be repeated.
+        """
         rows = pa.Table.from_pylist([_row(each) for each in replays], COLUMNS)
         if not DeltaTable.is_deltatable(self._path):
             message = f"The master dataset has no table `{REPLAYS}`; nothing was sent."
@@ -113,27 +111,31 @@ class ReplayTable:
             do = "Patch that, then the same again: what was sent already counts once."
             raise OperatorError(message, do=do) from error
 
-    def of(self, places: Collection[RecordPosition]) -> dict[RecordPosition, list[Replay]]:
-        """What was replayed of these letters, in the order of time. A letter that never was is left out."""
-        if not places:
+    def of(self, positions: Collection[RecordPosition]) -> dict[RecordPosition, list[Replay]]:
+        """Return the replays of dead letters, in the order of time. One that was never replayed is left out."""
+        if not positions:
             return {}
-        topics, offsets = sorted({each.topic for each in places}), sorted({each.offset for each in places})
+        topics, offsets = sorted({each.topic for each in positions}), sorted({each.offset for each in positions})
         rows = self._read(None, pc.field("topic").isin(topics) & pc.field("offset").isin(offsets)).to_pylist()
         found: dict[RecordPosition, dict[str, Replay]] = {}
         for replay in map(_replay, rows):
-            own = found.setdefault(replay.place, {})
+            own = found.setdefault(replay.position, {})
             if replay.run not in own or own[replay.run].sending == SendStatus.BEGUN:
                 own[replay.run] = replay
-        return {place: sorted(found[place].values(), key=lambda each: each.at) for place in found if place in places}
+        return {
+            position: sorted(found[position].values(), key=lambda each: each.at)
+            for position in found
+            if position in positions
+        }
 
     def sent(self, topic: str | None) -> pa.Table:
-        """Places of letters that the broker took again; columns topic, partition, offset, each place once."""
+        """Return the positions of dead letters that were sent again: columns topic, partition, offset; each once."""
         where = pc.field("sending") == SendStatus.SENT.value
         where = where if topic is None else where & (pc.field("topic") == topic)
         return self._read(_POSITION, where).group_by(_POSITION).aggregate([])
 
     def version(self) -> int:
-        """Of the table; it moves whenever something is sent again. -1 if nothing ever was."""
+        """Return the version of the table, which changes with each replay; -1 if there is no table."""
         return DeltaTable(self._path).version() if DeltaTable.is_deltatable(self._path) else -1
 
     def _read(self, columns: Sequence[str] | None, where: Any) -> pa.Table:  # noqa: ANN401 - pyarrow ships no types
@@ -147,7 +149,7 @@ class ReplayTable:
 
 def _row(replay: Replay) -> dict[str, object]:
     return {
-        **replay.place._asdict(),
+        **replay.position._asdict(),
         "run": replay.run,
         "at": replay.at,
         "by": replay.by,
@@ -175,8 +177,11 @@ def _replay(row: dict[str, Any]) -> Replay:
     )
 
 
+# What became of replays
+
+
 class ReplayOutcome(StrEnum):
-    """UNKNOWN: the broker did not confirm it. WAITING: sent, and not archived yet."""
+    """What became of a replay. UNKNOWN: the broker did not confirm it. WAITING: sent, and not archived yet."""
 
     UNKNOWN = "unknown"
     WAITING = "waiting"
@@ -188,56 +193,52 @@ class ReplayOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """`of`: the delivery that counts, where it is another one. `reason`: of a dead letter."""
+    """`of`: the delivery that counts, if it is another one. `reason`: why it is a dead letter again."""
 
     outcome: ReplayOutcome
     of: RecordPosition | None = None
     reason: str | None = None
 
 
-class Letters(Protocol):
-    """Which records are dead letters."""
+class Summaries(Protocol):
+    """Tells which records are dead letters."""
 
-    def headings(self, places: Collection[RecordPosition]) -> Mapping[RecordPosition, DeadLetterSummary]:
-        """Those of these places that are."""
-
-
-class Events(Protocol):
-    """Which events are archived."""
-
-    def deliveries(self, sought: Collection[EventKey]) -> Mapping[EventKey, Collection[Delivery]]:
-        """All deliveries of each, repeats and conflicts among them; what is not there yet has none."""
+    def summaries(self, positions: Collection[RecordPosition]) -> Mapping[RecordPosition, DeadLetterSummary]:
+        """Those of these positions that are dead letters."""
 
 
-def replay_results(replays: Collection[Replay], letters: Letters, events: Events) -> dict[Replay, ReplayResult]:
-    """The end of each, as the tables are now."""
+def replay_results(
+    replays: Collection[Replay], letters: Summaries, events: ArchivedEvents
+) -> dict[Replay, ReplayResult]:
+    """Find out what became of replays, from where the broker put them. Nothing of it is stored."""
     sent = {each: each.to for each in replays if each.to is not None}
-    refused = letters.headings(set(sent.values()))
-    sought = {each: EventKey(each.place.topic, each.day, each.identity_hash) for each in sent}
-    kept = events.deliveries(set(sought.values()))
-    too_large = ReplayResult(ReplayOutcome.DEAD_LETTER, None, Reason.TOO_LARGE)
-    found = {
-        each: too_large if each.sending is SendStatus.REFUSED else ReplayResult(ReplayOutcome.UNKNOWN)
-        for each in replays
-    }
-    for replay, place in sent.items():
-        own = next((each for each in kept[sought[replay]] if each.place == place), None)
-        if own is None:
-            heading = refused.get(place)
-            found[replay] = (
-                ReplayResult(ReplayOutcome.DEAD_LETTER, None, heading.reason)
-                if heading
-                else ReplayResult(ReplayOutcome.WAITING)
-            )
+    rejected = letters.summaries(set(sent.values()))
+    keys = {each: EventKey(each.position.topic, each.day, each.identity_hash) for each in sent}
+    archived = events.deliveries(set(keys.values()))
+    results = {}
+    for replay in replays:
+        if replay.sending is SendStatus.REFUSED:
+            results[replay] = ReplayResult(ReplayOutcome.DEAD_LETTER, None, Reason.TOO_LARGE)
+        elif replay not in sent:
+            results[replay] = ReplayResult(ReplayOutcome.UNKNOWN)
         else:
-            found[replay] = _end(own, [each for each in kept[sought[replay]] if each.identity == own.identity])
-    return found
+            results[replay] = _result(sent[replay], archived[keys[replay]], rejected)
+    return results
 
 
-def _end(own: Delivery, same: Collection[Delivery]) -> ReplayResult:
-    first = first_of(same)
-    if first.place == own.place:
+def _result(
+    position: RecordPosition,
+    deliveries: Collection[Delivery],
+    rejected: Mapping[RecordPosition, DeadLetterSummary],
+) -> ReplayResult:
+    own = next((each for each in deliveries if each.position == position), None)
+    if own is None:
+        summary = rejected.get(position)
+        if summary is None:
+            return ReplayResult(ReplayOutcome.WAITING)
+        return ReplayResult(ReplayOutcome.DEAD_LETTER, None, summary.reason)
+    first = first_of([each for each in deliveries if each.identity == own.identity])
+    if first.position == own.position:
         return ReplayResult(ReplayOutcome.EVENT)
-    return ReplayResult(
-        ReplayOutcome.DUPLICATE if first.content == own.content else ReplayOutcome.CONFLICT, first.place
-    )
+    outcome = ReplayOutcome.DUPLICATE if first.content == own.content else ReplayOutcome.CONFLICT
+    return ReplayResult(outcome, first.position)

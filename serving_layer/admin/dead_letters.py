@@ -1,4 +1,4 @@
-"""Dead letters for those who ask over HTTP: looked at and sent again beside the event loop, a few at a time."""
+"""Dead letters for the REST API: listed and replayed outside of the event loop, a few requests at a time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,14 +10,14 @@ from prometheus_client import Counter
 
 from master_dataset.dead_letters.dead_letter import DeadLetterCursor, DeadLetterQuery, StoredDeadLetter
 from master_dataset.dead_letters.patch import Patch
-from master_dataset.dead_letters.queries import DeadLetterListing, DeadLetterQueries, Told
+from master_dataset.dead_letters.queries import DeadLetterFields, DeadLetterListing, DeadLetterQueries
 from master_dataset.dead_letters.replay import DeadLetterResult, Replayer, ReplayRequest
 from master_dataset.kafka.record import RecordPosition
 from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms
 from serving_layer.errors import TooBusyError
 
 MAX_WAITING = 16
-"""Questions about dead letters that are under way in a process: one reads, one replays, the others wait for them."""
+"""Requests about dead letters in progress: one reads, one replays, the others wait for them."""
 MAX_REPLAYED = 500
 """DeadLetterService in one request."""
 REPLAYED = Counter(
@@ -30,9 +30,9 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class DeadLetterReplayRequest:
-    """DeadLetterService by their places, or the oldest `limit` behind `after` that fit the question and were never sent again."""
+    """The dead letters at these places, or the oldest `limit` after `after` that match and were never replayed."""
 
-    places: tuple[RecordPosition, ...] = ()
+    positions: tuple[RecordPosition, ...] = ()
     question: DeadLetterQuery | None = None
     limit: int = MAX_REPLAYED
     after: DeadLetterCursor | None = None
@@ -41,47 +41,61 @@ class DeadLetterReplayRequest:
 
 
 class DeadLetterService:
-    """One per process and event loop. To read and to replay have a thread each: a broker that is away stops no list."""
+    """One per process and event loop. Reads and replays have a thread each, so lists work while the broker is down."""
 
     def __init__(self, desk: DeadLetterQueries, replaying: Replayer, registry: Registry) -> None:
-        """`registry`: its version and the stores in it."""
+        """`registry`: reads the version of the store registry and its stores."""
         self._desk, self._replaying, self._registry = desk, replaying, registry
         self._reader, self._sender = ThreadPoolExecutor(1, "letters"), ThreadPoolExecutor(1, "replays")
         self._waiting = 0
 
     async def listed(self, question: DeadLetterQuery, limit: int, after: DeadLetterCursor | None) -> DeadLetterListing:
         """As Desk. TooBusyError."""
-        return await self._beside(self._reader, lambda: self._desk.listed(question, limit, after))
+        return await self._in_thread(self._reader, lambda: self._desk.list_page(question, limit, after))
 
-    async def shown(self, place: RecordPosition) -> tuple[StoredDeadLetter, Told]:
+    async def shown(self, position: RecordPosition) -> tuple[StoredDeadLetter, DeadLetterFields]:
         """As Desk. UnknownNameError, TooBusyError."""
-        return await self._beside(self._reader, lambda: self._desk.shown(place))
+        return await self._in_thread(self._reader, lambda: self._desk.get(position))
 
     async def replay(
         self, ask: DeadLetterReplayRequest, by: str
     ) -> tuple[list[DeadLetterResult], DeadLetterCursor | None]:
-        """An item for each letter, and behind which one others fit. UnknownNameError, BrokerUnavailableError, TooBusyError."""
+        """Replay dead letters.
+
+        Args:
+            ask: which ones, and how to patch them.
+            by: the name of the caller, for the record.
+
+        Returns:
+            The result of each, and the cursor after which more match; None if none does.
+
+        Raises:
+            UnknownNameError: there is no such dead letter.
+            BrokerUnavailableError: the broker does not respond.
+            TooBusyError: too many requests wait.
+        """
         _, stores = await self._registry()
 
         def terms_of(store: str) -> Terms:
             return stores[store].terms if store in stores else DEFAULT_TERMS
 
         def run() -> tuple[list[DeadLetterResult], DeadLetterCursor | None]:
-            asked, following = ReplayRequest(ask.places, ask.mend, by, ask.dry_run), None
+            asked, following = ReplayRequest(ask.positions, ask.mend, by, ask.dry_run), None
             if ask.question is not None:
-                page = self._desk.open(ask.question, ask.limit, ask.after)
-                places = [each.place for each in page.letters]
-                asked, following = ReplayRequest(places, ask.mend, by, ask.dry_run, page.letters), page.following
+                page = self._desk.list_replayable(ask.question, ask.limit, ask.after)
+                positions = [each.position for each in page.letters]
+                asked, following = ReplayRequest(positions, ask.mend, by, ask.dry_run, page.letters), page.following
             return self._replaying.run(asked, terms_of, lambda *_: None), following
 
-        items, following = await self._beside(self._sender, run)
+        items, following = await self._in_thread(self._sender, run)
         for item in () if ask.dry_run else items:
-            REPLAYED.labels(item.place.topic, item.outcome.value).inc()
+            REPLAYED.labels(item.position.topic, item.outcome.value).inc()
         return items, following
 
-    async def _beside(self, thread: ThreadPoolExecutor, work: Callable[[], Found]) -> Found:
+    async def _in_thread(self, thread: ThreadPoolExecutor, work: Callable[[], Found]) -> Found:
         if self._waiting >= MAX_WAITING:
-            raise TooBusyError(f"{MAX_WAITING} questions about dead letters are under way already.", do="Ask again.")
+            message = f"{MAX_WAITING} requests about dead letters are already in progress."
+            raise TooBusyError(message, do="Try again.")
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(thread, work)

@@ -1,18 +1,15 @@
 """`/v1/dead-letters`: list, show and replay records that could not become events."""
 
-import base64
-import binascii
 from collections import Counter
 from typing import Annotated, Any
 
 import msgspec
-import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from master_dataset.dead_letters.dead_letter import DeadLetterCursor, DeadLetterQuery, received_bound
 from master_dataset.dead_letters.patch import Patch
-from master_dataset.dead_letters.queries import Told
+from master_dataset.dead_letters.queries import DeadLetterFields
 from master_dataset.dead_letters.replay import DeadLetterResult
 from master_dataset.errors import RequestError
 from master_dataset.kafka.record import GREATEST_OFFSET, GREATEST_PARTITION, RecordPosition
@@ -20,6 +17,7 @@ from master_dataset.parsing.json_bytes import MAX_BYTES
 from master_dataset.parsing.results import EPOCH, Reason
 from serving_layer.admin.dead_letters import MAX_REPLAYED, DeadLetterReplayRequest
 from serving_layer.api.caller import OperationsOf, Operator
+from serving_layer.api.parameters import MAX_PAGE, AfterToken, page_token, read_page_token
 from serving_layer.api.request_bodies import BodyLimitRoute
 from serving_layer.errors import BadQuestionError
 from serving_layer.query.timeline import iso_instant
@@ -27,8 +25,7 @@ from serving_layer.responses.dead_letters import DeadLetter, DeadLetterPage, Let
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.schemas import returns
 
-PAGE = 1000
-MOST_FIELDS = 20
+MAX_FIELDS = 20
 EXAMPLE: dict[str, Any] = {
     "ids": ["pos_transactions/0/7"],
     "mend": {"set": {"/happened_at": "2026-03-07T09:05:00Z"}},
@@ -38,21 +35,20 @@ _MICROSECOND = EPOCH.resolution
 Id = Annotated[str, StringConstraints(max_length=300, pattern=r"^[^/]+/[0-9]{1,10}/[0-9]{1,19}$")]
 Pointer = Annotated[str, StringConstraints(max_length=300, pattern="^/")]
 Bound = Annotated[str | None, Field(max_length=40)]
-Token = Annotated[str | None, Field(max_length=2048, description="`next` of the page before.")]
 
 
 class LetterFilter(BaseModel):
-    """Which dead letters; bounds are UTC days or instants of receipt."""
+    """Selects dead letters. Bounds are UTC days or instants of receipt."""
 
     model_config = ConfigDict(extra="forbid")
 
     reason: Reason | None = None
     source: str | None = Field(None, max_length=256)
-    since: Bound = Field(None, alias="from", description="Received then or later.")
-    until: Bound = Field(None, alias="to", description="Received before that.")
+    since: Bound = Field(None, alias="from", description="Received at this time or later.")
+    until: Bound = Field(None, alias="to", description="Received before this time.")
 
-    def chosen(self, *, replayed: bool | None) -> DeadLetterQuery:
-        """UnknownNameError, BadQuestionError."""
+    def to_query(self, *, replayed: bool | None) -> DeadLetterQuery:
+        """Raises UnknownNameError and BadQuestionError."""
         try:
             bounds = received_bound(self.since), received_bound(self.until)
             return DeadLetterQuery(self.reason, self.source, *bounds, replayed)
@@ -60,107 +56,109 @@ class LetterFilter(BaseModel):
             raise refused(error) from error
 
 
-class LettersQuestion(LetterFilter):
-    """A page of them, newest first."""
+class DeadLetterListQuery(LetterFilter):
+    """Query parameters of a page of dead letters."""
 
-    replayed: bool | None = Field(None, description="Only those that were sent again, or that were not.")
-    limit: int = Field(100, ge=1, le=PAGE)
-    after: Token = None
+    replayed: bool | None = Field(None, description="Only those that were replayed, or only those that were not.")
+    limit: int = Field(100, ge=1, le=MAX_PAGE)
+    after: AfterToken = None
 
-    def understood(self) -> tuple[DeadLetterQuery, int, DeadLetterCursor | None]:
-        """UnknownNameError, BadQuestionError."""
-        return self.chosen(replayed=self.replayed), self.limit, read_token(self.after)
+    def to_request(self) -> tuple[DeadLetterQuery, int, DeadLetterCursor | None]:
+        """Raises UnknownNameError and BadQuestionError."""
+        return self.to_query(replayed=self.replayed), self.limit, read_token(self.after)
 
 
 class MendQuestion(BaseModel):
-    """At most one of them. With none the bytes go as they are."""
+    """How to patch the record: at most one of the fields. With neither, the bytes are sent unchanged."""
 
     model_config = ConfigDict(extra="forbid")
 
-    body: str | None = Field(None, max_length=MAX_BYTES, description="A whole record instead of one dead letter.")
+    body: str | None = Field(
+        None, max_length=MAX_BYTES, description="A complete record to send instead of one dead letter."
+    )
     fields: dict[Pointer, Any] = Field(
-        {}, alias="set", max_length=MOST_FIELDS, description="JSON pointer to its value."
+        {}, alias="set", max_length=MAX_FIELDS, description="New values by JSON pointer."
     )
 
 
 class ReplayQuestion(BaseModel):
-    """Either `ids` or `filter`. A filter takes the oldest that were never sent again."""
+    """What to replay: either `ids` or `filter`. A filter selects the oldest that were never replayed."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": EXAMPLE})
 
     ids: list[Id] = Field([], max_length=MAX_REPLAYED)
     filter: LetterFilter | None = None
-    limit: int = Field(100, ge=1, le=MAX_REPLAYED, description="How many that fit the filter.", strict=True)
-    after: Token = None
+    limit: int = Field(100, ge=1, le=MAX_REPLAYED, description="How many that match the filter.", strict=True)
+    after: AfterToken = None
     mend: MendQuestion = MendQuestion()
-    dry_run: bool = Field(default=False, strict=True, description="Say what each would become; send nothing.")
+    dry_run: bool = Field(default=False, strict=True, description="Return what each would become, but send nothing.")
 
-    def understood(self, body: bytes) -> DeadLetterReplayRequest:
-        """`body`: as it was sent, for its values digit by digit. UnknownNameError, BadQuestionError."""
+    def to_request(self, body: bytes) -> DeadLetterReplayRequest:
+        """Return the request to `DeadLetterService`. Raises UnknownNameError and BadQuestionError.
+
+        `body`: the request body as it was sent, so that numbers keep their digits.
+        """
         said = self.filter.model_dump(exclude_none=True) if self.filter else {}
         if bool(self.ids) == bool(said):
-            message = "Dead letters are named by `ids`, or chosen by a `filter` that says something."
-            raise BadQuestionError(message, do="Do one of both.")
+            message = "Dead letters are selected by `ids` or by a `filter` that is not empty."
+            raise BadQuestionError(message, do="Send one of the two.")
         if self.mend.body is not None and (len(self.ids) != 1 or self.mend.fields):
-            message = "A whole record is sent instead of one dead letter."
-            raise BadQuestionError(message, do="Name one id, and set no field beside it.")
-        question = self.filter.chosen(replayed=None) if self.filter else None
+            message = "A complete record replaces exactly one dead letter."
+            raise BadQuestionError(message, do="Name one id, and set no other field.")
+        question = self.filter.to_query(replayed=None) if self.filter else None
         try:
-            places = tuple(RecordPosition.of(each) for each in self.ids)
+            positions = tuple(RecordPosition.of(each) for each in self.ids)
         except RequestError as error:
             raise refused(error) from error
         mend = Patch(None if self.mend.body is None else self.mend.body.encode(), exact_fields(body))
-        return DeadLetterReplayRequest(places, question, self.limit, read_token(self.after), mend, self.dry_run)
+        return DeadLetterReplayRequest(positions, question, self.limit, read_token(self.after), mend, self.dry_run)
 
 
-class _Set(msgspec.Struct):
+class _ExactPatch(msgspec.Struct):
     fields: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict, name="set")
 
 
-class _Asked(msgspec.Struct):
-    mend: _Set = msgspec.field(default_factory=_Set)
+class _ExactReplay(msgspec.Struct):
+    mend: _ExactPatch = msgspec.field(default_factory=_ExactPatch)
 
 
 def exact_fields(body: bytes) -> dict[str, bytes]:
-    """The values of `mend.set` as they were written: through a float 1.10 would be another text. BadQuestionError."""
+    """The values of `mend.set` as they were written: a float would turn 1.10 into 1.1. Raises BadQuestionError."""
     try:
-        found = msgspec.json.decode(body, type=_Asked).mend.fields
+        found = msgspec.json.decode(body, type=_ExactReplay).mend.fields
     except (msgspec.MsgspecError, RecursionError) as error:
         raise BadQuestionError("`set` is an object of JSON pointers.", do='Such as {"/store": 12}.') from error
     return {pointer: bytes(value) for pointer, value in found.items()}
 
 
 def refused(error: RequestError) -> RequestError:
-    """As a question is refused over HTTP."""
+    """The error with which the REST API rejects a request."""
     return error if error.status != RequestError.status else BadQuestionError(error.message, do=error.do)
 
 
 def write_token(cursor: DeadLetterCursor) -> str:
-    """Where the next page begins, for the caller to hand back unread."""
-    parts = [(cursor.received_at - EPOCH) // _MICROSECOND, *cursor.place]
-    return base64.urlsafe_b64encode(orjson.dumps(parts)).decode()
+    """The page token of a cursor."""
+    return page_token((cursor.received_at - EPOCH) // _MICROSECOND, *cursor.position)
 
 
 def read_token(token: str | None) -> DeadLetterCursor | None:
-    """The inverse. BadQuestionError for anything that `write_token` did not write."""
-    if token is None:
-        return None
-    try:
-        micros, topic, partition, offset = orjson.loads(base64.urlsafe_b64decode(token.encode()))
-        return DeadLetterCursor(EPOCH + micros * _MICROSECOND, RecordPosition(str(topic), int(partition), int(offset)))
-    except (binascii.Error, ValueError, TypeError, OverflowError) as error:
-        message = "`after` is no token of this interface."
-        raise BadQuestionError(message, do="Use `next` of the page before, or leave it out.") from error
+    """The cursor of a page token; None for the first page. Raises BadQuestionError for an invalid token."""
+    return None if token is None else read_page_token(token, _cursor)
 
 
-MOST_BODY = 2_200_000
-"""A record as JSON text, most of whose characters are written as two."""
+def _cursor(micros: int, topic: object, partition: int, offset: int) -> DeadLetterCursor:
+    position = RecordPosition(str(topic), int(partition), int(offset))
+    return DeadLetterCursor(EPOCH + micros * _MICROSECOND, position)
+
+
+MAX_BODY_BYTES = 2_200_000
+"""A record as JSON text with most of its characters escaped."""
 
 
 class ReplayBodyRoute(BodyLimitRoute):
-    """A body that may bring a whole record."""
+    """A route whose body can hold a complete record."""
 
-    most_bytes = MOST_BODY
+    most_bytes = MAX_BODY_BYTES
 
 
 router = APIRouter(prefix="/v1", tags=["dead letters"], route_class=ReplayBodyRoute)
@@ -168,22 +166,22 @@ router = APIRouter(prefix="/v1", tags=["dead letters"], route_class=ReplayBodyRo
 
 @router.get("/dead-letters", operation_id="list_dead_letters", responses=returns(DeadLetterPage))
 async def list_dead_letters(
-    asked: Annotated[LettersQuestion, Query()], operations: OperationsOf, _: Operator
+    query: Annotated[DeadLetterListQuery, Query()], operations: OperationsOf, _: Operator
 ) -> Response:
     """Records that could not become events, newest first, without their bytes. Needs the scope `operate`.
 
-    `counts`: how many there are of each reason among all that fit, `replayed`: how many of these were sent again; both
-    are null where more than five million would have to be counted. `replays` of a letter: when and by whom it was sent
-    again, what was `mended`, `sent_to` where, and its `outcome` as far as it is known by now: event, duplicate or
-    conflict (`duplicate_of`: the delivery that counts), dead_letter (`reason`), waiting (not archived yet) or unknown
-    (the broker did not confirm it). `next` is null on the last page.
+    `counts`: the number of matching dead letters by reason; `replayed`: how many of them were replayed. Both are null
+    if more than five million would have to be counted. `replays`: when and by whom the record was sent again, which
+    fields were `mended`, where it was `sent_to`, and its `outcome` so far: event, duplicate or conflict
+    (`duplicate_of`: the delivery that counts), dead_letter (`reason`), waiting (not archived yet) or unknown (the
+    broker did not confirm it). `next` is null on the last page.
     """
-    listed = await operations.letters.listed(*asked.understood())
+    listed = await operations.letters.listed(*query.to_request())
     counts = listed.counts
     body = DeadLetterPage(
         counts=None if counts is None else counts.letters,
         replayed=None if counts is None else counts.replayed,
-        dead_letters=[described(each) for each in listed.told],
+        dead_letters=[described(each) for each in listed.items],
         next=None if listed.following is None else write_token(listed.following),
     )
     return Response(encode(body), media_type=JSON)
@@ -199,8 +197,8 @@ async def get_dead_letter(
 ) -> Response:
     """One dead letter with its bytes, headers and replays. Needs the scope `operate`.
 
-    `bytes`: how many its value has. `text` (what is no UTF-8 escaped) and `base64` are the first 65,536 of them.
-    `field` is a JSON pointer to what is wrong, empty for the record as a whole.
+    `bytes`: the size of its value. `text` (invalid UTF-8 is escaped) and `base64` are its first 65,536 bytes. `field`:
+    the JSON pointer of the invalid field, empty for the whole record.
     """
     told = (await operations.letters.shown(RecordPosition(topic, partition, offset)))[1]
     return Response(encode(described(told)), media_type=JSON)
@@ -208,18 +206,18 @@ async def get_dead_letter(
 
 @router.post("/dead-letters/replay", operation_id="replay_dead_letters", responses=returns(Replayed))
 async def replay_dead_letters(
-    request: Request, asked: ReplayQuestion, operations: OperationsOf, by: Operator
+    request: Request, replay: ReplayQuestion, operations: OperationsOf, by: Operator
 ) -> Response:
-    """Send dead letters to their topic again, as they are or mended. Needs the scope `operate`; safe to repeat.
+    """Send dead letters to their topic again, unchanged or patched. Needs the scope `operate`; safe to repeat.
 
-    Each is judged first by the parser of all layers. `outcome`: sent (`sent_to` where; of a dry run: event), duplicate
-    (the event is there already, `duplicate_of`; nothing is sent), refused (it would be a dead letter again: `reason`,
-    `field`, `sentence`; nothing is sent) or unknown (the broker did not confirm it in time: send it again, it counts
-    once). The dead letter itself stays. `next`: others fit the filter; send it as `after`, with the same filter.
+    Each record is parsed first. `outcome`: sent (to `sent_to`; in a dry run: event), duplicate (the event already
+    exists as `duplicate_of`; nothing is sent), refused (it would become a dead letter again because of `reason`,
+    `field` and `sentence`; nothing is sent) or unknown (the broker did not confirm it in time; send it again, it counts
+    once). The dead letter itself is kept. `next`: more match the filter; send it as `after` with the same filter.
     """
-    items, following = await operations.letters.replay(asked.understood(await request.body()), by.name)
+    items, following = await operations.letters.replay(replay.to_request(await request.body()), by.name)
     body = Replayed(
-        dry_run=asked.dry_run,
+        dry_run=replay.dry_run,
         counts=Counter(each.outcome.value for each in items),
         items=[_item(each) for each in items],
         next=None if following is None else write_token(following),
@@ -228,9 +226,9 @@ async def replay_dead_letters(
 
 
 def _item(item: DeadLetterResult) -> ReplayItem:
-    why = item.refusal
+    why = item.rejection
     return ReplayItem(
-        id=item.place.id,
+        id=item.position.id,
         outcome=item.outcome,
         sent_to=item.to.id if item.to else None,
         duplicate_of=item.of.id if item.of else None,
@@ -241,7 +239,7 @@ def _item(item: DeadLetterResult) -> ReplayItem:
     )
 
 
-def described(told: Told) -> DeadLetter:
+def described(told: DeadLetterFields) -> DeadLetter:
     """What is told of a letter, its instants as every answer writes them."""
     replays = [LetterReplay(**{**each, "at": iso_instant(each["at"])}) for each in told["replays"]]
     return DeadLetter(**{**told, "received_at": iso_instant(told["received_at"]), "replays": replays})

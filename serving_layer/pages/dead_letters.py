@@ -22,7 +22,14 @@ from master_dataset.kafka.record import GREATEST_OFFSET, GREATEST_PARTITION, Rec
 from master_dataset.parsing.results import MEANINGS, Reason
 from master_dataset.sources import registered_sources
 from serving_layer.admin.dead_letters import DeadLetterReplayRequest
-from serving_layer.api.dead_letters import LetterFilter, LettersQuestion, described, read_token, refused, write_token
+from serving_layer.api.dead_letters import (
+    DeadLetterListQuery,
+    LetterFilter,
+    described,
+    read_token,
+    refused,
+    write_token,
+)
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.routing import Form, OperatorVisit, Visit, invalid_field, page_router
 
@@ -39,7 +46,7 @@ FILTERS = ("reason", "source", "from", "to")
 REPLAYED = {"": None, "open": False, "replayed": True}
 
 
-class DeadLettersQuery(BaseModel):
+class DeadLettersPageFilter(BaseModel):
     """The query string. An empty field does not filter."""
 
     reason: str = Field("", max_length=40)
@@ -70,18 +77,18 @@ class DeadLettersQuery(BaseModel):
 
 
 @router.get(PATH)
-async def get_dead_letters(visit: OperatorVisit, query: Annotated[DeadLettersQuery, Query()]) -> Response:
+async def get_dead_letters(visit: OperatorVisit, query: Annotated[DeadLettersPageFilter, Query()]) -> Response:
     """A page of dead letters, newest first, and how many there are of each reason."""
     fresh = await visit.fresh()
     more = {"replayed": REPLAYED[query.replayed], "limit": PAGE_SIZE} | ({"after": query.after} if query.after else {})
     try:
-        question = LettersQuestion.model_validate(query.filters | more)
+        question = DeadLetterListQuery.model_validate(query.filters | more)
     except ValidationError as error:
         raise invalid_field(error) from error
-    listing = await visit.operations.letters.listed(*question.understood())
+    listing = await visit.operations.letters.listed(*question.to_request())
     values = {
         "counts": listing.counts,
-        "dead_letters": [described(each) for each in listing.told],
+        "dead_letters": [described(each) for each in listing.items],
         "query": query,
         "following": listing.following and write_token(listing.following),
         "meanings": MEANINGS,
@@ -115,7 +122,7 @@ def _replay_request(form: Form) -> DeadLetterReplayRequest:
             "A form without a filter would replay all dead letters.", do="Choose some of them first."
         )
     try:
-        query = LetterFilter.model_validate(filters).chosen(replayed=None)
+        query = LetterFilter.model_validate(filters).to_query(replayed=None)
     except ValidationError as error:
         raise invalid_field(error) from error
     pointer, text = form.text("pointer"), form.text("value")
@@ -141,7 +148,7 @@ async def _replayed_page(
         "following": following,
         "is_trial": _is_trial(form) or error is not None,
         "error": error,
-        "back": DeadLettersQuery.model_validate(form.texts(*FILTERS)).path(replayed="open"),
+        "back": DeadLettersPageFilter.model_validate(form.texts(*FILTERS)).path(replayed="open"),
     }
     status = error.status if error else HTTPStatus.OK
     return visit.page("dead_letters_replayed.html", await visit.fresh(), values, status=status)

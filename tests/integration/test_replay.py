@@ -129,11 +129,11 @@ def test_a_mended_letter_is_counted_once_however_often_it_is_sent_and_nothing_is
     balanced(stack)
 
 
-def sent_blindly(stack: Stack, place: RecordPosition, time_: bytes, nowhere: Path) -> str:
+def sent_blindly(stack: Stack, position: RecordPosition, time_: bytes, nowhere: Path) -> str:
     """As a replay that does not know yet what is archived."""
     known = replayer_of(stack.settings)
     blind = Replayer(known.letters, known.replays, ArchivedEvents(str(nowhere)), known.sender, known.now)
-    asked = ReplayRequest([place], Patch(fields={"/happened_at": time_}), "a test", dry_run=False)
+    asked = ReplayRequest([position], Patch(fields={"/happened_at": time_}), "a test", dry_run=False)
     [item] = blind.run(asked, lambda _: DEFAULT_TERMS, lambda *_: None)
     return item.outcome.value
 

@@ -15,7 +15,7 @@ from master_dataset.dead_letters.deliveries import ArchivedEvents
 from master_dataset.dead_letters.queries import DeadLetterQueries
 from master_dataset.dead_letters.replay import Replayer, ReplayRecord, SendReport
 from master_dataset.dead_letters.replay_history import ReplayTable
-from master_dataset.dead_letters.table import HEADING, DeadLetterTable
+from master_dataset.dead_letters.table import SUMMARY_SCHEMA, DeadLetterTable
 from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.producer import DeliveryStatus
 from master_dataset.kafka.record import RecordPosition
@@ -26,7 +26,7 @@ from master_dataset.sources import registered_sources, source_named
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 TILLS = "pos_transactions"
-LETTER = pa.schema([*HEADING, ("key", pa.binary()), ("value", pa.binary()), ("headers", HEADERS)])
+LETTER = pa.schema([*SUMMARY_SCHEMA, ("key", pa.binary()), ("value", pa.binary()), ("headers", HEADERS)])
 NOT_OF_EVENTS = {"kind", "reason", "field", "sentence", "headers"}
 Sent = tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]
 """Key, value, headers."""
@@ -63,12 +63,12 @@ class WorldArchive:
                 self._archive(topic, first, records[first:])
                 self.archived[topic] = len(records)
 
-    def conflict(self, place: RecordPosition) -> None:
+    def conflict(self, position: RecordPosition) -> None:
         """A rebuild finds that this event repeats the identity of another one with another content."""
-        key, value, _ = self.topics[place.topic][place.offset]
+        key, value, _ = self.topics[position.topic][position.offset]
         row = {
-            **place._asdict(),
-            "received_at": NOON + SECOND * place.offset,
+            **position._asdict(),
+            "received_at": NOON + SECOND * position.offset,
             "reason": "conflicting_duplicate",
             "field": "",
             "sentence": "Another one was first.",
@@ -78,11 +78,11 @@ class WorldArchive:
         }
         self._append("conflicts", pa.Table.from_pylist([row], LETTER), "topic")
 
-    def letter_of(self, place: RecordPosition, table: str = "dead_letters") -> None:
+    def letter_of(self, position: RecordPosition, table: str = "dead_letters") -> None:
         """Something is kept as a dead letter, whatever else it is."""
         row = {
-            **place._asdict(),
-            "received_at": NOON + SECOND * place.offset,
+            **position._asdict(),
+            "received_at": NOON + SECOND * position.offset,
             "reason": "not_json",
             "field": "",
             "sentence": "It is no JSON.",
@@ -105,7 +105,7 @@ class WorldArchive:
             "topic": pa.array([topic] * len(records), pa.string()),
             "partition": pa.array([0] * len(records), pa.int32()),
             "offset": pa.array(range(first, first + len(records)), pa.int64()),
-            "timestamp": pa.array([NOON + SECOND * (first + place) for place in range(len(records))], INSTANT),
+            "timestamp": pa.array([NOON + SECOND * (first + position) for position in range(len(records))], INSTANT),
             "headers": pa.array(listed, HEADERS),
         }
         batches = rows(source, iter([pa.RecordBatch.from_pydict(columns)]), lambda _: DEFAULT_TERMS)
@@ -135,13 +135,13 @@ class WorldSender:
         self.is_away = False
         self.carried: list[ReplayRecord] = []
 
-    def find(self, topics: Collection[str]) -> None:
+    def check_topics(self, topics: Collection[str]) -> None:
         if self.is_away:
             raise BrokerUnavailableError(f"Nobody has {len(topics)} topics.", do="Wait.")
         for topic in set(topics) - set(registered_sources()):
             raise BrokerUnavailableError(f"There is no topic `{topic}`.", do="galatea up")
 
-    def carry(self, records: Sequence[ReplayRecord]) -> list[SendReport]:
+    def send(self, records: Sequence[ReplayRecord]) -> list[SendReport]:
         return [self._carried(record) for record in records]
 
     def _carried(self, record: ReplayRecord) -> SendReport:

@@ -44,33 +44,33 @@ class Refusing:
 
 
 def test_each_record_is_told_where_it_lies() -> None:
-    found = ReplaySender("nowhere:1", beside_a_broker).carry([ONE, ONE])
+    found = ReplaySender("nowhere:1", beside_a_broker).send([ONE, ONE])
 
-    assert [each.fate for each in found] == [DeliveryStatus.ACKNOWLEDGED] * 2
+    assert [each.status for each in found] == [DeliveryStatus.ACKNOWLEDGED] * 2
     assert [each.to and (each.to.topic, each.to.offset) for each in found] == [(TOPIC, 0), (TOPIC, 1)]
     assert len({each.to and each.to.partition for each in found}) == 1
 
 
 def test_what_nobody_confirms_in_time_is_unconfirmed() -> None:
-    assert ReplaySender("nowhere:1", without_a_broker).carry([ONE]) == [SendReport(DeliveryStatus.UNCONFIRMED)]
+    assert ReplaySender("nowhere:1", without_a_broker).send([ONE]) == [SendReport(DeliveryStatus.UNCONFIRMED)]
 
 
 @pytest.mark.parametrize("room", [{"queue.buffering.max.messages": 2}, {"queue.buffering.max.kbytes": 1}])
 def test_of_more_than_the_client_holds_at_once_each_record_is_acknowledged(room: dict[str, int]) -> None:
     ten = [ONE._replace(value=b"x" * 400) for _ in range(10)]
 
-    found = ReplaySender("nowhere:1", lambda settings: beside_a_broker({**settings, **room})).carry(ten)
+    found = ReplaySender("nowhere:1", lambda settings: beside_a_broker({**settings, **room})).send(ten)
 
-    assert [each.fate for each in found] == [DeliveryStatus.ACKNOWLEDGED] * 10
+    assert [each.status for each in found] == [DeliveryStatus.ACKNOWLEDGED] * 10
     assert [each.to and each.to.offset for each in found] == list(range(10))
 
 
 def test_what_the_broker_never_takes_is_told_from_what_it_did_not_confirm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "GIVE_UP_SECONDS", 0.2)
 
-    found = ReplaySender("nowhere:1", Refusing).carry([ONE, ONE, ONE, ONE])
+    found = ReplaySender("nowhere:1", Refusing).send([ONE, ONE, ONE, ONE])
 
-    assert [each.fate for each in found] == [
+    assert [each.status for each in found] == [
         DeliveryStatus.UNCONFIRMED,
         DeliveryStatus.TOO_LARGE,
         DeliveryStatus.UNCONFIRMED,
@@ -85,6 +85,6 @@ def test_a_broker_that_is_away_or_lacks_the_topic_is_named_before_anything_is_se
     monkeypatch.setattr(replay, "METADATA_SECONDS", 0.3)
 
     with pytest.raises(BrokerUnavailableError, match="does not answer; nothing was sent"):
-        ReplaySender("nowhere:1", without_a_broker).find([TOPIC])
+        ReplaySender("nowhere:1", without_a_broker).check_topics([TOPIC])
     with pytest.raises(BrokerUnavailableError, match="no topic `pos_transactions`; nothing was sent"):
-        ReplaySender("nowhere:1", beside_a_broker).find([TOPIC])
+        ReplaySender("nowhere:1", beside_a_broker).check_topics([TOPIC])

@@ -21,9 +21,9 @@ NO_TIME = receipt({"happened_at": '"[bold]yesterday"'})
 def world(monkeypatch: pytest.MonkeyPatch) -> WorldLetters:
     """A record without a time that was mended and is an event now, and one that is no JSON."""
     made = WorldLetters()
-    [place, _] = made.archive.receive(NO_TIME, b'{"\xff')
+    [position, _] = made.archive.receive(NO_TIME, b'{"\xff')
     mend = Patch(fields={"/happened_at": b'"2026-11-21T11:00:00Z"'})
-    made.replaying.run(ReplayRequest([place], mend, "anna", dry_run=False), lambda _: DEFAULT_TERMS, lambda *_: None)
+    made.replaying.run(ReplayRequest([position], mend, "anna", dry_run=False), lambda _: DEFAULT_TERMS, lambda *_: None)
     made.archive.catch_up()
     monkeypatch.setenv("GALATEA_MASTER_URI", made.archive.root)
     return made

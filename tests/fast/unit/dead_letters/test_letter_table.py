@@ -5,9 +5,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cachetools import LRUCache
 
 from master_dataset.dead_letters import table
-from master_dataset.dead_letters import table as files
 from master_dataset.dead_letters.dead_letter import DeadLetterQuery
 from master_dataset.errors import RangeTooLongError, UnknownNameError
 from master_dataset.kafka.record import RecordPosition
@@ -40,16 +40,16 @@ def offsets(
     found: list[list[int]] = []
     while not found or after:
         page = world.desk.letters.page(question, limit, after, oldest_first=oldest_first)
-        found.append([each.place.offset for each in page.letters])
+        found.append([each.position.offset for each in page.letters])
         after = page.following
     return found
 
 
-@pytest.mark.parametrize("several", [1, 16])
+@pytest.mark.parametrize("at_first", [1, 16])
 def test_pages_follow_each_other_in_both_directions(
-    world: WorldLetters, several: int, monkeypatch: pytest.MonkeyPatch
+    world: WorldLetters, at_first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "FIRST_FILES", several)
+    monkeypatch.setattr(table, "FIRST_FILES", at_first)
     tills = DeadLetterQuery(source=TILLS)
 
     assert offsets(world, tills, 4) == [[9, 8, 7, 6], [5, 4, 3, 2], [1, 0]]
@@ -60,7 +60,7 @@ def test_what_is_asked_for_is_counted_and_listed(world: WorldLetters) -> None:
     def found(**asked: object) -> tuple[dict[str, int], list[int]]:
         question = DeadLetterQuery(**asked)  # type: ignore[arg-type]
         page = world.desk.letters.page(question, 100)
-        return dict(world.desk.letters.counts(question).letters), [each.place.offset for each in page.letters]
+        return dict(world.desk.letters.counts(question).letters), [each.position.offset for each in page.letters]
 
     assert found()[0] == {"not_json": 7, "bad_time": 5}
     assert found(reason="bad_time") == ({"bad_time": 5}, [9, 7, 5, 3, 1])
@@ -76,7 +76,7 @@ def test_where_nothing_was_ever_archived_there_is_nothing() -> None:
     assert world.desk.letters.counts(EVERYTHING).letters == {}
     assert offsets(world, EVERYTHING, 10) == [[]]
     with pytest.raises(UnknownNameError):
-        world.desk.letters.several([RecordPosition(TILLS, 0, 0)])
+        world.desk.letters.fetch([RecordPosition(TILLS, 0, 0)])
 
 
 def test_what_the_archive_kept_twice_is_one_letter(world: WorldLetters) -> None:
@@ -84,20 +84,20 @@ def test_what_the_archive_kept_twice_is_one_letter(world: WorldLetters) -> None:
 
     assert offsets(world, DeadLetterQuery(source=TILLS), 4) == [[9, 8, 7, 6], [5, 4, 3, 2], [1, 0]]
     assert world.desk.letters.counts(DeadLetterQuery(source=TILLS)).letters == {"not_json": 5, "bad_time": 5}
-    assert len(world.desk.letters.several([RecordPosition(TILLS, 0, 3)])) == 1
+    assert len(world.desk.letters.fetch([RecordPosition(TILLS, 0, 3)])) == 1
 
 
 def test_conflicts_that_rebuilds_found_are_dead_letters_too(world: WorldLetters) -> None:
     first, other = world.archive.receive(receipt(), receipt({"title": '"Beer"'}))
     world.archive.conflict(other)
 
-    [letter] = world.desk.letters.several([other])
+    [letter] = world.desk.letters.fetch([other])
 
-    assert world.desk.letters.page(EVERYTHING, 1).letters[0].place == other
+    assert world.desk.letters.page(EVERYTHING, 1).letters[0].position == other
     assert world.desk.letters.counts(EVERYTHING).letters["conflicting_duplicate"] == 1
     assert (letter.reason, letter.value, letter.headers) == ("conflicting_duplicate", receipt({"title": '"Beer"'}), ())
     with pytest.raises(UnknownNameError):
-        world.desk.letters.several([first])
+        world.desk.letters.fetch([first])
 
 
 def test_letters_come_with_their_bytes_in_the_order_of_receipt(world: WorldLetters) -> None:
@@ -105,10 +105,10 @@ def test_letters_come_with_their_bytes_in_the_order_of_receipt(world: WorldLette
     [odd] = world.archive.receive(b"\xff\x00", key=None, headers=sent)
     page = world.desk.letters.page(EVERYTHING, 2)
 
-    letters = world.desk.letters.several([odd, RecordPosition(TILLS, 0, 3)])
-    near = world.desk.letters.several([each.place for each in page.letters], page.letters)
+    letters = world.desk.letters.fetch([odd, RecordPosition(TILLS, 0, 3)])
+    near = world.desk.letters.fetch([each.position for each in page.letters], page.letters)
 
-    assert [each.place.offset for each in letters] == [3, 10]
+    assert [each.position.offset for each in letters] == [3, 10]
     assert (letters[0].value, letters[0].received_at, letters[0].field) == (NO_TIME, NOON + 3 * SECOND, "/happened_at")
     assert (letters[1].key, letters[1].value, letters[1].headers, letters[1].size) == (
         None,
@@ -117,13 +117,13 @@ def test_letters_come_with_their_bytes_in_the_order_of_receipt(world: WorldLette
         2,
     )
     assert letters[1].whole()["text"] == "\\xff\x00"
-    assert [each.place for each in near] == [each.place for each in page.letters][::-1]
+    assert [each.position for each in near] == [each.position for each in page.letters][::-1]
 
 
 def test_of_a_value_that_no_record_may_have_the_size_is_known_and_the_beginning_kept(world: WorldLetters) -> None:
     [large] = world.archive.receive(b" " * (MAX_BYTES + 7))
 
-    [letter] = world.desk.letters.several([large])
+    [letter] = world.desk.letters.fetch([large])
 
     assert (letter.size, len(letter.value or b"")) == (MAX_BYTES + 7, MAX_BYTES + 1)
     assert len(letter.whole()["text"]) == 65_536
@@ -136,16 +136,16 @@ def test_more_than_can_be_counted_is_refused_and_listed_all_the_same(
 
     with pytest.raises(RangeTooLongError):
         world.desk.letters.counts(EVERYTHING)
-    listed = world.desk.listed(EVERYTHING, 100)
+    listed = world.desk.list_page(EVERYTHING, 100)
 
-    assert (listed.counts, len(listed.told)) == (None, 12)
+    assert (listed.counts, len(listed.items)) == (None, 12)
     assert world.desk.letters.counts(DeadLetterQuery(source=TILLS)).letters == {"not_json": 5, "bad_time": 5}
 
 
 def test_what_was_counted_is_counted_anew_only_when_a_table_has_moved_on(
     world: WorldLetters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table, "MOST_REMEMBERED", 2)
+    monkeypatch.setattr(world.desk.letters, "_counted", LRUCache(2))
     first = world.desk.letters.counts(EVERYTHING)
     others = [world.desk.letters.counts(DeadLetterQuery(reason=reason)) for reason in ("bad_time", "not_json")]
 
@@ -158,17 +158,17 @@ def test_what_was_counted_is_counted_anew_only_when_a_table_has_moved_on(
 
 
 def test_few_newest_letters_are_read_from_few_files(world: WorldLetters, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "FIRST_FILES", 1)
+    monkeypatch.setattr(table, "FIRST_FILES", 1)
     opened: list[int] = []
-    some = files.DataFiles.some
+    some = table.DataFiles.some
 
-    def counted(every: files.DataFiles, taken: Sequence[files.DataFile]) -> Any:
+    def counted(every: table.DataFiles, taken: Sequence[table.DataFile]) -> Any:
         opened.append(len(taken))
         return some(every, taken)
 
-    monkeypatch.setattr(files.DataFiles, "some", counted)
+    monkeypatch.setattr(table.DataFiles, "some", counted)
 
     page = world.desk.letters.page(DeadLetterQuery(source=TILLS), 1)
 
-    assert [each.place.offset for each in page.letters] == [9]
+    assert [each.position.offset for each in page.letters] == [9]
     assert opened == [1]

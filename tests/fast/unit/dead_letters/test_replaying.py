@@ -30,22 +30,22 @@ def world() -> WorldLetters:
 
 
 def replayed(
-    world: WorldLetters, *places: RecordPosition, mend: Patch = AS_IT_IS, dry_run: bool = False
+    world: WorldLetters, *positions: RecordPosition, mend: Patch = AS_IT_IS, dry_run: bool = False
 ) -> list[DeadLetterResult]:
-    asked = ReplayRequest(places, mend, "a test", dry_run)
+    asked = ReplayRequest(positions, mend, "a test", dry_run)
     return world.replaying.run(asked, lambda _: DEFAULT_TERMS, lambda *_: None)
 
 
-def told(world: WorldLetters, place: RecordPosition) -> list[tuple[str, str | None, str | None]]:
+def told(world: WorldLetters, position: RecordPosition) -> list[tuple[str, str | None, str | None]]:
     """Of each replay: what became of it, whose repeat it is, and why it is none."""
-    _, shown = world.desk.shown(place)
+    _, shown = world.desk.get(position)
     return [(each["outcome"], each["duplicate_of"], each["reason"]) for each in shown["replays"]]
 
 
 def test_a_mended_letter_is_sent_keyed_by_its_store_and_says_where_it_is_from(world: WorldLetters) -> None:
-    [place] = world.archive.receive(NO_TIME, key=b"wrong", headers=[("trace", b"7"), ("replay_of", b"old")])
+    [position] = world.archive.receive(NO_TIME, key=b"wrong", headers=[("trace", b"7"), ("replay_of", b"old")])
 
-    [item] = replayed(world, place, mend=A_TIME)
+    [item] = replayed(world, position, mend=A_TIME)
 
     [sent] = world.sender.carried
     assert (item.outcome, item.to, item.store) == ("sent", RecordPosition(TILLS, 0, 1), "1")
@@ -55,14 +55,14 @@ def test_a_mended_letter_is_sent_keyed_by_its_store_and_says_where_it_is_from(wo
 
 
 def test_the_letter_stays_as_it_was_and_says_what_became_of_its_replay(world: WorldLetters) -> None:
-    [place] = world.archive.receive(NO_TIME)
-    before, _ = world.desk.shown(place)
+    [position] = world.archive.receive(NO_TIME)
+    before, _ = world.desk.get(position)
 
-    replayed(world, place, mend=A_TIME)
-    waiting = told(world, place)
+    replayed(world, position, mend=A_TIME)
+    waiting = told(world, position)
     world.archive.catch_up()
 
-    after, shown = world.desk.shown(place)
+    after, shown = world.desk.get(position)
     assert waiting == [("waiting", None, None)]
     assert after == before
     assert [
@@ -71,77 +71,77 @@ def test_the_letter_stays_as_it_was_and_says_what_became_of_its_replay(world: Wo
 
 
 def test_a_letter_that_was_replayed_and_archived_is_not_sent_again(world: WorldLetters) -> None:
-    [place] = world.archive.receive(NO_TIME)
-    replayed(world, place, mend=A_TIME)
+    [position] = world.archive.receive(NO_TIME)
+    replayed(world, position, mend=A_TIME)
     world.archive.catch_up()
 
-    [item] = replayed(world, place, mend=A_TIME)
+    [item] = replayed(world, position, mend=A_TIME)
 
     assert (item.outcome, item.of, len(world.sender.carried)) == ("duplicate", RecordPosition(TILLS, 0, 1), 1)
 
 
 def test_a_letter_that_is_replayed_twice_before_it_is_archived_becomes_one_event(world: WorldLetters) -> None:
-    [place] = world.archive.receive(NO_TIME)
+    [position] = world.archive.receive(NO_TIME)
 
-    replayed(world, place, mend=A_TIME)
+    replayed(world, position, mend=A_TIME)
     world.now += SECOND
-    replayed(world, place, mend=A_TIME)
+    replayed(world, position, mend=A_TIME)
     world.archive.catch_up()
 
-    assert told(world, place) == [("event", None, None), ("duplicate", "pos_transactions/0/1", None)]
+    assert told(world, position) == [("event", None, None), ("duplicate", "pos_transactions/0/1", None)]
 
 
 @pytest.mark.parametrize("is_archived", [True, False])
 def test_a_letter_that_became_one_event_never_becomes_a_second_one(world: WorldLetters, *, is_archived: bool) -> None:
-    [place] = world.archive.receive(NO_TIME)
-    replayed(world, place, mend=A_TIME)
+    [position] = world.archive.receive(NO_TIME)
+    replayed(world, position, mend=A_TIME)
     if is_archived:
         world.archive.catch_up()
 
-    [tried] = replayed(world, place, mend=ANOTHER_TIME, dry_run=True)
-    [item] = replayed(world, place, mend=ANOTHER_TIME)
+    [tried] = replayed(world, position, mend=ANOTHER_TIME, dry_run=True)
+    [item] = replayed(world, position, mend=ANOTHER_TIME)
 
-    assert (item.outcome, item.of, item.refusal) == ("refused", RecordPosition(TILLS, 0, 1), tried.refusal)
-    assert item.refusal
-    assert item.refusal.reason == "conflicting_duplicate"
+    assert (item.outcome, item.of, item.rejection) == ("refused", RecordPosition(TILLS, 0, 1), tried.rejection)
+    assert item.rejection
+    assert item.rejection.reason == "conflicting_duplicate"
     assert tried.outcome == item.outcome
     assert len(world.sender.carried) == 1
 
 
 def test_a_letter_whose_replay_may_be_there_is_sent_as_the_same_event_or_not_at_all(world: WorldLetters) -> None:
-    [place] = world.archive.receive(NO_TIME)
+    [position] = world.archive.receive(NO_TIME)
     world.sender.says = lambda _: DeliveryStatus.UNCONFIRMED
-    replayed(world, place, mend=A_TIME)
+    replayed(world, position, mend=A_TIME)
     world.sender.says = lambda _: DeliveryStatus.ACKNOWLEDGED
 
-    [another] = replayed(world, place, mend=ANOTHER_TIME)
-    [same] = replayed(world, place, mend=A_TIME)
+    [another] = replayed(world, position, mend=ANOTHER_TIME)
+    [same] = replayed(world, position, mend=A_TIME)
 
     assert (another.outcome, another.of, same.outcome) == ("refused", None, "sent")
 
 
 def test_a_letter_whose_replay_was_refused_after_all_may_become_another_event(world: WorldLetters) -> None:
-    [place] = world.archive.receive(NO_TIME)
-    replayed(world, place, mend=A_TIME)
+    [position] = world.archive.receive(NO_TIME)
+    replayed(world, position, mend=A_TIME)
     key, _, headers = world.archive.topics[TILLS][1]
     world.archive.topics[TILLS][1] = (key, b"{", headers)  # as if the source had changed in between
     world.archive.catch_up()
 
-    [item] = replayed(world, place, mend=ANOTHER_TIME)
+    [item] = replayed(world, position, mend=ANOTHER_TIME)
 
     assert item.outcome == "sent"
 
 
 def test_a_letter_that_was_mended_into_too_much_may_become_a_smaller_event(world: WorldLetters) -> None:
-    [place] = world.archive.receive(NO_TIME)
+    [position] = world.archive.receive(NO_TIME)
     world.sender.says = lambda _: DeliveryStatus.TOO_LARGE
-    replayed(world, place, mend=A_TIME)
+    replayed(world, position, mend=A_TIME)
     world.sender.says = lambda _: DeliveryStatus.ACKNOWLEDGED
     world.now += SECOND
 
-    [item] = replayed(world, place, mend=ANOTHER_TIME)
+    [item] = replayed(world, position, mend=ANOTHER_TIME)
 
-    assert (item.outcome, told(world, place)[0]) == ("sent", ("dead_letter", None, "too_large"))
+    assert (item.outcome, told(world, position)[0]) == ("sent", ("dead_letter", None, "too_large"))
 
 
 @pytest.mark.parametrize(
@@ -161,35 +161,37 @@ def test_a_letter_that_was_mended_into_too_much_may_become_a_smaller_event(world
 def test_what_would_come_back_is_not_sent_and_says_why(
     world: WorldLetters, value: bytes | None, mend: Patch, reason: str, field: str
 ) -> None:
-    [place] = world.archive.receive(value)
+    [position] = world.archive.receive(value)
 
-    found = [replayed(world, place, mend=mend, dry_run=dry_run)[0] for dry_run in (True, False)]
+    found = [replayed(world, position, mend=mend, dry_run=dry_run)[0] for dry_run in (True, False)]
 
-    told_why = [each.refusal and (each.refusal.reason, each.refusal.field) for each in found]
+    told_why = [each.rejection and (each.rejection.reason, each.rejection.field) for each in found]
     assert ([each.outcome for each in found], told_why) == (["refused"] * 2, [(reason, field)] * 2)
-    assert (world.sender.carried, told(world, place)) == ([], [])
+    assert (world.sender.carried, told(world, position)) == ([], [])
 
 
 def test_a_dry_run_sends_nothing_and_needs_no_broker(world: WorldLetters) -> None:
-    [place, other] = world.archive.receive(NO_TIME, receipt({"happened_at": '"2026-11-21T11:00:00Z"', "price": "1.10"}))
+    [position, other] = world.archive.receive(
+        NO_TIME, receipt({"happened_at": '"2026-11-21T11:00:00Z"', "price": "1.10"})
+    )
     world.sender.is_away = True
 
-    [same] = replayed(world, place, mend=A_TIME, dry_run=True)
-    [another] = replayed(world, place, mend=Patch(fields={"/happened_at": b'"2026-11-21T11:00:01Z"'}), dry_run=True)
+    [same] = replayed(world, position, mend=A_TIME, dry_run=True)
+    [another] = replayed(world, position, mend=Patch(fields={"/happened_at": b'"2026-11-21T11:00:01Z"'}), dry_run=True)
 
     assert (same.outcome, same.of, another.outcome) == ("duplicate", other, "event")
     assert world.sender.carried == []
 
 
 def test_a_clock_that_was_mended_lets_a_letter_from_the_future_go_as_it_is(world: WorldLetters) -> None:
-    [place] = world.archive.receive(receipt({"happened_at": '"2026-11-21T13:30:00Z"'}))
+    [position] = world.archive.receive(receipt({"happened_at": '"2026-11-21T13:30:00Z"'}))
     world.now = NOON
-    [early] = replayed(world, place)
+    [early] = replayed(world, position)
 
     world.now = NOON + timedelta(hours=1)
-    [late] = replayed(world, place)
+    [late] = replayed(world, position)
 
-    assert (early.refusal and early.refusal.reason, late.outcome) == ("from_the_future", "sent")
+    assert (early.rejection and early.rejection.reason, late.outcome) == ("from_the_future", "sent")
 
 
 def test_a_conflict_is_refused_until_its_identity_is_another_one(world: WorldLetters) -> None:
@@ -201,99 +203,105 @@ def test_a_conflict_is_refused_until_its_identity_is_another_one(world: WorldLet
     [mended] = replayed(world, other, mend=Patch(fields={"/transaction_id": b"43"}))
 
     for refused in (as_it_is, same_identity):
-        assert (refused.outcome, refused.refusal and refused.refusal.reason) == ("refused", "conflicting_duplicate")
+        assert (refused.outcome, refused.rejection and refused.rejection.reason) == ("refused", "conflicting_duplicate")
     assert mended.outcome == "sent"
     assert first != other
 
 
 def test_what_would_contradict_an_event_that_is_kept_is_not_sent(world: WorldLetters) -> None:
-    place, kept = world.archive.receive(NO_TIME, receipt({"happened_at": '"2026-11-21T11:00:00Z"', "title": '"Beer"'}))
+    position, kept = world.archive.receive(
+        NO_TIME, receipt({"happened_at": '"2026-11-21T11:00:00Z"', "title": '"Beer"'})
+    )
 
-    [item] = replayed(world, place, mend=A_TIME)
+    [item] = replayed(world, position, mend=A_TIME)
 
-    assert (item.outcome, item.of, item.refusal and item.refusal.reason) == ("refused", kept, "conflicting_duplicate")
+    assert (item.outcome, item.of, item.rejection and item.rejection.reason) == (
+        "refused",
+        kept,
+        "conflicting_duplicate",
+    )
 
 
 def test_a_masked_address_goes_only_with_a_device_of_its_own(world: WorldLetters) -> None:
     value = record(WIFI_SIGHTINGS, device="3c:22:fb:9a:1d:e7")
-    [place] = world.archive.receive(value, topic="wifi_sightings")
+    [position] = world.archive.receive(value, topic="wifi_sightings")
     a_hash = b'"9f86d081884c7d659a2feaa0c55ad015"'
 
-    [as_it_is] = replayed(world, place)
-    [mended] = replayed(world, place, mend=Patch(fields={"/device": a_hash}))
+    [as_it_is] = replayed(world, position)
+    [mended] = replayed(world, position, mend=Patch(fields={"/device": a_hash}))
 
-    assert as_it_is.refusal
-    assert (as_it_is.refusal.reason, "masked" in as_it_is.refusal.sentence) == ("raw_mac_address", True)
+    assert as_it_is.rejection
+    assert (as_it_is.rejection.reason, "masked" in as_it_is.rejection.sentence) == ("raw_mac_address", True)
     assert mended.outcome == "sent"
 
 
 def test_an_unknown_schema_is_refused_unless_somebody_writes_the_record_anew(world: WorldLetters) -> None:
-    [place] = world.archive.receive(receipt(), headers=[("schema", b"receipts_v9")])
+    [position] = world.archive.receive(receipt(), headers=[("schema", b"receipts_v9")])
 
-    [as_it_is] = replayed(world, place)
-    [anew] = replayed(world, place, mend=Patch(receipt()))
+    [as_it_is] = replayed(world, position)
+    [anew] = replayed(world, position, mend=Patch(receipt()))
 
-    assert (as_it_is.refusal and as_it_is.refusal.reason, anew.outcome) == ("unknown_schema", "sent")
+    assert (as_it_is.rejection and as_it_is.rejection.reason, anew.outcome) == ("unknown_schema", "sent")
     assert [name for name, _ in world.sender.carried[0].headers] == ["replay_of"]
 
 
 def test_what_the_broker_did_not_confirm_may_be_sent_again_and_stays_open(world: WorldLetters) -> None:
-    [place] = world.archive.receive(NO_TIME)
+    [position] = world.archive.receive(NO_TIME)
     world.sender.says = lambda _: DeliveryStatus.UNCONFIRMED
 
-    [item] = replayed(world, place, mend=A_TIME)
+    [item] = replayed(world, position, mend=A_TIME)
 
-    assert (item.outcome, told(world, place)) == ("unknown", [("unknown", None, None)])
-    assert [each.place for each in world.desk.open(DeadLetterQuery(), 10).letters] == [place]
+    assert (item.outcome, told(world, position)) == ("unknown", [("unknown", None, None)])
+    assert [each.position for each in world.desk.list_replayable(DeadLetterQuery(), 10).letters] == [position]
 
 
 def test_a_replay_that_ended_before_the_broker_answered_is_not_forgotten(world: WorldLetters) -> None:
-    [place] = world.archive.receive(NO_TIME)
+    [position] = world.archive.receive(NO_TIME)
 
     def dies(_: object) -> DeliveryStatus:
         raise KeyboardInterrupt
 
     world.sender.says = dies
     with pytest.raises(KeyboardInterrupt):
-        replayed(world, place, mend=A_TIME)
+        replayed(world, position, mend=A_TIME)
 
-    assert told(world, place) == [("unknown", None, None)]
+    assert told(world, position) == [("unknown", None, None)]
 
 
 def test_without_a_broker_nothing_is_remembered(world: WorldLetters) -> None:
-    [place] = world.archive.receive(NO_TIME)
+    [position] = world.archive.receive(NO_TIME)
     world.sender.is_away = True
 
     with pytest.raises(BrokerUnavailableError):
-        replayed(world, place, mend=A_TIME)
+        replayed(world, position, mend=A_TIME)
 
-    assert told(world, place) == []
+    assert told(world, position) == []
 
 
 def test_what_lies_in_no_source_is_refused_by_itself_and_what_was_chosen_with_it_is_sent(world: WorldLetters) -> None:
-    [place] = world.archive.receive(NO_TIME)
+    [position] = world.archive.receive(NO_TIME)
     alert = RecordPosition("webhook.5f0c81d2a9b3", 0, 42)
     world.archive.letter_of(alert, "undelivered")
 
-    items = replayed(world, place, alert, mend=A_TIME)
+    items = replayed(world, position, alert, mend=A_TIME)
 
-    assert {each.place: each.outcome.value for each in items} == {place: "sent", alert: "refused"}
+    assert {each.position: each.outcome.value for each in items} == {position: "sent", alert: "refused"}
 
 
 def test_those_behind_one_that_stays_refused_can_be_asked_for(world: WorldLetters) -> None:
     refused, behind = world.archive.receive(b"{", NO_TIME)
 
-    first = world.desk.open(DeadLetterQuery(None, TILLS, None, None, None), 1)
-    then = world.desk.open(DeadLetterQuery(None, TILLS, None, None, None), 1, world.desk.where(refused))
+    first = world.desk.list_replayable(DeadLetterQuery(None, TILLS, None, None, None), 1)
+    then = world.desk.list_replayable(DeadLetterQuery(None, TILLS, None, None, None), 1, world.desk.cursor_of(refused))
 
-    assert [each.place for page in (first, then) for each in page.letters] == [refused, behind]
+    assert [each.position for page in (first, then) for each in page.letters] == [refused, behind]
 
 
 def test_one_that_is_no_dead_letter_refuses_all_of_its_portion(world: WorldLetters) -> None:
-    [place] = world.archive.receive(NO_TIME)
+    [position] = world.archive.receive(NO_TIME)
 
     with pytest.raises(UnknownNameError):
-        replayed(world, place, RecordPosition(TILLS, 0, 77), mend=A_TIME)
+        replayed(world, position, RecordPosition(TILLS, 0, 77), mend=A_TIME)
 
     assert world.sender.carried == []
 
@@ -304,8 +312,10 @@ def test_many_go_in_portions_in_the_order_of_receipt_and_what_was_sent_is_open_n
     monkeypatch.setattr(replay, "PORTION", 3)
     world.archive.receive(*(receipt({"happened_at": "7", "transaction_id": str(number)}) for number in range(7)), b"{")
     steps: list[tuple[int, int, str]] = []
-    page = world.desk.open(DeadLetterQuery(source=TILLS), 100)
-    asked = ReplayRequest([each.place for each in page.letters], A_TIME, "a test", dry_run=False, headings=page.letters)
+    page = world.desk.list_replayable(DeadLetterQuery(source=TILLS), 100)
+    asked = ReplayRequest(
+        [each.position for each in page.letters], A_TIME, "a test", dry_run=False, summaries=page.letters
+    )
 
     items = world.replaying.run(asked, lambda _: DEFAULT_TERMS, lambda *step: steps.append(step))
     world.archive.catch_up()
@@ -315,20 +325,20 @@ def test_many_go_in_portions_in_the_order_of_receipt_and_what_was_sent_is_open_n
         True
     ] * 7
     assert steps == [(0, 8, "replayed"), (3, 8, "replayed"), (6, 8, "replayed"), (8, 8, "replayed")]
-    assert [each.place.offset for each in world.desk.open(DeadLetterQuery(), 100).letters] == [7]
+    assert [each.position.offset for each in world.desk.list_replayable(DeadLetterQuery(), 100).letters] == [7]
     counts = world.desk.letters.counts(DeadLetterQuery())
     assert (counts.letters, counts.replayed) == ({"bad_time": 7, "not_json": 1}, {"bad_time": 7})
 
 
 def test_a_replay_that_becomes_a_dead_letter_after_all_leads_to_that_one(world: WorldLetters) -> None:
-    [place] = world.archive.receive(NO_TIME)
-    replayed(world, place, mend=A_TIME)
+    [position] = world.archive.receive(NO_TIME)
+    replayed(world, position, mend=A_TIME)
     key, _, headers = world.archive.topics[TILLS][1]
     world.archive.topics[TILLS][1] = (key, b"{", headers)  # as if the source had changed in between
     world.archive.catch_up()
 
-    [(outcome, _, reason)] = told(world, place)
-    again, _ = world.desk.shown(RecordPosition(TILLS, 0, 1))
+    [(outcome, _, reason)] = told(world, position)
+    again, _ = world.desk.get(RecordPosition(TILLS, 0, 1))
 
     assert (outcome, reason) == ("dead_letter", "not_json")
     assert again.headers == (("replay_of", b"pos_transactions/0/0"),)

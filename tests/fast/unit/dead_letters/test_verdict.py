@@ -24,7 +24,7 @@ def test_as_it_is_a_dead_letter_is_refused_for_the_same_reason_and_a_whole_recor
     terms = Terms(currency=case.store_currency)
     now_us = case.received_us or NOW_US
 
-    same = check_replay(letter(case), Patch(), lambda _: terms, now_us).refusal
+    same = check_replay(letter(case), Patch(), lambda _: terms, now_us).rejection
     anew = check_replay(letter(case), Patch(receipt({"price": "1", "total": "2"})), lambda _: terms, NOW_US)
 
     assert same is not None
@@ -37,10 +37,10 @@ def test_as_it_is_a_dead_letter_is_refused_for_the_same_reason_and_a_whole_recor
 def test_a_topic_that_no_source_file_defines_takes_nothing() -> None:
     gone = StoredDeadLetter(RecordPosition("gone", 0, 7), NOON, "not_json", "", "", None, b"{", (), 1)
 
-    refusal = check_replay(gone, Patch(receipt()), lambda _: Terms(), NOW_US).refusal
+    rejection = check_replay(gone, Patch(receipt()), lambda _: Terms(), NOW_US).rejection
 
-    assert refusal is not None
-    assert refusal.reason == "unknown_schema"
+    assert rejection is not None
+    assert rejection.reason == "unknown_schema"
 
 
 def test_an_alert_that_a_webhook_refused_is_no_event_and_says_so() -> None:
@@ -48,7 +48,10 @@ def test_an_alert_that_a_webhook_refused_is_no_event_and_says_so() -> None:
         RecordPosition("webhook.e1", 0, 7), NOON, "alert_delivery_rejected", "", "", b"1", b"{}", (), 2
     )
 
-    refusal = check_replay(refused, Patch(), lambda _: Terms(), NOW_US).refusal
+    rejection = check_replay(refused, Patch(), lambda _: Terms(), NOW_US).rejection
 
-    assert refusal is not None
-    assert (refusal.reason, "an alert that a webhook refused" in refusal.sentence) == ("alert_delivery_rejected", True)
+    assert rejection is not None
+    assert (rejection.reason, "an alert that a webhook refused" in rejection.sentence) == (
+        "alert_delivery_rejected",
+        True,
+    )

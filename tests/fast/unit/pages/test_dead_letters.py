@@ -6,9 +6,9 @@ from html import unescape
 import pytest
 
 from master_dataset.kafka.producer import DeliveryStatus
-from tests.support.asking import OPERATOR_KEY
-from tests.support.browsing import TOKEN, Browsing
 from tests.support.corpus.case import receipt
+from tests.support.world_api import OPERATOR_KEY
+from tests.support.world_clients import TOKEN, Browsing
 
 PATH = "/dead-letters"
 NO_TIME = receipt({"happened_at": '"yesterday"'})

@@ -9,8 +9,8 @@ from master_dataset.registry.stores import Store, currency
 from serving_layer.admin import dead_letters as letters
 from tests.support import World
 from tests.support.archiving import TILLS
-from tests.support.asking import OPERATOR_KEY, Asking, Body
 from tests.support.corpus.case import receipt
+from tests.support.world_api import OPERATOR_KEY, Asking, Body
 
 PATH = "/v1/dead-letters"
 NO_TIME = receipt({"happened_at": '"yesterday"'})
