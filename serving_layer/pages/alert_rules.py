@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse
 from master_dataset.errors import BadRuleError, GalateaError, UnknownNameError
 from master_dataset.sources import registered_sources
 from serving_layer.alerts.rules import AlertRules, RuleAuthor, RuleEntry, fields_of, preview
-from serving_layer.api.parameters import DEFAULT, tenant_of
+from serving_layer.api.parameters import DEFAULT_TENANT, tenant_of
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.figures import MINUS, plain_number
 from serving_layer.pages.routing import ConfigurerVisit, Form, Visit, page_router
@@ -119,11 +119,11 @@ def _fields_of_entry(entry: RuleEntry) -> Mapping[str, str]:
 
 
 def _tenant(visit: Visit, tenant: str) -> str:
-    return tenant_of(visit.visitor.caller, tenant or None, DEFAULT)
+    return tenant_of(visit.visitor.caller, tenant or None, DEFAULT_TENANT)
 
 
 def _back_to_rules(visit: Visit, tenant: str, done: str) -> Response:
-    filters = {"tenant": tenant} if visit.visitor.caller.sees_all and tenant != DEFAULT else {}
+    filters = {"tenant": tenant} if visit.visitor.caller.sees_all and tenant != DEFAULT_TENANT else {}
     return RedirectResponse(f"/alerts?{urlencode({**filters, 'done': done})}#rules", HTTPStatus.SEE_OTHER)
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from master_dataset.registry.stores import Store
 from serving_layer.alerts.history import AlertsRequest, State, StoredAlert
 from serving_layer.api.alerts import cut_of, read_token, write_token
-from serving_layer.api.parameters import DEFAULT, tenant_of
+from serving_layer.api.parameters import DEFAULT_TENANT, tenant_of
 from serving_layer.keys.key import ALL_TENANTS
 from serving_layer.pages.figures import plain_number
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
@@ -40,7 +40,7 @@ REASON_TEXTS = {
 """Why an alert was resolved or retracted. Any other reason is shown as it is."""
 
 
-class AlertsQuery(BaseModel):
+class AlertsPageFilter(BaseModel):
     """The query string. An empty field does not filter."""
 
     store: str = Field("", max_length=256)
@@ -62,12 +62,12 @@ class AlertsQuery(BaseModel):
 
 
 @router.get(PATH)
-async def get_alerts(visit: ReaderVisit, query: Annotated[AlertsQuery, Query()]) -> Response:
+async def get_alerts(visit: ReaderVisit, query: Annotated[AlertsPageFilter, Query()]) -> Response:
     """Open alerts first, then those that ended, then the rules."""
     fresh = await visit.fresh()
     if query.store:
         await visit.queries.store(query.store)
-    tenant = tenant_of(visit.visitor.caller, query.tenant or None, DEFAULT)
+    tenant = tenant_of(visit.visitor.caller, query.tenant or None, DEFAULT_TENANT)
     values = {
         "query": query,
         "tenant": tenant,
@@ -78,7 +78,7 @@ async def get_alerts(visit: ReaderVisit, query: Annotated[AlertsQuery, Query()])
     return visit.page("alerts.html", fresh, values)
 
 
-async def _alerts(visit: Visit, query: AlertsQuery) -> dict[str, object]:
+async def _alerts(visit: Visit, query: AlertsPageFilter) -> dict[str, object]:
     visible = tenant_of(visit.visitor.caller, query.tenant or None, ALL_TENANTS)
     _, stores = await visit.queries.service.stores.all()
     cut = await cut_of(visit.request.app.state.freshness, visit.queries.service)

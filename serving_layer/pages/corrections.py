@@ -26,7 +26,7 @@ CAUSE_TEXTS = {
 }
 
 
-class CorrectionsQuery(BaseModel):
+class CorrectionsPageFilter(BaseModel):
     """The query string. An empty field does not filter."""
 
     publication: str = Field("", max_length=19, pattern=r"^[0-9]*$")
@@ -46,7 +46,7 @@ class CorrectionsQuery(BaseModel):
 
 
 @router.get("/corrections")
-async def get_corrections(visit: OperatorVisit, query: Annotated[CorrectionsQuery, Query()]) -> Response:
+async def get_corrections(visit: OperatorVisit, query: Annotated[CorrectionsPageFilter, Query()]) -> Response:
     """The ledger of one publication, or of a preview, a page at a time."""
     fresh = await visit.fresh()
     request = query.request()

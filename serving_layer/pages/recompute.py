@@ -29,7 +29,7 @@ async def start(visit: OperatorVisit) -> Response:
     form = await visit.form()
     try:
         question = RecomputeQuestion.model_validate(_body(form))
-        request = question.understood(visit.queries.service.catalogue)
+        request = question.to_request(visit.queries.service.catalogue)
         id_ = await visit.operations.start(request, question.reason, visit.visitor.caller.name)
     except ValidationError as error:
         return await _form_page(visit, form, invalid_field(error, "Correct it below, and send it again."))

@@ -1,14 +1,14 @@
-// Draws the hours of a day with uPlot: final solid, provisional dashed, the day it is compared with behind them.
+// Draws the hours of a day with uPlot: final values solid, provisional ones dashed, the compared day behind them.
 "use strict";
 (() => {
   const seconds = (text) => Date.parse(text) / 1000;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const ROUND_MS = [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600].map((s) => s * 1000);
-  const lasted = (ms) => ms % 60000 ? `${ms / 1000} s` : ms % 3600000 || !ms ? `${ms / 60000} min` : `${ms / 3600000} h`;
+  const duration = (ms) => ms % 60000 ? `${ms / 1000} s` : ms % 3600000 || !ms ? `${ms / 60000} min` : `${ms / 3600000} h`;
   const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
 
-  // Hours that have begun, without the empty ones at both ends of the day.
-  function shown(points, until) {
+  // The hours that have begun, without empty ones at both ends of the day.
+  function visible(points, until) {
     const full = points.map((point) => Boolean(point.value) || Boolean(point.before));
     const first = Math.max(full.indexOf(true) - 1, 0), last = full.lastIndexOf(true) + 1;
     return points.slice(first, last + 1).map((point) => {
@@ -26,38 +26,38 @@
   }
 
   class Chart {
-    constructor(place) {
-      this.place = place;
-      this.readout = place.parentElement.querySelector(".readout");
-      this.before = JSON.parse(place.dataset.before);
-      this.hour = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: place.dataset.zone });
-      this.wet = (place.dataset.wet || "").split(" ").filter(Boolean).map(seconds);
-      place.addEventListener("galatea:answer", (event) => this.show(event.detail));
-      new ResizeObserver(() => this.plot?.setSize(this.size())).observe(place);
+    constructor(element) {
+      this.element = element;
+      this.readout = element.parentElement.querySelector(".readout");
+      this.before = JSON.parse(element.dataset.before);
+      this.hour = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: element.dataset.zone });
+      this.wet = (element.dataset.wet || "").split(" ").filter(Boolean).map(seconds);
+      element.addEventListener("galatea:answer", (event) => this.show(event.detail));
+      new ResizeObserver(() => this.plot?.setSize(this.size())).observe(element);
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
     }
-    size() { return { width: this.place.clientWidth, height: this.place.clientHeight }; }
-    show({ told, points }) {
-      const until = seconds(told.as_of.speed_as_of || told.as_of.cut);
+    size() { return { width: this.element.clientWidth, height: this.element.clientHeight }; }
+    show({ body, points }) {
+      const until = seconds(body.as_of.speed_as_of || body.as_of.cut);
       const text = JSON.stringify([points, until]);
       if (text === this.drawn) return;
       this.drawn = text;
-      this.points = shown(points.map((point) => ({ ...point, before: this.before[this.hour.format(Date.parse(point.start))] ?? null })), until);
+      this.points = visible(points.map((point) => ({ ...point, before: this.before[this.hour.format(Date.parse(point.start))] ?? null })), until);
       this.draw();
     }
     draw() {
       if (!this.points) return;
       this.plot?.destroy();
-      this.plot = new uPlot(this.options(), columns(this.points), this.place);
+      this.plot = new uPlot(this.options(), columns(this.points), this.element);
       this.plot.setCursor({ left: -10, top: -10 });
     }
     line(name, more) { return { stroke: colour(name), points: { show: false }, ...more }; }
     options() {
-      const { zone, unit } = this.place.dataset, dim = colour("--dim"), grid = { stroke: colour("--soft"), width: 1 };
+      const { zone, unit } = this.element.dataset, dim = colour("--dim"), grid = { stroke: colour("--soft"), width: 1 };
       const font = `${Math.round(rem() * 0.75)}px system-ui, sans-serif`;
-      const hour = this.hour, thick = rem() * 0.135;
+      const hour = this.hour, lineWidth = rem() * 0.135;
       const axis = { stroke: dim, grid, ticks: { show: false }, font };
-      const short = (value) => unit === "ms" ? lasted(value) : value.toLocaleString("en", { notation: "compact" });
+      const short = (value) => unit === "ms" ? duration(value) : value.toLocaleString("en", { notation: "compact" });
       const dots = { show: true, size: rem() * 0.4, width: rem() * 0.08, fill: colour("--sheet") };
       return {
         ...this.size(), legend: { show: false }, padding: [8, rem() * 1.4, 0, 0],
@@ -71,9 +71,9 @@
         series: [
           {},
           this.line("--before", { width: rem() * 0.075 }),
-          this.line("--accent", { width: thick, fill: `${colour("--accent")}1c`, points: { ...dots, fill: colour("--accent") } }),
-          this.line("--accent", { width: thick, dash: [rem() * 0.36, rem() * 0.3], points: dots }),
-          this.line("--accent", { width: thick, paths: () => null, points: { ...dots, width: thick } }), // the hour that lasts: no line leads to a part
+          this.line("--accent", { width: lineWidth, fill: `${colour("--accent")}1c`, points: { ...dots, fill: colour("--accent") } }),
+          this.line("--accent", { width: lineWidth, dash: [rem() * 0.36, rem() * 0.3], points: dots }),
+          this.line("--accent", { width: lineWidth, paths: () => null, points: { ...dots, width: lineWidth } }), // the current hour: no line leads to a part of an hour
         ],
         hooks: { drawClear: [(plot) => this.rain(plot)], setCursor: [(plot) => this.read(plot.cursor.idx ?? this.latest(), hour)] },
       };
@@ -92,11 +92,11 @@
     read(number, hour) {
       const point = this.points?.[number];
       if (!point) return;
-      const { unit, digits } = this.place.dataset;
-      const said = (value) => value === null || value === undefined ? "not known" : `${galatea.written(value, { unit, digits })}${unit === "percent" ? " %" : ""}`;
-      const now = point.begun ? `${said(point.value)}, ${point.final ? "final" : "provisional"}${point.partial ? ", so far" : ""}` : "not begun";
-      this.readout.textContent = `${hour.format(seconds(point.start) * 1000)} · ${now} · ${this.place.dataset.beforeName} ${said(point.before)}`;
+      const { unit, digits } = this.element.dataset;
+      const text = (value) => value === null || value === undefined ? "unknown" : `${galatea.formatted(value, { unit, digits })}${unit === "percent" ? " %" : ""}`;
+      const now = point.begun ? `${text(point.value)}, ${point.final ? "final" : "provisional"}${point.partial ? ", so far" : ""}` : "not started";
+      this.readout.textContent = `${hour.format(seconds(point.start) * 1000)} · ${now} · ${this.element.dataset.beforeName} ${text(point.before)}`;
     }
   }
-  document.querySelectorAll("[data-plot]").forEach((place) => new Chart(place));
+  document.querySelectorAll("[data-plot]").forEach((element) => new Chart(element));
 })();

@@ -1,22 +1,22 @@
-// Asks again what the numbers of a page were made from, while somebody looks, and says how it stands in words.
-// Nothing is reckoned here but how a number is written and a sparkline drawn, as `figures.py` and `sparkline.py` do.
+// Keeps the numbers of a page up to date while it is visible, and shows how current they are.
+// It evaluates no metric: it formats numbers and draws sparklines, exactly as `figures.py` and `charts.py` do.
 "use strict";
 (() => {
-  const METRICS = "/v1/metrics/", MOST_METRICS = 10, EVERY_MS = 1000, MOST_WAIT_MS = 30000, ANEW_MS = 30000, LEAST_MS = 250, MOST_STILL_MS = 10000;
+  const METRICS = "/v1/metrics/", MAX_METRICS = 10, EVERY_MS = 1000, MAX_WAIT_MS = 30000, RELOAD_AFTER_MS = 30000, MIN_DELAY_MS = 250, MAX_UNCHANGED_MS = 10000;
   const bar = document.querySelector("[data-live]");
-  const kept = new Map(); // address -> { etag, told }
-  const alone = new Set(); // questions that were refused together with others
-  const askedAt = new Map(); // group of questions -> when
+  const responses = new Map(); // address -> { etag, body }
+  const separate = new Set(); // queries that failed together with others, so they are sent alone
+  const requestedAt = new Map(); // group of queries -> when
   const openedAt = Date.now(), lastsMs = 1000 * Number(document.getElementById("main").dataset.lasts || Infinity);
-  let tick = 0, movedAt = 0, waitUntil = 0, lastAt = 0, asOf = "", timer = 0;
+  let tick = 0, changedAt = 0, waitUntil = 0, lastAt = 0, asOf = "", timer = 0;
 
   const grouped = (value, digits) => Number(value).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replace("-", "−");
-  const lasted = (ms) => {
+  const duration = (ms) => {
     const s = Math.round(ms / 1000), two = (n) => String(n).padStart(2, "0");
     return s < 60 ? `${s} s` : s < 3600 ? `${Math.floor(s / 60)} min ${two(s % 60)} s` : `${Math.floor(s / 3600)} h ${two(Math.floor(s % 3600 / 60))} min`;
   };
-  const written = (value, { unit, digits }) => value === null || value === undefined ? "–"
-    : unit === "ms" ? lasted(value) : grouped(value, unit === "money" ? Number(digits) : unit === "n" ? 0 : 1);
+  const formatted = (value, { unit, digits }) => value === null || value === undefined ? "–"
+    : unit === "ms" ? duration(value) : grouped(value, unit === "money" ? Number(digits) : unit === "n" ? 0 : 1);
   const changeOf = (point) => "change_points" in point ? [point.change_points, "points"] : [point.change, "%"];
 
   const clocks = new Map();
@@ -42,15 +42,15 @@
     place.classList.remove("is-new");
     requestAnimationFrame(() => place.classList.add("is-new"));
   };
-  const shows = {
-    value: (place, points) => put(place, written(points.at(-1).value, place.dataset)),
+  const renderers = {
+    value: (place, points) => put(place, formatted(points.at(-1).value, place.dataset)),
     change: (place, points) => {
       const [value, unit] = changeOf(points.at(-1));
       const known = value !== null && value !== undefined;
       place.dataset.direction = !known ? "" : Math.abs(value) < 0.05 ? "level" : value > 0 ? "up" : "down";
       put(place, known ? `${{ up: "+", down: "−", level: "±" }[place.dataset.direction]}${grouped(Math.abs(value), 1)} ${unit}` : (points.at(-1).before ?? null) === null ? "nothing to compare with" : "");
     },
-    before: (place, points) => put(place, written(points.at(-1).before, place.dataset)),
+    before: (place, points) => put(place, formatted(points.at(-1).before, place.dataset)),
     until: (place, _, { compared }) => {
       if (compared?.until) put(place, clock(place.dataset.zone).format(Date.parse(compared.until)));
     },
@@ -68,95 +68,95 @@
       place.dataset.whole = whole ? "some" : "none";
       put(place.querySelector("p"), !whole ? "Nothing sold yet today" : share < 0.05 ? "All of it is final" : `${Math.round(share)} % of it provisional`);
     },
-    appear: (place, points) => { // where there was nothing stands no place for a number: the whole page is asked for anew
-      if (points.some((point) => point.value) && Date.now() - openedAt > ANEW_MS) location.reload();
+    appear: (place, points) => { // there is no element for a number that was missing: load the whole page again
+      if (points.some((point) => point.value) && Date.now() - openedAt > RELOAD_AFTER_MS) location.reload();
     },
     spark: (place, points) => {
       const drawn = spark(points), word = points.at(-1).final ? "final" : "provisional";
       for (const name of ["final", "provisional"]) place.querySelector(`.${name}`).setAttribute("d", drawn[name]);
       for (const end of place.querySelectorAll(".end")) end.setAttribute("d", drawn.end);
       place.dataset.end = word;
-      const said = place.getAttribute("aria-label").replace(/\w+$/, word);
-      place.setAttribute("aria-label", said);
-      place.querySelector("title").textContent = said;
+      const text = place.getAttribute("aria-label").replace(/\w+$/, word);
+      place.setAttribute("aria-label", text);
+      place.querySelector("title").textContent = text;
     },
   };
 
-  function show(place, told) {
-    const series = told.series.find((each) => each.store === place.dataset.store);
+  function show(place, body) {
+    const series = body.series.find((each) => each.store === place.dataset.store);
     if (!series || !series.points.length) return;
-    if (place.dataset.show) shows[place.dataset.show](place, series.points, series);
-    else place.dispatchEvent(new CustomEvent("galatea:answer", { detail: { told, points: series.points } }));
+    if (place.dataset.show) renderers[place.dataset.show](place, series.points, series);
+    else place.dispatchEvent(new CustomEvent("galatea:answer", { detail: { body, points: series.points } }));
   }
 
-  async function ask(address) {
-    const before = kept.get(address);
-    const headers = { "Cache-Control": "max-age=1" }; // else `no-store` asks for what nobody has read yet
+  async function request(address) {
+    const before = responses.get(address);
+    const headers = { "Cache-Control": "max-age=1" }; // without it, `no-store` would bypass the server's cache
     if (before?.etag) headers["If-None-Match"] = before.etag;
     const response = await fetch(address, { headers, cache: "no-store" });
-    if (response.status === 304) return before.told;
-    const told = await response.json();
+    if (response.status === 304) return before.body;
+    const body = await response.json();
     if (!response.ok) {
-      const error = new Error(told.title || `status ${response.status}`);
+      const error = new Error(body.title || `status ${response.status}`);
       error.status = response.status;
       error.waitMs = 1000 * Number(response.headers.get("Retry-After") || 0);
       throw error;
     }
-    kept.set(address, { etag: response.headers.get("ETag"), told });
-    return told;
+    responses.set(address, { etag: response.headers.get("ETag"), body });
+    return body;
   }
 
-  function say(state, word, more) {
+  function setStatus(state, word, more) {
     if (!bar) return;
     bar.hidden = false;
     bar.dataset.state = state;
-    const place = document.getElementById("live-state"); // announced only when it changes
+    const place = document.getElementById("live-state"); // screen readers announce it only when it changes
     if (place.textContent !== word) place.textContent = word;
     document.getElementById("live-age").textContent = more && `· ${more}`;
   }
-  const ago = () => lastAt ? `asked ${Math.round((Date.now() - lastAt) / 1000)} s ago` : "";
+  const ago = () => lastAt ? `updated ${Math.round((Date.now() - lastAt) / 1000)} s ago` : "";
   const moment = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: "UTC" });
-  const told_at = (text) => text ? `as of ${moment.format(Date.parse(text))} UTC` : "";
+  const asOfText = (text) => text ? `as of ${moment.format(Date.parse(text))} UTC` : "";
 
-  // Questions that differ in the metric alone become one, so that what stands together is of one moment.
+  // Queries that differ in the metric only are sent as one, so that numbers side by side are from the same data.
   function groups() {
     const found = new Map();
     for (const place of document.querySelectorAll("[data-question]")) {
       const [path, query] = place.dataset.question.split("?"), metric = path.slice(METRICS.length), every = Number(place.dataset.every || 1);
-      let key = alone.has(place.dataset.question) ? place.dataset.question : `${query} ${every}`;
-      while (found.get(key)?.metrics.size === MOST_METRICS && !found.get(key).metrics.has(metric)) key += " ";
+      let key = separate.has(place.dataset.question) ? place.dataset.question : `${query} ${every}`;
+      while (found.get(key)?.metrics.size === MAX_METRICS && !found.get(key).metrics.has(metric)) key += " ";
       if (!found.has(key)) found.set(key, { key, query, every, metrics: new Map() });
       found.get(key).metrics.set(metric, [...(found.get(key).metrics.get(metric) || []), place]);
     }
     return [...found.values()].sort((one, two) => one.every - two.every);
   }
-  async function answer({ key, query, metrics }) {
-    const address = `${METRICS}${[...metrics.keys()].sort().join(",")}?${query}`, before = kept.get(address)?.etag;
-    askedAt.set(key, Date.now());
+  async function updateGroup({ key, query, metrics }) {
+    const address = `${METRICS}${[...metrics.keys()].sort().join(",")}?${query}`, before = responses.get(address)?.etag;
+    requestedAt.set(key, Date.now());
     try {
-      const told = await ask(address);
-      asOf = told.as_of.speed_as_of || told.as_of.cut;
-      for (const each of told.answers || [told]) metrics.get(encodeURIComponent(each.metric)).forEach((place) => show(place, each));
+      const body = await request(address);
+      asOf = body.as_of.speed_as_of || body.as_of.cut;
+      for (const each of body.answers || [body]) metrics.get(encodeURIComponent(each.metric)).forEach((place) => show(place, each));
     } catch (error) {
-      if (metrics.size > 1 && error.status < 500) metrics.forEach((places) => alone.add(places[0].dataset.question));
+      if (metrics.size > 1 && error.status < 500) metrics.forEach((places) => separate.add(places[0].dataset.question));
       throw error;
     }
-    return !before || kept.get(address).etag !== before;
+    return !before || responses.get(address).etag !== before;
   }
-  // The first question is asked each time. As long as its answer rests on the same, so do the others: they wait.
-  async function numbers() {
+  // The first group is requested each time. While its answer is unchanged, the others are unchanged too, and wait.
+  async function updateNumbers() {
     const [first, ...others] = groups(), now = Date.now();
     if (!first) return;
-    const told = [await answer(first).then((moved) => { if (moved) movedAt = now; }, (error) => { movedAt = now; return error; })];
-    const is_due = ({ key, every }) => now - (askedAt.get(key) ?? 0) >= Math.min(every * 1000, MOST_STILL_MS) - EVERY_MS / 2
-      && (!(askedAt.get(key) > movedAt) || now - askedAt.get(key) >= MOST_STILL_MS);
-    told.push(...await Promise.all(others.filter(is_due).map((each) => answer(each).catch((error) => error))));
-    const refused = told.filter((each) => each instanceof Error);
-    if (refused.length && refused.length === told.length) throw refused[0];
+    const results = [await updateGroup(first).then((changed) => { if (changed) changedAt = now; }, (error) => { changedAt = now; return error; })];
+    const isDue = ({ key, every }) => now - (requestedAt.get(key) ?? 0) >= Math.min(every * 1000, MAX_UNCHANGED_MS) - EVERY_MS / 2
+      && (!(requestedAt.get(key) > changedAt) || now - requestedAt.get(key) >= MAX_UNCHANGED_MS);
+    results.push(...await Promise.all(others.filter(isDue).map((each) => updateGroup(each).catch((error) => error))));
+    const failed = results.filter((each) => each instanceof Error);
+    if (failed.length && failed.length === results.length) throw failed[0];
   }
 
-  // Regions that are no metric are asked for as they are: this page again, of which those parts are taken.
-  async function regions() {
+  // Regions that are not metrics are taken from the page itself, loaded again.
+  async function updateRegions() {
     const due = [...document.querySelectorAll("[data-region]")].filter((each) => tick % Math.max(1, Math.round(each.dataset.region * 1000 / EVERY_MS)) === 0);
     if (!due.length || !tick) return;
     const response = await fetch(location.href, { cache: "no-store" });
@@ -173,41 +173,41 @@
     }
   }
 
-  const has_work = () => document.querySelector("[data-question], [data-region]");
-  async function look() {
+  const hasWork = () => document.querySelector("[data-question], [data-region]");
+  async function update() {
     clearTimeout(timer);
-    if (!has_work()) return;
-    if (document.hidden) return say("paused", "Paused while nobody looks", "");
-    const begunAt = Date.now();
-    if (begunAt >= waitUntil) {
+    if (!hasWork()) return;
+    if (document.hidden) return setStatus("paused", "Paused in the background", "");
+    const startedAt = Date.now();
+    if (startedAt >= waitUntil) {
       try {
-        await Promise.all([numbers(), regions()]);
+        await Promise.all([updateNumbers(), updateRegions()]);
         lastAt = Date.now();
-        if (lastAt - openedAt > lastsMs) return location.reload(); // another day has begun, and there is somebody to answer
-        say("live", "Live", [told_at(asOf), ago()].filter(Boolean).join(", "));
+        if (lastAt - openedAt > lastsMs) return location.reload(); // another day has begun, and the server responds
+        setStatus("live", "Live", [asOfText(asOf), ago()].filter(Boolean).join(", "));
       } catch (error) {
-        waitUntil = Date.now() + Math.min(Math.max(error.waitMs || 0, EVERY_MS), MOST_WAIT_MS);
-        say("waiting", "No answer; these are the last known numbers", [ago(), error.message].filter(Boolean).join(": "));
+        waitUntil = Date.now() + Math.min(Math.max(error.waitMs || 0, EVERY_MS), MAX_WAIT_MS);
+        setStatus("waiting", "No response; these are the last known numbers", [ago(), error.message].filter(Boolean).join(": "));
       }
       tick += 1;
     }
-    timer = setTimeout(look, Math.max(LEAST_MS, begunAt + EVERY_MS - Date.now()));
+    timer = setTimeout(update, Math.max(MIN_DELAY_MS, startedAt + EVERY_MS - Date.now()));
   }
-  document.addEventListener("visibilitychange", look);
+  document.addEventListener("visibilitychange", update);
 
   document.addEventListener("click", async (event) => {
     const button = event.target.closest?.("[data-copy]");
     if (!button) return;
     const text = document.getElementById(button.dataset.copy);
-    const said = button.parentElement.querySelector("[data-copied]");
+    const status = button.parentElement.querySelector("[data-copied]");
     try {
       await navigator.clipboard.writeText(text.textContent);
-      said.textContent = "Copied.";
+      status.textContent = "Copied.";
     } catch {
       getSelection().selectAllChildren(text);
-      said.textContent = "Selected: copy it with the keyboard.";
+      status.textContent = "Selected: copy it with the keyboard.";
     }
   });
-  globalThis.galatea = { written, changeOf };
-  addEventListener("DOMContentLoaded", look);
+  globalThis.galatea = { formatted, changeOf };
+  addEventListener("DOMContentLoaded", update);
 })();

@@ -1,6 +1,6 @@
-"""A real browser and the invented shops behind a real port. Without a Chromium on the machine nothing here runs.
+"""A real browser and the sample stores behind a real port. Without Chromium, these tests are skipped.
 
-The browser is of one module: while it is open a loop runs in this thread, and other tests could not run their own.
+The browser is per module: while it is open, an event loop runs in this thread, and other tests cannot run their own.
 """
 
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from tests.support.asking import Asking
-from tests.support.listening import served
-from tests.system.pages.shops import invented
+from tests.support.world_api import Asking
+from tests.support.world_clients import served
+from tests.system.pages.sample_stores import sample_stack
 from tests.system.pages.window import chromium
 
 
@@ -22,11 +22,11 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def shops() -> Asking:
-    return invented()
+    return sample_stack()
 
 
 @pytest.fixture(scope="module")
 def address(shops: Asking) -> Iterator[str]:
-    """Where the pages are served, on this machine alone."""
+    """Where the pages are served, on loopback."""
     with served(shops) as url:
         yield url

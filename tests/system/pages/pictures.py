@@ -1,17 +1,17 @@
-"""Takes the screenshots of docs/how-to/pages.md again: `python -m tests.system.pages.pictures [FOLDER]`."""
+"""Take the screenshots of docs/how-to/pages.md: `python -m tests.system.pages.pictures [FOLDER]`."""
 
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.support.asking import OPERATOR_KEY
-from tests.support.listening import served
-from tests.system.pages.shops import invented
+from tests.support.world_api import OPERATOR_KEY
+from tests.support.world_clients import served
+from tests.system.pages.sample_stores import sample_stack
 from tests.system.pages.window import chromium, opened, sign_in
 
 FOLDER = Path("docs/images/pages")
 PATIENCE_MS = 1_000
-"""Until what scripts draw is drawn: nobody waits for a picture."""
+"""Until scripts have drawn their charts."""
 
 
 class Picture(NamedTuple):
@@ -42,7 +42,7 @@ PICTURES = (
 
 def take(folder: Path) -> None:
     """All of them, as an operator sees them."""
-    with chromium() as browser, served(invented()) as address:
+    with chromium() as browser, served(sample_stack()) as address:
         for picture in PICTURES:
             with opened(browser, (picture.width, picture.height), picture.colours) as (page, _):
                 sign_in(page, address, OPERATOR_KEY)

@@ -1,4 +1,4 @@
-"""What stands on a page follows its answers while somebody looks: lines, changes, tables, and the day itself."""
+"""A visible page follows its answers: lines, changes, tables, and the day itself."""
 
 import re
 from datetime import timedelta
@@ -6,8 +6,8 @@ from datetime import timedelta
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support import receipt
-from tests.support.asking import Asking
-from tests.system.pages.shops import NOW
+from tests.support.world_api import Asking
+from tests.system.pages.sample_stores import NOW
 from tests.system.pages.window import WALL, opened
 
 LINE = "svg.spark"
@@ -15,13 +15,13 @@ NUMBERS = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def drawn(page: Page, card: int) -> list[list[float]]:
-    """The coordinates of what a card's line is made of: final, provisional, end."""
+    """The coordinates of the paths of a card's sparkline: final, provisional, end."""
     paths = page.locator(".store").nth(card).locator(f"{LINE} path").all()
     return [[float(number) for number in NUMBERS.findall(path.get_attribute("d") or "")] for path in paths]
 
 
 def sell(shops: Asking, number: int, minor: int = 50_000) -> None:
-    """Somebody buys at the store 7, now."""
+    """A sale at store 7, now."""
     at = NOW + timedelta(seconds=number)
     shops.world.receive(receipt(at.isoformat(), minor=minor, number=98_000 + number, store="7"), at)
 

@@ -1,4 +1,4 @@
-"""A window of a real browser: opened at a size and in a colour, signed in, looked over for what keeps people out."""
+"""Windows of a real browser: opened at a size and in a color scheme, signed in, checked for accessibility."""
 
 import shutil
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """While it is open a loop runs in this thread. Without a Chromium on the machine the test is skipped."""
+    """Chromium; without it, the test is skipped. While it is open, an event loop runs in this thread."""
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None:
         pytest.skip(f"none of {', '.join(NAMES)} is installed: pages are not tried in a real browser")
@@ -32,7 +32,7 @@ def chromium() -> Iterator[Browser]:
 def opened(
     browser: Browser, size: tuple[int, int] = LAPTOP, colours: Any = "light", *, scripts: bool = True
 ) -> Iterator[tuple[Page, list[str]]]:
-    """A page, and what it complained about."""
+    """A page, and the errors on its console."""
     context = browser.new_context(
         viewport={"width": size[0], "height": size[1]},
         color_scheme=colours,
@@ -49,7 +49,7 @@ def opened(
 
 
 def sign_in(page: Page, address: str, key: str) -> None:
-    """By the form at the door."""
+    """With the login form."""
     page.goto(f"{address}/login")
     page.get_by_label("Key").fill(key)
     page.get_by_role("main").get_by_role("button", name="Sign in").click()
@@ -57,7 +57,7 @@ def sign_in(page: Page, address: str, key: str) -> None:
 
 
 def barriers(page: Page) -> list[tuple[str, str]]:
-    """What axe finds against the rules, with all that can be opened open: the rule, and where it is broken first."""
+    """What axe finds with all details open: each broken rule, and the first element that breaks it."""
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     page.evaluate(AXE)  # not by a script tag: the page would not allow it
     told = page.evaluate("(tags) => axe.run({ runOnly: tags })", RULES)

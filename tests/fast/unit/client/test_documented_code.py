@@ -12,9 +12,8 @@ import pytest
 from galatea.client import Client
 from tests.fast.house.tree import ROOT
 from tests.support import World, receipt
-from tests.support.asking import OPERATOR_KEY, Asking
-from tests.support.listening import served
-from tests.support.operating import WorldRecomputing
+from tests.support.world_api import OPERATOR_KEY, Asking, WorldRecomputing
+from tests.support.world_clients import served
 
 NOTEBOOK = ROOT / "docs" / "tutorial" / "client.ipynb"
 WHERE = "http://127.0.0.1:8000"

@@ -22,8 +22,8 @@ from galatea.client.errors import (
 )
 from galatea.client.ingest import IngestInterruptedError, Interrupted
 from tests.support import World
-from tests.support.asking import OPERATOR_KEY, Asking
-from tests.support.calling import answering, client
+from tests.support.world_api import OPERATOR_KEY, Asking
+from tests.support.world_clients import answering, client
 
 KEY = "galatea_0123_secret"
 

@@ -14,7 +14,7 @@ import stamina
 from galatea.client import AsyncClient
 from galatea.client.errors import InvalidResponseError, NotFoundError, UnavailableError
 from galatea.client.ingest import IngestInterruptedError
-from tests.support.calling import answering
+from tests.support.world_clients import answering
 
 EventValidator = Callable[[bytes, int], str]
 

@@ -8,8 +8,8 @@ import stamina
 from galatea.client.ingest import Ingested
 from master_dataset.kafka.producer import DeliveryStatus, ProducerRecord
 from tests.support import World, receipt
-from tests.support.asking import OPERATOR_KEY, Asking
-from tests.support.calling import client
+from tests.support.world_api import OPERATOR_KEY, Asking
+from tests.support.world_clients import client
 
 TOPIC = "pos_transactions"
 

@@ -10,8 +10,8 @@ import pytest
 from galatea.client import AsyncClient, Client
 from galatea.client.errors import NotFoundError, ResponseError
 from tests.support import World, receipt
-from tests.support.asking import Asking
-from tests.support.calling import async_client, client
+from tests.support.world_api import Asking
+from tests.support.world_clients import async_client, client
 
 MONDAY, TUESDAY, WEDNESDAY = date(2026, 11, 16), date(2026, 11, 17), date(2026, 11, 18)
 

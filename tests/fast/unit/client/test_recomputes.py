@@ -11,9 +11,9 @@ import pytest
 from galatea.client.errors import NotReadyError
 from serving_layer.admin.ledger import Ledger
 from tests.support import World, receipt
-from tests.support.asking import OPERATOR_KEY, Asking
-from tests.support.calling import async_client, client
 from tests.support.world import at
+from tests.support.world_api import OPERATOR_KEY, Asking
+from tests.support.world_clients import async_client, client
 
 WINDOW = 1795255200  # 2026-11-21T10:00:00Z
 

@@ -5,8 +5,8 @@ import pytest
 from galatea.client.answers import Answers
 from master_dataset.registry.stores import Store
 from tests.support import World, receipt
-from tests.support.asking import Asking
-from tests.support.calling import client
+from tests.support.world_api import Asking
+from tests.support.world_clients import client
 
 NAMES = ["net_sales", "conversion_rate"]
 

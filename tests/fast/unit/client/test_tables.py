@@ -16,8 +16,8 @@ from galatea.client.answers import Answer, Answers
 from galatea.client.connection import decoder
 from tests.fast.house.tree import ROOT
 from tests.support import World, receipt
-from tests.support.asking import Asking
-from tests.support.calling import client
+from tests.support.world_api import Asking
+from tests.support.world_clients import client
 
 AS_OF = {
     "publication": 3,

@@ -4,8 +4,8 @@ import pytest
 
 from master_dataset.registry.stores import Store, currency
 from tests.support import World, receipt
-from tests.support.asking import Asking
-from tests.support.browsing import Browsing
+from tests.support.world_api import Asking
+from tests.support.world_clients import Browsing
 
 OPEN = dict.fromkeys(("mon", "tue", "wed", "thu", "fri", "sat"), ("08:00-20:00",))
 

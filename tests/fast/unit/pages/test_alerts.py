@@ -1,4 +1,4 @@
-"""The page of alerts: open ones first, in words; rules that are tried before they are saved."""
+"""The page of alerts and the form of a rule: what is open, how certain it is, and rules tried before they are saved."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,8 +6,12 @@ import pytest
 
 from serving_layer.alerts.history import HistoryCoverage
 from serving_layer.pages import alerts
-from tests.support.asking import OPERATOR_KEY, Asking
-from tests.support.browsing import Browsing, words
+from serving_layer.pages.alerts import AlertRow
+from tests.support import World
+from tests.support.alert_tables import WorldTold
+from tests.support.process_metrics import WorldWatch
+from tests.support.world_api import OPERATOR_KEY, Asking
+from tests.support.world_clients import Browsing, words
 from views.alerts.alert import Window
 
 NEW = "/alerts/rules/new?kind=level"
@@ -236,3 +240,59 @@ def test_a_form_of_another_page_changes_nothing(operator: Browsing) -> None:
 def test_a_kind_that_there_is_not_has_no_form(operator: Browsing) -> None:
     operator.get("/alerts/rules/new?kind=magic", status=404)
     operator.get("/alerts/rules/nobodys", status=404)
+
+
+HOUR = Window("2026-11-21T07:00:00Z", "2026-11-21T08:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("cut", "end", "certainty"),
+    [
+        ("2026-11-21T09:01:59Z", "2026-11-21T09:00:00Z", "provisional"),
+        ("2026-11-21T09:02:00Z", "2026-11-21T09:00:00Z", "final"),
+        ("2026-11-21T08:30:00Z", "2026-11-21T08:00:00Z", "provisional"),
+        ("2026-11-22T09:00:00Z", None, "provisional"),
+    ],
+)
+def test_an_alert_is_final_once_a_publication_has_looked_at_its_window(
+    cut: str, end: str | None, certainty: str
+) -> None:
+    told = WorldTold()
+    id_ = told.raised("2026-11-21T08:40:00Z", window=Window("2026-11-21T07:00:00Z", end))
+
+    line = AlertRow.of(told.rows[id_], {}, datetime.fromisoformat(cut))
+
+    assert (line.certainty, line.store_name, line.zone) == (certainty, "1", "UTC")
+
+
+@pytest.mark.parametrize(("looked_at", "certainty", "provisional"), [(0, "provisional", True), (1, "final", False)])
+def test_the_page_and_rest_say_the_same_also_while_the_look_at_a_publication_is_put_off(
+    world: World, looked_at: int, certainty: str, *, provisional: bool
+) -> None:
+    watch = WorldWatch(world)
+    watch.looked_at = looked_at
+    asking = Asking(world, watched=watch)
+    asking.told.raised("2026-11-21T08:02:00Z", store="12", sentence="Too little was sold.", window=HOUR)
+
+    page = Browsing(asking).words("/alerts")
+    [over_rest] = asking.body("/v1/alerts")["alerts"]
+
+    assert f"6, bound 4 {certainty} rule queue" in page
+    assert over_rest["provisional"] is provisional
+
+
+@pytest.fixture
+def test_a_rule_that_this_release_cannot_read_is_listed_and_can_be_replaced_or_removed(
+    asking: Asking, operator: Browsing
+) -> None:
+    asking.versions.follow("default/newer", '{"kind": "forecast", "id": "newer"}', 0)
+
+    listed = operator.words("/alerts")
+    form = operator.get("/alerts/rules/newer?kind=silence")
+    operator.send("/alerts/rules", form_of=NEW, **(LEVEL | {"id": "newer"}), version="1", do="save")
+
+    assert "newer Watches nothing: this release cannot read it" in listed
+    assert "unreadable version 1" in listed
+    assert "Silent for so many minutes" in words(form)
+    assert "What you save here replaces it." in words(form)
+    assert "newer Watches nothing" not in operator.words("/alerts")

@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 
 from serving_layer.pages.assets import FOLDER, assets
-from tests.support.asking import OPERATOR_KEY, Asking
-from tests.support.browsing import Browsing
 from tests.support.corpus.case import receipt
+from tests.support.world_api import OPERATOR_KEY, Asking
+from tests.support.world_clients import Browsing
 
 MOST_BYTES = 150_000
 PAGES = [

@@ -4,8 +4,8 @@ import pytest
 
 from master_dataset.registry.stores import Store
 from tests.support import World, receipt
-from tests.support.asking import Asking
-from tests.support.browsing import Browsing
+from tests.support.world_api import Asking
+from tests.support.world_clients import Browsing
 
 NAMES = (
     "<script>alert(1)</script>",

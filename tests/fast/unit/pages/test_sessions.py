@@ -6,8 +6,8 @@ import pytest
 
 from serving_layer.pages import sessions
 from serving_layer.pages.sessions import COOKIE, LIFETIME_SECONDS, Sessions
-from tests.support.asking import OPERATOR_KEY, Asking
-from tests.support.browsing import ORIGIN, Browsing
+from tests.support.world_api import OPERATOR_KEY, Asking
+from tests.support.world_clients import ORIGIN, Browsing
 
 
 def test_a_good_key_begins_a_session_and_leads_back(browsing: Browsing) -> None:

@@ -7,10 +7,10 @@ from serving_layer.pages.corrections import rows_by_cell
 from serving_layer.pages.stack import TopicBacklog, backlog_by_topic
 from serving_layer.responses.publications import Correction
 from tests.support import World
-from tests.support.asking import Asking
-from tests.support.browsing import Browsing
-from tests.support.watch import WorldWatch
+from tests.support.process_metrics import WorldWatch
 from tests.support.world import at
+from tests.support.world_api import Asking
+from tests.support.world_clients import Browsing
 
 NOW = "2026-11-21T09:31:00Z"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.support.asking import Asking
-from tests.support.browsing import Browsing, words
+from tests.support.world_api import Asking
+from tests.support.world_clients import Browsing, words
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 PROBLEM = "application/problem+json"

@@ -14,10 +14,10 @@ from serving_layer.admin.ledger import Ledger
 from serving_layer.pages.queries import natural_order
 from serving_layer.store.readers import Position
 from tests.support import World, receipt
-from tests.support.asking import OPERATOR_KEY, Asking
-from tests.support.browsing import Browsing
-from tests.support.readers import WorldTables
 from tests.support.world import at
+from tests.support.world_api import OPERATOR_KEY, Asking
+from tests.support.world_clients import Browsing
+from tests.support.world_tables import WorldTables
 
 
 def test_stores_are_shown_by_name_with_today_against_the_same_weekday(browsing: Browsing) -> None:

@@ -4,8 +4,8 @@ import pytest
 from fastapi.routing import APIRoute
 
 from serving_layer.pages.routing import RequireScope
-from tests.support.asking import OPERATOR_KEY, Asking
-from tests.support.browsing import Browsing
+from tests.support.world_api import OPERATOR_KEY, Asking
+from tests.support.world_clients import Browsing
 
 OPEN = {"/login", "/logout", "/static/{name:path}"}
 FOR_OPERATORS = [

@@ -4,8 +4,8 @@ import pytest
 
 from master_dataset.errors import OperatorError
 from tests.support import World
-from tests.support.asking import OPERATOR_KEY
-from tests.support.browsing import ORIGIN, Browsing, words
+from tests.support.world_api import OPERATOR_KEY
+from tests.support.world_clients import ORIGIN, Browsing, words
 
 FORM = "/publications/1/rollback"
 

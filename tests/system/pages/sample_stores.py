@@ -1,4 +1,4 @@
-"""Three shops and a few weeks of theirs, invented but for their shape, so that every part of a page has something."""
+"""Three invented stores, with weeks of events, alerts and dead letters, so that every part of a page has data."""
 
 import json
 import random
@@ -9,16 +9,17 @@ from typing import Any
 
 from master_dataset.registry.stores import Sensor, Store, currency
 from serving_layer.admin.ledger import Ledger
+from serving_layer.alerts.history import HistoryCoverage
+from serving_layer.alerts.rules import AlertRules, RuleAuthor
 from serving_layer.health.watched import LagMeasurement
 from serving_layer.store.readers import Position, SpeedBlock
 from tests.support import World, receipt
 from tests.support.archiving import WorldLetters
-from tests.support.asking import Asking
-from tests.support.readers import WorldTables
-from tests.support.sensors import source_of
-from tests.support.watch import WorldWatch
-from tests.support.weather import observation
-from tests.system.pages.told import tell
+from tests.support.process_metrics import WorldWatch
+from tests.support.sensors import observation, source_of
+from tests.support.world_api import Asking
+from tests.support.world_tables import WorldTables
+from views.alerts.alert import Window
 
 NOW = datetime(2026, 11, 21, 14, 7, 12, tzinfo=UTC)
 CUT = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -40,15 +41,15 @@ STORES = (
     Store(id="acme-1", timezone="Europe/Bratislava", name="Praha, Andel", tenant="acme"),
 )
 SHAPE = {8: 2, 9: 4, 10: 6, 11: 7, 12: 5, 13: 4, 14: 5, 15: 6, 16: 8, 17: 9, 18: 6, 19: 3}
-"""Visitors of an hour of the clock, before chance."""
+"""Visitors by hour of the day, before randomness."""
 
 
 def written(at: datetime) -> str:
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-class Days:
-    """Records of one shop, hour by hour, in the order in which they happened."""
+class StoreDays:
+    """The events of one store, hour by hour, in the order in which they happened."""
 
     def __init__(self, store: Store, seed: int, size: float, *, has_sensors: bool) -> None:
         self.store, self.size, self.has_sensors = store, size, has_sensors
@@ -77,7 +78,7 @@ class Days:
         for quarter in range(4):
             start = at + timedelta(minutes=15 * quarter)
             counted = {"people_in": people // 4 + quarter % 2 * (people > 0), "people_out": people // 4}
-            said = self._said(start, sensor_id="door", interval_ms=900_000, line="A", **counted)
+            said = self._record(start, sensor_id="door", interval_ms=900_000, line="A", **counted)
             yield start, "people_counts", said
         rain = 1.2 if at.hour in (9, 10) else 0.0
         weather = observation(written(at), 9 - abs(14 - at.hour) / 3, rain_mm=rain, wind_m_s=3, store=self.store.id)
@@ -86,7 +87,7 @@ class Days:
             yield from self._lately(at, people)
 
     def _lately(self, at: datetime, people: int) -> Iterator[tuple[datetime, str, bytes]]:
-        """Phones and queues, of the last day alone: they are many."""
+        """Phones and queues, on the last day only, because they are many."""
         for _ in range(people):
             device = f"{self.chance.getrandbits(128):032x}"
             start = at + timedelta(seconds=self.chance.randrange(1500))
@@ -97,7 +98,7 @@ class Days:
                 yield (
                     when,
                     "wifi_sightings",
-                    self._said(
+                    self._record(
                         when, sensor_id="ap", device=device, salt_id=f"{at:%Y-%m-%d}", zone=zone, signal_dbm=-60
                     ),
                 )
@@ -106,24 +107,24 @@ class Days:
             wait = timedelta(seconds=self.chance.randrange(20, 400))
             track = f"{at:%d%H}-{number}"
             where = {"sensor_id": "q", "queue": "Q1", "track": track, "length_after": self.chance.randrange(6)}
-            yield joined, "queue_events", self._said(joined, kind="join", **where)
+            yield joined, "queue_events", self._record(joined, kind="join", **where)
             served = joined + wait
             kind = "abandon" if number % 9 == 8 else "service_start"
-            yield served, "queue_events", self._said(served, kind=kind, joined_at=written(joined), **where)
+            yield served, "queue_events", self._record(served, kind=kind, joined_at=written(joined), **where)
 
-    def _said(self, at: datetime, **fields: object) -> bytes:
+    def _record(self, at: datetime, **fields: object) -> bytes:
         return json.dumps({"operation_id": self.store.id, "happened_at": written(at), **fields}).encode()
 
 
 def trading_days() -> World:
-    """Everything that happened until NOW; published at CUT, and twice before."""
+    """All events until NOW, published at CUT and twice before."""
     world = World(*STORES)
     world.epoch = timedelta(minutes=15)
     made = [
-        Days(STORES[0], 1, 5.0, has_sensors=True),
-        Days(STORES[1], 2, 3.0, has_sensors=False),
-        Days(STORES[2], 3, 4.0, has_sensors=True),
-        Days(STORES[3], 4, 0.3, has_sensors=False),
+        StoreDays(STORES[0], 1, 5.0, has_sensors=True),
+        StoreDays(STORES[1], 2, 3.0, has_sensors=False),
+        StoreDays(STORES[2], 3, 4.0, has_sensors=True),
+        StoreDays(STORES[3], 4, 0.3, has_sensors=False),
     ]
     every = sorted((each for days in made for each in days.records()), key=lambda each: each[0])
     for at, topic, value in every:
@@ -156,8 +157,8 @@ def _correct(world: World) -> None:
     }
 
 
-def bury(letters: WorldLetters) -> None:
-    """What tills and counters sent that is no event: a new version of a till, a counter without its interval."""
+def add_dead_letters(letters: WorldLetters) -> None:
+    """Records that are not valid events: from a new version of a till, and from a counter without its interval."""
     till = json.loads(receipt("2026-11-21T12:58:00Z", minor=4190, number=4711, store="12"))
     for number, happened_at in enumerate(("21.11.2026 13:58", "21.11.2026 13:59", "21.11.2026 14:01")):
         said = till | {"happened_at": happened_at, "transaction_id": 4711 + number}
@@ -168,8 +169,90 @@ def bury(letters: WorldLetters) -> None:
     letters.archive.receive(*(json.dumps(each).encode() for each in quarters), topic="people_counts", key=b"12")
 
 
+RULES: tuple[dict[str, object], ...] = (
+    {"kind": "level", "id": "queue", "name": "Queue too long", "of": "queue", "above": 4, "minutes": 3},
+    {"kind": "silence", "id": "tills", "name": "No receipts", "source": "pos_transactions", "minutes": 20},
+    {"kind": "threshold", "id": "returns", "metric": "returns_value", "window": "hour", "above": 100, "stores": ["12"]},
+    {
+        "kind": "threshold",
+        "id": "weak-hour",
+        "name": "Weak hour",
+        "metric": "net_sales",
+        "window": "hour",
+        "below": 50,
+        "versus": "previous_week",
+    },
+)
+
+
+def raise_alerts(asking: Asking, now: datetime) -> None:
+    """Rules and alerts until then. Not over REST, because an event loop may already run in this thread."""
+    rules, author = AlertRules(asking.versions), RuleAuthor("default", asking.world.stores)
+    for rule in RULES:
+        rules.create(author, rule)
+    asking.versions.rows[:] = [row._replace(effective_at=now - timedelta(days=3)) for row in asking.versions.rows]
+    alerts = asking.told
+    alerts.known = HistoryCoverage(now - timedelta(seconds=1), None)
+    alerts.raised(
+        _at(now, 6),
+        store="12",
+        sentence="The queue Q1 of store 12 has been above 4 for 3 minutes.",
+        dimensions={"queue": "Q1"},
+    )
+    alerts.raised(
+        _at(now, 25),
+        store="40",
+        rule="weak-hour",
+        value=Decimal(182_300),
+        baseline=Decimal(410_900),
+        threshold=Decimal(50),
+        window=_hour(now, 2),
+        sentence="Net sales of store 40: 182300, more than 50 % below the 410900 of the same time a week before.",
+    )
+    late = alerts.raised(
+        _at(now, 200),
+        store="12",
+        rule="returns",
+        value=Decimal("129.90"),
+        threshold=Decimal(100),
+        late=True,
+        window=_hour(now, 4),
+        sentence="Returns value of store 12: 129.90, above 100.",
+    )
+    alerts.followed(late, "resolved", _at(now, 130))
+    wrong = alerts.raised(
+        _at(now, 310),
+        store="7",
+        rule="tills",
+        value=Decimal(20),
+        threshold=Decimal(20),
+        sentence="The source pos_transactions of store 7 has been silent for 20 minutes.",
+    )
+    alerts.followed(wrong, "retracted", _at(now, 126), reason="waited")
+    for day in range(1, 4):
+        id_ = alerts.raised(
+            _at(now, day * 1440 + 65 * day),
+            store="12",
+            dimensions={"queue": "Q1"},
+            sentence="The queue Q1 of store 12 has been above 4 for 3 minutes.",
+        )
+        alerts.followed(id_, "resolved", _at(now, day * 1440 + 65 * day - 9))
+
+
+def _at(now: datetime, minutes: int) -> str:
+    at = now - timedelta(minutes=minutes)
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _hour(now: datetime, back: int) -> Window:
+    start = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=back)
+    return Window(
+        start.isoformat().replace("+00:00", "Z"), (start + timedelta(hours=1)).isoformat().replace("+00:00", "Z")
+    )
+
+
 def measured() -> list[LagMeasurement]:
-    """What the readers said of themselves just before NOW."""
+    """The measurements of the readers just before NOW."""
     at = NOW - timedelta(seconds=1)
     return [
         LagMeasurement("archive", "pos_transactions", 0, 18_220, 18_222, 2, at - timedelta(seconds=1), at, at),
@@ -177,19 +260,19 @@ def measured() -> list[LagMeasurement]:
     ]
 
 
-def invented() -> Asking:
+def sample_stack() -> Asking:
     """The application over all of it."""
     world = trading_days()
     watch = WorldWatch(world)
     watch.measured = measured()
     asking = Asking(world, readers=RememberedTables(world).readers, watched=watch)
-    bury(asking.letters)
-    tell(asking, NOW)
+    add_dead_letters(asking.letters)
+    raise_alerts(asking, NOW)
     return asking
 
 
 class RememberedTables(WorldTables):
-    """As the World's, for many questions: what speed has written does not change here while nothing is received."""
+    """As those of World, but cached for many requests: speed writes nothing here while nothing is received."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

@@ -9,8 +9,8 @@ import pytest
 
 from serving_layer.errors import TooBusyError
 from serving_layer.responses.publications import RecomputeProblem, RecomputeProgress, RecomputeReport
-from tests.support.asking import OPERATOR_KEY
-from tests.support.browsing import TOKEN, Browsing, words
+from tests.support.world_api import OPERATOR_KEY
+from tests.support.world_clients import TOKEN, Browsing, words
 from views.control.recompute import RecomputeRequest
 
 
