@@ -61,7 +61,7 @@ def record(store: str, number: int, kind: str) -> Alert:
 def relay(settings: Settings, crash_at: str = "") -> "Iterator[subprocess.Popen[bytes]]":
     """Until the caller has seen enough, or it has ended by itself."""
     words = [settings.kafka.bootstrap, str(settings.home / "alerts"), str(settings.kafka.partitions), crash_at]
-    process = subprocess.Popen([sys.executable, "-m", "tests.support.lone_relay", *words])
+    process = subprocess.Popen([sys.executable, "-m", "tests.support.alert_process", *words])
     try:
         yield process
     finally:

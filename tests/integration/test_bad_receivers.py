@@ -8,8 +8,8 @@ from master_dataset.kafka.consumer import ConsumerLimits
 from master_dataset.kafka.topics import Topics
 from speed_layer.webhooks import client
 from tests.integration.conftest import Stack
-from tests.support.bad_receiver import EACH, REDIRECTS, BadReceiver
-from tests.support.told_topic import ACME, tell, until
+from tests.support.alert_topic import ACME, tell, until
+from tests.support.webhook_receivers import EACH, REDIRECTS, BadReceiver
 from tests.support.webhooks import Told
 
 NUMBERS, REDIRECTED = range(24), (5, 6, 15)

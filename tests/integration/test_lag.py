@@ -21,9 +21,9 @@ from serving_layer.health.alarms import RULES
 from serving_layer.tables import AsyncSession, WatchTables
 from tests.integration.conftest import Stack
 from tests.support import World, receipt
-from tests.support.asking import Asking
 from tests.support.world import at
-from tests.support.written import write
+from tests.support.world_api import Asking
+from tests.support.world_in_cassandra import write
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session

@@ -21,9 +21,9 @@ from serving_layer.tables import (
     WatchTables,
 )
 from tests.support import World, receipt
-from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.world import at
-from tests.support.written import write
+from tests.support.world_api import OPERATOR_KEY, Asking
+from tests.support.world_in_cassandra import write
 from views.control.recompute import Done, Problem, Progress, Recompute, RecomputeRequest, Recomputes
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from confluent_kafka import Producer
 from master_dataset.kafka.topics import Topics
 from speed_layer.webhooks.start_position import commit_start_positions
 from tests.integration.conftest import Stack
-from tests.support.raised import alert
-from tests.support.told_topic import ACME, tell, until
+from tests.support.alert_topic import ACME, alert, tell, until
 from tests.support.webhooks import Told, group_of
 
 

@@ -83,7 +83,7 @@ class Shell:
         end = f"end-{uuid4().hex}"
         self._bash.stdin.write(f"failed=0; trap 'failed=1' ERR\n{text}\ntrap - ERR; echo; echo {end} $failed\n")
         self._bash.stdin.flush()
-        printed = []
+        printed = list[str]()
         for line in self._bash.stdout:
             if line.startswith(end):
                 output = "\n".join(printed).strip()

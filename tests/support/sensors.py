@@ -1,4 +1,4 @@
-"""Records of every sensor source, made of a few whole numbers, so that chance can draw them and shrink them."""
+"""Records of every sensor source and of the weather, made of a few integers that Hypothesis can draw and shrink."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -102,3 +102,24 @@ _MAKES: Mapping[str, Callable[[datetime, int, int], dict[str, Any]]] = {
     "staff_hours": _staff,
     "wifi_sightings": _sighting,
 }
+
+
+def observation(  # noqa: PLR0913 - the fields of an observation
+    happened_at: str,
+    celsius: float,
+    *,
+    rain_mm: float = 0,
+    wind_m_s: float = 0,
+    cloud_percent: float | None = None,
+    provider: str = "s1",
+    store: str = "1",
+) -> bytes:
+    """One of a quarter hour."""
+    clouds = {} if cloud_percent is None else {"cloud_permille": round(cloud_percent * 10)}
+    told = {
+        "temperature_mc": round(celsius * 1000),
+        "precipitation_um": round(rain_mm * 1000),
+        "wind_mm_s": round(wind_m_s * 1000),
+    }
+    identity = {"operation_id": store, "happened_at": happened_at, "provider": provider, "interval_ms": 900_000}
+    return json.dumps(identity | told | clouds).encode()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.fast.golden.examples import DAY, EXAMPLES, read, world_of
-from tests.support.asking import Asking
+from tests.support.world_api import Asking
 from views.core.aggregates import CountDistinct
 from views.metrics import registered_metrics
 from views.registry import registered_views

@@ -2,7 +2,7 @@
 
 from tests.fast.golden.examples import DAY, world_of
 from tests.support import World
-from tests.support.asking import Asking
+from tests.support.world_api import Asking
 
 CUT = "2026-03-07T10:00:00Z"
 VISITS = "/v1/views/wifi_visits/cells"

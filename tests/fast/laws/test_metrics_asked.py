@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from master_dataset.registry.stores import Store
 from tests.fast.laws.test_metrics import TOTALS
 from tests.support import World, receipt
-from tests.support.asking import Asking
 from tests.support.sensors import BEGIN, Drawn, record, source_of
+from tests.support.world_api import Asking
 from views.core.cut import floor_to
 
 SHOP = Store(id="1", timezone="Europe/Bratislava")

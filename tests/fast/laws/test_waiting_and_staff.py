@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from master_dataset.registry.stores import Store
 from tests.support import World
-from tests.support.asking import Asking
 from tests.support.sensors import source_of
+from tests.support.world_api import Asking
 from views.core.cut import floor_to
 
 BEGIN = datetime.fromisoformat("2026-03-29T00:00:00+01:00")

@@ -1,7 +1,7 @@
 """A sale reaches us long after it happened: counted once, before and after the next publication."""
 
 from tests.support import World, receipt
-from tests.support.asking import Asking, Body
+from tests.support.world_api import Asking, Body
 
 WINDOW = {"store": "1", "grain": "15m"}
 

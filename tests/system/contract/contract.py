@@ -1,33 +1,47 @@
-"""Runs Schemathesis, with all its checks, against the real app over a World, as several callers.
+"""Runs Schemathesis against the real app over a World, as several callers.
 
-Left out is `/v1/live`, whose answers have no end: `tests/fast/unit/serving/test_live.py` has it.
+The phases `alone` and `stateful` run all its checks with configurations of ours; the phase `default` runs its default
+checks without any configuration. `/v1/live` is left out, as its responses never end; `test_live.py` covers it.
 """
 
 import re
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from master_dataset.registry.stores import Store
 from master_dataset.webhooks.endpoint import Endpoint, RegisteredEndpoint
 from serving_layer.alerts.rules import AlertRules, RuleAuthor
 from serving_layer.api.openapi import EXAMPLES
 from tests.support import World, receipt
-from tests.support.asking import Asking
-from tests.support.listening import served
+from tests.support.world_api import Asking
+from tests.support.world_clients import served
 
 CONFIGS = Path(__file__).parent
+ERRORS_PAGE = CONFIGS.parents[2] / "docs/reference/errors.md"
 CALLERS = ("operator", "tenant", "reader", "nobody")
 ALONE = "examples,coverage,fuzzing"
 PHASES = {"alone": (ALONE, "schemathesis.toml"), "stateful": ("stateful", "stateful.toml")}
-"""Each question for itself; and sequences, in which an answer says what is asked next."""
+"""Single requests, and sequences in which a response supplies the arguments of the next request."""
+VALIDATION = frozenset({"positive_data_acceptance", "negative_data_rejection"})
+"""Checks that compare the schema with what is accepted. A schema cannot express every rule: a time zone that does not
+exist and a range that ends before it begins are rejected, and so are bodies and headers above a limit."""
 _GENERATED = re.compile(r"(\d[\d,]*) generated")
 _LINKS = re.compile(r"API Links: +(\d+) covered")
 
 
 class Tried(NamedTuple):
-    """`cases`: how many requests were made up. `links`: how many of those described led from one to the next."""
+    """What Schemathesis found.
+
+    `cases`: generated requests. `links`: those of the described links that were followed. `rejections`: failed checks
+    that a documented error explains.
+    """
 
     caller: str
     phase: str
@@ -35,6 +49,48 @@ class Tried(NamedTuple):
     links: int
     is_well: bool
     said: str
+    rejections: int = 0
+
+
+class _Check(msgspec.Struct):
+    name: str
+    status: str
+
+
+class _Content(msgspec.Struct):
+    base64: bytes = msgspec.field(name="$base64", default=b"")
+
+
+class _Response(msgspec.Struct):
+    status_code: int
+    content: _Content | None = None
+
+
+class _Interaction(msgspec.Struct):
+    response: _Response | None = None
+
+
+class _Recorder(msgspec.Struct):
+    label: str
+    checks: Mapping[str, Sequence[_Check]] = {}
+    interactions: Mapping[str, _Interaction] = {}
+
+
+class _Scenario(msgspec.Struct):
+    recorder: _Recorder
+
+
+class _Event(msgspec.Struct):
+    """A line of Schemathesis's NDJSON report."""
+
+    scenario: _Scenario | None = msgspec.field(name="ScenarioFinished", default=None)
+    end: object = msgspec.field(name="EngineFinished", default=None)
+    error: object = msgspec.field(name="NonFatalError", default=None)
+    fatal: object = msgspec.field(name="FatalError", default=None)
+
+
+class _Problem(msgspec.Struct):
+    code: str
 
 
 def deployment() -> Asking:
@@ -59,45 +115,84 @@ def deployment() -> Asking:
 
 
 def tried(caller: str, phase: str, cases: int, seed: int) -> Tried:
-    """`phase`: of PHASES. `cases`: made up per operation, or sequences. The same seed makes up the same ones."""
-    asking = deployment()
+    """All checks, with the configuration of a phase. The same seed generates the same requests.
+
+    `cases`: per operation, or sequences.
+    """
     phases, config = PHASES[phase]
+    configured = ("--config-file", str(CONFIGS / config))
+    options = ("--checks", "all", "--suppress-health-check", "all", "--warnings", "off", "--phases", phases)
+    done = _run(caller, cases, seed, configured, options)
+    number, links = _counts(done)
+    return Tried(caller, phase, number, links, done.returncode == 0 and number > 0, done.stdout + done.stderr)
+
+
+def tried_by_default(caller: str, cases: int, seed: int) -> Tried:
+    """The default phases and checks, without a configuration. Only documented errors may fail a check of VALIDATION.
+
+    Schemathesis goes on after a failure, so that an expected one hides no other.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.ndjson"
+        options = ("--continue-on-failure", "--report", "ndjson", "--report-ndjson-path", str(report))
+        done = _run(caller, cases, seed, (), options)
+        lines = report.read_bytes().splitlines() if report.exists() else []
+    events = [msgspec.json.decode(line, type=_Event) for line in lines]
+    failures = [failure for event in events if event.scenario for failure in _failures(event.scenario.recorder)]
+    explained = sum(is_documented for _, is_documented in failures)
+    unexplained = [str(error) for event in events for error in (event.error, event.fatal) if error is not None]
+    unexplained += [said for said, is_documented in failures if not is_documented]
+    number, links = _counts(done)
+    is_well = not unexplained and number > 0 and any(event.end for event in events)
+    said = "\n".join(unexplained) or done.stdout + done.stderr
+    return Tried(caller, "default", number, links, is_well, said, explained)
+
+
+def _failures(recorder: _Recorder) -> Iterator[tuple[str, bool]]:
+    """Each failed check in words, and whether a documented error explains it."""
+    for case, checks in recorder.checks.items():
+        response = recorder.interactions[case].response if case in recorder.interactions else None
+        for check in checks:
+            if check.status != "success":
+                status = response.status_code if response else 0
+                yield (
+                    f"{recorder.label}: {check.name} with {status}",
+                    check.name in VALIDATION and _is_documented(response),
+                )
+
+
+def _is_documented(response: _Response | None) -> bool:
+    """Whether the caller gets a problem of the page of errors."""
+    if response is None or response.content is None or response.status_code < HTTPStatus.BAD_REQUEST:
+        return False
+    try:
+        problem = msgspec.json.decode(response.content.base64, type=_Problem)
+    except msgspec.MsgspecError:
+        return False
+    return f"### `{problem.code}`\n" in ERRORS_PAGE.read_text(encoding="utf-8")
+
+
+def _run(
+    caller: str, cases: int, seed: int, configured: Sequence[str], options: Sequence[str]
+) -> subprocess.CompletedProcess[str]:
+    asking = deployment()
     keys = {
         "operator": asking.keys.make("*", "read", "ingest", "operate"),
         "tenant": asking.keys.make("acme", "read", "ingest", "configure"),
         "reader": asking.keys.make("*", "read"),
         "nobody": None,
     }
-    with served(asking) as url:
-        words = [
-            sys.executable,
-            "-m",
-            "schemathesis.cli",
-            "--config-file",
-            str(CONFIGS / config),
-            "run",
-            f"{url}/openapi.json",
-            "--exclude-path-regex",
-            "/v1/live/",
-            "--checks",
-            "all",
-            "-n",
-            str(cases),
-            "--seed",
-            str(seed),
-            "--no-color",
-            "--suppress-health-check",
-            "all",
-            "--warnings",
-            "off",
-            "--phases",
-            phases,
-        ]
-        if key := keys[caller]:
-            words += ["-H", f"Authorization: Bearer {key}"]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    key = keys[caller]
+    with served(asking) as url, tempfile.TemporaryDirectory() as folder:
+        words = [sys.executable, "-m", "schemathesis.cli", *configured, "run", f"{url}/openapi.json"]
+        words += ["--exclude-path-regex", "/v1/live/", "-n", str(cases), "--seed", str(seed), "--no-color", *options]
+        words += ["-H", f"Authorization: Bearer {key}"] if key else []
+        return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def _counts(done: subprocess.CompletedProcess[str]) -> tuple[int, int]:
     number, links = (_number(pattern, done.stdout) for pattern in (_GENERATED, _LINKS))
-    return Tried(caller, phase, number, links, done.returncode == 0 and number > 0, done.stdout + done.stderr)
+    return number, links
 
 
 def _number(pattern: re.Pattern[str], said: str) -> int:

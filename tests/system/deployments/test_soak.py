@@ -38,7 +38,7 @@ COMPONENTS = ("kafka", "cassandra", *LAYERS)
 SAMPLES = 60
 STALLED_SECONDS = 300.0
 MB = 1 << 20
-GROWTH = {"python": (1.10, 24.0), "java": (1.25, 64.0)}
+GROWTH = {"python": (1.05, 24.0), "java": (1.25, 64.0)}
 """Allowed from the second to the last third: a factor and MB. A Java heap still expands within its fixed limit."""
 
 Sample = Mapping[str, float]

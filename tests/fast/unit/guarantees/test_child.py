@@ -13,11 +13,11 @@ from master_dataset.errors import OperatorError
 DIES = """
 import atexit, sys
 from lab.guarantees.child import die
-from lab.guarantees.child import write
+from lab.guarantees.child import append
 atexit.register(print, "said at the end")
 with open(sys.argv[1], "a") as journal:
     try:
-        write(journal, 7)
+        append(journal, 7)
         journal.write("8")
         die()
     finally:

@@ -19,7 +19,7 @@ from master_dataset.kafka.consumer import (
 )
 from master_dataset.kafka.consumer import keyed_consumer as consuming
 from master_dataset.kafka.consumer.partition import Partition
-from tests.support.played_topic import TOPIC, Driver, Message
+from tests.support.memory_topic import TOPIC, Driver, Message
 
 
 class PlayedHandler:

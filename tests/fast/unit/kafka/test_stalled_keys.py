@@ -15,7 +15,7 @@ from master_dataset.kafka.consumer import (
     Retry,
 )
 from master_dataset.kafka.consumer import key_queue as queue
-from tests.support.played_topic import TOPIC, Driver, Message
+from tests.support.memory_topic import TOPIC, Driver, Message
 
 LIMITS = ConsumerLimits(waiting=40, batch=5, longest_wait=0.01, leave=1)
 AT_A_LOOK = 10

@@ -12,8 +12,8 @@ from serving_layer.health.watched import READERS, AlarmEvent, EndpointHealth, La
 from serving_layer.query.snapshot import ReadSnapshot
 from serving_layer.store.readers import Position
 from tests.support import World
-from tests.support.asking import Asking
-from tests.support.watch import WorldWatch
+from tests.support.process_metrics import WorldWatch
+from tests.support.world_api import Asking
 from views.control.publication import Pointer
 from views.core.cut import UNIX_EPOCH
 

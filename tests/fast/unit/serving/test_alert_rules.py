@@ -9,7 +9,7 @@ from master_dataset.registry.stores import Store
 from serving_layer.alerts import rules as alerting
 from tests.fast.unit.alerts.test_refused_rules import REFUSED
 from tests.support import World
-from tests.support.asking import MOST_RULES, OPERATOR_KEY, Asking, Body
+from tests.support.world_api import MOST_RULES, OPERATOR_KEY, Asking, Body
 
 PATH = "/v1/alert-rules"
 QUEUE = {"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3}

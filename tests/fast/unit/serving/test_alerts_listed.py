@@ -9,7 +9,7 @@ from master_dataset.registry.stores import Store
 from serving_layer.alerts import history
 from serving_layer.alerts.history import HistoryCoverage
 from tests.support import World
-from tests.support.asking import OPERATOR_KEY, Asking, Body
+from tests.support.world_api import OPERATOR_KEY, Asking, Body
 
 PATH = "/v1/alerts"
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support import World, receipt
-from tests.support.asking import Asking
+from tests.support.world_api import Asking
 
 NET = "/v1/metrics/net_sales"
 CELLS = "/v1/views/sales/cells"

@@ -8,8 +8,8 @@ import pytest
 from deploy.audit import Audit
 from galatea.cli import main as command_line
 from tests.support import World, receipt
-from tests.support.asking import OPERATOR_KEY, Asking
-from tests.support.browsing import Browsing
+from tests.support.world_api import OPERATOR_KEY, Asking
+from tests.support.world_clients import Browsing
 
 RECOMPUTES = "/v1/recomputes"
 BECAUSE = {"reason": "because"}

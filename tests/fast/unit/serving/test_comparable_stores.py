@@ -7,7 +7,7 @@ import pytest
 from master_dataset.registry.stores import Store
 from serving_layer.compare.comparable_stores import FirstDates, left_out
 from tests.support import World, receipt
-from tests.support.asking import Asking
+from tests.support.world_api import Asking
 
 NET = "/v1/metrics/net_sales"
 FROM, COMPARED_FROM = date(2026, 3, 7), date(2025, 3, 8)

@@ -7,7 +7,7 @@ import pytest
 
 from master_dataset.registry.stores import Store
 from tests.support import World, receipt
-from tests.support.asking import Asking
+from tests.support.world_api import Asking
 
 NET = "/v1/metrics/net_sales"
 BRATISLAVA = Store(id="1", timezone="Europe/Bratislava", country="SK", subdivision="SK-BL")

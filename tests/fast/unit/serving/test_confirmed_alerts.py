@@ -8,9 +8,9 @@ import pytest
 
 from serving_layer.alerts.history import audited_cut
 from tests.support import World
-from tests.support.asking import Asking
-from tests.support.readers import WorldTables
-from tests.support.watch import WorldWatch
+from tests.support.process_metrics import WorldWatch
+from tests.support.world_api import Asking
+from tests.support.world_tables import WorldTables
 from views.alerts.alert import Window
 from views.core.cut import UNIX_EPOCH
 

@@ -18,10 +18,10 @@ from serving_layer.api.limits import Limits
 from serving_layer.http.connections import CHECK_BATCH, ConnectionLimits, Connections
 from serving_layer.ingest import ingest
 from tests.support import World
-from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.corpus.case import receipt
-from tests.support.listening import listening, served
-from tests.support.wire import PATIENCE_SECONDS, Wire, wire
+from tests.support.raw_http import PATIENCE_SECONDS, Wire, wire
+from tests.support.world_api import OPERATOR_KEY, Asking
+from tests.support.world_clients import listening, served
 from tests.system.drills.attackers import Attackers
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -3,7 +3,7 @@
 from master_dataset.registry.stores import Store
 from serving_layer.compare.public_holidays import VERSION
 from tests.support import World
-from tests.support.asking import Asking, Body
+from tests.support.world_api import Asking, Body
 
 NET = "/v1/metrics/net_sales"
 

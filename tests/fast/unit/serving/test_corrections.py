@@ -12,8 +12,8 @@ from serving_layer.admin.ledger import Ledger
 from serving_layer.admin.publications import RecomputeRecord
 from serving_layer.responses.publications import RecomputeState
 from tests.support import World, receipt
-from tests.support.asking import OPERATOR_KEY, Asking, Body
 from tests.support.world import at
+from tests.support.world_api import OPERATOR_KEY, Asking, Body
 from views.control.recompute import RecomputeRequest
 
 PATH = "/v1/corrections"

@@ -8,8 +8,8 @@ import pytest
 from serving_layer.errors import DiskLowError
 from serving_layer.ingest.disk_space import DiskSpace
 from tests.support import World
-from tests.support.asking import Asking
 from tests.support.corpus.case import receipt
+from tests.support.world_api import Asking
 
 MB = 10**6
 TOPIC = "pos_transactions"

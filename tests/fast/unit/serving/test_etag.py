@@ -9,8 +9,8 @@ from master_dataset.registry.stores import Store
 from serving_layer.caching import etag, has, has_any
 from serving_layer.store.readers import SpeedBlock
 from tests.support import World, receipt
-from tests.support.asking import OPERATOR_KEY, Asking
-from tests.support.readers import WorldTables
+from tests.support.world_api import OPERATOR_KEY, Asking
+from tests.support.world_tables import WorldTables
 
 DAY = {"store": "1", "from_": "2026-11-21", "to": "2026-11-22"}
 NET = "/v1/metrics/net_sales"

@@ -8,9 +8,9 @@ import pytest
 from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
 from tests.support import World
-from tests.support.asking import Asking
 from tests.support.receipts import receipt
 from tests.support.sensors import source_of
+from tests.support.world_api import Asking
 from views import registered_views
 from views.core.view import flag_counts
 

@@ -8,9 +8,9 @@ import pytest
 from master_dataset.registry.stores import Currency, Store
 from serving_layer.api.limits import LIMITS
 from tests.support import World
-from tests.support.asking import Asking
 from tests.support.corpus.case import Case, by_hand, receipt
 from tests.support.corpus.generated import generated
+from tests.support.world_api import Asking
 
 OF_THE_BYTES = {"empty_value", "too_large", "not_utf8", "not_json", "too_deep"}
 """What an array that holds such a record is, too: it cannot be taken apart."""

@@ -18,8 +18,8 @@ from serving_layer.errors import BodyTooLargeError, BodyUnreadableError
 from serving_layer.ingest import ingest
 from serving_layer.ingest.events_body import EventsBody, decompress
 from tests.support import World
-from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.corpus.case import receipt
+from tests.support.world_api import OPERATOR_KEY, Asking
 
 TOPIC = "pos_transactions"
 LINES = "application/x-ndjson"

@@ -21,8 +21,8 @@ from serving_layer.ingest.events_body import EventsBody
 from serving_layer.ingest.ingest import IngestService
 from serving_layer.responses.encoding import encode
 from tests.support import World, receipt
-from tests.support.asking import Asking
 from tests.support.corpus.record import record
+from tests.support.world_api import Asking
 
 TOPIC = POS_TRANSACTIONS.topic
 LINES = "application/x-ndjson"
@@ -167,7 +167,7 @@ def test_events_of_stores_of_others_are_rejected_whether_or_not_there_is_such_a_
     taking = IngestService(asking.broker, asking.answers.stores.all, lambda: asking.clock_us)
     posted = EventsBody(array(sale(1), sale(2, store="2"), sale(3, store="77")))
 
-    taken = asyncio.run(taking.take(POS_TRANSACTIONS, posted, tenant="ours"))
+    taken = asyncio.run(taking.ingest(POS_TRANSACTIONS, posted, tenant="ours"))
 
     foreign = ("rejected", "foreign_store", "/operation_id")
     assert outcomes(orjson.loads(encode(taken.response()))) == [("accepted", None, None), foreign, foreign]
@@ -237,7 +237,7 @@ def test_while_the_registry_is_away_it_is_as_it_was_read_last(asking: Asking) ->
         return 1, {"1": Store(id="1", timezone="UTC", tenant="ours")}
 
     async def twice() -> list[str]:
-        found = [await taking.take(POS_TRANSACTIONS, EventsBody(sale(number)), "ours") for number in (1, 2)]
+        found = [await taking.ingest(POS_TRANSACTIONS, EventsBody(sale(number)), "ours") for number in (1, 2)]
         return [item.outcome for each in found for item in each.items]
 
     calls: list[int] = []

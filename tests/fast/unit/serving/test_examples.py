@@ -4,7 +4,7 @@ import pytest
 
 from galatea.cli.reference.catalogue_pages import FLAGS, UNITS
 from tests.support import World
-from tests.support.asking import Asking
+from tests.support.world_api import Asking
 from views.core.metric import Metric, of_nothing, worked
 from views.metrics import registered_metrics
 from views.registry import registered_views

@@ -17,7 +17,7 @@ from master_dataset.registry.stores import Store, currency
 from serving_layer.files.formats import as_csv
 from serving_layer.files.tables import LABELS, PROVENANCE_COLUMNS, ColumnType, Table
 from tests.support import World, receipt
-from tests.support.asking import Asking
+from tests.support.world_api import Asking
 from views.registry import registered_views
 
 NET = "/v1/metrics/net_sales"

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from serving_layer.pages.assets import assets
 from tests.support import World, receipt
-from tests.support.asking import OPERATOR_KEY, Asking
+from tests.support.world_api import OPERATOR_KEY, Asking
 
 FILLED = {
     "metric": "net_sales",

@@ -10,8 +10,8 @@ import pytest
 from master_dataset.registry.stores import Store, currency
 from master_dataset.sources.weather_observations import WEATHER_OBSERVATIONS
 from tests.support import World, receipt
-from tests.support.asking import Asking, Body
-from tests.support.weather import observation
+from tests.support.sensors import observation
+from tests.support.world_api import Asking, Body
 
 INDEX = "/v1/index/net_sales"
 ZONE = ZoneInfo("Europe/Bratislava")

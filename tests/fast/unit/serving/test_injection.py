@@ -11,9 +11,9 @@ import pytest
 from master_dataset.registry.stores import Store
 from serving_layer.files.formats import FORMULA
 from tests.support import World
-from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.corpus.case import receipt
 from tests.support.corpus.injection.injection_case import InjectionCase, injection_cases
+from tests.support.world_api import OPERATOR_KEY, Asking
 
 CASES = injection_cases()
 TOPIC = "pos_transactions"

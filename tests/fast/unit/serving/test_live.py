@@ -18,7 +18,7 @@ from serving_layer.query.live import Event, Live
 from serving_layer.query.resolve import MetricRequest, MetricsRequest
 from serving_layer.query.stores import PageRequest
 from tests.support import World, receipt
-from tests.support.asking import OPERATOR_KEY, Asking
+from tests.support.world_api import OPERATOR_KEY, Asking
 
 ACME = Caller("a key", "acme", frozenset({"read"}))
 PATIENCE = 20.0

@@ -10,7 +10,7 @@ import pytest
 from master_dataset.registry.stores import Sensor, Store
 from master_dataset.sources import registered_sources
 from tests.support import World, receipt
-from tests.support.asking import Asking, Body
+from tests.support.world_api import Asking, Body
 
 BAR = Store(id="1", timezone="Europe/Bratislava", day_starts_at="04:00")
 LASTS = timedelta(minutes=15)

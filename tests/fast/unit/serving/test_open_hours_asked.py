@@ -4,7 +4,7 @@ from datetime import date
 
 from master_dataset.registry.stores import Store
 from tests.support import World, receipt
-from tests.support.asking import Asking, Body
+from tests.support.world_api import Asking, Body
 
 NET = "/v1/metrics/net_sales"
 BAR = Store(

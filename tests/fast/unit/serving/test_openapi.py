@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from serving_layer.responses.schemas import components
-from tests.support.promised import JSON, document, operations
+from tests.support.openapi_contract import JSON, document, operations
 
 OPERATIONS = {operation["operationId"]: operation for _, _, operation in operations()}
 PROBLEM = "application/problem+json"

@@ -6,7 +6,7 @@ from master_dataset.webhooks.endpoint import BlockedRecord, Endpoint, EndpointSt
 from serving_layer.admin.publications import RecomputeRecord
 from serving_layer.alerts.rules import AlertRules, RuleAuthor
 from tests.support import World, receipt
-from tests.support.asking import OPERATOR_KEY, Asking
+from tests.support.world_api import OPERATOR_KEY, Asking
 from views.alerts.alert import Window, raised_id
 from views.control.recompute import RecomputeRequest
 

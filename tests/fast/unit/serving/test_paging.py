@@ -8,7 +8,7 @@ import pytest
 
 from master_dataset.registry.stores import Store
 from tests.support import World, receipt
-from tests.support.asking import Asking, Body
+from tests.support.world_api import Asking, Body
 
 NET = "/v1/metrics/net_sales"
 DAY = {"from_": "2026-11-21", "to": "2026-11-22"}

@@ -10,8 +10,8 @@ from master_dataset.errors import OperatorError, UnknownNameError
 from serving_layer.admin.publications import RollbackResult, RollbackService
 from serving_layer.errors import TooBusyError
 from tests.support import World, receipt
-from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.world import at
+from tests.support.world_api import OPERATOR_KEY, Asking
 
 LISTED = "/v1/publications"
 ROLLBACK = "/v1/publications/1/rollback"

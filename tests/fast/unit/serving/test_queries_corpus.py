@@ -7,8 +7,8 @@ import pytest
 from master_dataset.registry.stores import Store
 from serving_layer.api.problems import DOCS
 from tests.support import World, receipt
-from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.corpus.queries.query_case import DAY, QueryCase, query_cases
+from tests.support.world_api import OPERATOR_KEY, Asking
 
 CASES = query_cases()
 

@@ -11,7 +11,7 @@ from master_dataset.errors import BrokerUnavailableError, DependencyUnavailableE
 from serving_layer.errors import TooBusyError
 from serving_layer.responses.publications import RecomputeProblem, RecomputeProgress
 from tests.support import World
-from tests.support.asking import OPERATOR_KEY, Asking, Body
+from tests.support.world_api import OPERATOR_KEY, Asking, Body
 from views.control.recompute import RecomputeRequest
 
 PATH = "/v1/recomputes"

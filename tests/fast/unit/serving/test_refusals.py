@@ -10,7 +10,7 @@ from serving_layer.api.limits import Ranges
 from serving_layer.query.resolve import query_span
 from serving_layer.query.timeline import Grain
 from tests.support import World, receipt
-from tests.support.asking import OPERATOR_KEY, Asking
+from tests.support.world_api import OPERATOR_KEY, Asking
 from views.core.local_time import BusinessDays
 
 NET = "/v1/metrics/net_sales"

@@ -9,7 +9,7 @@ from master_dataset.registry.stores import Store
 from serving_layer.keys.authenticator import Authenticator, RateLimiter
 from serving_layer.query.resolve import MetricsRequest
 from tests.support import World, receipt
-from tests.support.asking import Asking
+from tests.support.world_api import Asking
 
 NET = "/v1/metrics/net_sales"
 DAY = {"from_": "2026-11-21", "to": "2026-11-22"}

@@ -3,7 +3,7 @@
 from prometheus_client import REGISTRY
 
 from tests.support import World
-from tests.support.asking import Asking
+from tests.support.world_api import Asking
 
 
 def counted(route: str, status: str) -> float:

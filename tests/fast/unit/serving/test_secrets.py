@@ -8,9 +8,9 @@ from prometheus_client import REGISTRY, generate_latest
 from serving_layer.keys.key import Scope
 from tests.fast.unit.serving.test_headers import FILLED
 from tests.support import World
-from tests.support.asking import Asking
-from tests.support.browsing import Browsing
 from tests.support.corpus.case import receipt
+from tests.support.world_api import Asking
+from tests.support.world_clients import Browsing
 
 SCOPES: tuple[Scope, ...] = ("read", "ingest", "operate")
 

@@ -10,7 +10,7 @@ from master_dataset.registry.stores import Sensor, Store
 from master_dataset.sources.people_counts import PEOPLE_COUNTS
 from master_dataset.sources.sensor_heartbeats import SENSOR_HEARTBEATS
 from tests.support import World
-from tests.support.asking import Asking, Body
+from tests.support.world_api import Asking, Body
 
 DOOR = Sensor("cam-1", "people_counts", "door-A")
 ROUTER = Sensor("ap-2", "wifi_sightings")

@@ -11,8 +11,8 @@ from master_dataset.errors import RangeTooLongError
 from serving_layer.query.answer import MOST_BYTES, refuse_long
 from serving_layer.store.readers import SpeedBlock
 from tests.support import World, receipt
-from tests.support.asking import Asking
-from tests.support.readers import WorldTables
+from tests.support.world_api import Asking
+from tests.support.world_tables import WorldTables
 
 DAY = {"store": "1", "from_": "2026-11-21", "to": "2026-11-22"}
 BOTH = "net_sales,total_transactions_count"

@@ -7,8 +7,8 @@ import pytest
 
 from master_dataset.errors import CassandraUnavailableError
 from tests.support import World, receipt
-from tests.support.asking import Asking
 from tests.support.world import at
+from tests.support.world_api import Asking
 
 NET = "/v1/metrics/net_sales"
 DAY = {"store": "1", "from_": "2026-11-21", "to": "2026-11-22"}

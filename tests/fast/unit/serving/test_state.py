@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from master_dataset.registry.stores import Sensor, Store, Zone
 from tests.support import World, receipt
-from tests.support.asking import Asking
+from tests.support.world_api import Asking
 
 
 def test_a_store_is_shown_in_the_words_of_its_file() -> None:

@@ -6,8 +6,8 @@ from fastapi.routing import APIRoute
 from master_dataset.registry.stores import Store
 from serving_layer.api.openapi import scopes
 from tests.support import World, receipt
-from tests.support.asking import OPERATOR_KEY, Asking
-from tests.support.browsing import Browsing
+from tests.support.world_api import OPERATOR_KEY, Asking
+from tests.support.world_clients import Browsing
 
 ACME, GLOBEX = "acme", "globex"
 SHOPS = {ACME: ("101", "102"), GLOBEX: ("201",), "default": ("301",)}

@@ -6,7 +6,7 @@ import pytest
 
 from master_dataset.registry.stores import Store
 from tests.support import World, receipt
-from tests.support.asking import Asking, Body
+from tests.support.world_api import Asking, Body
 
 NET = "/v1/metrics/net_sales"
 SATURDAYS = ("2026-02-28", "2026-03-07")

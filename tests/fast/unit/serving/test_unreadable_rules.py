@@ -6,7 +6,7 @@ from serving_layer.alerts.rules import AlertRules
 from serving_layer.alerts.rules_file import apply_changes, plan_changes
 from tests.fast.unit.serving.test_alert_rules import PATH, QUEUE, ids, sent
 from tests.support import World
-from tests.support.asking import Asking
+from tests.support.world_api import Asking
 
 NEWER = '{"kind": "forecast", "id": "newer", "above": 9}'
 

@@ -7,8 +7,8 @@ from master_dataset.sources.weather_observations import WEATHER_OBSERVATIONS
 from serving_layer.context.kinds import context_names
 from serving_layer.errors import NotAvailableError
 from tests.support import World, receipt
-from tests.support.asking import Asking, Body
-from tests.support.weather import observation
+from tests.support.sensors import observation
+from tests.support.world_api import Asking, Body
 
 NET = "/v1/metrics/net_sales"
 BRATISLAVA = Store(id="1", timezone="Europe/Bratislava")

@@ -10,7 +10,7 @@ import pytest
 from master_dataset.webhooks.endpoint import MOST_URL, BlockedRecord, Endpoint, EndpointState, RegisteredEndpoint
 from serving_layer.responses.webhooks import WebhookTrial
 from tests.support import World
-from tests.support.asking import MOST_WEBHOOKS, OPERATOR_KEY, Asking, Body
+from tests.support.world_api import MOST_WEBHOOKS, OPERATOR_KEY, Asking, Body
 
 PATH = "/v1/webhooks"
 URL = "https://acme.example/alerts"

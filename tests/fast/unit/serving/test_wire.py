@@ -9,10 +9,10 @@ from master_dataset.registry.stores import Store
 from serving_layer.api.limits import Limits
 from serving_layer.http.connections import ConnectionLimits
 from tests.support import World
-from tests.support.asking import Asking
 from tests.support.corpus.wire.wire_case import WireCase, wire_cases
-from tests.support.listening import served
-from tests.support.wire import Wire, wire
+from tests.support.raw_http import Wire, wire
+from tests.support.world_api import Asking
+from tests.support.world_clients import served
 
 SECONDS = 1.0
 """For a request to arrive: ten times as fast as in the product, so that nobody waits for these tests."""

@@ -13,7 +13,7 @@ from deploy.services import runner
 from deploy.services.archive import ArchiveWatch
 from master_dataset.kafka.lag import Lag, last_moves
 from master_dataset.kafka.partition_progress import PartitionProgress
-from tests.support.wire import wire
+from tests.support.raw_http import wire
 
 START = datetime(2026, 11, 21, 9, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -12,9 +12,9 @@ from serving_layer.health.alarms import RULES
 from serving_layer.health.freshness import FreshnessService
 from serving_layer.health.watched import LagMeasurement
 from tests.support import World
-from tests.support.asking import Asking
-from tests.support.watch import WorldWatch
+from tests.support.process_metrics import WorldWatch
 from tests.support.world import at
+from tests.support.world_api import Asking
 
 TTL = timedelta(days=7)
 CUT = at("2026-11-21T09:00:00Z")

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.asking import OPERATOR_KEY
 from tests.support.corpus.case import receipt
+from tests.support.world_api import OPERATOR_KEY
 
 CASES = Path(__file__).with_name("cases.json")
 HOST, KEY, JSON = "Host: x\r\n", f"Authorization: Bearer {OPERATOR_KEY}\r\n", "Content-Type: application/json\r\n"

@@ -1,4 +1,4 @@
-"""The World as the tables that serving reads."""
+"""A World as the tables that the serving layer reads."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime

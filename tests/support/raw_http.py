@@ -1,4 +1,4 @@
-"""A client that knows nothing but bytes: what it sends on a socket, and what comes back."""
+"""A client on a raw socket: the bytes that it sends and receives."""
 
 import re
 import socket

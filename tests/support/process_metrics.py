@@ -1,4 +1,4 @@
-"""What the processes of a World say of themselves."""
+"""What the processes of a World report about themselves."""
 
 from collections.abc import Sequence
 from datetime import datetime

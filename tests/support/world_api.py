@@ -1,19 +1,23 @@
-"""Questions to the REST interface over a World, without a network."""
+"""The REST API over a World, without a network: keys, endpoints, operations and a broker in memory."""
 
 import asyncio
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import orjson
 
+from master_dataset.errors import RequestError, UnknownNameError
+from master_dataset.kafka.producer import DeliveryStatus, ProducerRecord
+from master_dataset.webhooks.endpoint import Endpoint, RegisteredEndpoint
 from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.admin.dead_letters import DeadLetterService
 from serving_layer.admin.ledger import LedgerReader
 from serving_layer.admin.operations import OperatorService
-from serving_layer.admin.publications import RecomputeReader, RollbackService
+from serving_layer.admin.publications import RecomputeReader, RecomputeRecord, RollbackResult, RollbackService
 from serving_layer.alerts.history import AlertListing
 from serving_layer.alerts.rules import AlertRules, AlertService
 from serving_layer.api.app import create_app
@@ -22,22 +26,168 @@ from serving_layer.health.freshness import FreshnessService
 from serving_layer.health.watched import HealthReader
 from serving_layer.ingest.ingest import IngestService
 from serving_layer.keys.authenticator import Authenticator, ConcurrencyLimiter, KeyCache, RateLimiter
+from serving_layer.keys.key import Key, Scope
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.service import Clocks, QueryService
+from serving_layer.responses.webhooks import WebhookTrial
 from serving_layer.store.readers import Readers
-from serving_layer.webhooks.service import WebhookService
+from serving_layer.webhooks.service import RecordPosition, WebhookService
 from tests.support.alert_tables import WorldTold, WorldVersions
 from tests.support.archiving import WorldLetters
-from tests.support.broker import WorldBroker
-from tests.support.hooked import WorldEndpoints, WorldTrying
-from tests.support.keys import WorldKeys
-from tests.support.operating import WorldRecomputing, WorldRollingBack
-from tests.support.promised import refuse_unannounced
-from tests.support.readers import WorldTables
-from tests.support.watch import WorldWatch
+from tests.support.openapi_contract import refuse_unannounced
+from tests.support.process_metrics import WorldWatch
 from tests.support.world import World
+from tests.support.world_tables import WorldTables
+from views.control.recompute import RecomputeRequest
 from views.metrics import registered_metrics
 from views.registry import registered_views
+
+if TYPE_CHECKING:
+    from master_dataset.errors import GalateaError
+
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class WorldKeys:
+    """KeyReader."""
+
+    kept: list[Key] = field(default_factory=list)
+
+    def make(self, tenant: str, *scopes: Scope) -> str:
+        """A key that never ends."""
+        text, key = Key.new(tenant, scopes or ("read",), "a test", BEGAN, None)
+        self.kept.append(key)
+        return text
+
+    async def keys(self) -> Sequence[Key]:
+        return self.kept
+
+
+WELL = WebhookTrial("done", 204, None, 12)
+
+
+@dataclass
+class WorldEndpoints:
+    """Keeper. `skipped`: endpoint, place and by whom."""
+
+    kept: dict[str, RegisteredEndpoint] = field(default_factory=dict)
+    skipped: list[tuple[str, RecordPosition, str]] = field(default_factory=list)
+
+    def put(self, registered: RegisteredEndpoint) -> None:
+        """As whoever calls them would leave it."""
+        self.kept[registered.endpoint.id] = registered
+
+    async def all(self) -> Sequence[RegisteredEndpoint]:
+        return list(self.kept.values())
+
+    async def add(self, endpoint: Endpoint) -> None:
+        self.put(RegisteredEndpoint(endpoint))
+
+    async def change(self, endpoint: Endpoint) -> None:
+        self.put(self.kept[endpoint.id]._replace(endpoint=endpoint))
+
+    async def remove(self, endpoint: Endpoint) -> None:
+        del self.kept[endpoint.id]
+
+    async def resume(self, endpoint: Endpoint) -> None:
+        old = self.kept[endpoint.id]
+        self.put(old._replace(suspended_at=None, state=replace(old.state, failing_since=None)))
+
+    async def renew(self, endpoint: Endpoint, secret: str) -> None:
+        old = self.kept[endpoint.id]
+        self.put(old._replace(endpoint=replace(old.endpoint, secret=secret)))
+
+    async def skip(self, endpoint: Endpoint, place: RecordPosition, by: str) -> None:
+        self.skipped.append((endpoint.id, place, by))
+
+
+@dataclass
+class WorldTrying:
+    """Trying: says what `trial` says."""
+
+    trial: WebhookTrial = WELL
+    called: list[Endpoint] = field(default_factory=list)
+
+    async def call(self, endpoint: Endpoint) -> WebhookTrial:
+        self.called.append(endpoint)
+        return self.trial
+
+
+class WorldRecomputing:
+    """Recomputing. `refuses`: what is raised instead."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.asked: list[RecomputeRequest] = []
+        self.refuses: GalateaError | None = None
+
+    def start(self, request: RecomputeRequest, reason: str, by: str) -> str:
+        if self.refuses:
+            raise self.refuses
+        self.asked.append(request)
+        id_ = f"recompute-{len(self.asked)}"
+        now = self.world.now().astimezone(UTC)
+        self.world.recomputes[id_] = RecomputeRecord(
+            id_, "asked", request, by, reason, now, now, None, None, None, None, None
+        )
+        return id_
+
+
+class WorldRollingBack:
+    """RollingBack. `refuses`: what is raised instead."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.refuses: GalateaError | None = None
+
+    def run(self, number: int, why: str, by: str, *, dry_run: bool) -> RollbackResult:
+        assert why
+        assert by
+        if self.refuses:
+            raise self.refuses
+        known = {each.publication: each for each in self.world.history if each.publication > 0}
+        if number not in known:
+            raise UnknownNameError("publication", str(number), map(str, known))
+        old = known[number]
+        now = self.world.pointer
+        if number == now.publication:
+            raise RequestError(f"publication {number} is what readers see", do="galatea publications")
+        told = RollbackResult(now.publication + 1, number, old.cut, now.generation, len(self.world.manifests), dry_run)
+        if not dry_run:
+            self.world.restore(number)
+        return told
+
+
+def takes_all(_: ProducerRecord) -> DeliveryStatus | None:
+    return DeliveryStatus.ACKNOWLEDGED
+
+
+class WorldBroker:
+    """Carrier. `says`: the fate of a record, None if it never comes. `is_full`: there is no room for any."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, list[ProducerRecord]] = {}
+        self.says: Callable[[ProducerRecord], DeliveryStatus | None] = takes_all
+        self.is_full = False
+
+    def send(self, topic: str, records: Sequence[ProducerRecord]) -> Sequence[asyncio.Future[DeliveryStatus]]:
+        if self.is_full:
+            raise BufferError
+        self.topics.setdefault(topic, []).extend(records)
+        return [self._told(self.says(record)) for record in records]
+
+    def values(self, topic: str) -> list[bytes]:
+        """What stands in the topic, in order."""
+        return [record.value for record in self.topics.get(topic, [])]
+
+    def _told(self, fate: DeliveryStatus | None) -> asyncio.Future[DeliveryStatus]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[DeliveryStatus] = loop.create_future()
+        if fate is not None:
+            loop.call_soon(future.set_result, fate)
+        return future
+
 
 OPERATOR_KEY = "the operator's key"
 MOST_WEBHOOKS = 3

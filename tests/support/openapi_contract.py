@@ -1,4 +1,4 @@
-"""What the OpenAPI document promises of a response, and whether a response is as promised."""
+"""What the OpenAPI document promises of a response, and whether a response keeps it."""
 
 import re
 from functools import cache

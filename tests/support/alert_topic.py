@@ -1,7 +1,12 @@
-"""Alerts as the relay writes them, of any tenant and store, numbered by their `value`."""
+"""Alerts as the relay writes them, numbered by their `value`, and a real topic that holds some of two tenants."""
 
+import time
+from collections.abc import Callable
 from decimal import Decimal
 
+from confluent_kafka import Producer
+
+from master_dataset.kafka.client_settings import producer_settings
 from master_dataset.kafka.consumer import ConsumerRecord
 from views.alerts.alert import ALERTS_TOPIC, Alert, AlertKind, Window, follow_up_id, raised_id
 
@@ -32,3 +37,25 @@ def record(tenant: str, store: str, number: int, offset: int = 0) -> ConsumerRec
     return ConsumerRecord(
         ALERTS_TOPIC, 0, offset, store.encode(), alert(tenant, store, number).to_json(), 1_800_000_000_000
     )
+
+
+TENANTS = {"1": "acme", "2": "acme", "3": "globex", "4": "acme", "5": "globex"}
+ACME = {store for store, tenant in TENANTS.items() if tenant == "acme"}
+PATIENCE = 120.0
+
+
+def tell(bootstrap: str, topic: str, numbers: range) -> None:
+    """Alerts of every store, numbered."""
+    producer = Producer(producer_settings(bootstrap, "test", 30))
+    for number in numbers:
+        for store, tenant in TENANTS.items():
+            producer.produce(topic, alert(tenant, store, number).to_json(), key=store)
+    assert producer.flush(30) == 0
+
+
+def until(done: Callable[[], bool]) -> None:
+    """Wait; AssertionError if it never is so."""
+    deadline = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""A topic of one partition in memory, behind the driver that a member of a group asks."""
+"""A topic of one partition in memory, behind the driver that a group member polls."""
 
 import threading
 from collections.abc import Callable, Sequence

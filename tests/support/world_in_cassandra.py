@@ -1,4 +1,4 @@
-"""Writes a World into Cassandra's tables, so that the real readers can be compared with the World itself."""
+"""Writes a World into Cassandra, so that the real readers can be compared with the World itself."""
 
 import json
 from datetime import UTC

@@ -1,4 +1,4 @@
-"""A relay without rules, as a process: `lone_relay BOOTSTRAP FOLDER PARTITIONS CRASH_AT` tells what is asked for."""
+"""`alert_process BOOTSTRAP FOLDER PARTITIONS CRASH_AT`: a relay without rules that emits the requested alerts."""
 
 import os
 import sys
