@@ -14,11 +14,10 @@ from msgspec import UnsetType
 
 from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store
-from serving_layer.context.kinds import context_rows
 from serving_layer.query.aggregate import StoreStates, aggregate, combine
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.evaluate import evaluate
-from serving_layer.query.fetch import fetch
+from serving_layer.query.fetch import fetch, fetch_context
 from serving_layer.query.render import render
 from serving_layer.query.resolve import MetricRequest, ResolvedQuery, StoreQuery, resolve
 from serving_layer.query.snapshot import ReadSnapshot, provenance
@@ -81,7 +80,7 @@ async def answer_query(query: ResolvedQuery, snapshot: ReadSnapshot, cells: Merg
 
     states = combine(query, await asyncio.gather(*map(store_states, query.stores)))
     values = evaluate(query, states)
-    context = await context_rows(query, snapshot, cells) if query.context else None
+    context = await fetch_context(query, snapshot, cells)
     return render(query, snapshot, states, values, context)
 
 

@@ -1,7 +1,7 @@
 """Stage 2, fetch: read the cells that a query needs, all from one snapshot.
 
-The only stage that reads data. Cells come merged from both layers; nothing is added up here. Stores are fetched one by
-one, so that the cells of one can be aggregated and released while others are read.
+The only stage that reads data. Cells come merged from both layers; nothing is added up here. Each store is fetched by
+a call of its own, so that its cells can be aggregated and released while others are read.
 """
 
 import asyncio
@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from serving_layer.compare.period import ComparisonPeriod, comparison_period
+from serving_layer.context.kinds import context_rows
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.snapshot import ReadSnapshot
 from serving_layer.query.timeline import Period
+from serving_layer.responses.metrics import Context
 from serving_layer.store.cells import MergedCells
 from views.core.cut import seconds
 from views.core.local_time import STEP, Span, open_windows, round_down, round_up
@@ -88,6 +90,11 @@ async def fetch(query: ResolvedQuery, of: StoreQuery, snapshot: ReadSnapshot, ce
         asyncio.gather(*map(read, periods, spans)),
     )
     return StoreData(of, until, now, comparison, before[0] if before else None, sum(waiting))
+
+
+async def fetch_context(query: ResolvedQuery, snapshot: ReadSnapshot, cells: MergedCells) -> Context | None:
+    """Read the context rows of all stores; None if none were asked for. Arguments and errors as `fetch`."""
+    return await context_rows(query, snapshot, cells) if query.context else None
 
 
 def _asked_period(query: ResolvedQuery, of: StoreQuery, until: int, begun: int, over: int) -> Period:
