@@ -1,1 +1,1 @@
-"""Pages for browsers: rendered here, asking the same objects that the routes ask, so a number is said once."""
+"""The web pages, rendered in the API process from the same services as REST, so both show the same numbers."""

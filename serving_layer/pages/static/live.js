@@ -121,9 +121,9 @@
   // Queries that differ in the metric only are sent as one, so that numbers side by side are from the same data.
   function groups() {
     const found = new Map();
-    for (const place of document.querySelectorAll("[data-question]")) {
-      const [path, query] = place.dataset.question.split("?"), metric = path.slice(METRICS.length), every = Number(place.dataset.every || 1);
-      let key = separate.has(place.dataset.question) ? place.dataset.question : `${query} ${every}`;
+    for (const place of document.querySelectorAll("[data-query]")) {
+      const [path, query] = place.dataset.query.split("?"), metric = path.slice(METRICS.length), every = Number(place.dataset.every || 1);
+      let key = separate.has(place.dataset.query) ? place.dataset.query : `${query} ${every}`;
       while (found.get(key)?.metrics.size === MAX_METRICS && !found.get(key).metrics.has(metric)) key += " ";
       if (!found.has(key)) found.set(key, { key, query, every, metrics: new Map() });
       found.get(key).metrics.set(metric, [...(found.get(key).metrics.get(metric) || []), place]);
@@ -138,7 +138,7 @@
       asOf = body.as_of.speed_as_of || body.as_of.cut;
       for (const each of body.answers || [body]) metrics.get(encodeURIComponent(each.metric)).forEach((place) => show(place, each));
     } catch (error) {
-      if (metrics.size > 1 && error.status < 500) metrics.forEach((places) => separate.add(places[0].dataset.question));
+      if (metrics.size > 1 && error.status < 500) metrics.forEach((places) => separate.add(places[0].dataset.query));
       throw error;
     }
     return !before || responses.get(address).etag !== before;
@@ -173,7 +173,7 @@
     }
   }
 
-  const hasWork = () => document.querySelector("[data-question], [data-region]");
+  const hasWork = () => document.querySelector("[data-query], [data-region]");
   async function update() {
     clearTimeout(timer);
     if (!hasWork()) return;

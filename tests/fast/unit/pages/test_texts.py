@@ -45,7 +45,7 @@ def test_a_store_shows_its_day_and_what_it_is_compared_with(browsing: Browsing) 
 
 def test_every_number_on_a_page_can_be_asked_from_rest_and_is_the_same(browsing: Browsing) -> None:
     page = browsing.get("/stores/12")
-    found = re.findall(r'data-question="([^"]+)"[^>]*data-show="value"[^>]*>([^<]+)<', page)
+    found = re.findall(r'data-query="([^"]+)"[^>]*data-show="value"[^>]*>([^<]+)<', page)
 
     told = {html.unescape(path): text for path, text in found}
     answers = {path: json.loads(browsing.get(path))["series"][0]["points"][-1]["value"] for path in told}
