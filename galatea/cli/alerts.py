@@ -1,4 +1,4 @@
-"""`galatea alerts`: what was told, and the rules by which it is."""
+"""`galatea alerts`: alerts and their rules."""
 
 import asyncio
 from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from serving_layer.store.readers import PublishedReader
 
 DEFAULT = "default"
-app = typer.Typer(no_args_is_help=True, help="Apply rules of alerts, list them, and list what was told.")
+app = typer.Typer(no_args_is_help=True, help="Apply and list alert rules, and list alerts.")
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
 
@@ -26,11 +26,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.
 def apply(
     file: Annotated[Path, typer.Argument(help="alerts.yaml: a list `rules` of {kind, id, ...}.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the difference, and change nothing.")] = False,
-    tenant: Annotated[str, typer.Option("--tenant", help="Whose, where neither rule nor file says it.")] = "",
-    prune: Annotated[bool, typer.Option("--prune", help="Remove rules of these tenants not in FILE.")] = False,
+    tenant: Annotated[str, typer.Option("--tenant", help="Tenant of rules, if neither rule nor file names it.")] = "",
+    prune: Annotated[bool, typer.Option("--prune", help="Remove rules of these tenants that FILE lacks.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Create the rules of FILE, or change those that are there; nothing if one of them makes no sense."""
+    """Create or change the rules of FILE. Nothing changes if one of them is invalid."""
     from serving_layer.alerts.rules_file import apply_changes, load, plan_changes
 
     said = load(file)
@@ -53,7 +53,7 @@ def apply(
 
 
 @app.command()
-def rules(tenant: Annotated[str, typer.Option("--tenant", help="Whose.")] = DEFAULT, as_json: AsJson = False) -> None:
+def rules(tenant: Annotated[str, typer.Option("--tenant", help="Tenant.")] = DEFAULT, as_json: AsJson = False) -> None:
     """List the rules of a tenant."""
     entries = [entry.response() for entry in _alerting().rules.listed(tenant)]
     if as_json:
@@ -65,13 +65,13 @@ def rules(tenant: Annotated[str, typer.Option("--tenant", help="Whose.")] = DEFA
 
 @app.command("list")
 def list_alerts(
-    tenant: Annotated[str, typer.Option("--tenant", help="Whose; every tenant's if it is left out.")] = "",
-    store: Annotated[list[str] | None, typer.Option("--store", help="Only of this store; may be repeated.")] = None,
-    state: Annotated[str, typer.Option("--state", help="open, resolved or retracted; all if it is left out.")] = "",
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many.")] = 50,
+    tenant: Annotated[str, typer.Option("--tenant", help="Tenant; all if left out.")] = "",
+    store: Annotated[list[str] | None, typer.Option("--store", help="Only alerts of this store; repeatable.")] = None,
+    state: Annotated[str, typer.Option("--state", help="open, resolved or retracted; all if left out.")] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="List at most this many.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List what was told, newest first, and as of when that is all of it."""
+    """List alerts, newest first, and the time up to which the list is complete."""
     from serving_layer.alerts.history import STATES, AlertsRequest
     from serving_layer.keys.key import ALL_TENANTS
     from serving_layer.query.timeline import iso_instant
@@ -90,13 +90,13 @@ def list_alerts(
         return
     rows = [(each.raised_at, each.state, each.tenant, each.store, each.sentence) for each in told]
     print_table(("raised", "state", "tenant", "store", "says"), rows)
-    print_message(f"  as of {as_of}" if as_of else "  nobody keeps alerts here yet: is the component `alerts` running?")
+    print_message(f"  as of {as_of}" if as_of else "  no alert history yet: is the component `alerts` running?")
 
 
 async def _page(
     alerts: "AlertListing", audits: "AuditReader", published: "PublishedReader", ask: "AlertsRequest"
 ) -> "tuple[AlertListPage, datetime]":
-    """And up to where alerts were compared with what is published."""
+    """Return a page of alerts, and the cut up to which they were audited."""
     from serving_layer.alerts.history import audited_cut
 
     cut = await audited_cut(audits, published)

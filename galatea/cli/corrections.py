@@ -1,4 +1,4 @@
-"""`galatea corrections`: what a publication changed in what readers were shown, and why."""
+"""`galatea corrections`: which shown values a publication changed, and why."""
 
 import asyncio
 from typing import TYPE_CHECKING, Annotated, get_args
@@ -19,15 +19,19 @@ SHOWN = ("view", "store", "window", "dimensions", "state", "shown", "corrected",
 
 
 def corrections(  # noqa: PLR0913, PLR0917 - one parameter per option
-    number: Annotated[int | None, Argument(metavar="[N]", help="Of a publication; the newest, if left out.")] = None,
-    recompute: Annotated[str | None, Option("--recompute", metavar="ID", help="Of a recompute, or a preview.")] = None,
-    view: Annotated[str | None, Option("--view", help="Of one view.")] = None,
-    store: Annotated[str | None, Option("--store", help="Of one store.")] = None,
-    cause: Annotated[str | None, Option("--cause", help="Of one cause, such as `unexplained`.")] = None,
-    limit: Annotated[int, Option("--limit", min=1, max=1000, help="At most so many lines.")] = 100,
+    number: Annotated[
+        int | None, Argument(metavar="[N]", help="Number of a publication; the newest if left out.")
+    ] = None,
+    recompute: Annotated[
+        str | None, Option("--recompute", metavar="ID", help="Corrections of a recompute or preview.")
+    ] = None,
+    view: Annotated[str | None, Option("--view", help="Only of this view.")] = None,
+    store: Annotated[str | None, Option("--store", help="Only of this store.")] = None,
+    cause: Annotated[str | None, Option("--cause", help="Only of this cause, such as `unexplained`.")] = None,
+    limit: Annotated[int, Option("--limit", min=1, max=1000, help="List at most this many.")] = 100,
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """List the states of cells whose shown value a publication changed: shown, corrected, cause, events responsible."""
+    """List the values that a publication corrected: shown, corrected, difference, cause, and responsible events."""
     page, more = asyncio.run(_page(number, recompute, view, store, cause, limit))
     if as_json:
         said = {name: each for name, each in fields_of(page).items() if name != "next"}
@@ -38,7 +42,7 @@ def corrections(  # noqa: PLR0913, PLR0917 - one parameter per option
         print_table(SHOWN, [_row(row) for row in rows])
     if page.pending:
         print_message(
-            "  the ledger is not written yet: the next rebuild does it, when the speed layer has read up to the cut"
+            "  the ledger is not written yet: the next rebuild writes it, once the speed layer has read up to the cut"
         )
     elif page.totals is not None:
         told(msgspec.to_builtins(page.totals))
@@ -61,7 +65,7 @@ async def _page(  # noqa: PLR0913, PLR0917 - likewise
 
 
 def cause_named(word: str) -> "Cause":
-    """UnknownNameError with the nearest one."""
+    """Return the cause of that name. UnknownNameError."""
     from master_dataset.errors import UnknownNameError
     from serving_layer.admin.ledger import Cause
 

@@ -1,4 +1,4 @@
-"""`galatea keys`: who may ask what."""
+"""`galatea keys`: API keys."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,21 +14,21 @@ from master_dataset.errors import RequestError, UnknownNameError
 from serving_layer.keys.key import ALL_TENANTS, SCOPES, Key, Scope
 from serving_layer.tables import AsyncSession, KeyTables
 
-app = typer.Typer(no_args_is_help=True, help="Create, list, rotate and revoke the keys of tenants.")
+app = typer.Typer(no_args_is_help=True, help="Create, list, rotate and revoke API keys.")
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
-Id = Annotated[str, typer.Argument(help="The part of the key that `keys list` shows.")]
+Id = Annotated[str, typer.Argument(help="Id as shown by `keys list`.")]
 Found = TypeVar("Found")
 
 
 @app.command()
 def create(
-    tenant: Annotated[str, typer.Option("--tenant", help="Whose stores it opens; `*` for those of all tenants.")],
-    scope: Annotated[list[str], typer.Option("--scope", help=f"One of {', '.join(SCOPES)}; may be repeated.")],
-    name: Annotated[str, typer.Option("--name", help="For people: who has it.")] = "",
-    days: Annotated[int, typer.Option("--days", min=1, max=3650, help="How long it is good.")] = 365,
+    tenant: Annotated[str, typer.Option("--tenant", help="Tenant whose stores it opens; `*` for all tenants.")],
+    scope: Annotated[list[str], typer.Option("--scope", help=f"One of {', '.join(SCOPES)}; repeatable.")],
+    name: Annotated[str, typer.Option("--name", help="Name, such as the holder's.")] = "",
+    days: Annotated[int, typer.Option("--days", min=1, max=3650, help="Days until it expires.")] = 365,
     as_json: AsJson = False,
 ) -> None:
-    """Create a key and show it, once. It is good within five seconds."""
+    """Create a key and print it, once. It is valid within five seconds."""
     now = datetime.now(UTC)
     text, key = Key.new(tenant, _scopes(tenant, scope), name, now, now + timedelta(days=days))
     _with(lambda tables: tables.keep(key))
@@ -37,22 +37,22 @@ def create(
 
 @app.command("list")
 def list_keys(as_json: AsJson = False) -> None:
-    """List the keys: never the keys themselves, which nobody has kept."""
+    """List the keys without their secrets, which are not stored."""
     keys = sorted(_with(lambda tables: tables.keys()), key=lambda key: key.created_at)
     if as_json:
-        print_json({"keys": [_told(key) for key in keys]})
+        print_json({"keys": [_described(key) for key in keys]})
         return
-    rows = [[str(value) for value in _told(key).values()] for key in keys]
+    rows = [[str(value) for value in _described(key).values()] for key in keys]
     print_table(("id", "tenant", "scopes", "name", "created", "expires", "state"), rows)
 
 
 @app.command()
 def rotate(
     id_: Id,
-    overlap: Annotated[int, typer.Option("--overlap", min=0, max=30 * 24, help="Hours both are good.")] = 24,
+    overlap: Annotated[int, typer.Option("--overlap", min=0, max=30 * 24, help="Hours that both are valid.")] = 24,
     as_json: AsJson = False,
 ) -> None:
-    """Create a key like that one, and let that one end soon."""
+    """Replace a key by a new one with the same scopes. Both are valid for the overlap."""
     now = datetime.now(UTC)
     old = _found(id_)
     lasts = old.expires_at - old.created_at if old.expires_at else timedelta(days=365)
@@ -69,14 +69,14 @@ def rotate(
 
 @app.command()
 def revoke(id_: Id, as_json: AsJson = False) -> None:
-    """Let a key open nothing any more, within five seconds."""
+    """Revoke a key. It is invalid within five seconds."""
     old = _found(id_)
     revoked = replace(old, revoked_at=old.revoked_at or datetime.now(UTC))
     _with(lambda tables: tables.keep(revoked))
     if as_json:
-        print_json(_told(revoked))
+        print_json(_described(revoked))
     else:
-        print_message(f"  {id_} of tenant `{old.tenant}` opens nothing any more")
+        print_message(f"  {id_} of tenant `{old.tenant}` is revoked")
 
 
 def _with(work: Callable[[KeyTables], Awaitable[Found]]) -> Found:
@@ -95,20 +95,20 @@ def _found(id_: str) -> Key:
     return keys[id_]
 
 
-def _scopes(tenant: str, asked: list[str]) -> list[Scope]:
-    """Raises UnknownNameError; RequestError for an operator of one tenant: a rebuild is everybody's."""
-    for each in asked:
+def _scopes(tenant: str, names: list[str]) -> list[Scope]:
+    """Check the scopes. UnknownNameError; RequestError for an operator of one tenant: a rebuild concerns all."""
+    for each in names:
         if each not in SCOPES:
             raise UnknownNameError("scope", each, SCOPES)
-    if "operate" in asked and tenant != ALL_TENANTS:
-        message = "`operate` changes what every tenant is shown, so it is no scope of one tenant's key."
+    if "operate" in names and tenant != ALL_TENANTS:
+        message = "`operate` changes what every tenant sees, so a key of one tenant cannot have it."
         raise RequestError(message, do="Use --tenant '*', or leave it out.")
-    return [scope for scope in SCOPES if scope in asked]
+    return [scope for scope in SCOPES if scope in names]
 
 
 def _shown(text: str, key: Key, *, as_json: bool) -> None:
     if as_json:
-        print_json(_told(key) | {"key": text})
+        print_json(_described(key) | {"key": text})
         return
     print_message(f"  {text}")
     print_message(
@@ -116,7 +116,7 @@ def _shown(text: str, key: Key, *, as_json: bool) -> None:
     )
 
 
-def _told(key: Key) -> dict[str, Any]:
+def _described(key: Key) -> dict[str, Any]:
     state = "revoked" if key.revoked_at else "good" if key.is_valid(datetime.now(UTC)) else "expired"
     return {
         "id": key.id,

@@ -1,4 +1,4 @@
-"""`galatea publications`: the history of what readers saw."""
+"""`galatea publications`: the history of publications."""
 
 import asyncio
 from typing import Annotated
@@ -17,13 +17,13 @@ PAGE = 1000
 
 
 def publications(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
-    """List every publication, newest first: its number, its cut, when, by whom and why, and what it took."""
+    """List every publication, newest first: number, cut, time, author, reason, and duration."""
     published = PublishedTables(AsyncSession(session_of(Settings().cassandra.address)))
     listed = asyncio.run(_all(published))
     if as_json:
         print_json({"publications": listed})
         return
-    rows = [(*(getattr(each, name) for name in SHOWN), *_told(each)) for each in listed]
+    rows = [(*(getattr(each, name) for name in SHOWN), *_notes(each)) for each in listed]
     print_table((*(name.replace("_", " ") for name in SHOWN), "partitions", "seconds", "note"), rows)
 
 
@@ -34,7 +34,7 @@ async def _all(published: PublishedTables) -> list[ListedPublication]:
     return [entry.response() for entry in found]
 
 
-def _told(entry: ListedPublication) -> tuple[object, object, str]:
+def _notes(entry: ListedPublication) -> tuple[object, object, str]:
     notes = [f"restores {entry.restores}"] if entry.restores else []
     notes += ["collected"] if entry.collected else []
     return entry.partitions or "", entry.seconds or "", ", ".join(notes)

@@ -1,4 +1,4 @@
-"""`galatea webhooks`: who is told of alerts, and where."""
+"""`galatea webhooks`: endpoints that receive alerts."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from serving_layer.responses.webhooks import Webhook, WebhookTrial
     from serving_layer.webhooks.service import WebhookService
 
-app = typer.Typer(no_args_is_help=True, help="Say where tenants are told of alerts, and see how each is doing.")
+app = typer.Typer(no_args_is_help=True, help="Manage webhook endpoints of tenants, and show their state.")
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
-Id = Annotated[str, typer.Argument(metavar="ID", help="As `webhooks list` shows it.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Id as shown by `webhooks list`.")]
 Found = TypeVar("Found")
 LISTED = ("id", "tenant", "url", "state", "since", "last_status", "last_delivered_at")
 
@@ -27,17 +27,17 @@ LISTED = ("id", "tenant", "url", "state", "since", "last_status", "last_delivere
 @app.command()
 def add(
     url: Annotated[str, typer.Argument(metavar="URL", help="https://host/path")],
-    tenant: Annotated[str, typer.Option("--tenant", help="Whose alerts it is told.")],
-    batch: Annotated[int, typer.Option("--batch", min=1, max=500, help="Alerts of one call, at most.")] = 100,
+    tenant: Annotated[str, typer.Option("--tenant", help="Tenant whose alerts it receives.")],
+    batch: Annotated[int, typer.Option("--batch", min=1, max=500, help="Most alerts per call.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """Tell this address of a tenant's alerts from now on, and show the secret of its signatures, once."""
+    """Send a tenant's alerts to this URL from now on, and print the signing secret, once."""
     _told_secret(_with(lambda hooks: hooks.make(tenant, url, batch)), as_json=as_json)
 
 
 @app.command("list")
 def list_webhooks(as_json: AsJson = False) -> None:
-    """List the addresses, and how each is doing. Secrets are shown to nobody."""
+    """List the endpoints and their state, without secrets."""
     found = [_told(each) for each in _with(lambda hooks: hooks.listed(None))]
     if as_json:
         print_json({"webhooks": found})
@@ -48,7 +48,7 @@ def list_webhooks(as_json: AsJson = False) -> None:
 
 @app.command()
 def show(id_: Id, as_json: AsJson = False) -> None:
-    """Show how one is doing, and what blocks it."""
+    """Show the state of an endpoint, and what blocks it."""
     _shown(_with(lambda hooks: hooks.found(None, id_)), as_json=as_json)
 
 
@@ -56,10 +56,10 @@ def show(id_: Id, as_json: AsJson = False) -> None:
 def change(
     id_: Id,
     url: Annotated[str | None, typer.Option("--url", help="https://host/path")] = None,
-    batch: Annotated[int | None, typer.Option("--batch", min=1, max=500, help="Alerts of one call, at most.")] = None,
+    batch: Annotated[int | None, typer.Option("--batch", min=1, max=500, help="Most alerts per call.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Call another address, or with more or fewer alerts; it goes on where it stood."""
+    """Change the URL or the batch size. Delivery continues where it was."""
 
     async def changed(hooks: "WebhookService") -> "RegisteredEndpoint":
         return await hooks.change(await hooks.found(None, id_), url, batch)
@@ -69,29 +69,29 @@ def change(
 
 @app.command()
 def remove(id_: Id, as_json: AsJson = False) -> None:
-    """Tell it nothing more."""
+    """Remove an endpoint."""
 
     async def removed(hooks: "WebhookService") -> "RegisteredEndpoint":
         found = await hooks.found(None, id_)
         await hooks.keeper.remove(found.endpoint)
         return found
 
-    _done(_with(removed), "is told nothing more", as_json=as_json)
+    _done(_with(removed), "is removed", as_json=as_json)
 
 
 @app.command()
 def resume(id_: Id, as_json: AsJson = False) -> None:
-    """Tell an address again that was suspended; it goes on where it stood."""
+    """Resume a suspended endpoint. Delivery continues where it was."""
 
     async def resumed(hooks: "WebhookService") -> "RegisteredEndpoint":
         return await hooks.resume(await hooks.found(None, id_))
 
-    _done(_with(resumed), "is told again", as_json=as_json)
+    _done(_with(resumed), "is resumed", as_json=as_json)
 
 
 @app.command()
 def rotate(id_: Id, as_json: AsJson = False) -> None:
-    """Sign with another secret from now on, and show it, once."""
+    """Replace the signing secret, and print the new one, once."""
 
     async def rotated(hooks: "WebhookService") -> "RegisteredEndpoint":
         return await hooks.rotate(await hooks.found(None, id_))
@@ -101,7 +101,7 @@ def rotate(id_: Id, as_json: AsJson = False) -> None:
 
 @app.command("test")
 def try_out(id_: Id, as_json: AsJson = False) -> None:
-    """Call it once, signed and without an alert, and say what a call with alerts would have come to."""
+    """Send a signed test call without alerts, and print its result."""
 
     async def called(hooks: "WebhookService") -> "WebhookTrial":
         return await hooks.trying.call((await hooks.found(None, id_)).endpoint)
@@ -117,10 +117,12 @@ def try_out(id_: Id, as_json: AsJson = False) -> None:
 @app.command()
 def skip(
     id_: Id,
-    record: Annotated[str, typer.Argument(metavar="[RECORD]", help="topic/partition/offset; needless for one.")] = "",
+    record: Annotated[
+        str, typer.Argument(metavar="[RECORD]", help="topic/partition/offset; not needed if one blocks.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Go on without the one record that blocks; it becomes a dead letter."""
+    """Skip the record that blocks; it becomes a dead letter."""
 
     async def skipped(hooks: "WebhookService") -> str:
         found = await hooks.found(None, id_)
@@ -132,7 +134,7 @@ def skip(
     if as_json:
         print_json({"webhook": id_, "record": named})
     else:
-        print_message(f"  {id_} goes on without {named}, which becomes a dead letter")
+        print_message(f"  {id_} skips {named}, which becomes a dead letter")
 
 
 def _with(work: Callable[["WebhookService"], Awaitable[Found]]) -> Found:
@@ -145,7 +147,7 @@ def _with(work: Callable[["WebhookService"], Awaitable[Found]]) -> Found:
 
 
 def _only(found: "RegisteredEndpoint") -> str:
-    """RequestError unless just one store is blocked."""
+    """Return the only blocking record. RequestError if there is none or more than one."""
     blocking = found.state.blocking
     if len(blocking) == 1:
         return blocking[0].id
@@ -182,9 +184,7 @@ def _told_secret(made: "RegisteredEndpoint", *, as_json: bool) -> None:
     if as_json:
         print_json({"id": endpoint.id, "secret": endpoint.secret})
         return
-    print_message(
-        f"  {endpoint.id} is told within seconds; its signatures are made with this secret, which is not shown again:"
-    )
+    print_message(f"  {endpoint.id} receives alerts within seconds. Its signing secret, which is not shown again:")
     print_message(f"  {endpoint.secret}")
 
 

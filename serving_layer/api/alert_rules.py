@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.alerts.rules import ANY_VERSION, RuleAuthor, RuleEntry, preview
 from serving_layer.api.caller import AlertingOf, AnswersOf, Configurer, Reader
-from serving_layer.api.parameters import DEFAULT, TenantName, tenant_of
+from serving_layer.api.parameters import DEFAULT_TENANT, MAX_PAGE, TenantName, tenant_of
 from serving_layer.api.request_bodies import BodyLimitRoute
 from serving_layer.errors import BadQuestionError, UnsupportedBodyError, VersionNotSaidError
 from serving_layer.responses.alerts import AlertRule, AlertRuleList, AlertRuleVersions, RulePreview
@@ -109,72 +109,72 @@ def expected(if_match: str | None) -> int:
     return int(found[1])
 
 
-PAGE = 1000
-MOST_BODY = 1_000_000
+MAX_BODY_BYTES = 1_000_000
 """A rule may name ten thousand stores."""
 RuleId = Annotated[str, Path(max_length=64)]
 Match = Annotated[str | None, Header(max_length=100, description="The `ETag` of the rule as it was read, or `*`.")]
 
 
 class RuleBodyRoute(BodyLimitRoute):
-    """A body that brings a rule."""
+    """A route whose body is a rule."""
 
-    most_bytes = MOST_BODY
+    most_bytes = MAX_BODY_BYTES
 
 
 router = APIRouter(prefix="/v1", tags=["alerts"], route_class=RuleBodyRoute)
 
 
-class OfTenant(BaseModel):
-    """Whose rules."""
+class TenantQuery(BaseModel):
+    """The tenant whose rules are requested."""
 
     model_config = ConfigDict(extra="forbid")
 
     tenant: TenantName = None
 
 
-class VersionsQuestion(OfTenant):
-    """`before` is the `next` of the page before."""
+class VersionsQuery(TenantQuery):
+    """`before` is the `next` of the previous page."""
 
-    limit: int = Field(100, ge=1, le=PAGE)
-    before: int | None = Field(None, ge=0, le=2**31 - 1, description="Only versions with a lesser number.")
+    limit: int = Field(100, ge=1, le=MAX_PAGE)
+    before: int | None = Field(None, ge=0, le=2**31 - 1, description="Only versions with a smaller number.")
 
 
-Whose = Annotated[OfTenant, Query()]
+Whose = Annotated[TenantQuery, Query()]
 
 
 @router.get("/alert-rules", operation_id="list_alert_rules", responses=returns(AlertRuleList))
-async def list_alert_rules(asked: Whose, alerting: AlertingOf, caller: Reader) -> Response:
-    """Every rule of the tenant, by id, and how many it may have at `most`.
+async def list_alert_rules(query: Whose, alerting: AlertingOf, caller: Reader) -> Response:
+    """The rules of the tenant by id, and how many it may have at `most`.
 
-    `effective_at`: this version holds for events received from then on. `in_words`: what it says. `unreadable`: it is
-    stored as no rule of this release is, so `rule` is null, and it watches nothing until it is replaced or removed.
+    `effective_at`: the version applies to events received from then on. `in_words`: the rule as a sentence.
+    `unreadable`: this release cannot read the stored rule, so `rule` is null, and the rule is inactive until you
+    replace or remove it.
     """
-    tenant = tenant_of(caller, asked.tenant, DEFAULT)
+    tenant = tenant_of(caller, query.tenant, DEFAULT_TENANT)
     found = await alerting.in_thread(lambda rules: rules.listed(tenant))
     return _answer(AlertRuleList([entry.response() for entry in found], alerting.rules.most))
 
 
 @router.get("/alert-rules/{id}", operation_id="get_alert_rule", responses=returns_rule("The rule."))
-async def get_alert_rule(id: RuleId, asked: Whose, alerting: AlertingOf, caller: Reader) -> Response:  # noqa: A002 - the name in the path
-    """One rule as it was written last. Its `ETag` is for `If-Match`, when it is changed."""
-    tenant = tenant_of(caller, asked.tenant, DEFAULT)
+async def get_alert_rule(id: RuleId, query: Whose, alerting: AlertingOf, caller: Reader) -> Response:  # noqa: A002 - the name in the path
+    """The current version of a rule. To change it, send its `ETag` in `If-Match`."""
+    tenant = tenant_of(caller, query.tenant, DEFAULT_TENANT)
     return _entry(await alerting.in_thread(lambda rules: rules.one(tenant, id)))
 
 
 @router.get("/alert-rules/{id}/versions", operation_id="list_alert_rule_versions", responses=returns(AlertRuleVersions))
 async def list_alert_rule_versions(
     id: RuleId,  # noqa: A002 - the name in the path
-    asked: Annotated[VersionsQuestion, Query()],
+    query: Annotated[VersionsQuery, Query()],
     alerting: AlertingOf,
     caller: Reader,
 ) -> Response:
-    """Every version of a rule, the newest first, also of one that was `removed`. `next` is null on the last page."""
-    tenant = tenant_of(caller, asked.tenant, DEFAULT)
+    """All versions of a rule, newest first, also of a `removed` one. `next` is null on the last page."""
+    tenant = tenant_of(caller, query.tenant, DEFAULT_TENANT)
     found = await alerting.in_thread(lambda rules: rules.history(tenant, id))
-    rest = [entry for entry in found if asked.before is None or entry.version < asked.before]
-    page = rest[: asked.limit]
-    following = page[-1].version if len(rest) > asked.limit else None
+    rest = [entry for entry in found if query.before is None or entry.version < query.before]
+    page = rest[: query.limit]
+    following = page[-1].version if len(rest) > query.limit else None
     return _answer(AlertRuleVersions([entry.response() for entry in page], following))
 
 
@@ -185,14 +185,14 @@ async def list_alert_rule_versions(
     responses=returns(RulePreview),
 )
 async def preview_alert_rule(
-    request: Request, asked: Whose, alerting: AlertingOf, answers: AnswersOf, caller: Reader
+    request: Request, query: Whose, alerting: AlertingOf, answers: AnswersOf, caller: Reader
 ) -> Response:
-    """What a rule would be, without writing it: whether it would be accepted, and if not, why and what to do.
+    """Validate a rule without saving it: whether it would be accepted, and if not, why and what to do.
 
-    `fires`: `never` or `always` where that is what is wrong with it. `stores_total`: how many stores it would watch
-    now, and some of them in `stores`. `before`: the rule of that id as it is, null if there is none.
+    `fires`: `never` or `always` if that is the problem. `stores_total`: how many stores the rule would watch now, and
+    some of them in `stores`. `before`: the current rule with that id, null if there is none.
     """
-    author = await _author(caller, asked, answers)
+    author = await _author(caller, query, answers)
     said = await rule_in(request)
     return _answer(await alerting.in_thread(lambda rules: preview(rules, author, said)))
 
@@ -205,13 +205,13 @@ async def preview_alert_rule(
     responses=returns_rule("The rule that was made.", HTTPStatus.CREATED) | {HTTPStatus.PRECONDITION_FAILED: {}},
 )
 async def create_alert_rule(
-    request: Request, asked: Whose, alerting: AlertingOf, answers: AnswersOf, by: Configurer
+    request: Request, query: Whose, alerting: AlertingOf, answers: AnswersOf, by: Configurer
 ) -> Response:
-    """Make a rule. Needs the scope `configure`; it holds from `effective_at` on.
+    """Create a rule. Needs the scope `configure`. It applies from `effective_at` on.
 
-    Refused with the `field` to be changed where it names what is not there, can never fire or always would.
+    A rule that names something unknown, can never fire or would always fire is rejected with the `field` to change.
     """
-    author = await _author(by, asked, answers)
+    author = await _author(by, query, answers)
     said = await rule_in(request)
     entry = await alerting.in_thread(lambda rules: rules.create(author, said))
     made = _entry(entry, HTTPStatus.CREATED)
@@ -228,18 +228,18 @@ async def create_alert_rule(
 async def change_alert_rule(  # noqa: PLR0913, PLR0917 - what FastAPI hands over
     id: RuleId,  # noqa: A002 - the name in the path
     request: Request,
-    asked: Whose,
+    query: Whose,
     alerting: AlertingOf,
     answers: AnswersOf,
     by: Configurer,
     if_match: Match = None,
 ) -> Response:
-    """Let a rule say this instead. Needs the scope `configure`, and `If-Match`: 412 if somebody else was faster.
+    """Replace a rule. Needs the scope `configure` and `If-Match`: 412 if it was changed in the meantime.
 
-    What is open by the version before is resolved when the new one begins to hold. The same again makes no version.
+    Open alerts of the previous version are resolved when the new one takes effect. An identical rule makes no version.
     """
     seen = expected(if_match)
-    author = await _author(by, asked, answers)
+    author = await _author(by, query, answers)
     said = await rule_in(request)
     return _entry(await alerting.in_thread(lambda rules: rules.replace(author, id, said, seen)))
 
@@ -247,20 +247,20 @@ async def change_alert_rule(  # noqa: PLR0913, PLR0917 - what FastAPI hands over
 @router.delete("/alert-rules/{id}", operation_id="remove_alert_rule", responses=returns_rule("That it is no more."))
 async def remove_alert_rule(
     id: RuleId,  # noqa: A002 - the name in the path
-    asked: Whose,
+    query: Whose,
     alerting: AlertingOf,
     by: Configurer,
     if_match: Match = None,
 ) -> Response:
-    """Remove a rule. Needs the scope `configure`, and `If-Match`. Its versions and alerts stay readable."""
+    """Remove a rule. Needs the scope `configure` and `If-Match`. Its versions and alerts stay readable."""
     seen = expected(if_match)
-    tenant = tenant_of(by, asked.tenant, DEFAULT)
+    tenant = tenant_of(by, query.tenant, DEFAULT_TENANT)
     return _entry(await alerting.in_thread(lambda rules: rules.remove(tenant, id, seen)))
 
 
-async def _author(caller: Reader, asked: OfTenant, answers: AnswersOf) -> RuleAuthor:
+async def _author(caller: Reader, query: TenantQuery, answers: AnswersOf) -> RuleAuthor:
     _, stores = await answers.stores.all()
-    return RuleAuthor(tenant_of(caller, asked.tenant, DEFAULT), stores)
+    return RuleAuthor(tenant_of(caller, query.tenant, DEFAULT_TENANT), stores)
 
 
 def _entry(entry: RuleEntry, status: int = HTTPStatus.OK) -> Response:

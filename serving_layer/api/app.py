@@ -38,43 +38,43 @@ from serving_layer.query.service import QueryService
 
 SECONDS = Histogram(
     "galatea_request_seconds",
-    "Duration of a request, until its whole answer is handed over.",
+    "Duration of a request until its complete response is sent.",
     ("route", "status"),
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
 NO_ROUTE = "none"
-"""A path that is nobody's, or a request that was refused before it reached one."""
+"""The request matched no route, or was rejected before routing."""
 
 
 class RequestMetrics:
-    """The outermost layer of the app. Plain ASGI: it costs little."""
+    """Middleware that measures requests by route and status, never by store, tenant or caller. The outermost layer."""
 
     def __init__(self, app: ASGIApp) -> None:
-        """`app`: everything inside."""
+        """`app`: the inner application."""
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on and count it; one that ends without an answer counts as 500."""
+        """Pass the request on and measure it. A request without a response counts as 500."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         status, began = 500, time.perf_counter()
 
-        async def send_and_look(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self._app(scope, receive, send_and_look)
+            await self._app(scope, receive, send_and_note)
         finally:
             route = getattr(scope.get("route"), "path", NO_ROUTE)
             SECONDS.labels(route, str(status)).observe(time.perf_counter() - began)
 
 
 Audit = Callable[[str, str, int], None]
-"""Who did what, by method and path, and with which status."""
+"""Called with the name of the caller, method and path, and the status of the response."""
 ROUTERS = (
     metrics.router,
     metrics.index_router,
@@ -94,7 +94,7 @@ ROUTERS = (
 )
 
 
-def create_app(  # noqa: PLR0913 - what every process has, then what one may go without
+def create_app(  # noqa: PLR0913 - the parts that every process has, then the optional ones
     answers: QueryService,
     freshness: FreshnessService,
     operations: OperatorService,
@@ -105,13 +105,24 @@ def create_app(  # noqa: PLR0913 - what every process has, then what one may go 
     limits: Limits = LIMITS,
     audit: Audit = lambda *_: None,
 ) -> FastAPI:
-    """`gate`: who may ask. `ingest`: None if this process takes no events. `audit`: is told of what operators do."""
+    """Build the application.
+
+    Args:
+        answers: answers queries.
+        freshness: reads freshness and alarms.
+        operations: what operators do.
+        authenticator: identifies callers and enforces their limits.
+        ingest: None if this process accepts no events.
+        alerting: alerts and their rules.
+        limits: of requests.
+        audit: called for each request that changes something.
+    """
     app = FastAPI(
         title="Galatea",
         description="Numbers of physical stores: live within a second, and exact.",
         version="1",
         docs_url=None,
-        redoc_url=None,  # they load scripts from elsewhere, which our own headers forbid
+        redoc_url=None,  # these pages load scripts from other hosts, which our own headers forbid
     )
     app.state.answers = answers
     app.state.freshness = freshness

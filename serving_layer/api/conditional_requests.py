@@ -15,41 +15,47 @@ from serving_layer.query.snapshot import ReadVersion
 
 
 class AnswerProvenance(NamedTuple):
-    """`ask`: by which the moment of a later request is read. `moment`: that of this one."""
+    """What a response depends on. `version`: of the data. `request`: to read the version for a later request."""
 
-    ask: MetricRequest | IndexRequest | CellsRequest
-    moment: ReadVersion
+    request: MetricRequest | IndexRequest | CellsRequest
+    version: ReadVersion
 
 
 CACHE_HEADERS = {"Cache-Control": "no-cache, private", "Vary": "Authorization, Accept"}
-"""Who keeps an answer asks before each use whether it still holds, and shows it to nobody else.
+"""Caches revalidate a response before each use, and never share it between callers.
 
-`Accept` chooses nothing yet: whatever is kept now stays right when it does.
+`Accept` selects nothing yet; with it, responses cached today stay correct when it does.
 """
-_NEWEST = re.compile(r"(?i)\bno-cache\b|\bmax-age=0+\b")
+_NO_CACHE = re.compile(r"(?i)\bno-cache\b|\bmax-age=0+\b")
 
 
 def requires_fresh(cache_control: str | None) -> bool:
-    """Whether nothing that was read before will do: `no-cache` or `max-age=0` (RFC 9111), as a browser's reload."""
-    return cache_control is not None and bool(_NEWEST.search(cache_control))
+    """Whether cached data must not be used: `no-cache` or `max-age=0` (RFC 9111), as in the reload of a browser."""
+    return cache_control is not None and bool(_NO_CACHE.search(cache_control))
 
 
 async def conditional_response(
-    request: Request, tag: str, answer: Callable[[], Awaitable[Response]], rests_on: AnswerProvenance | None = None
+    request: Request,
+    tag: str,
+    respond: Callable[[], Awaitable[Response]],
+    provenance: AnswerProvenance | None = None,
 ) -> Response:
-    """The answer with its tag, or 304 if the caller has the one of this tag; then nothing is computed.
+    """Respond with an `ETag`, or with 304 if the caller already has the response with this tag.
 
-    `rests_on`: where the same question, asked again, may have the same answer without being read (`ResponseCacheMiddleware`).
-
-    `*` matches any answer, but only if there is one: it is computed, so that a bad question is refused as ever.
+    Args:
+        request: may have `If-None-Match`. `*` matches every response, but the response is made first, so that a bad
+            request is rejected as usual.
+        tag: of the response.
+        respond: makes the response; not called if the tag matches.
+        provenance: lets `ResponseCacheMiddleware` cache the response; None for responses that it must not cache.
     """
-    request.state.rests_on = rests_on
+    request.state.provenance = provenance
     sent = request.headers.getlist("if-none-match")
     headers = {"ETag": tag, **CACHE_HEADERS}
     if has(sent, tag):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    found = await answer()
+    response = await respond()
     if has_any(sent):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    found.headers.update(headers)
-    return found
+    response.headers.update(headers)
+    return response

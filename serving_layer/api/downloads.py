@@ -1,4 +1,4 @@
-"""Tables as responses: which type they have, what they are called, and what they rest on."""
+"""Tables as responses: their media types, file names and provenance headers."""
 
 import asyncio
 import re
@@ -16,51 +16,63 @@ from serving_layer.query.answer import refuse_long
 from serving_layer.responses.encoding import JSON
 from serving_layer.responses.schemas import Responses, returns
 
-NAME = re.compile(r"[^A-Za-z0-9._-]+")
-MOST_NAME = 120
-"""Characters of a file's name."""
+UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+MAX_NAME = 120
+"""Characters of a file name."""
 WRITERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="tables")
-"""A long table takes seconds and much memory: others are answered meanwhile, and few are written at once."""
+"""A long table takes seconds and much memory, so only a few are written at once, and not on the event loop."""
 _FILE = {"schema": {"type": "string", "format": "binary"}}
 
 
 def returns_or_file(*models: type[msgspec.Struct]) -> Responses:
-    """For `responses=` of a route whose answer is one of these models, or a file of the same."""
+    """`responses=` of a route that responds with one of these models, or with a file of the same content."""
     responses = returns(*models)
     responses[HTTPStatus.OK]["content"] |= {form.media_type: _FILE for form in FILE_FORMATS.values()}
     return responses
 
 
-async def formatted_response(asked: Format, body: bytes, made: Callable[[Body], Table], about: list[str]) -> Response:
-    """The body itself, or the table made of it, which is a file called after `about`. RangeTooLongError."""
-    if asked == "json":
+async def formatted_response(
+    format_: Format, body: bytes, to_table: Callable[[Body], Table], name: list[str]
+) -> Response:
+    """Respond with the JSON body, or with a file made from it.
+
+    Args:
+        format_: of the response.
+        body: the response as JSON.
+        to_table: makes the table of the decoded body.
+        name: the parts of the file name.
+
+    Raises:
+        RangeTooLongError: the body is too large for a table.
+    """
+    if format_ == "json":
         return Response(body, media_type=JSON)
     refuse_long(len(body))
-    form = FILE_FORMATS[asked]
-    told, written = await asyncio.get_running_loop().run_in_executor(WRITERS, _written, form, body, made)
+    file_format = FILE_FORMATS[format_]
+    decoded, file = await asyncio.get_running_loop().run_in_executor(WRITERS, _write, file_format, body, to_table)
     headers = {
-        "Content-Disposition": f'attachment; filename="{_name(about)}.{form.ending}"',
-        "Galatea-As-Of": as_json(told["as_of"] if "as_of" in told else told["alerts_as_of"]),
+        "Content-Disposition": f'attachment; filename="{_file_name(name)}.{file_format.ending}"',
+        "Galatea-As-Of": as_json(decoded["as_of"] if "as_of" in decoded else decoded["alerts_as_of"]),
     }
-    headers |= {"Galatea-Next": told["next"]} if told.get("next") else {}
-    return Response(written, headers=headers, media_type=form.media_type)
+    headers |= {"Galatea-Next": decoded["next"]} if decoded.get("next") else {}
+    return Response(file, headers=headers, media_type=file_format.media_type)
 
 
-def refuse_beside_points(asked: Format, *, context: str | None, comp: bool) -> None:
-    """NotAvailableError for what stands beside the points, where the form has no place for it."""
-    if asked == "json" or FILE_FORMATS[asked].has_metadata:
+def refuse_beside_points(format_: Format, *, context: str | None, comp: bool) -> None:
+    """Raise NotAvailableError if the format cannot hold what these parameters add to the points."""
+    if format_ == "json" or FILE_FORMATS[format_].has_metadata:
         return
-    for name, is_asked in (("context", context is not None), ("comp", comp)):
-        if is_asked:
-            message = f"`format={asked}` has no place for what `{name}` adds beside the points."
-            raise NotAvailableError(message, do=f"Ask with `format=parquet`, `arrow` or `json`, or leave `{name}` out.")
+    for name, is_requested in (("context", context is not None), ("comp", comp)):
+        if is_requested:
+            message = f"`format={format_}` has no place for what `{name}` adds to the points."
+            raise NotAvailableError(message, do=f"Use `format=parquet`, `arrow` or `json`, or leave `{name}` out.")
 
 
-def _written(form: FileFormat, body: bytes, made: Callable[[Body], Table]) -> tuple[Body, bytes]:
-    told = read(body)
-    return told, form.write(made(told))
+def _write(file_format: FileFormat, body: bytes, to_table: Callable[[Body], Table]) -> tuple[Body, bytes]:
+    decoded = read(body)
+    return decoded, file_format.write(to_table(decoded))
 
 
-def _name(about: list[str]) -> str:
-    """DeadLetterService, digits and a few signs alone: what was asked for is in it, and it ends up in a folder of somebody's."""
-    return NAME.sub("-", "_".join(about))[:MOST_NAME]
+def _file_name(parts: list[str]) -> str:
+    """Only letters, digits and a few signs: the name contains what a caller sent, and is saved on somebody's disk."""
+    return UNSAFE.sub("-", "_".join(parts))[:MAX_NAME]

@@ -25,23 +25,28 @@ FEWER = f"Send fewer events in a request, or compress it with `{GZIP}`."
 
 @asynccontextmanager
 async def read_events_body(request: Request) -> AsyncIterator[EventsBody]:
-    """Inside, the body as it was sent. UnsupportedBodyError, and whatever `BodyReader` raises."""
-    kind = _said(request, "content-type", "").partition(";")[0].strip()
+    """Read the body of the request, and hold its share of memory until the block ends.
+
+    Raises:
+        UnsupportedBodyError: the content type or the encoding is not supported.
+        RequestError: whatever `BodyReader.read` raises.
+    """
+    kind = _header(request, "content-type", "").partition(";")[0].strip()
     if kind not in {JSON, LINES}:
         raise UnsupportedBodyError(f"Events come as `{JSON}` or as `{LINES}`.", do="Say which one in `Content-Type`.")
-    encoding = _said(request, "content-encoding", PLAIN)
+    encoding = _header(request, "content-encoding", PLAIN)
     if encoding not in {PLAIN, GZIP}:
         raise UnsupportedBodyError(
             f"A body comes as it is or as `{GZIP}`.", do=f"Compress it with `{GZIP}`, or not at all."
         )
     bodies = bodies_of(request)
-    async with bodies.whole(request, bodies.limits.body_bytes, FEWER) as body:
+    async with bodies.read(request, bodies.limits.body_bytes, FEWER) as body:
         yield EventsBody(body, encoding == GZIP, kind == LINES)
 
 
-def _said(request: Request, name: str, unless: str) -> str:
-    """A field that comes twice says what both say (RFC 9110, 5.3), not what the first one does."""
-    return ", ".join(request.headers.getlist(name) or [unless]).strip().lower()
+def _header(request: Request, name: str, default: str) -> str:
+    """The values of all fields of that name, joined as in RFC 9110, 5.3."""
+    return ", ".join(request.headers.getlist(name) or [default]).strip().lower()
 
 
 router = APIRouter(prefix="/v1", tags=["events"])
@@ -55,11 +60,11 @@ _STATUSES = (HTTPStatus.ACCEPTED, HTTPStatus.MULTI_STATUS, HTTPStatus.UNPROCESSA
 
 
 async def ingest_of(request: Request) -> IngestService:
-    """What the app was made with. NotOfferedError."""
+    """The ingest service of the app. Raises NotOfferedError if this process has none."""
     ingest: IngestService | None = request.app.state.ingest
     if ingest is None:
         raise NotOfferedError(
-            "This process takes no events.", do="Send them to one that does, or use `galatea ingest`."
+            "This process accepts no events.", do="Send them to one that does, or use `galatea ingest`."
         )
     return ingest
 
@@ -82,9 +87,9 @@ async def send_events(
     again, it counts once). 422: all are rejected. What is rejected is not kept. 503: nothing is known to have arrived,
     so send the same again after `Retry-After`.
     """
-    into = source_named(source)
+    found = source_named(source)
     ingest.refuse_low()
-    async with read_events_body(request) as posted:
+    async with read_events_body(request) as body:
         with ingest.admitted():
-            outcomes = await ingest.take(into, posted, caller.tenant)
-    return Response(encode(outcomes.response()), outcomes.status(), media_type=JSON)
+            results = await ingest.ingest(found, body, caller.tenant)
+    return Response(encode(results.response()), results.status(), media_type=JSON)

@@ -11,7 +11,7 @@ from master_dataset.errors import GalateaError
 from serving_layer.api.caller import AnswersOf, Reader
 from serving_layer.api.conditional_requests import AnswerProvenance, conditional_response, requires_fresh
 from serving_layer.api.downloads import formatted_response, refuse_beside_points, returns_or_file
-from serving_layer.api.parameters import AsOfNumber
+from serving_layer.api.parameters import AfterToken, AsOfNumber, PartialFlag, RangeEnd, RangeStart, TimeZone
 from serving_layer.caching import etag
 from serving_layer.compare.calendar import NAMES as COMPARISONS
 from serving_layer.context.kinds import NAMES as CONTEXTS
@@ -31,41 +31,46 @@ if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
 
 router = APIRouter(prefix="/v1", tags=["metrics"])
-COMPARE = f"What each point is compared with: {', '.join(f'`{name}`' for name in COMPARISONS)}."
-CONTEXT = f"What stands beside the points, separated by commas: {', '.join(f'`{name}`' for name in CONTEXTS)}."
-METRIC = f"A metric, or up to {MOST_METRICS} separated by commas: then all are of one moment."
-LIMIT = f"How many stores are in a page, by id; {MOST_STORES} if it is left out."
-AFTER = "`next` of the page before."
+COMPARE = f"What to compare each point with: {', '.join(f'`{name}`' for name in COMPARISONS)}."
+CONTEXT = f"What to add to the points, separated by commas: {', '.join(f'`{name}`' for name in CONTEXTS)}."
+METRIC = f"A metric, or up to {MOST_METRICS} separated by commas, which are then read from the same version."
+LIMIT = f"Number of stores per page, in order of their ids; default {MOST_STORES}."
 
 
-class MetricQuestion(BaseModel):
-    """What may be asked of a metric."""
+class MetricQuery(BaseModel):
+    """Query parameters of a metric."""
 
     model_config = ConfigDict(extra="forbid")
 
     store: list[str] = Field([], description="Store ids; all registered stores if none is named.")
-    start: str = Field(alias="from", max_length=40, description="First instant or local date; inclusive.")
-    end: str = Field(alias="to", max_length=40, description="Last instant or local date; exclusive.")
-    grain: Grain | None = Field(None, description="How windows are put together: `day`, unless the metric has its own.")
-    timezone: str | None = Field(None, max_length=64, description="Each store's own if it is left out.")
+    start: RangeStart
+    end: RangeEnd
+    grain: Grain | None = Field(None, description="Length of a point. Default: `day`, unless the metric has its own.")
+    timezone: TimeZone = None
     by: list[str] = Field([], description="Dimensions to split by.")
-    partial: bool = Field(default=False, description="Answer from batch alone, labelled, when speed is missing.")
-    hours: Hours = Field("all", description="Which windows count: all, or those inside the opening hours.")
-    format: Format = Field("json", description="JSON, or a table with a row per point.")
+    partial: PartialFlag = False
+    hours: Hours = Field("all", description="Which windows count: all, or only those inside the opening hours.")
+    format: Format = Field("json", description="JSON, or a table with one row per point.")
     compare: str | None = Field(None, max_length=200, description=COMPARE)
-    comp: bool = Field(default=False, description="Comparable stores only; the others are listed in `left_out`.")
+    comp: bool = Field(default=False, description="Only comparable stores; `left_out` lists the others.")
     only_covered: bool = Field(default=False, description="Only windows in which the metric's sensors were alive.")
     context: str | None = Field(None, max_length=100, description=CONTEXT)
     as_of: AsOfNumber = None
 
     limit: int | None = Field(None, ge=1, le=MOST_STORES, description=LIMIT)
-    after: str | None = Field(None, max_length=2048, description=AFTER)
+    after: AfterToken = None
 
-    def understood(self, metric: str) -> MetricsRequest:
-        """BadQuestionError, TooManyMetricsError, NotAvailableError."""
+    def to_request(self, metric: str) -> MetricsRequest:
+        """Return the request to the query service.
+
+        Raises:
+            BadQuestionError: an argument cannot be read.
+            NotAvailableError: the format cannot hold what was requested.
+            TooManyMetricsError: there are too many metrics.
+        """
         refuse_beside_points(self.format, context=self.context, comp=self.comp)
         page = PageRequest(self.limit, None if self.after is None else read_token(self.after))
-        asks = tuple(
+        requests = tuple(
             MetricRequest(
                 name,
                 tuple(self.store),
@@ -84,18 +89,18 @@ class MetricQuestion(BaseModel):
             )
             for name in metric_names(metric)
         )
-        return MetricsRequest(asks, page, is_table=self.format != "json")
+        return MetricsRequest(requests, page, is_table=self.format != "json")
 
 
 @router.get("/metrics", operation_id="list_metrics", responses=or_not_modified(returns(MetricList)))
 async def list_metrics(request: Request, answers: AnswersOf, caller: Reader) -> Response:
-    """Every metric: what it is called, how it is made, and from which views."""
+    """All metrics: their names, how they are calculated, and from which views."""
     tag = etag(("listed metrics",), caller.visibility_scope, (), answers.catalogue.fingerprint)
 
-    async def answer() -> Response:
+    async def respond() -> Response:
         return Response(encode(MetricList(answers.catalogue.listed())), media_type=JSON)
 
-    return await conditional_response(request, tag, answer)
+    return await conditional_response(request, tag, respond)
 
 
 @router.get(
@@ -106,70 +111,69 @@ async def list_metrics(request: Request, answers: AnswersOf, caller: Reader) -> 
 async def get_metric(
     request: Request,
     metric: Annotated[str, Path(description=METRIC)],
-    asked: Annotated[MetricQuestion, Query()],
+    query: Annotated[MetricQuery, Query()],
     answers: AnswersOf,
     caller: Reader,
 ) -> Response:
-    """One metric over time. `as_of` says what the numbers rest on; `final` says which points can still change.
+    """One metric over time. `as_of` says what the numbers are based on, `final` which points can no longer change.
 
-    `event_flags` says how many of the events behind the numbers are odd (see the sources), and how many receipts lie
-    `outside_opening_hours`; they count all the same. Of several metrics the answer holds each one's own in `answers`,
-    all of one publication and one reading of speed. Where more stores follow, `next` says where to go on. Tables have a
-    row per point. An answer has an `ETag`.
+    `event_flags` counts the events behind the numbers that are flagged (see the sources), and the receipts that lie
+    `outside_opening_hours`; both are included in the numbers. For several metrics, `answers` holds one answer per
+    metric, all from one publication and one reading of the speed layer. If more stores follow, `next` is the `after` of
+    the next page. Tables have one row per point. The response has an `ETag`.
     """
-    ask = asked.understood(metric)
-    moment = await answers.read_version(ask.first, fresh=requires_fresh(request.headers.get("cache-control")))
-    tag = etag(("metrics", asked.format, ask), caller.visibility_scope, moment.key, answers.catalogue.fingerprint)
+    metrics = query.to_request(metric)
+    version = await answers.read_version(metrics.first, fresh=requires_fresh(request.headers.get("cache-control")))
+    tag = etag(("metrics", query.format, metrics), caller.visibility_scope, version.key, answers.catalogue.fingerprint)
 
-    def made(told: Body) -> Table:
-        bodies = told.get("answers", [told])
-        about = {name: part for name, part in told.items() if name in ("as_of", "next")}
-        return metric_table(bodies, [answers.catalogue.metrics[each["metric"]] for each in bodies], asked.by, about)
+    def table(body: Body) -> Table:
+        bodies = body.get("answers", [body])
+        about = {name: part for name, part in body.items() if name in ("as_of", "next")}
+        return metric_table(bodies, [answers.catalogue.metrics[each["metric"]] for each in bodies], query.by, about)
 
-    async def answer() -> Response:
-        body = await answers.metrics(ask, moment, caller)
-        return await formatted_response(
-            asked.format, body, made, [*(each.metric for each in ask.requests), asked.start, asked.end]
-        )
+    async def respond() -> Response:
+        body = await answers.metrics(metrics, version, caller)
+        name = [*(each.metric for each in metrics.requests), query.start, query.end]
+        return await formatted_response(query.format, body, table, name)
 
-    return await conditional_response(request, tag, answer, AnswerProvenance(ask.first, moment))
+    return await conditional_response(request, tag, respond, AnswerProvenance(metrics.first, version))
 
 
 RETRY_MS = 2000
-LAST = "The `id` of the last event that came: the same answer does not come again."
+LAST_EVENT_ID = "The `id` of the last event received; the same answer is not sent again."
 
 
-async def events_of(
+async def live_events(
     request: Request,
     metric: Annotated[str, Path(description=METRIC)],
-    asked: Annotated[MetricQuestion, Query()],
+    query: Annotated[MetricQuery, Query()],
     caller: Reader,
-    last_event_id: Annotated[str | None, Header(max_length=200, description=LAST)] = None,
+    last_event_id: Annotated[str | None, Header(max_length=200, description=LAST_EVENT_ID)] = None,
 ) -> AsyncIterator[AsyncIterator[Event]]:
-    """The events of a question. What refuses the question refuses it here, before anything is sent."""
-    if asked.format != "json":
-        raise BadQuestionError("Live answers are JSON.", do="Leave `format` out.")
+    """Follow the metric. A dependency, so that a bad request is rejected before the response begins."""
+    if query.format != "json":
+        raise BadQuestionError("Live answers are always JSON.", do="Leave `format` out.")
     live: Live = request.app.state.live
-    async with live.follow(asked.understood(metric), caller) as follower:
+    async with live.follow(query.to_request(metric), caller) as follower:
         yield follower.events(last_event_id)
 
 
 @router.get("/live/{metric}", operation_id="follow_metric", response_class=EventSourceResponse)
 async def follow_metric(
-    request: Request, caller: Reader, events: Annotated[AsyncIterator[Event], Depends(events_of)]
+    request: Request, caller: Reader, events: Annotated[AsyncIterator[Event], Depends(live_events)]
 ) -> AsyncIterable[ServerSentEvent]:
-    """The answer of `/v1/metrics/{metric}` to the same question, at once and whenever it changes, as an event `answer`.
+    """The response of `/v1/metrics/{metric}`, now and whenever it changes, as server-sent events named `answer`.
 
-    Each event is a whole answer, so one that was missed is made up for by the next. `Last-Event-ID` goes on after an
-    event. An event `problem` says why there is no answer just now. A key that ends, ends the events.
+    Each event is a complete answer, so a missed event does no harm. `Last-Event-ID` continues after an event. An event
+    named `problem` says why there is no answer at the moment. The stream ends when the key expires or is revoked.
     """
     authenticator: Authenticator = request.app.state.authenticator
     async for event in events:
         try:
-            now = await authenticator.keys.caller(request.headers.get("Authorization"))
-        except GalateaError:  # nothing can be refused any more, only ended
+            current = await authenticator.keys.caller(request.headers.get("Authorization"))
+        except GalateaError:  # the response has begun, so the stream can only end
             return
-        if now != caller:
+        if current != caller:
             return
         yield ServerSentEvent(raw_data=event.data, event=event.kind, id=event.id or None, retry=RETRY_MS)
 
@@ -213,21 +217,21 @@ INDEX_EXAMPLE = {
 }
 
 
-class IndexQuestion(BaseModel):
-    """The arguments of a metric that a model has an answer to, and how much history it is made from."""
+class IndexQuery(BaseModel):
+    """The parameters of a metric that the index supports, and how much history the model uses."""
 
     model_config = ConfigDict(extra="forbid")
 
     store: list[str] = Field([], description="Store ids; all registered stores if none is named. At most 20.")
-    start: str = Field(alias="from", max_length=40, description="First instant or local date; inclusive.")
-    end: str = Field(alias="to", max_length=40, description="Last instant or local date; exclusive.")
-    grain: IndexGrain = Field("day", description="Whole hours or days: all that the range touches.")
-    timezone: str | None = Field(None, max_length=64, description="Each store's own if it is left out.")
+    start: RangeStart
+    end: RangeEnd
+    grain: IndexGrain = Field("day", description="Whole hours or whole days: all that the range overlaps.")
+    timezone: TimeZone = None
     history_weeks: int = Field(
-        USUAL_WEEKS, ge=FEWEST_WEEKS, le=MOST_WEEKS, description="The model is made from so many weeks before `from`."
+        USUAL_WEEKS, ge=FEWEST_WEEKS, le=MOST_WEEKS, description="Weeks before `from` that the model is fitted to."
     )
-    hours: Hours = Field("all", description="Which windows count: all, or those inside the opening hours.")
-    partial: bool = Field(default=False, description="Answer from batch alone, labelled, when speed is missing.")
+    hours: Hours = Field("all", description="Which windows count: all, or only those inside the opening hours.")
+    partial: PartialFlag = False
     as_of: AsOfNumber = None
 
 
@@ -240,31 +244,31 @@ class IndexQuestion(BaseModel):
 async def get_index(
     request: Request,
     metric: str,
-    asked: Annotated[IndexQuestion, Query()],
+    query: Annotated[IndexQuery, Query()],
     answers: AnswersOf,
     caller: Reader,
 ) -> Response:
-    """A model, not an exact number: 100 x value / what was to be expected of the hour of the week, weather and holiday.
+    """100 x value / the value that a model expected for this hour of the week, weather and holiday. Not exact.
 
-    `expected` comes from the store's own history before `from`. `interval`: if 100 lies in it, the value is nothing out
-    of the ordinary, at 95 %. `index` is null, and a flag says why, where there is too little history.
+    `expected` comes from the store's own history before `from`. If 100 lies in `interval`, the value is not unusual, at
+    95 %. Where there is too little history, `index` is null and a flag says why.
     """
-    ask = IndexRequest(
+    index = IndexRequest(
         metric,
-        tuple(asked.store),
-        asked.start,
-        asked.end,
-        asked.grain,
-        asked.timezone,
-        asked.partial,
-        asked.as_of,
-        asked.hours,
-        asked.history_weeks,
+        tuple(query.store),
+        query.start,
+        query.end,
+        query.grain,
+        query.timezone,
+        query.partial,
+        query.as_of,
+        query.hours,
+        query.history_weeks,
     )
-    moment = await answers.read_version(ask, fresh=requires_fresh(request.headers.get("cache-control")))
-    tag = etag(("index", ask), caller.visibility_scope, moment.key, answers.catalogue.fingerprint)
+    version = await answers.read_version(index, fresh=requires_fresh(request.headers.get("cache-control")))
+    tag = etag(("index", index), caller.visibility_scope, version.key, answers.catalogue.fingerprint)
 
-    async def answer() -> Response:
-        return Response(await answers.index(ask, moment, caller), media_type=JSON)
+    async def respond() -> Response:
+        return Response(await answers.index(index, version, caller), media_type=JSON)
 
-    return await conditional_response(request, tag, answer, AnswerProvenance(ask, moment))
+    return await conditional_response(request, tag, respond, AnswerProvenance(index, version))

@@ -1,56 +1,122 @@
-"""Types of parameters that several routes share: days, publication numbers, tenants, names and reasons."""
+"""Types of parameters that several routes share: ranges, page tokens, publications, tenants, names and reasons."""
 
+import base64
+import binascii
 import re
+from collections.abc import Callable
 from datetime import date
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
+import orjson
 from pydantic import BeforeValidator, Field, StringConstraints
 
 from master_dataset.errors import UnknownNameError
 from serving_layer.admin.publications import MAX_PUBLICATION
+from serving_layer.errors import BadQuestionError
 from serving_layer.keys.key import Caller
 
-A_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+MAX_PAGE = 1000
+"""Entries per page of a list."""
+DEFAULT_TENANT = "default"
+PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
+"""Texts that are stored or passed to a command have no control characters."""
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_INSTANT_OR_DAY = {"pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T.+)?$"}
+"""Only described: `read_bound` reports what is wrong in its own words."""
+_TOKEN = {"pattern": r"^[A-Za-z0-9_-]+=*$"}
 
+Position = TypeVar("Position")
 
-def _as_text(day: object) -> object:
-    """A number, also one in a text, would be understood as seconds since 1970, and another day would be answered."""
-    if day is not None and not (isinstance(day, str) and A_DAY.fullmatch(day)):
-        raise ValueError("a day is a text such as `2026-11-21`")
-    return day
+RangeStart = Annotated[
+    str,
+    Field(
+        alias="from",
+        max_length=40,
+        description="First instant or local date; inclusive.",
+        json_schema_extra=_INSTANT_OR_DAY,
+    ),
+]
+RangeEnd = Annotated[
+    str,
+    Field(
+        alias="to",
+        max_length=40,
+        description="Last instant or local date; exclusive.",
+        json_schema_extra=_INSTANT_OR_DAY,
+    ),
+]
+TimeZone = Annotated[str | None, Field(max_length=64, description="Default: the time zone of each store.")]
+PartialFlag = Annotated[
+    bool,
+    Field(description="If the speed layer is unavailable, answer from batch alone and say so."),
+]
+AfterToken = Annotated[
+    str | None, Field(max_length=2048, description="`next` of the previous page.", json_schema_extra=_TOKEN)
+]
 
-
-Day = Annotated[date, BeforeValidator(_as_text)]
-
-
-Number = Annotated[int, Field(ge=0, le=MAX_PUBLICATION)]
+PublicationNumber = Annotated[int, Field(ge=0, le=MAX_PUBLICATION)]
 AsOfNumber = Annotated[
     int | None,
     Field(ge=0, le=MAX_PUBLICATION, description="Answer from this publication alone, exactly as it was published."),
 ]
-
-
-DEFAULT = "default"
 TenantName = Annotated[
     str | None,
-    Field(max_length=256, min_length=1, description="For keys of all tenants: whose. A tenant's key says it already."),
+    Field(max_length=256, min_length=1, description="Only for keys of all tenants: which tenant."),
+]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=PRINTABLE)]
+Reason = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=500, pattern=PRINTABLE),
+    Field(description="Kept in the history."),
 ]
 
 
-def tenant_of(caller: Caller, named: str | None, otherwise: str) -> str:
-    """The tenant of the key, or the one that is named. UnknownNameError for another one than the key's."""
+def _require_text(day: object) -> object:
+    """Reject numbers, also numeric texts: pydantic would read them as seconds since 1970."""
+    if day is not None and not (isinstance(day, str) and _DAY.fullmatch(day)):
+        raise ValueError("a day is a text such as `2026-11-21`")
+    return day
+
+
+Day = Annotated[date, BeforeValidator(_require_text)]
+
+
+def tenant_of(caller: Caller, named: str | None, default: str) -> str:
+    """The tenant that a request is about.
+
+    Args:
+        caller: whose key may be for one tenant or for all.
+        named: the tenant that the request names; None if it names none.
+        default: the tenant for keys of all tenants that name none.
+
+    Raises:
+        UnknownNameError: the request names another tenant than that of its key.
+    """
     if caller.tenant is None:
-        return named or otherwise
+        return named or default
     if named not in (None, caller.tenant):
         raise UnknownNameError("tenant", named or "", (), do="Leave `tenant` out.")
     return caller.tenant
 
 
-PRINTED = r"^[^\x00-\x1f\x7f]+$"
+def page_token(*parts: object) -> str:
+    """The token of the position where the next page begins. It is opaque to callers."""
+    return base64.urlsafe_b64encode(orjson.dumps(parts)).decode()
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=PRINTED)]
-Reason = Annotated[
-    str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=500, pattern=PRINTED),
-    Field(description="Kept in the history."),
-]
+
+def read_page_token(token: str, position: Callable[..., Position]) -> Position:
+    """Read a token of `page_token`.
+
+    Args:
+        token: from a caller, so it may be anything.
+        position: makes the position from the parts of the token; raises ValueError for invalid ones.
+
+    Raises:
+        BadQuestionError: the token is not one of `page_token`.
+    """
+    try:
+        parts: list[Any] = orjson.loads(base64.urlsafe_b64decode(token.encode()))
+        return position(*parts)
+    except (binascii.Error, ValueError, TypeError, IndexError, OverflowError, OSError) as error:
+        message = "`after` is no token of this interface."
+        raise BadQuestionError(message, do="Use `next` of the page before, or leave it out.") from error

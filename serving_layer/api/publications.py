@@ -1,12 +1,9 @@
-"""`/v1/publications`, `/v1/corrections`, `/v1/recomputes`: what was published, what it corrected, and how to change it."""
+"""`/v1/publications`, `/v1/corrections`, `/v1/recomputes`: what was published and corrected, and how to change it."""
 
-import base64
-import binascii
 from datetime import date
 from http import HTTPStatus
 from typing import Annotated
 
-import orjson
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -15,7 +12,7 @@ from serving_layer.admin.corrections import CorrectionPosition, CorrectionsReque
 from serving_layer.admin.ledger import Cause
 from serving_layer.admin.publications import MAX_PUBLICATION, require_recompute
 from serving_layer.api.caller import AnswersOf, OperationsOf, Operator, Reader
-from serving_layer.api.parameters import Day, Name, Reason
+from serving_layer.api.parameters import MAX_PAGE, AfterToken, Day, Name, Reason, page_token, read_page_token
 from serving_layer.api.request_bodies import BodyLimitRoute
 from serving_layer.errors import BadQuestionError
 from serving_layer.query.catalogue import Catalogue
@@ -31,77 +28,75 @@ from serving_layer.responses.schemas import returns
 from views.control.recompute import RecomputeMode, RecomputeRequest
 
 router = APIRouter(prefix="/v1", tags=["publications"], route_class=BodyLimitRoute)
-PAGE = 1000
 
 
-class PublicationsQuestion(BaseModel):
-    """`before` is the `next` of the page before."""
+class PublicationsQuery(BaseModel):
+    """`before` is the `next` of the previous page."""
 
     model_config = ConfigDict(extra="forbid")
 
-    limit: int = Field(100, ge=1, le=PAGE)
-    before: int | None = Field(None, ge=0, le=MAX_PUBLICATION, description="Only publications with a lesser number.")
+    limit: int = Field(100, ge=1, le=MAX_PAGE)
+    before: int | None = Field(None, ge=0, le=MAX_PUBLICATION, description="Only publications with a smaller number.")
 
 
 class RollbackQuestion(BaseModel):
-    """Why, and whether in earnest."""
+    """The reason for a rollback, and whether it is a dry run."""
 
     model_config = ConfigDict(extra="forbid")
 
     reason: Reason
-    dry_run: bool = Field(default=False, strict=True, description="Say what would be published; change nothing.")
+    dry_run: bool = Field(default=False, strict=True, description="Return what would be published, but change nothing.")
 
 
 @router.get("/publications", operation_id="list_publications", responses=returns(PublicationPage))
-async def list_publications(asked: Annotated[PublicationsQuestion, Query()], answers: AnswersOf, _: Reader) -> Response:
+async def list_publications(query: Annotated[PublicationsQuery, Query()], answers: AnswersOf, _: Reader) -> Response:
     """Publications, newest first. `next` is null on the last page.
 
-    `collected`: its cells are gone, so it can no longer be asked with `as_of`. `restores`: the publication whose cells
-    it published again. What its recompute did, null where it did not say: `partitions` (pairs of view and day), `days`,
-    `blocks` written, `rows` read, `seconds` from question to publication, and the same by view in `views`.
+    `collected`: its cells were garbage-collected, so `as_of` no longer works for it. `restores`: the publication whose
+    cells it published again. What its recompute did, null where unknown: `partitions` (pairs of view and day), `days`,
+    `blocks` written, `rows` read, `seconds` from the request to the publication, and the same per view in `views`.
     """
-    before = MAX_PUBLICATION if asked.before is None else asked.before
-    require_recompute = await answers.readers.published.history(before, asked.limit + 1)
-    page = require_recompute[: asked.limit]
-    following = page[-1].publication if len(require_recompute) > asked.limit else None
+    before = MAX_PUBLICATION if query.before is None else query.before
+    found = await answers.readers.published.history(before, query.limit + 1)
+    page = found[: query.limit]
+    following = page[-1].publication if len(found) > query.limit else None
     return Response(encode(PublicationPage([entry.response() for entry in page], following)), media_type=JSON)
 
 
 @router.post("/publications/{number}/rollback", operation_id="roll_back", responses=returns(RolledBack))
 async def roll_back(
     number: Annotated[int, Path(ge=0, le=MAX_PUBLICATION)],
-    asked: RollbackQuestion,
+    body: RollbackQuestion,
     operations: OperationsOf,
     by: Operator,
 ) -> Response:
-    """Publish again what an older publication said. Needs the scope `operate`; answers when readers are switched.
+    """Publish the cells of an older publication again. Needs the scope `operate`; returns once readers see them.
 
     `publication`: the new one, which `restores` the old one at its `cut`, with speed rows of `generation`.
     """
-    done = await operations.rollbacks.run(number, asked.reason, by.name, dry_run=asked.dry_run)
+    done = await operations.rollbacks.run(number, body.reason, by.name, dry_run=body.dry_run)
     return Response(encode(done.response()), media_type=JSON)
 
 
 corrections_router = APIRouter(prefix="/v1", tags=["corrections"])
-MOST_ROWS = 2**31
-"""No block has more."""
+MAX_BLOCK_ROWS = 2**31
 
 
-class CorrectionsQuestion(BaseModel):
-    """The newest publication if neither it nor a recompute is named. `after` is the `next` of the page before."""
+class CorrectionsQuery(BaseModel):
+    """Query parameters of corrections. Default: those of the newest publication."""
 
     model_config = ConfigDict(extra="forbid")
 
     publication: int | None = Field(None, ge=0, le=MAX_PUBLICATION)
-    recompute: str | None = Field(None, max_length=200, description="Of a preview, or of what it published.")
+    recompute: str | None = Field(None, max_length=200, description="Id of a preview or of a published recompute.")
     view: str | None = Field(None, max_length=256)
     store: str | None = Field(None, max_length=256)
     cause: Cause | None = None
-    limit: int = Field(100, ge=1, le=PAGE)
-    after: str | None = Field(None, max_length=2048)
+    limit: int = Field(100, ge=1, le=MAX_PAGE)
+    after: AfterToken = None
 
-    def understood(self) -> CorrectionsRequest:
-        """BadQuestionError if the token is none of this interface."""
+    def to_request(self) -> CorrectionsRequest:
+        """Return the request to `CorrectionsService`. Raises BadQuestionError for an invalid token."""
         start = None if self.after is None else read_token(self.after)
         return CorrectionsRequest(
             self.publication, self.recompute, self.view, self.store, self.cause, self.limit, start
@@ -110,40 +105,40 @@ class CorrectionsQuestion(BaseModel):
 
 @corrections_router.get("/corrections", operation_id="list_corrections", responses=returns(CorrectionPage))
 async def list_corrections(
-    asked: Annotated[CorrectionsQuestion, Query()], operations: OperationsOf, _: Operator
+    query: Annotated[CorrectionsQuery, Query()], operations: OperationsOf, _: Operator
 ) -> Response:
-    """A row per changed cell and state, by view, store and day. Needs the scope `operate`; money is in minor units.
+    """One row per changed cell and state, by view, store and day. Needs the scope `operate`; money is in minor units.
 
-    `shown` is null where nobody was shown a value, `corrected` where there is none any more. `events` names at most 20
-    of those responsible; `events_total` counts them, and those of the whole day where the day had not been shown at
-    all. `totals` are over everything, whatever was asked. `pending`: the ledger is not written yet. A page may hold
-    fewer rows than `limit`, or none, while `next` says that there are more.
+    `shown` is null if no value had been shown, `corrected` if there is none any more. `events` lists at most 20 of the
+    events responsible, and `events_total` counts them; for a day that had not been shown at all it counts the whole
+    day. `totals` are over all corrections, whatever the filter. `pending`: the ledger is not written yet. A page can
+    have fewer rows than `limit`, or none, although `next` says that more follow.
     """
-    page, following = await operations.corrections.page(asked.understood())
+    page, following = await operations.corrections.page(query.to_request())
     page.next = write_token(following) if following else None
     return Response(encode(page), media_type=JSON)
 
 
-def write_token(place: CorrectionPosition) -> str:
-    """Where the next page begins, for the caller to hand back unread."""
-    return base64.urlsafe_b64encode(orjson.dumps([*place])).decode()
+def write_token(position: CorrectionPosition) -> str:
+    """The page token of a position."""
+    return page_token(*position)
 
 
 def read_token(token: str) -> CorrectionPosition:
-    """The inverse. BadQuestionError for anything that `write_token` did not write."""
-    try:
-        subject, view, store, day, row = orjson.loads(base64.urlsafe_b64decode(token.encode()))
-        return CorrectionPosition(str(subject), str(view), str(store), date.fromisoformat(day), range(MOST_ROWS)[row])
-    except (binascii.Error, ValueError, TypeError, IndexError) as error:
-        message = "`after` is no token of this interface."
-        raise BadQuestionError(message, do="Use `next` of the page before, or leave it out.") from error
+    """The position of a page token. Raises BadQuestionError for an invalid one."""
+    return read_page_token(token, _position)
+
+
+def _position(subject: object, view: object, store: object, day: str, row: int) -> CorrectionPosition:
+    in_block = range(MAX_BLOCK_ROWS)[row]
+    return CorrectionPosition(str(subject), str(view), str(store), date.fromisoformat(day), in_block)
 
 
 recomputes_router = APIRouter(prefix="/v1", tags=["recomputes"], route_class=BodyLimitRoute)
 
 
 class RecomputeQuestion(BaseModel):
-    """Whatever is left out means everything, or what was touched since the last publication."""
+    """What to recompute. Default: everything that events have touched since the last publication."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -151,12 +146,17 @@ class RecomputeQuestion(BaseModel):
     first: Day | None = Field(None, alias="from", description="First UTC day of `happened_at`.")
     last: Day | None = Field(None, alias="to", description="Last UTC day of `happened_at`, included.")
     stores: list[Name] = Field([], max_length=1000, description="Only days on which one of these stores has events.")
-    full: bool = Field(default=False, strict=True, description="Every day, whether touched or not.")
-    mode: RecomputeMode = Field("publish", description="A preview writes corrections and no more.")
+    full: bool = Field(default=False, strict=True, description="Every day, touched or not.")
+    mode: RecomputeMode = Field("publish", description="A preview only writes corrections.")
     reason: Reason
 
-    def understood(self, catalogue: Catalogue) -> RecomputeRequest:
-        """BadQuestionError, UnknownNameError. A store may be any: one that is not registered can have events."""
+    def to_request(self, catalogue: Catalogue) -> RecomputeRequest:
+        """Return the request of the recompute job. Unregistered stores are allowed, as they can have events.
+
+        Raises:
+            BadQuestionError: the days are in the wrong order.
+            UnknownNameError: there is no such view.
+        """
         if self.first and self.last and self.first > self.last:
             raise BadQuestionError(f"`from` is `{self.first}`, which is after `to`: `{self.last}`.", do="Swap them.")
         for view in self.views:
@@ -173,20 +173,20 @@ class RecomputeQuestion(BaseModel):
     responses=returns(StartedRecompute, status=HTTPStatus.ACCEPTED),
 )
 async def start_recompute(
-    asked: RecomputeQuestion, answers: AnswersOf, operations: OperationsOf, by: Operator
+    body: RecomputeQuestion, answers: AnswersOf, operations: OperationsOf, by: Operator
 ) -> Response:
-    """Recompute from the master dataset. Needs the scope `operate`; answers with an `id` before anything is done."""
-    id_ = await operations.start(asked.understood(answers.catalogue), asked.reason, by.name)
+    """Recompute cells from the master dataset. Needs the scope `operate`; returns an `id` before the work begins."""
+    id_ = await operations.start(body.to_request(answers.catalogue), body.reason, by.name)
     where = {"Location": f"{recomputes_router.prefix}/recomputes/{id_}"}
     return Response(encode(StartedRecompute(id_)), HTTPStatus.ACCEPTED, where, JSON)
 
 
 @recomputes_router.get("/recomputes/{id}", operation_id="get_recompute", responses=returns(Recompute))
 async def get_recompute(id: str, operations: OperationsOf, _: Operator) -> Response:  # noqa: A002 - the name in the path
-    """One recompute as it is now. Needs the scope `operate`.
+    """The current state of a recompute. Needs the scope `operate`.
 
     `state`: asked, planning, planned, computing, computed, then published, previewed, unchanged or failed. `progress`:
-    partitions and events done of how many, `rows_per_second` and `seconds_left` (null while unknown), and what is being
-    worked on. `problem`: why it failed, and what to do. `report`: what it did, once it has done it.
+    the partitions and events done and in total, `rows_per_second` and `seconds_left` (null while unknown), and the
+    partition in progress. `problem`: why it failed, and what to do. `report`: what it did, once it has finished.
     """
     return Response(encode((await require_recompute(operations.recomputes, id)).response()), media_type=JSON)

@@ -26,18 +26,27 @@ if TYPE_CHECKING:
 
 
 class BodyReader:
-    """One per process and event loop. A body is read only once its caller is known."""
+    """Reads request bodies within limits. One per process and event loop."""
 
     def __init__(self, limits: Limits) -> None:
-        """`held`: bytes of all bodies that are arriving or worked on."""
+        """`held` counts the bytes of all bodies that are arriving or in use."""
         self.limits = limits
         self.held = 0
 
     @asynccontextmanager
-    async def whole(self, request: Request, most: int, do: str) -> AsyncIterator[bytes]:
-        """Inside, the body; `most` bytes of it. BodyTooLargeError, BodyTooSlowError, BodyUnreadableError, TooBusyError.
+    async def read(self, request: Request, most: int, do: str) -> AsyncIterator[bytes]:
+        """Read the body, and count its bytes as held until the block ends.
 
-        `do`: what a caller does whose body is too large.
+        Args:
+            request: whose body is read.
+            most: bytes that the body may have.
+            do: what a caller can do whose body is too large.
+
+        Raises:
+            BodyTooLargeError: the body has more bytes.
+            BodyTooSlowError: it did not arrive in time.
+            BodyUnreadableError: the connection ended before.
+            TooBusyError: all bodies together have too many bytes.
         """
         read = bytearray()
         try:
@@ -59,13 +68,13 @@ class BodyReader:
         return bytes(read)
 
     async def _read_parts(self, request: Request, read: bytearray, most: int, do: str) -> None:
-        """What the headers promise is refused before it is read, and whatever they promise no more is read."""
-        promised = request.headers.get("content-length", "")
-        if promised.isdecimal() and int(promised[:20]) > most:
+        """Reject a body that is too large by its headers before reading it, and never read more than the limit."""
+        declared = request.headers.get("content-length", "")
+        if declared.isdecimal() and int(declared[:20]) > most:
             raise _too_large(most, do)
         async for part in request.stream():
             if self.held + len(part) > self.limits.bodies_bytes:
-                raise TooBusyError("Too many bodies of requests are arriving.", do="Send the same again.")
+                raise TooBusyError("Too many request bodies are arriving.", do="Send the same again.")
             read += part
             self.held += len(part)
             if len(read) > most:
@@ -73,7 +82,7 @@ class BodyReader:
 
 
 def bodies_of(request: Request) -> BodyReader:
-    """Those that the app was made with."""
+    """The body reader of the app."""
     bodies: BodyReader = request.app.state.bodies
     return bodies
 
@@ -86,40 +95,38 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class BodyLimitRoute(APIRoute):
-    """A route that reads so much of a body at most, and of whoever may ask. Raises what `BodyReader` raises; BadQuestionError.
+    """A route that authenticates the caller before it reads the body, limits the body, and requires JSON.
 
-    FastAPI itself would read a body first and ask who sends it then.
+    FastAPI itself would read the body first. Raises what `BodyReader.read` raises, and BadQuestionError.
     """
 
     most_bytes: int | None = None
     """None: `question_bytes` of Limits."""
 
     def get_route_handler(self) -> Handler:
-        """The usual handler, behind one that counts and looks whether it is JSON at all."""
-        handle, asked = super().get_route_handler(), list(scopes(self.dependant))
+        """Return FastAPI's handler, preceded by the checks."""
+        handle, required = super().get_route_handler(), list(scopes(self.dependant))
 
-        async def counted(request: Request) -> Response:
+        async def check_and_handle(request: Request) -> Response:
             authenticator: Authenticator = request.app.state.authenticator
-            for scope in asked:
+            for scope in required:
                 await authenticator.identify(request.headers.get("authorization"), scope)
             bodies = bodies_of(request)
             most = self.most_bytes or bodies.limits.question_bytes
-            async with bodies.whole(request, most, "Ask in several requests.") as body:
-                refuse_no_json(body)
+            async with bodies.read(request, most, "Use several requests.") as body:
+                _require_json(body)
 
-            async def again() -> Message:
+            async def replay_body() -> Message:
                 return {"type": "http.request", "body": body, "more_body": False}
 
-            return await handle(Request(request.scope, again))
+            return await handle(Request(request.scope, replay_body))
 
-        return counted
+        return check_and_handle
 
 
-def refuse_no_json(body: bytes) -> None:
-    """BadQuestionError."""
+def _require_json(body: bytes) -> None:
+    """Raise BadQuestionError if the body is not JSON."""
     try:
         orjson.loads(body or b"null")
     except orjson.JSONDecodeError as error:
-        raise BadQuestionError(
-            f"The body of the request is no JSON: {error}.", do="Send one object as JSON."
-        ) from error
+        raise BadQuestionError(f"The request body is not JSON: {error}.", do="Send one object as JSON.") from error

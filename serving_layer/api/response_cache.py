@@ -1,7 +1,7 @@
-"""Questions that were asked before, word for word: dashboards ask the same again and again, and mostly nothing moved.
+"""Cache of whole responses: dashboards repeat the same request over and over, and mostly nothing has changed.
 
-Such a question is neither routed nor read again. Who asks, how often they may and what the answer rests on are looked
-at every time. Plain ASGI: it costs little.
+A repeated request is neither routed nor parsed again. Authentication, rate limits and the version of the data are
+checked every time. Plain ASGI for speed.
 """
 
 from collections.abc import Hashable, Iterable
@@ -21,141 +21,145 @@ if TYPE_CHECKING:
     from serving_layer.keys.key import Caller
     from serving_layer.query.service import QueryService
 
-MOST_BYTES = 64 * 1024 * 1024
-"""Of the responses that are kept; a body of JSON is the one that `Answers` keeps, so it is held once."""
-MOST_QUESTIONS = 10_000
-OVERHEAD = 2_000
-"""Bytes of a response beside its body."""
+MAX_BYTES = 64 * 1024 * 1024
+"""Of all cached responses. JSON bodies are the same objects that `QueryService` caches, so they are held once."""
+MAX_URLS = 10_000
+OVERHEAD_BYTES = 2_000
+"""Of a cached response, in addition to its body."""
 EVENTS = "/v1/events/"
-"""Nobody is told anything there that an answer rests on."""
-Question = tuple[str, bytes]
+"""Sending events never changes what a cached response depends on."""
+_NOT_MODIFIED_HEADERS = frozenset({b"etag", b"cache-control", b"vary"})
+
+Url = tuple[str, bytes]
+"""Path and query string."""
 
 
-_SAID_OF_NONE = frozenset({b"etag", b"cache-control", b"vary"})
-"""What a response without a body says of the one that the caller has."""
+class CachedResponse(NamedTuple):
+    """A response. `body` is None if only its tag was ever requested. `route` is for the request metrics.
 
-
-class Kept(NamedTuple):
-    """A response. `body` is None where only its tag was ever asked for. `route`: for who counts requests.
-
-    `headers_of_none`: those of an answer to who has it already. `size`: bytes that count towards `MOST_BYTES`.
+    `key`: of the version of the data. `size`: bytes that count towards `MAX_BYTES`.
     """
 
-    mark: Hashable
+    key: Hashable
     tag: str
     route: object
     headers: list[tuple[bytes, bytes]]
-    headers_of_none: list[tuple[bytes, bytes]]
     body: bytes | None
     size: int
 
+    def whole(self, body: bytes) -> Iterable[Message]:
+        """The ASGI messages of the complete response."""
+        yield {"type": "http.response.start", "status": HTTPStatus.OK, "headers": self.headers}
+        yield {"type": "http.response.body", "body": body}
 
-class Sent(NamedTuple):
-    """What a request says beside its question."""
+    def not_modified(self) -> Iterable[Message]:
+        """The ASGI messages of a response without a body."""
+        headers = [each for each in self.headers if each[0] in _NOT_MODIFIED_HEADERS]
+        yield {"type": "http.response.start", "status": HTTPStatus.NOT_MODIFIED, "headers": headers}
+        yield {"type": "http.response.body", "body": b""}
+
+
+class RequestHeaders(NamedTuple):
+    """The headers that matter for the cache. `bypass`: the route itself has to handle the request."""
 
     authorization: str | None
-    known: list[str]
-    has_wishes: bool
+    if_none_match: list[str]
+    bypass: bool
 
     @classmethod
     def of(cls, scope: Scope) -> Self:
-        """`has_wishes`: there is more to it than an entity tag, so the route itself shall look."""
-        authorization, known, has_wishes = None, [], False
+        """Read them from the ASGI scope."""
+        authorization, if_none_match, bypass = None, [], False
         for name, value in scope["headers"]:
             if name == b"authorization" and authorization is None:
                 authorization = value.decode("latin-1")
             elif name == b"if-none-match":
-                known.append(value.decode("latin-1"))
+                if_none_match.append(value.decode("latin-1"))
             elif name == b"cache-control":
-                has_wishes = has_wishes or requires_fresh(value.decode("latin-1"))
-        return cls(authorization, known, has_wishes or ANY in known)
+                bypass = bypass or requires_fresh(value.decode("latin-1"))
+        return cls(authorization, if_none_match, bypass or ANY in if_none_match)
 
 
 class ResponseCacheMiddleware:
-    """Around the routes."""
+    """Responds from the cache while the data is unchanged, and caches the responses of routes that allow it.
+
+    A route allows it by leaving its `AnswerProvenance` in the state of the request.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
-        """`app`: everything inside."""
+        """`app`: the inner application."""
         self._app = app
-        self._asked: LRUCache[Question, AnswerProvenance] = LRUCache(MOST_QUESTIONS)
-        self._kept: LRUCache[tuple[Question, str], Kept] = LRUCache(MOST_BYTES, getsizeof=lambda kept: kept.size)
+        self._provenance: LRUCache[Url, AnswerProvenance] = LRUCache(MAX_URLS)
+        self._responses: LRUCache[tuple[Url, str], CachedResponse] = LRUCache(
+            MAX_BYTES, getsizeof=lambda cached: cached.size
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer what was asked before and is still so; pass everything else on."""
+        """Respond from the cache, or pass the request on."""
         if scope["type"] != "http" or scope["path"].startswith(EVENTS):
             await self._app(scope, receive, send)
             return
-        question = (scope["path"], scope["query_string"])
-        rests_on = self._asked.get(question) if scope["method"] == "GET" else None
-        messages = None if rests_on is None else await self._found(question, rests_on, scope)
+        url = (scope["path"], scope["query_string"])
+        provenance = self._provenance.get(url) if scope["method"] == "GET" else None
+        messages = None if provenance is None else await self._cached(url, provenance, scope)
         if messages is None:
-            await self._app(scope, receive, self._looking(question, scope, send))
-            if "rests_on" not in scope.get("state", {}):
-                scope["app"].state.answers.expire_snapshot()  # it may have told of a publication, or made one
+            await self._app(scope, receive, self._caching(url, scope, send))
+            if "provenance" not in scope.get("state", {}):
+                scope["app"].state.answers.expire_snapshot()  # it may have shown a publication, or made one
             return
         for message in messages:
             await send(message)
 
-    async def _found(self, question: Question, rests_on: AnswerProvenance, scope: Scope) -> Iterable[Message] | None:
-        """What is still so, for whoever may see it. None: the route answers, or refuses in its own words."""
-        sent, app = Sent.of(scope), scope["app"]
-        if sent.has_wishes:
+    async def _cached(self, url: Url, provenance: AnswerProvenance, scope: Scope) -> Iterable[Message] | None:
+        """The current response for this caller. None: the route has to respond, or to report the error."""
+        headers, app = RequestHeaders.of(scope), scope["app"]
+        if headers.bypass:
             return None
         authenticator: Authenticator = app.state.authenticator
         answers: QueryService = app.state.answers
         try:
-            caller = scope[AUTHENTICATED_READER] = await authorize(scope, authenticator, sent.authorization, READ)
-            moment = await answers.read_version(rests_on.ask)
+            caller = scope[AUTHENTICATED_READER] = await authorize(scope, authenticator, headers.authorization, READ)
+            version = await answers.read_version(provenance.request)
         except GalateaError:
             return None
-        kept = self._kept.get((question, caller.visibility_scope))
-        if kept is None or kept.mark != moment.key:
+        cached = self._responses.get((url, caller.visibility_scope))
+        if cached is None or cached.key != version.key:
             return None
-        scope["route"] = kept.route
-        if sent.known and has(sent.known, kept.tag):
-            return _known(kept)
-        return None if kept.body is None else _whole(kept, kept.body)
+        scope["route"] = cached.route
+        if headers.if_none_match and has(headers.if_none_match, cached.tag):
+            return cached.not_modified()
+        return None if cached.body is None else cached.whole(cached.body)
 
-    def _looking(self, question: Question, scope: Scope, send: Send) -> Send:
-        """`send`, which keeps what a route says of a question that may be asked again."""
-        begun: Message | None = None
+    def _caching(self, url: Url, scope: Scope, send: Send) -> Send:
+        """Wrap `send` so that the response is cached if it comes in one part."""
+        start: Message | None = None
 
-        async def look(message: Message) -> None:
-            nonlocal begun
+        async def send_and_cache(message: Message) -> None:
+            nonlocal start
             if message["type"] == "http.response.start":
-                begun = {"status": message["status"], "headers": message["headers"]}
-            elif begun is not None and not message.get("more_body"):
-                self._keep(question, scope, begun, message.get("body", b""))
-                begun = None
+                start = {"status": message["status"], "headers": message["headers"]}
+            elif start is not None and not message.get("more_body"):
+                self._put(url, scope, start, message.get("body", b""))
+                start = None
             else:
-                begun = None  # it comes in parts
+                start = None  # the response comes in parts
             await send(message)
 
-        return look
+        return send_and_cache
 
-    def _keep(self, question: Question, scope: Scope, begun: Message, body: bytes) -> None:
-        rests_on: AnswerProvenance | None = scope.get("state", {}).get("rests_on") if scope["method"] == "GET" else None
+    def _put(self, url: Url, scope: Scope, start: Message, body: bytes) -> None:
+        state = scope.get("state", {}) if scope["method"] == "GET" else {}
+        provenance: AnswerProvenance | None = state.get("provenance")
         caller: Caller | None = scope.get(AUTHENTICATED_READER)
-        if rests_on is None or caller is None or begun["status"] not in (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED):
+        if provenance is None or caller is None or start["status"] not in (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED):
             return
-        mark, key, headers = rests_on.moment.key, (question, caller.visibility_scope), begun["headers"]
-        is_whole = begun["status"] == HTTPStatus.OK
-        before = self._kept.get(key)
-        if not is_whole and before is not None and before.mark == mark:
+        key, place = provenance.version.key, (url, caller.visibility_scope)
+        is_whole = start["status"] == HTTPStatus.OK
+        known = self._responses.get(place)
+        if not is_whole and known is not None and known.key == key:
             return
-        tag = next(value.decode("latin-1") for name, value in headers if name == b"etag")
-        keep(self._asked, question, rests_on)
-        of_none = [each for each in headers if each[0] in _SAID_OF_NONE]
-        size = len(body) + len(question[1]) + OVERHEAD
-        kept = Kept(mark, tag, scope.get("route"), headers, of_none, body if is_whole else None, size)
-        keep(self._kept, key, kept)
-
-
-def _known(kept: Kept) -> Iterable[Message]:
-    yield {"type": "http.response.start", "status": HTTPStatus.NOT_MODIFIED, "headers": kept.headers_of_none}
-    yield {"type": "http.response.body", "body": b""}
-
-
-def _whole(kept: Kept, body: bytes) -> Iterable[Message]:
-    yield {"type": "http.response.start", "status": HTTPStatus.OK, "headers": kept.headers}
-    yield {"type": "http.response.body", "body": body}
+        tag = next(value.decode("latin-1") for name, value in start["headers"] if name == b"etag")
+        keep(self._provenance, url, provenance)
+        size = len(body) + len(url[1]) + OVERHEAD_BYTES
+        response = CachedResponse(key, tag, scope.get("route"), start["headers"], body if is_whole else None, size)
+        keep(self._responses, place, response)

@@ -15,19 +15,19 @@ router = APIRouter(prefix="/v1", tags=["state"])
 
 @router.get("/stores", operation_id="list_stores", responses=or_not_modified(returns(StoreList)))
 async def list_stores(request: Request, answers: AnswersOf, caller: Reader) -> Response:
-    """Every registered store of the caller's tenant."""
+    """The registered stores of the caller's tenant."""
     version, stores = await answers.stores.all()
     tag = etag(("stores",), caller.visibility_scope, version, answers.catalogue.fingerprint)
 
-    async def answer() -> Response:
+    async def respond() -> Response:
         listed = [_registered(stores[store]) for store in sorted(stores) if caller.sees(stores[store])]
         return Response(encode(StoreList(listed)), media_type=JSON)
 
-    return await conditional_response(request, tag, answer)
+    return await conditional_response(request, tag, respond)
 
 
 def _registered(store: Store) -> RegisteredStore:
-    """In the words of `stores.yaml`."""
+    """The store with the field names of `stores.yaml`."""
     return RegisteredStore(
         id=store.id,
         name=store.name,

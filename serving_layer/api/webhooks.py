@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from master_dataset.webhooks.endpoint import RegisteredEndpoint
 from serving_layer.api.caller import Configurer, OperationsOf
-from serving_layer.api.parameters import DEFAULT, PRINTED, TenantName, tenant_of
+from serving_layer.api.parameters import DEFAULT_TENANT, MAX_PAGE, PRINTABLE, TenantName, tenant_of
 from serving_layer.api.request_bodies import BodyLimitRoute
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.schemas import returns
@@ -55,26 +55,25 @@ SKIPPED = {"webhook": "5f0c81d2a9b3", "record": "alerts/0/42", "dead_letter": "w
 
 
 router = APIRouter(prefix="/v1", tags=["webhooks"], route_class=BodyLimitRoute)
-PAGE = 1000
-MOST_URL_TEXT = 4000
-"""Characters that are read; what is longer than an address may be is said by name."""
+MAX_URL_TEXT = 4000
+"""Characters of a URL that are accepted by the schema; the check of the URL rejects what is too long by name."""
 HookId = Annotated[str, Path(max_length=64)]
-Url = Annotated[str, Field(max_length=MOST_URL_TEXT, description="https://host/path; public, and without a password.")]
-Batch = Annotated[int, Field(strict=True, ge=1, le=500, description="Alerts of one call, at most.")]
+Url = Annotated[str, Field(max_length=MAX_URL_TEXT, description="https://host/path; public, and without a password.")]
+Batch = Annotated[int, Field(strict=True, ge=1, le=500, description="Maximum number of alerts per call.")]
 
 
-class WebhooksQuestion(BaseModel):
-    """`after` is the `next` of the page before."""
+class WebhooksQuery(BaseModel):
+    """`after` is the `next` of the previous page."""
 
     model_config = ConfigDict(extra="forbid")
 
     tenant: TenantName = None
-    limit: int = Field(100, ge=1, le=PAGE)
-    after: str | None = Field(None, max_length=64, description="Only those behind that id.")
+    limit: int = Field(100, ge=1, le=MAX_PAGE)
+    after: str | None = Field(None, max_length=64, description="Only webhooks after this id.")
 
 
 class NewWebhook(BaseModel):
-    """Where, and how much at once."""
+    """The address of a webhook, and how many alerts a call may have."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"url": "https://acme.example/alerts"}})
 
@@ -84,7 +83,7 @@ class NewWebhook(BaseModel):
 
 
 class ChangedWebhook(BaseModel):
-    """What is left out stays as it is."""
+    """Omitted fields stay unchanged."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"batch": 10}})
 
@@ -93,11 +92,11 @@ class ChangedWebhook(BaseModel):
 
 
 class SkippedRecord(BaseModel):
-    """One of `blocking`."""
+    """A record listed in `blocking`."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"record": "alerts/0/42"}})
 
-    record: Annotated[str, Field(max_length=300, pattern=PRINTED, description="topic/partition/offset")]
+    record: Annotated[str, Field(max_length=300, pattern=PRINTABLE, description="topic/partition/offset")]
 
 
 @router.get(
@@ -105,24 +104,22 @@ class SkippedRecord(BaseModel):
     operation_id="list_webhooks",
     responses=returns(WebhookPage, example={"webhooks": [ENTRY], "next": None}),
 )
-async def list_webhooks(
-    asked: Annotated[WebhooksQuestion, Query()], operations: OperationsOf, by: Configurer
-) -> Response:
-    """Every webhook of the tenant, the oldest first, and how it is doing; to operators those of all tenants.
+async def list_webhooks(query: Annotated[WebhooksQuery, Query()], operations: OperationsOf, by: Configurer) -> Response:
+    """The webhooks of the tenant, oldest first, with their states. For operators: the webhooks of all tenants.
 
-    `state`: ok, refusing, retrying or suspended, `since` when. `last_status`: of the last answer, null if there was
-    none. `lag`: records that were not read or delivered yet, other tenants' among those not read, and how long the
-    oldest waits.
-    `blocking`: what is tried again and again, one of each store. `next` is null on the last page.
+    `state`: ok, refusing, retrying or suspended, and `since` when. `last_status`: status of the last response, null if
+    there was none. `lag`: the records that are not read or delivered yet, and how long the oldest has waited; unread
+    records can belong to other tenants. `blocking`: the records that are being retried, one per store. `next` is null
+    on the last page.
     """
-    tenant = asked.tenant if by.tenant is None else tenant_of(by, asked.tenant, DEFAULT)
+    tenant = query.tenant if by.tenant is None else tenant_of(by, query.tenant, DEFAULT_TENANT)
     found = await operations.webhooks.listed(tenant)
     ids = [each.endpoint.id for each in found]
-    rest = found[ids.index(asked.after) + 1 :] if asked.after in ids else found if asked.after is None else ()
-    page = rest[: asked.limit]
+    rest = found[ids.index(query.after) + 1 :] if query.after in ids else found if query.after is None else ()
+    page = rest[: query.limit]
     now = operations.webhooks.now()
-    following = page[-1].endpoint.id if len(rest) > asked.limit else None
-    return _answer(WebhookPage([webhook_response(each, now) for each in page], following))
+    following = page[-1].endpoint.id if len(rest) > query.limit else None
+    return _json(WebhookPage([webhook_response(each, now) for each in page], following))
 
 
 @router.post(
@@ -131,33 +128,33 @@ async def list_webhooks(
     status_code=HTTPStatus.CREATED,
     responses=returns(Webhook, status=HTTPStatus.CREATED, example=MADE),
 )
-async def create_webhook(asked: NewWebhook, operations: OperationsOf, by: Configurer) -> Response:
-    """Tell this address of the tenant's alerts from now on. Needs the scope `configure`.
+async def create_webhook(body: NewWebhook, operations: OperationsOf, by: Configurer) -> Response:
+    """Deliver the tenant's alerts to this address from now on. Needs the scope `configure`.
 
-    `secret`: of the signatures; it is shown here and never again.
+    `secret` signs the calls. It is shown only in this response.
     """
-    tenant = tenant_of(by, asked.tenant, DEFAULT)
-    made = await operations.webhooks.make(tenant, asked.url, asked.batch)
+    tenant = tenant_of(by, body.tenant, DEFAULT_TENANT)
+    made = await operations.webhooks.make(tenant, body.url, body.batch)
     where = {"Location": f"{router.prefix}/webhooks/{made.endpoint.id}"}
     return _with_secret(operations.webhooks, made, HTTPStatus.CREATED, where)
 
 
 @router.get("/webhooks/{webhook}", operation_id="get_webhook", responses=returns(Webhook, example=ENTRY))
 async def get_webhook(webhook: HookId, operations: OperationsOf, by: Configurer) -> Response:
-    """One webhook as it is now. Needs the scope `configure`."""
+    """One webhook with its current state. Needs the scope `configure`."""
     return _entry(operations.webhooks, await operations.webhooks.found(by.tenant, webhook))
 
 
 @router.patch("/webhooks/{webhook}", operation_id="change_webhook", responses=returns(Webhook, example=ENTRY))
-async def change_webhook(webhook: HookId, asked: ChangedWebhook, operations: OperationsOf, by: Configurer) -> Response:
-    """Call another address, or with more or fewer alerts. Needs the scope `configure`; it goes on where it stood."""
+async def change_webhook(webhook: HookId, body: ChangedWebhook, operations: OperationsOf, by: Configurer) -> Response:
+    """Change the address or the batch size. Needs the scope `configure`. Delivery continues where it was."""
     found = await operations.webhooks.found(by.tenant, webhook)
-    return _entry(operations.webhooks, await operations.webhooks.change(found, asked.url, asked.batch))
+    return _entry(operations.webhooks, await operations.webhooks.change(found, body.url, body.batch))
 
 
 @router.delete("/webhooks/{webhook}", operation_id="remove_webhook", status_code=HTTPStatus.NO_CONTENT)
 async def remove_webhook(webhook: HookId, operations: OperationsOf, by: Configurer) -> Response:
-    """Tell it nothing more, and forget its secret. Needs the scope `configure`."""
+    """Stop the delivery and delete the secret. Needs the scope `configure`."""
     found = await operations.webhooks.found(by.tenant, webhook)
     await operations.webhooks.keeper.remove(found.endpoint)
     return Response(status_code=HTTPStatus.NO_CONTENT)
@@ -165,25 +162,25 @@ async def remove_webhook(webhook: HookId, operations: OperationsOf, by: Configur
 
 @router.post("/webhooks/{webhook}/rotate", operation_id="rotate_webhook", responses=returns(Webhook, example=MADE))
 async def rotate_webhook(webhook: HookId, operations: OperationsOf, by: Configurer) -> Response:
-    """Sign with another `secret` within seconds, shown here and never again. Needs the scope `configure`."""
+    """Replace the `secret`, which is shown only in this response, within seconds. Needs the scope `configure`."""
     found = await operations.webhooks.found(by.tenant, webhook)
     return _with_secret(operations.webhooks, await operations.webhooks.rotate(found))
 
 
 @router.post("/webhooks/{webhook}/test", operation_id="test_webhook", responses=returns(WebhookTrial, example=TRIAL))
 async def test_webhook(webhook: HookId, operations: OperationsOf, by: Configurer) -> Response:
-    """Call it once, signed, with `{"alerts": [], "test": true}`. Needs the scope `configure`.
+    """Make one signed test call with `{"alerts": [], "test": true}`. Needs the scope `configure`.
 
-    `outcome`: what a call with alerts would have come to: done, failed (it would be tried again) or refused (it would
-    become a dead letter), and why in `sentence`. `status`: of the answer, null if there was none.
+    `outcome`: the result that a call with alerts would have had: done, failed (it would be retried) or refused (it
+    would become a dead letter); `sentence` says why. `status`: of the response, null if there was none.
     """
     found = await operations.webhooks.found(by.tenant, webhook)
-    return _answer(await operations.webhooks.trying.call(found.endpoint))
+    return _json(await operations.webhooks.trying.call(found.endpoint))
 
 
 @router.post("/webhooks/{webhook}/resume", operation_id="resume_webhook", responses=returns(Webhook, example=ENTRY))
 async def resume_webhook(webhook: HookId, operations: OperationsOf, by: Configurer) -> Response:
-    """Call a suspended webhook again; it goes on where it stood, in order. Needs the scope `configure`."""
+    """Resume a suspended webhook where it stopped, in order. Needs the scope `configure`."""
     found = await operations.webhooks.found(by.tenant, webhook)
     return _entry(operations.webhooks, await operations.webhooks.resume(found))
 
@@ -195,21 +192,21 @@ async def resume_webhook(webhook: HookId, operations: OperationsOf, by: Configur
     responses=returns(SkippedBlocker, status=HTTPStatus.ACCEPTED, example=SKIPPED),
 )
 async def skip_webhook_record(
-    webhook: HookId, asked: SkippedRecord, operations: OperationsOf, by: Configurer
+    webhook: HookId, body: SkippedRecord, operations: OperationsOf, by: Configurer
 ) -> Response:
-    """Go on without one record that blocks its store, and no other. Needs the scope `configure`.
+    """Skip one record that blocks its store. Needs the scope `configure`.
 
-    It becomes the `dead_letter` of that id within seconds, or when the webhook is resumed.
+    Within seconds, or when the webhook is resumed, the record becomes the `dead_letter` of that id.
     """
     found = await operations.webhooks.found(by.tenant, webhook)
-    await operations.webhooks.skip(found, asked.record, by.name)
-    _, place = asked.record.split("/", 1)
+    await operations.webhooks.skip(found, body.record, by.name)
+    _, place = body.record.split("/", 1)
     letter = f"webhook.{found.endpoint.id}/{place}"
-    return _answer(SkippedBlocker(found.endpoint.id, asked.record, letter), HTTPStatus.ACCEPTED)
+    return _json(SkippedBlocker(found.endpoint.id, body.record, letter), HTTPStatus.ACCEPTED)
 
 
 def _entry(webhooks: WebhookService, found: RegisteredEndpoint) -> Response:
-    return _answer(webhook_response(found, webhooks.now()))
+    return _json(webhook_response(found, webhooks.now()))
 
 
 def _with_secret(
@@ -219,8 +216,8 @@ def _with_secret(
     headers: dict[str, str] | None = None,
 ) -> Response:
     body = webhook_response(found, webhooks.now(), with_secret=True)
-    return _answer(body, status, {"Cache-Control": "no-store", **(headers or {})})
+    return _json(body, status, {"Cache-Control": "no-store", **(headers or {})})
 
 
-def _answer(body: Struct, status: HTTPStatus = HTTPStatus.OK, headers: dict[str, str] | None = None) -> Response:
+def _json(body: Struct, status: HTTPStatus = HTTPStatus.OK, headers: dict[str, str] | None = None) -> Response:
     return Response(encode(body), status, headers, JSON)

@@ -1,4 +1,4 @@
-"""Whether there is room for more events where the broker keeps them: a full disk is no place to promise anything."""
+"""Check the free space on the broker's disks, so that events are rejected before a disk is full."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -9,23 +9,23 @@ from serving_layer.errors import DiskLowError
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 
 
 class Usage(Protocol):
-    """Of a disk, in bytes; as `shutil.disk_usage` says it."""
+    """The usage of a disk in bytes, as `shutil.disk_usage` returns it."""
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """Size of the disk."""
 
     @property
     def free(self) -> int:
-        """What is left."""
+        """Free space."""
 
 
-class DiskRoom:
-    """Looked at once a second at most. Folders that are not there, as those of a broker elsewhere, are passed by."""
+class DiskSpace:
+    """Checked at most once a second. Folders that do not exist, as those of a remote broker, are ignored."""
 
     def __init__(
         self,
@@ -35,26 +35,34 @@ class DiskRoom:
         usage: Callable[[Path], Usage],
         clock: Callable[[], float],
     ) -> None:
-        """`least_percent`, `least_bytes`: what has to be free; 0 for no matter. `clock`: monotonic seconds."""
+        """Set what has to be free.
+
+        Args:
+            folders: on the disks to check.
+            least_percent: of each disk; 0 for no limit.
+            least_bytes: of each disk; 0 for no limit.
+            usage: reads the usage of the disk of a folder.
+            clock: monotonic time in seconds.
+        """
         self._folders, self._usage, self._clock = folders, usage, clock
         self._least_percent, self._least_bytes = least_percent, least_bytes
-        self._looked_at = float("-inf")
+        self._checked_at = float("-inf")
         self._is_low = False
 
     def refuse_low(self) -> None:
-        """DiskLowError."""
-        if self._clock() - self._looked_at >= LOOK_SECONDS:
-            self._look()
+        """Raise DiskLowError if a disk has too little free space."""
+        if self._clock() - self._checked_at >= CHECK_SECONDS:
+            self._check()
         if self._is_low:
-            message = "The disk on which events are kept is nearly full, so none is taken."
-            raise DiskLowError(message, do="Send the same again later: it is taken as soon as there is room.")
+            message = "The disk on which events are stored is nearly full, so no event is accepted."
+            raise DiskLowError(message, do="Send the same again later: it is accepted as soon as there is space.")
 
     def free(self) -> int | None:
-        """Bytes that are left on the fullest of the disks; None if none is there."""
+        """Free bytes of the fullest disk; None if no folder exists."""
         return min((usage.free for usage in self._usages()), default=None)
 
-    def _look(self) -> None:
-        self._looked_at, was_low = self._clock(), self._is_low
+    def _check(self) -> None:
+        self._checked_at, was_low = self._clock(), self._is_low
         self._is_low = any(self._is_short(usage) for usage in self._usages())
         if self._is_low != was_low:
             log.warning("disk.low" if self._is_low else "disk.has_room_again")

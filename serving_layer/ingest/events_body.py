@@ -20,14 +20,21 @@ UNSET = msgspec.UNSET
 
 @dataclass(frozen=True)
 class EventsBody:
-    """A body as it arrived. `is_lines`: a record a line, else one record or a JSON array of them."""
+    """A body as it arrived. With `is_lines` it has one record per line, else one record or a JSON array of them."""
 
     body: bytes
     is_gzip: bool = False
     is_lines: bool = False
 
     def records(self, limits: Limits = LIMITS) -> Sequence[bytes]:
-        """At least one record. BodyTooLargeError, BodyUnreadableError, TooManyEventsError; BadQuestionError if there is none."""
+        """The records of the body, at least one, as the bytes that were sent.
+
+        Raises:
+            BadQuestionError: there is no record.
+            BodyTooLargeError: the body decompresses to more than its limit.
+            BodyUnreadableError: the body is not one complete gzip stream.
+            TooManyEventsError: there are more records than a request may have.
+        """
         body = decompress(self.body, limits) if self.is_gzip else self.body
         found = _lines(body) if self.is_lines else _elements(body, limits.request_events)
         if not found:
@@ -39,34 +46,38 @@ class EventsBody:
 
 
 def decompress(body: bytes, limits: Limits = LIMITS) -> bytes:
-    """Decompress gzip, and never more of it than may come out. BodyTooLargeError, BodyUnreadableError.
+    """Decompress gzip, but never more of it than the limit.
 
-    What might have been sent plain may be sent compressed, however well it compresses: tills send the same again and
-    again. Only beyond that is a body that becomes very much larger a bomb.
+    What could have been sent uncompressed may be sent compressed, however well it compresses: tills repeat themselves.
+    Only above that size does the compression ratio decide whether the body is a decompression bomb.
+
+    Raises:
+        BodyTooLargeError: there is more than the limit.
+        BodyUnreadableError: it is not one complete gzip stream.
     """
     most = min(limits.unfolded_bytes, max(limits.body_bytes, limits.unfolding * len(body)))
-    unfolding = zlib.decompressobj(GZIP)
+    decompressor = zlib.decompressobj(GZIP)
     try:
-        plain = unfolding.decompress(body, most + 1)
+        plain = decompressor.decompress(body, most + 1)
     except zlib.error as error:
         raise BodyUnreadableError("The body of the request is broken gzip.", do="Compress it again.") from error
     if len(plain) > most:
-        message = f"The body of the request unfolds to more than {most:,} bytes, which is too much for its size."
+        message = f"The request body decompresses to more than {most:,} bytes, which is too much for its size."
         raise BodyTooLargeError(message, do="Send fewer events in a request, or do not compress them.")
-    if not unfolding.eof or unfolding.unused_data:
+    if not decompressor.eof or decompressor.unused_data:
         message = "The body of the request is not one whole gzip stream."
         raise BodyUnreadableError(message, do="Compress all events into one stream, and send all of it.")
     return plain
 
 
 def _lines(body: bytes) -> Sequence[bytes]:
-    """Lines that are not blank, as `galatea ingest` reads them."""
+    """Lines that are not blank, as in `galatea ingest`."""
     stripped = (line.rstrip(b"\r") for line in body.split(b"\n"))
     return [line for line in stripped if line and not line.isspace()]
 
 
 def _elements(body: bytes, most: int) -> Sequence[bytes]:
-    """The elements of an array. Of what is no array, or a broken one, the parser says what is wrong with it."""
+    """The elements of an array. Anything else is one record: the parser then reports what is wrong with it."""
     if not body.lstrip(b" \t\r\n").startswith(b"["):
         return [body]
     try:
@@ -78,9 +89,9 @@ def _elements(body: bytes, most: int) -> Sequence[bytes]:
 
 @cache
 def _decoder(most: int) -> msgspec.json.Decoder[Any]:
-    """Reads an array into one field more than a request may have events; what comes after is checked and skipped.
+    """A decoder that keeps one element more than a request may have, and checks and skips the rest.
 
-    So a list of millions of numbers makes no millions of objects, as a `list[msgspec.Raw]` would.
+    A `list[msgspec.Raw]` would make an object per element, also for a list of millions of numbers.
     """
     fields = [(f"event_{number}", msgspec.Raw, UNSET) for number in range(most + 1)]
     return msgspec.json.Decoder(msgspec.defstruct("Elements", fields, array_like=True))

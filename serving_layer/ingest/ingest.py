@@ -26,9 +26,10 @@ from serving_layer.responses.events import EventOutcome, EventOutcomes, EventSta
 
 
 class EventResult(NamedTuple):
-    """One event. `reason`: a code that stays. `pointer`: the JSON pointer of the field, empty for the whole record.
+    """What happened to one event.
 
-    `sentence` never quotes the value.
+    `reason` is a stable code, `pointer` the JSON pointer of the field (empty for the whole record). `sentence` never
+    quotes the value.
     """
 
     outcome: EventStatus
@@ -37,8 +38,8 @@ class EventResult(NamedTuple):
     sentence: str | None = None
 
     @classmethod
-    def refused(cls, letter: DeadLetter) -> "EventResult":
-        """What would become a dead letter."""
+    def rejected(cls, letter: DeadLetter) -> "EventResult":
+        """The result of an event that would become this dead letter."""
         return cls(EventStatus.REJECTED, letter.reason, letter.field, letter.sentence)
 
 
@@ -51,21 +52,20 @@ UNKNOWN = EventResult(
 )
 TOO_LARGE = EventResult(EventStatus.REJECTED, Reason.TOO_LARGE, "", f"The record is larger than {MAX_BYTES:,} bytes.")
 FOREIGN_STORE = "foreign_store"
-"""The one reason that is none of the parser's: it depends on who sends."""
+"""The only reason that does not come from the parser: it depends on the sender."""
 
 
-def foreign(pointer: str) -> EventResult:
-    """An event of a store that is not the sender's, whether or not there is such a store."""
-    return EventResult(
-        EventStatus.REJECTED, FOREIGN_STORE, pointer, f"`{pointer}` names a store that is none of the sender's."
-    )
+def _foreign_store(pointer: str) -> EventResult:
+    """Reject a store that is not the sender's, in the same way whether or not the store exists."""
+    sentence = f"`{pointer}` names a store that is none of the sender's."
+    return EventResult(EventStatus.REJECTED, FOREIGN_STORE, pointer, sentence)
 
 
 class EventResults:
-    """Of one request, in the order of its events; there is at least one."""
+    """The results of a request's events, in their order; there is at least one."""
 
     def __init__(self, items: Sequence[EventResult]) -> None:
-        """`items`: one for each event."""
+        """`items`: one per event."""
         self.items = items
         self.counts = collections.Counter(item.outcome for item in items)
 
@@ -80,7 +80,7 @@ class EventResults:
         return HTTPStatus.UNPROCESSABLE_ENTITY if none else HTTPStatus.MULTI_STATUS
 
     def response(self) -> EventOutcomes:
-        """Counts, and every event by its place in the request, from 0 on."""
+        """The response body: counts, and each event with its index in the request."""
         return EventOutcomes(
             accepted=self.counts[EventStatus.ACCEPTED],
             rejected=self.counts[EventStatus.REJECTED],
@@ -91,9 +91,16 @@ class EventResults:
 
 @dataclass(frozen=True)
 class EventValidator:
-    """Of one request. `tenant`: whose stores the sender may speak for; None: any store, registered or not.
+    """Decides whether a record is an event that its sender may send. One per request.
 
-    `received_us`: microseconds since 1970 by this process's clock. The broker's own stamp is a little later.
+    The parser is the one of the archive, so an accepted event does not become a dead letter there, unless it repeats
+    an identity with different content, which no single record can show.
+
+    Args:
+        source: whose records are validated.
+        stores: the registered stores by id.
+        tenant: whose stores the sender may send events of; None for any store, registered or not.
+        received_us: the time of receipt in microseconds since 1970. The broker's own timestamp is slightly later.
     """
 
     source: Source[Any]
@@ -101,13 +108,13 @@ class EventValidator:
     tenant: str | None
     received_us: int
 
-    def judged(self, record: bytes) -> ProducerRecord | EventResult:
-        """What is to be sent, masked and keyed by store as `galatea ingest` does it; or why it is rejected."""
+    def validate(self, record: bytes) -> ProducerRecord | EventResult:
+        """Return the record to send, masked and keyed by store as in `galatea ingest`, or why it is rejected."""
         parsed = parse(self.source, record, self._terms_of, received_us=self.received_us)
         if isinstance(parsed, DeadLetter):
-            return EventResult.refused(parsed)
+            return EventResult.rejected(parsed)
         if self.tenant is not None and not self._is_own(parsed.store):
-            return foreign(f"/{self.source.store}")
+            return _foreign_store(f"/{self.source.store}")
         return ProducerRecord(parsed.store.encode(), mask_value(self.source, record))
 
     def _is_own(self, store: str) -> bool:
@@ -117,89 +124,110 @@ class EventValidator:
         return self.stores[store].terms if store in self.stores else DEFAULT_TERMS
 
 
-PATIENCE_SECONDS = 7.0
-"""The courier gives up earlier; this is for the day on which it does not."""
-SMALL = 16_384
-"""Bytes of a body that is judged at once: the worst of them takes some milliseconds, and a thread its own time."""
-ITEM_OF = {
+DELIVERY_TIMEOUT_SECONDS = 7.0
+"""A safety net: the producer itself gives up earlier."""
+INLINE_BYTES = 16_384
+"""Bodies up to this size are validated on the event loop: it takes milliseconds, and a thread costs time too."""
+RESULTS = {
     DeliveryStatus.ACKNOWLEDGED: ACCEPTED,
     DeliveryStatus.UNCONFIRMED: UNKNOWN,
     DeliveryStatus.TOO_LARGE: TOO_LARGE,
 }
-EVENTS = Counter(
-    "galatea_ingested_events", "Events that were sent over HTTP, by what became of them.", ("source", "outcome")
-)
+EVENTS = Counter("galatea_ingested_events", "Events received over HTTP, by outcome.", ("source", "outcome"))
 
 Registry = Callable[[], Awaitable[tuple[int, Mapping[str, Store]]]]
 
 
 class EventProducer(Protocol):
-    """Where records go: `master_dataset.kafka.producer.Courier`, or a double of it."""
+    """Sends records: `master_dataset.kafka.producer.AsyncProducer`, or a fake in tests."""
 
     def send(self, topic: str, records: Sequence[ProducerRecord]) -> Sequence[asyncio.Future[DeliveryStatus]]:
-        """Take all of them, in their order; BufferError, and none is taken, if there is no room."""
+        """Queue all records in order. Raises BufferError, and queues none, if there is no room."""
 
 
 class IngestService:
-    """One per process and event loop."""
+    """Ingests the events of requests. One per process and event loop."""
 
     def __init__(
         self,
-        carrier: EventProducer,
+        producer: EventProducer,
         registry: Registry,
         now_us: Callable[[], int],
         limits: Limits = LIMITS,
         refuse_low: Callable[[], None] = lambda: None,
     ) -> None:
-        """`registry`: its version and the stores in it. `now_us`: microseconds since 1970. `refuse_low`: DiskLowError."""
-        self._carrier, self._registry, self._now_us = carrier, registry, now_us
+        """Set the parts of the service.
+
+        Args:
+            producer: sends the records.
+            registry: reads the version of the store registry and its stores.
+            now_us: the current time in microseconds since 1970.
+            limits: of requests.
+            refuse_low: raises DiskLowError if the broker's disk is nearly full.
+        """
+        self._producer, self._registry, self._now_us = producer, registry, now_us
         self._limits, self.refuse_low = limits, refuse_low
         self._stores: Mapping[str, Store] | None = None
         self.in_flight = 0
-        # A thread of its own, so that large requests keep neither the event loop nor the threads of readers busy. One
-        # is enough: judging is Python, of which one thread runs at a time anyway.
-        self._judging = ThreadPoolExecutor(1, "judging")
+        # A thread of its own, so that large requests block neither the event loop nor the threads of queries. One is
+        # enough: validation is Python code, which runs in one thread at a time anyway.
+        self._validation = ThreadPoolExecutor(1, "validation")
 
     @contextmanager
     def admitted(self) -> Iterator[None]:
-        """Around a request whose body has arrived: a slow sender takes no place from others. TooBusyError."""
-        most = self._limits.ingests_in_flight
-        if self.in_flight >= most:
-            raise TooBusyError(f"{most} requests that bring events are in flight already.", do="Send it again.")
+        """Count a request while it is in progress, once its body has arrived: slow senders do not count.
+
+        Raises:
+            TooBusyError: too many are in progress.
+        """
+        limit = self._limits.ingests_in_flight
+        if self.in_flight >= limit:
+            raise TooBusyError(f"{limit} requests with events are already in progress.", do="Send it again.")
         self.in_flight += 1
         try:
             yield
         finally:
             self.in_flight -= 1
 
-    async def take(self, source: Source[Any], posted: EventsBody, tenant: str | None) -> EventResults:
-        """What became of each event; `tenant` as in EventValidator. TooBusyError, and nothing was sent; CassandraUnavailableError, likewise.
+    async def ingest(self, source: Source[Any], body: EventsBody, tenant: str | None) -> EventResults:
+        """Validate the events of a body, send the valid ones, and wait for the broker.
 
-        What EventsBody refuses is refused.
+        Args:
+            source: whose events they are.
+            body: the body of the request.
+            tenant: whose stores the sender may send events of; None for any store.
+
+        Returns:
+            What happened to each event.
+
+        Raises:
+            TooBusyError: the producer's buffer is full; nothing was sent.
+            CassandraUnavailableError: the store registry could not be read; nothing was sent.
+            RequestError: whatever `EventsBody.records` raises.
         """
-        judge = EventValidator(source, await self._known_stores(), tenant, self._now_us())
-        if posted.is_gzip or len(posted.body) > SMALL or source.masked:  # masking may parse a record many times
-            running = asyncio.get_running_loop().run_in_executor(self._judging, _judged, judge, posted, self._limits)
-            judged = await running
+        validator = EventValidator(source, await self._known_stores(), tenant, self._now_us())
+        if body.is_gzip or len(body.body) > INLINE_BYTES or source.masked:  # masking may parse a record many times
+            loop = asyncio.get_running_loop()
+            validated = await loop.run_in_executor(self._validation, _validate_all, validator, body, self._limits)
         else:
-            judged = _judged(judge, posted, self._limits)
-        outcomes = EventResults(await self._sent(source.topic, judged))
-        for outcome, count in outcomes.counts.items():
+            validated = _validate_all(validator, body, self._limits)
+        results = EventResults(await self._send(source.topic, validated))
+        for outcome, count in results.counts.items():
             EVENTS.labels(source.topic, outcome).inc(count)
-        return outcomes
+        return results
 
-    async def _sent(self, topic: str, judged: Sequence[ProducerRecord | EventResult]) -> Sequence[EventResult]:
+    async def _send(self, topic: str, validated: Sequence[ProducerRecord | EventResult]) -> Sequence[EventResult]:
         try:
-            waiting = self._carrier.send(topic, [each for each in judged if isinstance(each, ProducerRecord)])
+            pending = self._producer.send(topic, [each for each in validated if isinstance(each, ProducerRecord)])
         except BufferError as error:
-            raise TooBusyError("Too many events wait for the broker already.", do="Send the same again.") from error
-        if waiting:
-            await asyncio.wait(waiting, timeout=PATIENCE_SECONDS)
-        told = iter([ITEM_OF[each.result()] if each.done() else UNKNOWN for each in waiting])
-        return [next(told) if isinstance(each, ProducerRecord) else each for each in judged]
+            raise TooBusyError("Too many events already wait for the broker.", do="Send the same again.") from error
+        if pending:
+            await asyncio.wait(pending, timeout=DELIVERY_TIMEOUT_SECONDS)
+        delivered = iter([RESULTS[each.result()] if each.done() else UNKNOWN for each in pending])
+        return [next(delivered) if isinstance(each, ProducerRecord) else each for each in validated]
 
     async def _known_stores(self) -> Mapping[str, Store]:
-        """While Cassandra is away no store can be registered, so what was read last is what there is."""
+        """While Cassandra is unavailable no store can be registered, so the stores read last are still complete."""
         try:
             _, self._stores = await self._registry()
         except CassandraUnavailableError:
@@ -208,5 +236,7 @@ class IngestService:
         return self._stores
 
 
-def _judged(judge: EventValidator, posted: EventsBody, limits: Limits) -> Sequence[ProducerRecord | EventResult]:
-    return [judge.judged(record) for record in posted.records(limits)]
+def _validate_all(
+    validator: EventValidator, body: EventsBody, limits: Limits
+) -> Sequence[ProducerRecord | EventResult]:
+    return [validator.validate(record) for record in body.records(limits)]

@@ -73,6 +73,9 @@ class Shell:
         """End bash, but not what it has left running in the background."""
         self._bash.kill()
         self._bash.wait()
+        for pipe in (self._bash.stdin, self._bash.stdout):
+            if pipe:
+                pipe.close()
 
     def run(self, text: str, *, fails: bool = False) -> str:
         """Run a block line by line as typed, and return what it printed. AssertionError if any command fails."""

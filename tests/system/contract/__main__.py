@@ -1,11 +1,9 @@
-"""`python -m tests.system.contract [--cases N] [--seed N]`: how many cases were tried as whom. Exit 1 if a check
-failed.
-"""
+"""`python -m tests.system.contract [--cases N] [--seed N]`: print the cases of each caller; exit 1 if a check failed."""
 
 import argparse
 import sys
 
-from tests.system.contract.contract import CALLERS, PHASES, tried
+from tests.system.contract.contract import CALLERS, PHASES, tried, tried_by_default
 
 
 def main() -> int:
@@ -15,10 +13,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     found = [tried(caller, phase, asked.cases, asked.seed) for caller in CALLERS for phase in PHASES]
+    found.append(tried_by_default("reader", asked.cases, asked.seed))
     for each in found:
         linked = f" over {each.links} links" if each.links else ""
-        told = "well" if each.is_well else each.said
-        sys.stdout.write(f"{each.caller}, {each.phase}: {each.cases:,} cases{linked}, {told}\n")
+        rejected = f", {each.rejections:,} documented rejections" if each.rejections else ""
+        outcome = "well" if each.is_well else each.said
+        sys.stdout.write(f"{each.caller}, {each.phase}: {each.cases:,} cases{linked}{rejected}, {outcome}\n")
     sys.stdout.write(f"{sum(each.cases for each in found):,} cases\n")
     return int(not all(each.is_well for each in found))
 

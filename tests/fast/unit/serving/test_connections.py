@@ -81,7 +81,7 @@ def test_one_connection_more_than_there_may_be_ends_the_one_that_waits_longest(o
 
 
 def test_where_all_are_at_work_the_next_is_told_that_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingest, "PATIENCE_SECONDS", 2.0)
+    monkeypatch.setattr(ingest, "DELIVERY_TIMEOUT_SECONDS", 2.0)
     asking = Asking(World())
     asking.broker.says = lambda _: None
     with served(asking, ConnectionLimits(connections=2)) as url, ExitStack() as open_:
@@ -197,7 +197,7 @@ def test_bodies_that_come_slowly_take_no_place_from_others() -> None:
 def test_so_many_requests_may_be_worked_on_and_the_next_is_told_at_once(
     monkeypatch: pytest.MonkeyPatch, most: int, status: int
 ) -> None:
-    monkeypatch.setattr(ingest, "PATIENCE_SECONDS", 2.0)
+    monkeypatch.setattr(ingest, "DELIVERY_TIMEOUT_SECONDS", 2.0)
     asking = Asking(World(), limits=Limits(requests_in_flight=most))
     asking.broker.says = lambda _: None
     with served(asking) as url, wire(url) as working, wire(url) as other:

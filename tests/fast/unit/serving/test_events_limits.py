@@ -243,7 +243,7 @@ def test_a_body_that_ends_with_its_connection_is_not_taken_for_a_whole_one(askin
 def test_so_many_requests_may_be_in_flight_and_the_next_is_told_at_once(
     asking: Asking, monkeypatch: pytest.MonkeyPatch, count: int, refused: int
 ) -> None:
-    monkeypatch.setattr(ingest, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(ingest, "DELIVERY_TIMEOUT_SECONDS", 0.5)
     asking.broker.says = lambda _: None
 
     codes = [response.json()["code"] for response in sent_at_once(asking, count)]
@@ -256,7 +256,7 @@ def test_so_many_requests_may_be_in_flight_and_the_next_is_told_at_once(
 def test_bodies_that_arrive_may_be_so_many_bytes_together(
     monkeypatch: pytest.MonkeyPatch, held: int, refused: int
 ) -> None:
-    monkeypatch.setattr(ingest, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(ingest, "DELIVERY_TIMEOUT_SECONDS", 0.2)
     asking = Asking(World(), limits=Limits(bodies_bytes=held))
     asking.broker.says = lambda _: None
 
@@ -270,7 +270,7 @@ def test_bodies_that_arrive_may_be_so_many_bytes_together(
 def test_a_key_may_have_eight_requests_under_way(
     asking: Asking, monkeypatch: pytest.MonkeyPatch, count: int, refused: int
 ) -> None:
-    monkeypatch.setattr(ingest, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(ingest, "DELIVERY_TIMEOUT_SECONDS", 0.2)
     asking.broker.says = lambda _: None
     headers = HEADERS | {"Authorization": f"Bearer {asking.keys.make('default', 'ingest')}"}
 

@@ -122,7 +122,7 @@ def test_an_array_that_is_broken_is_rejected_whole(asking: Asking) -> None:
 def test_what_the_broker_does_not_confirm_is_told_beside_what_it_does(
     asking: Asking, monkeypatch: pytest.MonkeyPatch, fate: DeliveryStatus | None, item: tuple[Any, ...]
 ) -> None:
-    monkeypatch.setattr(ingest, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(ingest, "DELIVERY_TIMEOUT_SECONDS", 0.05)
     asking.broker.says = lambda sent: fate if sent.value == sale(2) else DeliveryStatus.ACKNOWLEDGED
 
     response = asking.sent(array(sale(1), sale(2), sale(3)))
@@ -135,7 +135,7 @@ def test_what_the_broker_does_not_confirm_is_told_beside_what_it_does(
 def test_while_the_broker_is_away_the_same_may_be_sent_again_soon(
     asking: Asking, monkeypatch: pytest.MonkeyPatch, fate: DeliveryStatus | None
 ) -> None:
-    monkeypatch.setattr(ingest, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(ingest, "DELIVERY_TIMEOUT_SECONDS", 0.05)
     asking.broker.says = lambda _: fate
 
     response = asking.sent(array(sale(1), sale(2)))
