@@ -1,4 +1,4 @@
-"""What operators did, one line each, only ever added to: `logs/audit.jsonl` of the home. Who, when, how, and what."""
+"""The audit log: who did what, when and how, one line each, append-only, in `logs/audit.jsonl` of the home."""
 
 import getpass
 import json
@@ -34,32 +34,39 @@ CHANGES = {
     "webhooks resume",
     "webhooks skip",
 }
-"""Commands that change something, or begin or end it."""
+"""Commands that change, start or stop something."""
 
 _ADDRESS = re.compile(r"://(?:[^/@\s]*@)?([^/?#\s]*)\S*")
-"""The path of a webhook's address is often the secret of whoever receives it."""
+"""The path of a webhook's URL often contains a secret of its receiver."""
 
 
 class Audit:
-    """Of one home. A line is written as one piece, so that several processes may write."""
+    """The audit log of one home. A line is written at once, so that several processes may write."""
 
     def __init__(self, home: Path) -> None:
-        """`home`: the folder with all state."""
+        """`home` is the folder with all state."""
         self._file = home / "logs" / "audit.jsonl"
 
     def write(self, by: str, via: str, act: str, status: int | None = None) -> None:
-        """`by`: a key's id or a user of this machine. `act`: a command, or method and path. `status`: HTTP's."""
+        """Append a line.
+
+        Args:
+            by: Id of an API key, or user of this machine.
+            via: `command` or `rest`.
+            act: The command, or method and path.
+            status: The HTTP status; None for a command.
+        """
         line = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "by": by, "via": via, "act": act}
-        told = json.dumps(line if status is None else {**line, "status": status}) + "\n"
+        text = json.dumps(line if status is None else {**line, "status": status}) + "\n"
         self._file.parent.mkdir(parents=True, exist_ok=True)
         opened = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            os.write(opened, told.encode())
+            os.write(opened, text.encode())
         finally:
             os.close(opened)
 
     def request(self, by: str, act: str, status: int) -> None:
-        """One over REST or by a form of a page. It is done already, so that a full disk only goes to the log."""
+        """Append a request over REST or a form of a page. It is done already, so that a full disk is only logged."""
         try:
             self.write(by, "rest", act, status)
         except OSError:
@@ -68,6 +75,6 @@ class Audit:
             structlog.get_logger().exception("audit.not_written", by=by, act=act, status=status)
 
     def command(self, words: Sequence[str]) -> None:
-        """One by the command line, before it is done; what changes nothing is left out."""
+        """Append a command before it runs, if it changes something."""
         if {" ".join(words[:1]), " ".join(words[:2])} & CHANGES and "--help" not in words:
             self.write(getpass.getuser(), "command", _ADDRESS.sub(r"://\1/...", " ".join(words)))

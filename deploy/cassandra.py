@@ -1,4 +1,4 @@
-"""Connections to Cassandra. Every process connects with the settings below."""
+"""Connections to Cassandra. Every process connects with these options."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -13,7 +13,7 @@ from master_dataset.errors import CassandraUnavailableError
 
 
 class Address(NamedTuple):
-    """Where Cassandra is, and Galatea's keyspace in it."""
+    """Contact points and port of Cassandra, and Galatea's keyspace."""
 
     contact_points: tuple[str, ...]
     port: int
@@ -22,32 +22,32 @@ class Address(NamedTuple):
 
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 15.0
-"""Longer than the three tries of a ring, whose nodes give up after 4 s when they have asked a lost one."""
+"""Longer than three tries, whose nodes give up after 4 s when they have asked a lost one."""
 RECONNECT_SECONDS = 1.0
-"""The driver's own policy waits up to ten minutes before it looks again whether a node is back."""
+"""The driver's default policy waits up to ten minutes before it tries a node again."""
 FAILURES = (RequestExecutionException, OperationTimedOut, NoHostAvailable, ErrorMessage)
-"""What the driver raises when the nodes do not answer, or too few of them, or do not know what became of a switch."""
+"""Raised by the driver if no or too few nodes answer, or the outcome of a compare-and-set is unknown."""
 _TRIES = 3
-"""The first one included."""
+"""Including the first one."""
 
 
 class AnotherNode(RetryPolicy):  # type: ignore[misc]  # the driver has no types
-    """What one node could not do in time is asked of another, as the driver itself does when a connection ends.
+    """Retries a request on another node if one could not serve it in time, as the driver does when a connection ends.
 
-    All of ours may be asked twice: rows are overwritten by key, and who gets a compare-and-set that did not apply looks
-    whether the row says what it wanted, because the first try may have done it.
+    Every request is idempotent: rows are overwritten by key, and after a compare-and-set that did not apply, the caller
+    reads the row, because the first try may have applied.
     """
 
     def on_read_timeout(self, *_: Any, retry_num: int, **_more: Any) -> tuple[int, int | None]:  # noqa: ANN401 - the driver has no types
-        """A replica did not answer in time. The same node, warned, asks another replica, before it knows of a loss."""
+        """Retry on the same node, which then asks another replica."""
         return (self.RETRY if retry_num < _TRIES - 1 else self.RETHROW), None
 
     def on_write_timeout(self, *_: Any, retry_num: int, **_more: Any) -> tuple[int, int | None]:  # noqa: ANN401 - likewise
-        """Too few replicas acknowledged in time; the row may be written."""
+        """Retry on another node. The row may be written already."""
         return self._next(retry_num)
 
     def on_unavailable(self, *_: Any, retry_num: int, **_more: Any) -> tuple[int, int | None]:  # noqa: ANN401 - likewise
-        """A node, perhaps one that has just started, knows of too few others. Nothing was done."""
+        """Retry on another node: this one, perhaps just started, knows of too few others. Nothing was written."""
         return self._next(retry_num)
 
     def _next(self, retry_num: int) -> tuple[int, int | None]:
@@ -55,7 +55,7 @@ class AnotherNode(RetryPolicy):  # type: ignore[misc]  # the driver has no types
 
 
 def connect(contact_points: Sequence[str], port: int, keyspace: str | None) -> Session:
-    """A session that reads and writes at QUORUM and caches its prepared statements.
+    """Open a session that reads and writes at QUORUM and caches its prepared statements.
 
     CassandraUnavailableError if no node answers.
     """
@@ -86,5 +86,5 @@ def connect(contact_points: Sequence[str], port: int, keyspace: str | None) -> S
 
 @cache
 def session_of(address: Address) -> Session:
-    """The one session of this process with that address. In Spark's workers too: the function is sent by name."""
+    """Return the one session of this process with that address; also in Spark's workers, which import this function."""
     return connect(address.contact_points, address.port, address.keyspace)

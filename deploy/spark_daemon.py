@@ -1,7 +1,7 @@
-"""The parent that Spark forks its Python workers from: `python -m deploy.spark_daemon`.
+"""The process that Spark forks its Python workers from: `python -m deploy.spark_daemon`.
 
-It imports once what the workers need. A fork then begins at once and shares these pages with the others; and as frozen
-objects are no garbage, no worker ever walks them again.
+It imports once what the workers need. A fork then starts at once and shares these pages with the others; frozen objects
+are never scanned by garbage collection.
 """
 
 from importlib import import_module
@@ -22,7 +22,7 @@ NEEDED = (
     "speed_layer.stream",
     "speed_layer.receipts",
 )
-"""What the functions that Spark runs in its workers import."""
+"""Imported by the functions that Spark runs in its workers."""
 
 if __name__ == "__main__":
     for name in NEEDED:

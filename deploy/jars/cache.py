@@ -142,6 +142,6 @@ def _fetch(client: "httpx.Client", jar: Jar, place: Path, maven_url: str) -> Non
             file.write(chunk)
     if digest.hexdigest() != jar.sha256:
         part.unlink()
-        message = f"`{jar.file_name}` from `{maven_url}` differs from the lock"
+        message = f"`{jar.file_name}` from `{maven_url}` is not the file that the lock names"
         raise OperatorError(message, do="check GALATEA_MAVEN_URL; a mirror may have altered the file")
     part.replace(place)

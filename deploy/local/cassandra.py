@@ -51,21 +51,21 @@ _LOGGING = """\
 """
 _MEMORY_MB = {ONE: (512, 256), THREE: (384, 160)}
 """Heap and direct memory of each node, by the number of nodes."""
-_SYNCED = {
+_COMMIT_LOG = {
     ONE: {"commitlog_sync": "batch"},
     THREE: {"commitlog_sync": "periodic", "commitlog_sync_period": "1000ms"},
 }
-"""A crash of the process loses nothing. The only copy of a row is on the disk before it is acknowledged; of three one
-may lose in a power cut what it took within the last second.
+"""A crash loses nothing. With one node, a row is on disk before it is acknowledged; of three nodes, one may lose the
+last second in a power failure.
 """
 _TOKENS = 1 << 64
 _LEAST_TOKEN = -(1 << 63)
 
 
 def cassandra_nodes(settings: "Settings") -> Sequence[Component]:
-    """A row has as many copies as there are nodes, and a majority reads and writes it; with one node that is one.
+    """Return the nodes. A row has a copy on every node, and a majority reads and writes it.
 
-    Small memtables, because the machine is shared with Spark.
+    Memtables are small, because the machine is shared with Spark.
     """
     nodes = nodes_of("cassandra", settings.cassandra.nodes)
     return [_component(node, nodes, settings) for node in nodes]
@@ -84,7 +84,7 @@ def _component(node: Node, nodes: Sequence[Node], settings: "Settings") -> Compo
         },
         host=node.host,
         prepare=lambda: _configure(node, nodes, settings),
-        start_seconds=180.0 * len(nodes),  # they share the machine, and the last one's tables are made meanwhile
+        start_seconds=180.0 * len(nodes),  # they share the machine, and the last one waits for the tables
         once_ready=(lambda: _create_tables(settings)) if node == nodes[-1] else lambda: None,
     )
 
@@ -141,9 +141,9 @@ def _configure(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
         "native_transport_port": settings.cassandra.port,
         "storage_port": internode,
         "seed_provider": seeds,
-        **_SYNCED[len(nodes)],
+        **_COMMIT_LOG[len(nodes)],
         "commit_failure_policy": "die",
-        "disk_failure_policy": "die",  # it is started again as soon as there is room
+        "disk_failure_policy": "die",  # the supervisor restarts it once there is space
         "commitlog_segment_size": "16MiB",
         "commitlog_total_space": "256MiB",
         "memtable_heap_space": "96MiB",
@@ -165,18 +165,18 @@ def _configure(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
 
 
 def _refuse_without_data(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
-    """A node that takes part again without what it has acknowledged would make a majority of those who forgot."""
+    """Refuse a node without its data: with it, a majority could have forgotten what it acknowledged."""
     data = {each.name: settings.home / each.name / "data" for each in nodes}
     complete = any((place / str(settings.cassandra.address.keyspace)).exists() for place in data.values())
     if complete and not (data[node.name] / "system").exists():
         message = f"{node.name} has lost its data, `{data[node.name]}`, and would answer as if it had never had any"
-        raise OperatorError(message, do="put the folder back, or make all tables anew: docs/how-to/backups.md")
+        raise OperatorError(message, do="put the folder back, or create all tables again: docs/how-to/backups.md")
 
 
 def _in_ring(node: Node, nodes: int) -> dict[str, Any]:
-    """All are seeds and have their place from the start: an empty ring can be started at once, a lost node missed.
+    """Make every node a seed with a fixed token, so that an empty ring starts at once and a lost node can be missing.
 
-    Until a loss is known, after some 15 s, half of the scans ask the lost node: they are tried again in good time.
+    Until the loss is known, after about 15 s, half of the scans ask the lost node. Short timeouts leave time to retry.
     """
     place = _LEAST_TOKEN + (node.number - 1) * _TOKENS // nodes
     timeouts = {"read_request_timeout": "4000ms", "range_request_timeout": "4000ms"}
@@ -202,12 +202,12 @@ def _create_tables(settings: "Settings") -> None:
     session = connect(HOSTS[: settings.cassandra.nodes], settings.cassandra.port, None)
     try:
         known = len(session.cluster.metadata.all_hosts())
-        if known < settings.cassandra.nodes:  # in the first seconds of a ring: the others would not hear of a table
+        if known < settings.cassandra.nodes:  # the others would not learn of a table
             message = f"the ring has {known} of {settings.cassandra.nodes} nodes so far"
             raise CassandraUnavailableError(message, do="galatea status")
         migrate(session, settings.cassandra.address.keyspace or "", settings.cassandra.nodes)
         PointerRow(session).begin(datetime.now(UTC))
     except FAILURES as error:
-        raise CassandraUnavailableError(f"the tables could not be made: {error}", do="galatea status") from error
+        raise CassandraUnavailableError(f"the tables could not be created: {error}", do="galatea status") from error
     finally:
         session.cluster.shutdown()

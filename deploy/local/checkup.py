@@ -29,8 +29,20 @@ if TYPE_CHECKING:
     from deploy.settings import Settings
 
 
+GIB = 1 << 30
+NEEDED_MEMORY = 6 * GIB
+"""Of the whole stack with a rebuild, and of the machine itself."""
+MORE_BROKER, MORE_CASSANDRA = GIB // 2, 3 * GIB // 4
+"""Memory of each further node."""
+MORE_AIRFLOW = 3 * GIB // 4
+"""Memory of Airflow and the commands that its tasks run in parallel."""
+NEEDED_DISK = 4 * GIB
+ALARMS_SECONDS, CONNECT_SECONDS = 10.0, 3.0
+SPARK_PORT = 7077
+
+
 class Finding(NamedTuple):
-    """`blocks`: nothing starts until it is mended. `do` is the next step, or "" where all is well."""
+    """One result. `do` is the next step, "" if all is well. If `blocks`, nothing starts until it is fixed."""
 
     check: str
     ok: bool
@@ -39,108 +51,8 @@ class Finding(NamedTuple):
     blocks: bool = False
 
 
-TIMEOUT_SECONDS = 10.0
-
-
-def alarm_findings(settings: "Settings") -> list[Finding]:
-    """One finding per alarm, or one that says that there is none. Nothing is known of what does not run."""
-    if Records(settings.home).pid("api") is None:
-        return []
-    try:
-        answer = httpx.get(
-            f"http://{LOOPBACK}:{settings.api.port}/v1/freshness", timeout=TIMEOUT_SECONDS, trust_env=False
-        ).raise_for_status()
-    except httpx.HTTPError as error:
-        return [Finding("alarms", ok=False, found=f"not known: {error}", do="galatea status")]
-    standing = [
-        Finding(each["name"], ok=False, found=f"since {each['since']}: {each['meaning']}", do=each["do"])
-        for each in answer.json()["alarms"]
-    ]
-    return standing or [Finding("alarms", ok=True, found="none")]
-
-
-_SECONDS = 3.0
-_SPARK_PORT = 7077
-
-
-def remote_findings(settings: "Settings") -> Iterator[Finding]:
-    """Nothing to find as long as everything is in the home and Spark is local."""
-    if on_cluster(settings) and settings.spark.master.startswith("spark://"):
-        yield _spark(settings.spark.master)
-    for name in ("master_uri", "checkpoint_uri"):
-        folder = as_folder(getattr(settings.paths, name))
-        if folder is not None and settings.home not in folder.parents:
-            yield _folder(f"GALATEA_{name.upper()}", folder)
-
-
-def as_folder(uri: str) -> Path | None:
-    """The folder, if it is one."""
-    return None if "://" in uri else Path(uri)
-
-
-def _spark(url: str) -> Finding:
-    places = [urlsplit(f"//{place}") for place in url.removeprefix("spark://").split(",")]
-    silent = [place.netloc for place in places if not _answers(place.hostname or "", place.port or _SPARK_PORT)]
-    ok = len(silent) < len(places)  # of several masters one leads
-    do = "" if ok else "start the Spark master and its workers, or mend GALATEA_SPARK_MASTER"
-    return Finding("spark", ok, f"{url} {'answers' if ok else 'does not answer'}", do)
-
-
-def _answers(host: str, port: int) -> bool:
-    try:
-        socket.create_connection((host, port), _SECONDS).close()
-    except OSError:
-        return False
-    return True
-
-
-def _folder(setting: str, folder: Path) -> Finding:
-    there = next(place for place in (folder, *folder.parents) if place.exists())
-    ok = os.access(there, os.W_OK)
-    do = "" if ok else f"mount it here as on every worker, or mend {setting}"
-    return Finding(setting, ok, f"{folder} {'can' if ok else 'cannot'} be written", do)
-
-
-def generation_finding(settings: "Settings") -> Finding:
-    """One finding about a running stack."""
-    try:
-        generations = Generations(session_of(settings.cassandra.address))
-    except CassandraUnavailableError as error:
-        return Finding("speed", ok=False, found=error.message, do="galatea status, then logs/cassandra.log")
-    served = generations.pointer().generation
-    newest = generations.find(generations.greatest())
-    if newest is None:
-        return Finding("speed", ok=False, found="no generation was begun yet", do="galatea status, then logs/speed.log")
-    if newest.number > served:
-        return _coming(generations, newest, served, settings.definitions)
-    if generations.claims.is_replaced(served):
-        do = "galatea status: the speed process has to run"
-        return Finding("speed", ok=False, found=f"generation {served} was replaced, no other was begun", do=do)
-    return Finding("speed", ok=True, found=f"generation {served} is read")
-
-
-def _coming(generations: Generations, newest: Generation, served: int, current: Mapping[str, str]) -> Finding:
-    done, total = generations.progress(newest, served)
-    read = f"generation {served} is read" if served else "none is read yet"
-    found = f"{read}; {newest.number} takes over after at most {total - done:,} more records"
-    pointer = generations.pointer()
-    if pointer.publication and dict(pointer.definitions) != current:
-        return Finding("speed", ok=False, found=f"{read}; {newest.number} has new definitions", do="galatea rebuild")
-    return Finding("speed", ok=True, found=found)
-
-
-GIB = 1 << 30
-NEEDED_MEMORY = 6 * GIB
-"""The whole stack with a rebuild, and something for the machine itself."""
-MORE_BROKER, MORE_CASSANDRA = GIB // 2, 3 * GIB // 4
-"""What another node of each kind takes."""
-MORE_AIRFLOW = 3 * GIB // 4
-"""Airflow, and the commands that its tasks run beside one another."""
-NEEDED_DISK = 4 * GIB
-
-
 def checkup(settings: "Settings") -> list[Finding]:
-    """Every finding, good ones too."""
+    """Run all checks. Return every finding, good ones too."""
     running = Records(settings.home).pid(SUPERVISOR) is not None
     findings = [
         _python(),
@@ -225,3 +137,86 @@ def _ports(settings: "Settings") -> Iterator[Finding]:
             else:
                 do = f"end that process, or set {setting} to a free port"
                 yield Finding(f"port {port}", ok=False, found=f"held by {holder(port, host)}", do=do, blocks=True)
+
+
+def remote_findings(settings: "Settings") -> Iterator[Finding]:
+    """Check what is outside the home: the Spark master, and the folders of master dataset and checkpoints."""
+    if on_cluster(settings) and settings.spark.master.startswith("spark://"):
+        yield _spark(settings.spark.master)
+    for name in ("master_uri", "checkpoint_uri"):
+        folder = as_folder(getattr(settings.paths, name))
+        if folder is not None and settings.home not in folder.parents:
+            yield _folder(f"GALATEA_{name.upper()}", folder)
+
+
+def as_folder(uri: str) -> Path | None:
+    """Return the folder, None if the URI is not one."""
+    return None if "://" in uri else Path(uri)
+
+
+def _spark(url: str) -> Finding:
+    places = [urlsplit(f"//{place}") for place in url.removeprefix("spark://").split(",")]
+    silent = [place.netloc for place in places if not _answers(place.hostname or "", place.port or SPARK_PORT)]
+    ok = len(silent) < len(places)  # of several masters one leads
+    do = "" if ok else "start the Spark master and its workers, or correct GALATEA_SPARK_MASTER"
+    return Finding("spark", ok, f"{url} {'answers' if ok else 'does not answer'}", do)
+
+
+def _answers(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), CONNECT_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+def _folder(setting: str, folder: Path) -> Finding:
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    ok = os.access(there, os.W_OK)
+    do = "" if ok else f"mount it here as on every worker, or correct {setting}"
+    return Finding(setting, ok, f"{folder} {'can' if ok else 'cannot'} be written", do)
+
+
+def generation_finding(settings: "Settings") -> Finding:
+    """Check which generation of the speed layer is served, and what a newer one still has to read."""
+    try:
+        generations = Generations(session_of(settings.cassandra.address))
+    except CassandraUnavailableError as error:
+        return Finding("speed", ok=False, found=error.message, do="galatea status, then logs/cassandra.log")
+    served = generations.pointer().generation
+    newest = generations.find(generations.greatest())
+    if newest is None:
+        return Finding("speed", ok=False, found="no generation was begun yet", do="galatea status, then logs/speed.log")
+    if newest.number > served:
+        return _coming(generations, newest, served, settings.definitions)
+    if generations.claims.is_replaced(served):
+        do = "galatea status: the speed process has to run"
+        return Finding("speed", ok=False, found=f"generation {served} was replaced, no other was begun", do=do)
+    return Finding("speed", ok=True, found=f"generation {served} is read")
+
+
+def _coming(generations: Generations, newest: Generation, served: int, current: Mapping[str, str]) -> Finding:
+    done, total = generations.progress(newest, served)
+    read = f"generation {served} is read" if served else "none is read yet"
+    found = f"{read}; {newest.number} takes over after at most {total - done:,} more records"
+    pointer = generations.pointer()
+    if pointer.publication and dict(pointer.definitions) != current:
+        return Finding("speed", ok=False, found=f"{read}; {newest.number} has new definitions", do="galatea rebuild")
+    return Finding("speed", ok=True, found=found)
+
+
+def alarm_findings(settings: "Settings") -> list[Finding]:
+    """Ask the REST interface for open alarms, if it runs. Return one finding per alarm, or one that there is none."""
+    if Records(settings.home).pid("api") is None:
+        return []
+    try:
+        answer = httpx.get(
+            f"http://{LOOPBACK}:{settings.api.port}/v1/freshness", timeout=ALARMS_SECONDS, trust_env=False
+        ).raise_for_status()
+    except httpx.HTTPError as error:
+        return [Finding("alarms", ok=False, found=f"not known: {error}", do="galatea status")]
+    alarms = [
+        Finding(each["name"], ok=False, found=f"since {each['since']}: {each['meaning']}", do=each["do"])
+        for each in answer.json()["alarms"]
+    ]
+    return alarms or [Finding("alarms", ok=True, found="none")]

@@ -11,12 +11,21 @@ from master_dataset.errors import DiskFullError
 
 @dataclass(frozen=True)
 class Component:
-    """`command` is asked at each start, so `galatea status` looks for no Java. `serves` is asked until it says yes.
+    """One process that the supervisor runs.
 
-    Components of one `stage` start side by side, when all of the stage before serve. `ports` maps each port that it
-    listens on, at `host`, to the setting that changes it. `once_ready` runs after every start; while it raises
-    Unavailable it is asked again.
-    `grace_seconds`: how long it may take to stop before it is killed. `where`: its address or URL for `status`.
+    Attributes:
+        name: As in `galatea status`.
+        command: Returns the command. Called at each start only, so that `galatea status` looks for no Java.
+        serves: Whether it is up; polled until it is.
+        where: Its address or URL, for `galatea status`.
+        ports: Each port that it listens on, and the setting that changes it.
+        host: Address of these ports.
+        environment: Variables in addition to those of the supervisor.
+        prepare: Called before every start.
+        once_ready: Called when it serves, after every start; again while it raises DependencyUnavailableError.
+        stage: Components of one stage start together, once all of the stage before are ready.
+        start_seconds: How long it may take until it is ready.
+        grace_seconds: How long it may take to stop before it is killed.
     """
 
     name: str
@@ -33,18 +42,22 @@ class Component:
     grace_seconds: float = 20
 
     def log(self, home: Path) -> Path:
-        """Its one log file."""
+        """Return its log file."""
         return home / "logs" / f"{self.name}.log"
 
 
 MB = 10**6
 LEAST_MB = 256
-"""For the indexes of what is read again: 20 MB at most for each segment that was written to."""
+"""For the indexes that Kafka writes when it reads its log again: at most 20 MB per segment that was written to."""
 
 
 def require_free_disk(folder: Path) -> None:
-    """DiskFullError."""
+    """Refuse to start a component on a full disk. DiskFullError.
+
+    Kafka 4.3, restarted on a full disk, takes its log for corrupt and truncates it, starting with that of its topics'
+    names; then it creates every topic again.
+    """
     free = shutil.disk_usage(folder).free // MB if folder.exists() else LEAST_MB
     if free < LEAST_MB:
-        message = f"it is not started, as {free} MB are left on the disk of `{folder}`"
-        raise DiskFullError(message, do=f"free {LEAST_MB} MB there: then it starts by itself")
+        message = f"it is not started, because {free} MB are free on the disk of `{folder}`"
+        raise DiskFullError(message, do=f"free {LEAST_MB} MB there; it then starts by itself")

@@ -27,52 +27,6 @@ _LOGGING = """\
 """
 
 
-def kafka_command(folder: Path, settings: "Settings") -> list[str]:
-    """What runs the node of that folder."""
-    return [*_java(folder, settings, "-Xmx256m"), "kafka.Kafka", str(folder / PROPERTIES)]
-
-
-def write_properties(folder: Path, properties: str) -> None:
-    """Make the folder, with what the node reads when it starts."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "log4j2.xml").write_text(_LOGGING)
-    (folder / PROPERTIES).write_text(properties)
-
-
-def format_log(folder: Path, cluster: str, settings: "Settings") -> None:
-    """Make the empty log of a new node of this cluster. OperatorError if Kafka's own tool fails."""
-    tool = [*_java(folder, settings, "-Xmx128m"), "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c"]
-    done = subprocess.run(  # every argument is ours
-        [*tool, str(folder / PROPERTIES)], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
-        raise OperatorError(f"the broker's folder `{folder}` could not be formatted: {last}", do="galatea doctor")
-
-
-def new_cluster() -> str:
-    """The id of a new cluster."""
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-
-
-def serves(number: int, address: str) -> bool:
-    """Whether the node of this number has been taken in by the cluster, as the node at this address says."""
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient
-
-    try:
-        return number in AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(timeout=2).brokers
-    except KafkaException:
-        return False
-
-
-def _java(folder: Path, settings: "Settings", heap: str) -> list[str]:
-    jars = ":".join(map(str, jar_paths("kafka", settings)))
-    logging = f"-Dlog4j2.configurationFile={folder / 'log4j2.xml'}"
-    java = [str(find_java().executable), heap, "-XX:+UseSerialGC", ONE_COMPILER, "-Djava.awt.headless=true"]
-    return [*java, logging, "-cp", jars]
-
-
 _PROPERTIES = """\
 process.roles=broker,controller
 node.id={number}
@@ -86,36 +40,36 @@ default.replication.factor={copies}
 min.insync.replicas={enough}
 offsets.topic.replication.factor={copies}
 offsets.topic.num.partitions=4
-offsets.retention.minutes={places_minutes}
+offsets.retention.minutes={offsets_minutes}
 transaction.state.log.replication.factor={copies}
 transaction.state.log.min.isr={enough}
 transaction.state.log.num.partitions=4
 share.coordinator.state.topic.replication.factor={copies}
 share.coordinator.state.topic.min.isr={enough}
 unclean.leader.election.enable=false
-broker.session.timeout.ms={silence_ms}
+broker.session.timeout.ms={session_ms}
 message.max.bytes=4194304
 replica.fetch.max.bytes=4194304
 group.initial.rebalance.delay.ms=0
 log.segment.bytes=134217728
 """
-_SYNCED = "log.flush.interval.messages=1\n"
-"""Acknowledged is on the disk. Where there are other copies the log is written to disks whenever the system likes."""
-_SILENCE_MS = {ONE: 9000, THREE: 6000}
-"""How long a broker may be silent, by the number of brokers, before another leads: all that a sender waits."""
-_PLACES_OUTLIVE = timedelta(days=30)
-"""So much longer than its records a topic's readers are remembered. Whoever was away until the broker forgot its place
-begins anew with what it never read: all else is gone, also of segments that were kept for a while yet.
+_FLUSH_EACH = "log.flush.interval.messages=1\n"
+"""With one copy, a record is on disk before it is acknowledged. With more, the operating system writes at any time."""
+_SESSION_MS = {ONE: 9000, THREE: 6000}
+"""Broker session timeout by the number of brokers: how long a producer waits for another leader."""
+_OFFSETS_OUTLIVE = timedelta(days=30)
+"""How much longer committed offsets are kept than records. A group whose offsets expire starts at the earliest record,
+and none of the records that it has read is left by then.
 """
 _META = "meta.properties"
-"""What Kafka writes into a folder that is formatted."""
+"""Kafka writes this file into a folder that is formatted."""
 
 
 def brokers(settings: "Settings") -> Sequence[Component]:
-    """Each its own controller too. The copies of a record are as many as the nodes, and a majority acknowledges it.
+    """Return the brokers; each is a controller too. A record has a copy on every node, and a majority acknowledges it.
 
-    One node is one copy: what is acknowledged survives a crash and a power cut, not the loss of the disk. Several are
-    not expected to lose power at once: of three, one may lose what it had not written yet.
+    With one node, acknowledged records survive a crash and a power failure, but not the loss of the disk. Of three
+    nodes, one may lose what it has not written to disk: they are not expected to lose power at once.
     """
     nodes = nodes_of("kafka", settings.kafka.brokers)
     return [_component(node, nodes, settings) for node in nodes]
@@ -143,12 +97,12 @@ def _format(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     require_free_disk(folder)
     data = folder / "data"
     voters = ",".join(f"{each.number}@{each.host}:{settings.kafka.controller_port}" for each in nodes)
-    copies = {"copies": len(nodes), "enough": majority(len(nodes)), "silence_ms": _SILENCE_MS[len(nodes)]}
-    kept = {"places_minutes": (settings.kafka.retention + _PLACES_OUTLIVE) // timedelta(minutes=1)}
+    copies = {"copies": len(nodes), "enough": majority(len(nodes)), "session_ms": _SESSION_MS[len(nodes)]}
+    kept = {"offsets_minutes": (settings.kafka.retention + _OFFSETS_OUTLIVE) // timedelta(minutes=1)}
     ports = {"port": settings.kafka.port, "controller": settings.kafka.controller_port}
     place = {"number": node.number, "host": node.host, "voters": voters, "data": data}
     properties = _PROPERTIES.format(**place, **ports, **copies, **kept)
-    write_properties(folder, properties + (_SYNCED if len(nodes) == ONE else ""))
+    write_properties(folder, properties + (_FLUSH_EACH if len(nodes) == ONE else ""))
     if (data / _META).exists():
         return
     _refuse_without_log(nodes, settings)
@@ -156,19 +110,19 @@ def _format(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
 
 
 def _refuse_without_log(nodes: Sequence[Node], settings: "Settings") -> None:
-    """Topics made anew count from 0 again, and every position of this home would be taken for read.
+    """Refuse to create topics again: their offsets would start at 0, below the positions that this home has recorded.
 
-    One node of three may come back empty: the others have everything, and are the majority.
+    One node of three may come back empty, because the others have everything and are the majority.
     """
     complete = sum((settings.home / each.name / "data" / _META).exists() for each in nodes)
     if complete < majority(len(nodes)) and Path(settings.paths.checkpoint_uri, "archive").exists():
         data = settings.home / nodes[0].name / "data"
-        message = f"the broker has lost its log, `{data}`, of which the archive knows"
+        message = f"the broker has lost its log, `{data}`, which the archive has read from"
         raise OperatorError(message, do="put the folder back, or begin a new home: docs/how-to/backups.md")
 
 
 def _cluster_of(files: Iterable[Path]) -> str:
-    """The id that a formatted node of this home has; a new one for the first."""
+    """Return the cluster id of a formatted node of this home; a new one for the first node."""
     for file in files:
         found = re.search("^cluster.id=(.+)$", file.read_text(), re.MULTILINE) if file.exists() else None
         if found:
@@ -186,3 +140,49 @@ def _create_topics(settings: "Settings") -> None:
     topics = Topics(addresses(settings.kafka.brokers, settings.kafka.port))
     wanted = [*registered_sources(), ALERTS, CORRECTIONS_TOPIC]
     topics.create(wanted, settings.kafka.partitions, settings.kafka.brokers, retention_ms)
+
+
+def kafka_command(folder: Path, settings: "Settings") -> list[str]:
+    """Return the command of the node of that folder."""
+    return [*_java(folder, settings, "-Xmx256m"), "kafka.Kafka", str(folder / PROPERTIES)]
+
+
+def write_properties(folder: Path, properties: str) -> None:
+    """Create the folder of a node, with its configuration."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "log4j2.xml").write_text(_LOGGING)
+    (folder / PROPERTIES).write_text(properties)
+
+
+def format_log(folder: Path, cluster: str, settings: "Settings") -> None:
+    """Format the log of a new node of this cluster. OperatorError if Kafka's tool fails."""
+    tool = [*_java(folder, settings, "-Xmx128m"), "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c"]
+    done = subprocess.run(  # every argument is ours
+        [*tool, str(folder / PROPERTIES)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+        raise OperatorError(f"the broker's folder `{folder}` could not be formatted: {last}", do="galatea doctor")
+
+
+def new_cluster() -> str:
+    """Return a new cluster id."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def serves(number: int, address: str) -> bool:
+    """Whether the node at this address reports the node of this number as part of the cluster."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    try:
+        return number in AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(timeout=2).brokers
+    except KafkaException:
+        return False
+
+
+def _java(folder: Path, settings: "Settings", heap: str) -> list[str]:
+    jars = ":".join(map(str, jar_paths("kafka", settings)))
+    logging = f"-Dlog4j2.configurationFile={folder / 'log4j2.xml'}"
+    java = [str(find_java().executable), heap, "-XX:+UseSerialGC", ONE_COMPILER, "-Djava.awt.headless=true"]
+    return [*java, logging, "-cp", jars]

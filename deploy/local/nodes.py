@@ -1,4 +1,4 @@
-"""How many nodes the local stack of a home has: decided when the home is made, and kept in it."""
+"""The nodes of the local stack. Their number is fixed when a home is created, and recorded in it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,23 +9,23 @@ import orjson
 from master_dataset.errors import OperatorError
 
 LOOPBACK = "127.0.0.1"
-"""All that the local stack listens on, but for further nodes."""
+"""Address of the local stack, except for further nodes."""
 HOSTS = (LOOPBACK, "127.0.0.2", "127.0.0.3")
-"""The loopback address of each node, so that all nodes of a kind share their ports."""
+"""Loopback address of each node. All nodes of a kind use the same ports."""
 ONE, THREE = 1, 3
-"""One node is one copy. Three is the least number of which a majority is left when one is lost."""
+"""Three is the smallest number of nodes that keeps a majority when one is lost."""
 _FILE = "nodes.json"
 
 
 class Nodes(NamedTuple):
-    """The nodes of one home, ONE or THREE of each kind."""
+    """How many nodes a home has, ONE or THREE of each kind."""
 
     brokers: int = ONE
     cassandra: int = ONE
 
 
 def recorded_nodes(home: Path) -> Nodes | None:
-    """What this home was made with; None while neither a broker nor Cassandra has a folder in it."""
+    """Return what this home was created with; None if neither a broker nor Cassandra has a folder in it."""
     if not any((home / kind).exists() for kind in ("kafka", "cassandra")):
         return None
     file = home / _FILE
@@ -33,10 +33,10 @@ def recorded_nodes(home: Path) -> Nodes | None:
 
 
 def record_nodes(home: Path, nodes: Nodes) -> None:
-    """Write it down for a new home. OperatorError if the home was made with other numbers."""
+    """Record the numbers of a new home. OperatorError if the home was created with other numbers."""
     kept = recorded_nodes(home)
     if kept is not None and kept != nodes:
-        made = f"was made with {kept.brokers} broker(s) and {kept.cassandra} Cassandra node(s)"
+        made = f"was created with {kept.brokers} broker(s) and {kept.cassandra} Cassandra node(s)"
         message = f"the home `{home}` {made}, which no setting can change afterwards"
         raise OperatorError(message, do="leave the numbers out, or begin a new home: GALATEA_HOME=FOLDER galatea up")
     if kept is None:
@@ -46,27 +46,27 @@ def record_nodes(home: Path, nodes: Nodes) -> None:
 
 
 def addresses(number: int, port: int) -> str:
-    """host:port of the first so many nodes, separated by commas."""
+    """Return host:port of the first `number` nodes, separated by commas."""
     return ",".join(f"{host}:{port}" for host in HOSTS[:number])
 
 
 class Node(NamedTuple):
-    """One node of several: its number from 1, and where it listens. The first one has the name of the kind itself."""
+    """One node: its kind, and its number from 1."""
 
     kind: str
     number: int
 
     @property
     def name(self) -> str:
-        """As in `galatea status`, and of its folder."""
+        """Name in `galatea status`, and of its folder. The first one is named as its kind."""
         return self.kind if self.number == 1 else f"{self.kind}-{self.number}"
 
     @property
     def host(self) -> str:
-        """Its address."""
+        """Address that it listens on."""
         return HOSTS[self.number - 1]
 
 
 def nodes_of(kind: str, number: int) -> Sequence[Node]:
-    """All nodes of a kind."""
+    """Return all nodes of a kind."""
     return [Node(kind, each) for each in range(1, number + 1)]

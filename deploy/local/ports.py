@@ -1,4 +1,4 @@
-"""Whether the ports are free, and who holds one that is not."""
+"""Whether ports are free, and which process holds one that is not."""
 
 import errno
 import socket
@@ -10,13 +10,14 @@ from deploy.local.nodes import HOSTS, LOOPBACK
 from master_dataset.errors import OperatorError
 
 _SHOWN = 60
-"""How many characters of a command are shown."""
+"""Characters of a command that are shown."""
 
 
 def check_free(component: str, ports: Mapping[int, str], host: str = LOOPBACK) -> None:
-    """OperatorError that names the holder and the setting to change, for the first port that is taken.
+    """Check that a component can listen on its ports.
 
-    Another one if the machine has no such address: Linux has all that begin with 127, macOS only the first.
+    OperatorError if a port is taken, with its holder and the setting to change, or if the machine lacks the address:
+    Linux has all that begin with 127, macOS only the first.
     """
     for port, setting in ports.items():
         if not has_address(host):
@@ -28,7 +29,7 @@ def check_free(component: str, ports: Mapping[int, str], host: str = LOOPBACK) -
 
 
 def has_address(host: str) -> bool:
-    """Whether a server of this machine could listen at that address at all."""
+    """Whether this machine has that address."""
     with socket.socket() as probe:
         try:
             probe.bind((host, 0))
@@ -38,7 +39,7 @@ def has_address(host: str) -> bool:
 
 
 def is_free(port: int, host: str = LOOPBACK) -> bool:
-    """Whether a server could listen there now, on loopback."""
+    """Whether a server could listen there now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -49,7 +50,7 @@ def is_free(port: int, host: str = LOOPBACK) -> bool:
 
 
 def holder(port: int, host: str = LOOPBACK) -> str:
-    """The process that listens there, as a person would name it."""
+    """Describe the process that listens there."""
     try:
         listening = psutil.net_connections(kind="inet")
     except psutil.AccessDenied:
@@ -68,13 +69,13 @@ def holder(port: int, host: str = LOOPBACK) -> str:
 
 
 def _shortened(words: list[str]) -> str:
-    """Show a command as its program and its end: in between a Java has thousands of characters of class path."""
+    """Shorten a command to its program and its end: in between, Java has thousands of characters of class path."""
     line = " ".join(words)
     return line if len(line) <= _SHOWN else f"{words[0].rpartition('/')[2]} ... {line[-_SHOWN:]}"
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody held a moment ago, each with the port behind it free as well: for stacks of tests and demos."""
+    """Return ports that were free a moment ago, as was the port after each: for tests and demos."""
     found: list[int] = []
     while len(found) < count:
         with socket.socket() as probe:

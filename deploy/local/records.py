@@ -20,30 +20,30 @@ _SAME_INSTANT_SECONDS = 1.0
 
 
 class Records:
-    """The records of one home, in `run/<name>.pid.json`."""
+    """The processes of one home, in `run/<name>.pid.json`."""
 
     def __init__(self, home: Path) -> None:
-        """`home` is made if it is not there."""
+        """`home` is created if it does not exist."""
         self._folder = home / "run"
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def write(self, name: str, pid: int) -> None:
-        """Remember a process that was just started."""
+        """Record a process that was just started."""
         record = {"pid": pid, "created": psutil.Process(pid).create_time()}
         part = self._path(name).with_suffix(".part")
         part.write_bytes(orjson.dumps(record))
         part.replace(self._path(name))
 
     def forget(self, name: str) -> None:
-        """The process has ended, and everything of its session."""
+        """Remove the record of a process whose session has ended."""
         self._path(name).unlink(missing_ok=True)
 
     def names(self) -> list[str]:
-        """All that are written down."""
+        """Return the names of all recorded processes."""
         return sorted(path.name.removesuffix(".pid.json") for path in self._folder.glob("*.pid.json"))
 
     def pid(self, name: str) -> int | None:
-        """The pid if that very process still runs."""
+        """Return the pid if that very process still runs, else None."""
         try:
             record = orjson.loads(self._path(name).read_bytes())
             created = psutil.Process(record["pid"]).create_time()
@@ -52,17 +52,17 @@ class Records:
         return record["pid"] if abs(created - record["created"]) < _SAME_INSTANT_SECONDS else None
 
     def session(self, name: str) -> list[psutil.Process]:
-        """Every living process of the component's session, also when its leader is gone."""
+        """Return every living process of the component's session, even if its leader is gone."""
         try:
             record = orjson.loads(self._path(name).read_bytes())
         except FileNotFoundError:
             return []
         if psutil.pid_exists(record["pid"]) and self.pid(name) is None:
-            return []  # the number was given away, which happens only after the whole session had ended
+            return []  # the pid was reused, which happens only after the whole session has ended
         return [each for each in psutil.process_iter() if _is_of(each, record["pid"], record["created"])]
 
     def end(self, name: str, grace_seconds: float) -> None:
-        """Ask the leader to stop, kill what is left of its session after the grace, and forget it."""
+        """Terminate the leader, kill what is left of its session after the grace period, and remove the record."""
         pid = self.pid(name)
         if pid is not None:
             _send(psutil.Process(pid), psutil.Process.terminate)
@@ -86,7 +86,7 @@ def _is_of(process: psutil.Process, leader: int, created: float) -> bool:
         in_session = os.getsid(process.pid) == leader and process.create_time() >= created - _SAME_INSTANT_SECONDS
         return in_session and process.status() != psutil.STATUS_ZOMBIE
     except (OSError, psutil.Error):
-        return False  # gone meanwhile, or of another user
+        return False  # it has ended, or belongs to another user
 
 
 def _is_zombie(pid: int) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def layer(name: str, settings: "Settings") -> Component:
-    """`archive`, `speed`, `alerts` or `dispatcher`: serves when it has written its pid into `run/<name>.ready`."""
+    """Return `archive`, `speed`, `alerts` or `dispatcher`. It is ready once its pid is in `run/<name>.ready`."""
     ready = settings.home / "run" / f"{name}.ready"
     port = {
         "archive": settings.archive.metrics_port,
@@ -45,12 +45,12 @@ def layer(name: str, settings: "Settings") -> Component:
             ready, (settings.home, Path(settings.paths.master_uri), Path(settings.paths.checkpoint_uri))
         ),
         stage=1,
-        grace_seconds=15,  # a dispatcher gives calls that are under way ten seconds
+        grace_seconds=15,  # a dispatcher waits ten seconds for calls in flight
     )
 
 
 def api(settings: "Settings") -> Component:
-    """The REST interface."""
+    """Return the REST interface as a component."""
     url = f"http://{LOOPBACK}:{settings.api.port}"
     return Component(
         name="api",
@@ -65,7 +65,7 @@ def api(settings: "Settings") -> Component:
 
 
 def _chosen(port: int, setting: str) -> dict[int, str]:
-    """Port 0 is none that could be taken already."""
+    """Leave out port 0, which is any free port."""
     return {port: setting} if port else {}
 
 
@@ -74,7 +74,7 @@ def _command(name: str) -> list[str]:
 
 
 def _prepare(ready: Path, folders: Sequence[Path]) -> None:
-    """Folders that are not here, as those of an object store, are passed by."""
+    """Check the disks of folders that exist here; those of an object store do not."""
     ready.unlink(missing_ok=True)
     for folder in folders:
         require_free_disk(folder)
@@ -93,9 +93,15 @@ DOWN_SECONDS = 90.0
 
 
 def components(settings: "Settings", only: Collection[str] = (), *, airflow: bool = False) -> Sequence[Component]:
-    """The components in the order in which they start; `only` chooses some by name.
+    """Return the components in the order in which they start.
 
-    `airflow`: with Airflow too, where it is installed; `only` may name it in any case.
+    Args:
+        settings: Of the deployment.
+        only: Names of components; all if empty.
+        airflow: Whether Airflow is among them, if it is installed. `only` may name it in any case.
+
+    Raises:
+        UnknownNameError: There is no component of that name.
     """
     galatea = (*(layer(name, settings) for name in ("archive", "speed", "alerts", "dispatcher")), api(settings))
     scheduling = (scheduler(settings),) if (airflow or AIRFLOW in only) and is_installed() else ()
@@ -110,13 +116,13 @@ def components(settings: "Settings", only: Collection[str] = (), *, airflow: boo
 def supervisor(
     settings: "Settings",
     only: Collection[str] = (),
-    told: StateListener = lambda _n, _s, _t: None,
+    on_change: StateListener = lambda _n, _s, _t: None,
     *,
     airflow: bool = False,
 ) -> Supervisor:
-    """A supervisor for the stack of this home, `airflow`: with Airflow. The operator's key is made with the first one.
+    """Return a supervisor for the stack of this home. The first one creates the operator key.
 
-    OperatorError if the home was made with other nodes.
+    OperatorError if the home was created with another number of nodes.
     """
     settings.home.mkdir(parents=True, exist_ok=True)
     record_nodes(settings.home, settings.nodes)
@@ -124,28 +130,28 @@ def supervisor(
     if not key.exists():
         with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(secrets.token_urlsafe(32))
-    return Supervisor(settings.home, components(settings, only, airflow=airflow), told)
+    return Supervisor(settings.home, components(settings, only, airflow=airflow), on_change)
 
 
 class Stack:
-    """The stack inside this process, for the demo and for tests: up on entering, looked after, down on leaving."""
+    """The stack inside this process, for the demo and tests: started on entering, watched, stopped on leaving."""
 
     def __init__(
         self,
         settings: "Settings",
         only: Collection[str] = (),
-        told: StateListener = lambda _n, _s, _t: None,
+        on_change: StateListener = lambda _n, _s, _t: None,
         *,
         airflow: bool = False,
     ) -> None:
-        """`only` chooses components by name; `told` hears of every change of state; `airflow`: with Airflow."""
+        """As `supervisor`. `on_change` is called with every change of state."""
         self._settings = settings
-        self._supervisor = supervisor(settings, only, told, airflow=airflow)
+        self._supervisor = supervisor(settings, only, on_change, airflow=airflow)
         self._leave = threading.Event()
         self._watch = threading.Thread(target=lambda: self._supervisor.watch(self._leave.is_set), daemon=True)
 
     def __enter__(self) -> Self:
-        """Start all, and wait for all but Airflow. OperatorError if one cannot start; nothing is left running then."""
+        """Start all, and wait for all but Airflow. OperatorError if one cannot start; then nothing is left running."""
         with ExitStack() as undo:
             undo.enter_context(self._supervisor)
             self._supervisor.start(unawaited={AIRFLOW})
@@ -156,28 +162,28 @@ class Stack:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop all, last first."""
+        """Stop all, the last stage first."""
         with uninterrupted():
             self._leave.set()
             self._watch.join()
             self._supervisor.stop()
 
     def wait(self) -> None:
-        """Until a signal raises out of here."""
+        """Wait until a signal handler raises."""
         self._leave.wait()
 
     def status(self) -> dict[str, Any]:
-        """As `galatea status --json` answers."""
+        """Return what `galatea status --json` prints."""
         return status(self._settings)
 
 
 def down(settings: "Settings") -> list[str]:
-    """Stop the stack of this home, with or without a living supervisor. Gives back the names of what ran."""
+    """Stop the stack of this home, even if its supervisor was killed. Return the names of what ran."""
     records = Records(settings.home)
     ran = [name for name in records.names() if records.session(name) or records.pid(name)]
-    records_of_supervisor = records.pid(SUPERVISOR)
-    if records_of_supervisor is not None:
-        os.kill(records_of_supervisor, 15)
+    supervisor_pid = records.pid(SUPERVISOR)
+    if supervisor_pid is not None:
+        os.kill(supervisor_pid, 15)
         deadline = time.monotonic() + DOWN_SECONDS
         while records.pid(SUPERVISOR) is not None and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -187,7 +193,7 @@ def down(settings: "Settings") -> list[str]:
 
 
 def status(settings: "Settings") -> dict[str, Any]:
-    """The home, and of each component: name, state, pid, address or url, metrics. Nothing runs without a supervisor."""
+    """Return the home and each component's name, state, pid, address and metrics; all stopped without a supervisor."""
     records = Records(settings.home)
     states = read_states(settings.home) if records.pid(SUPERVISOR) is not None else {}
     listed = []

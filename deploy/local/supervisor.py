@@ -20,50 +20,20 @@ from deploy.local.ports import check_free
 from deploy.local.records import Records, State, write_states
 from master_dataset.errors import DependencyUnavailableError, DiskFullError, OperatorError
 
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C, SIGTERM and SIGHUP back until the block is done, then deliver the first that came.
-
-    Python runs handlers in the main thread only, so in any other there is nothing to hold back. They are not blocked in
-    the kernel: a child would inherit that and never hear SIGTERM.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    caught: list[int] = []
-
-    def keep(number: int, _frame: FrameType | None) -> None:
-        caught.append(number)
-
-    before = {number: signal.getsignal(number) for number in _ENDING}
-    try:
-        for number in _ENDING:
-            if before[number] is not signal.SIG_IGN:
-                signal.signal(number, keep)
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if caught:
-            os.kill(os.getpid(), caught[0])
-
-
 NAMED_STOP = 3
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 30.0
 STEADY_SECONDS = 60.0
 """A component that ran this long has recovered: its next restart waits as little as the first."""
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 SUPERVISOR = "supervisor"
-StateListener = Callable[[str, str, float], None]
-"""Told (component, state, seconds since its start) as the states change."""
+StateListener = Callable[[str, State, float], None]
+"""Called with component, state and seconds since its start whenever a state changes."""
 
 
 @dataclass
 class Child:
-    """One component and its process, as they are now."""
+    """A component, its process and its state."""
 
     component: Component
     process: subprocess.Popen[bytes] | None = None
@@ -74,20 +44,23 @@ class Child:
 
 
 class Supervisor:
-    """One per home: a lock keeps a second one out. Use as a context manager; leaving it stops everything."""
+    """Runs the components of one home; a lock keeps a second one out. As a context manager it stops all in the end."""
 
     def __init__(
-        self, home: Path, components: Iterable[Component], told: StateListener = lambda _name, _state, _seconds: None
+        self,
+        home: Path,
+        components: Iterable[Component],
+        on_change: StateListener = lambda _name, _state, _seconds: None,
     ) -> None:
-        """`components` in the order in which they are started."""
-        self._home, self._told = home, told
+        """`components` in the order in which they start. `on_change` is called with every change of state."""
+        self._home, self._on_change = home, on_change
         self._children = [Child(component) for component in components]
         self._records = Records(home)
         self._lock: IO[str] | None = None
-        self._is_behind = False
+        self._is_unwritten = False
 
     def __enter__(self) -> Self:
-        """Take the lock, and end what a supervisor that was killed has left."""
+        """Take the lock, and end what a killed supervisor has left."""
         (self._home / "logs").mkdir(parents=True, exist_ok=True)
         self._lock = (self._home / "run" / "lock").open("w")
         try:
@@ -103,14 +76,18 @@ class Supervisor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop in reverse order; no process is left, however impatient the person at the keyboard is."""
+        """Stop in reverse order. No process is left, however often Ctrl-C is pressed."""
         with uninterrupted():
             self.stop()
 
     def start(self, unawaited: Collection[str] = ()) -> None:
-        """Start all, stage by stage. OperatorError with the end of its log if a component does not serve.
+        """Start all components, stage by stage, and wait until each is ready.
 
-        Those named in `unawaited` go on starting while `watch` looks after them.
+        Args:
+            unawaited: Names of components that are not waited for; `watch` sees to them.
+
+        Raises:
+            OperatorError: A port is taken, or a component does not become ready; with the end of its log.
         """
         for child in self._children:
             check_free(child.component.name, child.component.ports, child.component.host)
@@ -123,20 +100,20 @@ class Supervisor:
                     self._await(child)
 
     def watch(self, until: Callable[[], bool]) -> None:
-        """Start again what dies, with back-off, until told to leave."""
+        """Restart what dies, with back-off, until `until` says so."""
         while not until():
-            self.look_after()
+            self.check()
             time.sleep(0.2)
 
-    def look_after(self) -> None:
-        """One round of `watch`."""
-        if self._is_behind:
-            self._write_down()
+    def check(self) -> None:
+        """Do one round of `watch`."""
+        if self._is_unwritten:
+            self._write_states()
         for child in self._children:
-            self._look_after(child)
+            self._check(child)
 
     def stop(self) -> None:
-        """End every child's whole session, the last stage first. Safe to call twice."""
+        """End every component's session, the last stage first. Safe to call twice."""
         for _, stage in groupby(reversed(self._children), lambda child: child.component.stage):
             children = list(stage)
             with ThreadPoolExecutor(len(children)) as pool:
@@ -161,12 +138,12 @@ class Supervisor:
             child.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
             )
-            self._remember(component.name, child.process)
+            self._record(component.name, child.process)
         child.started = time.monotonic()
         self._set(child, State.STARTING)
 
-    def _remember(self, name: str, process: subprocess.Popen[bytes]) -> None:
-        """What is not written down is not to run: a later command would not find it."""
+    def _record(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        """Record a process, or kill it: a later command would not find one without a record."""
         try:
             self._records.write(name, process.pid)
         except OSError:
@@ -176,7 +153,7 @@ class Supervisor:
 
     def _await(self, child: Child) -> None:
         component = child.component
-        while missing := _missing(component):
+        while missing := _not_ready(component):
             ended = child.process is not None and child.process.poll() is not None
             if ended or time.monotonic() - child.started > component.start_seconds:
                 self._set(child, State.FAILED)
@@ -186,32 +163,32 @@ class Supervisor:
             time.sleep(0.1)
         self._set(child, State.RUNNING)
 
-    def _look_after(self, child: Child) -> None:
+    def _check(self, child: Child) -> None:
         if child.state in (State.RUNNING, State.STARTING) and child.process is not None:
             code = child.process.poll()
             if code is not None:
                 self._died(child, code)
-            elif child.state == State.STARTING and not _missing(child.component):
+            elif child.state == State.STARTING and not _not_ready(child.component):
                 self._set(child, State.RUNNING)
         elif child.state == State.BACKING_OFF and time.monotonic() >= child.again_at:
-            self._start_again(child)
+            self._restart(child)
 
-    def _start_again(self, child: Child) -> None:
-        """What cannot start again is for an operator; the others go on without it. For room it waits."""
+    def _restart(self, child: Child) -> None:
+        """Restart it. If it cannot start, an operator has to act, unless the disk is full; the others go on."""
         try:
             self._start(child)
         except OSError as error:
-            self._say(child, str(error))
+            self._log(child, str(error))
             self._wait(child)
         except OperatorError as error:
-            self._say(child, f"{error.message}. Next: {error.do}")
+            self._log(child, f"{error.message}. Next: {error.do}")
             if isinstance(error, DiskFullError):
                 self._wait(child)
             else:
                 self._set(child, State.FAILED)
 
-    def _say(self, child: Child, why: str) -> None:
-        """In the log of the component, which may lie on that full disk."""
+    def _log(self, child: Child, why: str) -> None:
+        """Write to the component's log, which may be on the full disk."""
         with suppress(OSError), child.component.log(self._home).open("a") as log:
             log.write(f"{why}\n")
 
@@ -232,21 +209,21 @@ class Supervisor:
     def _set(self, child: Child, state: State) -> None:
         child.state = state
         seconds = time.monotonic() - child.started if child.started else 0.0
-        self._write_down()
-        self._told(child.component.name, state, seconds)
+        self._write_states()
+        self._on_change(child.component.name, state, seconds)
 
-    def _write_down(self) -> None:
-        """The states; where there is no room, at the next round."""
+    def _write_states(self) -> None:
+        """Write the states. If the disk is full, the next round tries again."""
         try:
             write_states(self._home, {each.component.name: each.state for each in self._children})
         except OSError:
-            self._is_behind = True
+            self._is_unwritten = True
         else:
-            self._is_behind = False
+            self._is_unwritten = False
 
 
-def _missing(component: Component) -> str:
-    """Why it is not ready: it does not serve, or what follows its start is not done, perhaps for want of others."""
+def _not_ready(component: Component) -> str:
+    """Say why a component is not ready: it does not serve, or `once_ready` fails. Empty if it is ready."""
     if not component.serves():
         return "it does not answer"
     try:
@@ -257,7 +234,7 @@ def _missing(component: Component) -> str:
 
 
 def end_orphans(home: Path, components: Sequence[Component]) -> list[str]:
-    """End what is written down and has no supervisor any more, last first. Gives back the names of what still ran."""
+    """End recorded processes that have no supervisor any more, last first. Return the names of those that still ran."""
     records = Records(home)
     order = [component.name for component in components]
     names = sorted(records.names(), key=lambda name: order.index(name) if name in order else -1, reverse=True)
@@ -270,6 +247,34 @@ def end_orphans(home: Path, components: Sequence[Component]) -> list[str]:
 
 
 def last_line(log: Path) -> str:
-    """The last thing that a component said."""
+    """Return the last line of a log."""
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "its log is empty"
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Defer Ctrl-C, SIGTERM and SIGHUP until the block is done, then deliver the first that came.
+
+    Otherwise a process could be left that no record names. Python runs handlers in the main thread only, so in another
+    thread there is nothing to defer. The signals are not blocked in the kernel, because children would inherit that.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    caught: list[int] = []
+
+    def keep(number: int, _frame: FrameType | None) -> None:
+        caught.append(number)
+
+    before = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
+    try:
+        for number in ENDING_SIGNALS:
+            if before[number] is not signal.SIG_IGN:
+                signal.signal(number, keep)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if caught:
+            os.kill(os.getpid(), caught[0])

@@ -129,7 +129,7 @@ def pressures(
     state = app.state
 
     def inflight() -> int:
-        return producer.under_way.records
+        return producer.in_flight.records
 
     return [
         Pressure("galatea_connections", "Open connections.", lambda: len(connections)),
@@ -142,7 +142,7 @@ def pressures(
         Pressure(
             "galatea_courier_bytes",
             "Bytes of events sent to the broker and not acknowledged.",
-            lambda: producer.under_way.size,
+            lambda: producer.in_flight.size,
         ),
         Pressure("galatea_disk_free_bytes", "Free bytes on the disk.", disk.free),
     ]

@@ -57,7 +57,7 @@ class ArchiveWatch:
         """Read the published cut."""
         self._cut = self._cut_now()
 
-    def kept(self, topic: str, seen: Progress, *, repeats: bool) -> None:
+    def on_batch(self, topic: str, seen: Progress, *, repeats: bool) -> None:
         """Count a micro-batch and compare its timestamps. A repeated one may be older than the published cut."""
         newest = self._newest.setdefault(topic, {})
         for partition, sentence in steps_back(seen, newest, UNIX_EPOCH if repeats else self._cut, self._skew):

@@ -1,4 +1,4 @@
-"""`galatea compact`: fewer and larger files for the master dataset."""
+"""`galatea compact`: compaction of the master dataset."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -10,7 +10,7 @@ from deploy.settings import Settings
 
 
 def compact(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
-    """Put small files of the master dataset together and remove those replaced long ago. The archive may go on."""
+    """Merge small files of the master dataset and delete files that were replaced long ago. The archive may run."""
     from deltalake import DeltaTable
 
     from deploy.cassandra import session_of
@@ -34,5 +34,5 @@ def compact(as_json: Annotated[bool, Option("--json", help="One JSON object on s
     counts = [(each.files_before, each.files_after, each.bytes_before, each.bytes_after, each.removed) for each in done]
     print_table(columns, [(each.table, *map("{:,}".format, own)) for each, own in zip(done, counts, strict=True)])
     print_message(
-        f"  replaced files are kept for {settings.batch.vacuum_days} days, then the next compaction removes them"
+        f"  replaced files are kept for {settings.batch.vacuum_days} days, then the next compaction deletes them"
     )

@@ -1,4 +1,4 @@
-"""`galatea demo`: the whole lambda on real receipts, from one command."""
+"""`galatea demo`: the whole stack on real receipts."""
 
 import os
 import signal
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 INTERRUPTED = 130
-_ONCE = "Stop everything at the end, and exit 0 only if every number was right."
+_ONCE = "Stop at the end, and exit 0 only if every number was right."
 
 
 def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
-    """Play a year of real receipts and a live day on a fresh local stack, and check every cell by another way."""
+    """Load a year of real receipts and play a trading day on a new local stack, and check every cell independently."""
     from deploy.airflow.component import is_installed
     from deploy.local.stack import Stack
     from lab.demo.home import remove, settings_of_the_demo
@@ -38,15 +38,15 @@ def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
     _fetch_jars(settings)
     opening = HistoryLoader(settings)
 
-    def told(name: str, state: str, seconds: float) -> None:
-        _told(name, state, seconds)
+    def on_change(name: str, state: str, seconds: float) -> None:
+        _print_state(name, state, seconds)
         opening.on_state(name, state, seconds)
 
-    with Stack(settings, told=told, airflow=True) as stack:
+    with Stack(settings, on_change=on_change, airflow=True) as stack:
         found = Scenario(settings, *opening.result(), has_airflow=is_installed()).run()
         _conclude(found, settings, time.monotonic() - began)
         if not once:
-            _go_on(settings)
+            _print_next_steps(settings)
             stack.wait()
     if once and found.is_right:
         remove(settings.home)
@@ -77,11 +77,11 @@ def _conclude(found: "DemoResult", settings: "Settings", seconds: float) -> None
     for example in found.examples:
         stdout.print(f"  {example}", markup=False)
     if not found.is_right:
-        print_message(f"  kept for looking at: {settings.home}")
+        print_message(f"  kept for inspection: {settings.home}")
     print_message(f"  {seconds:.0f} s in all")
 
 
-def _go_on(settings: "Settings") -> None:
+def _print_next_steps(settings: "Settings") -> None:
     from deploy.airflow.component import is_installed
 
     url = f"http://localhost:{settings.api.port}"
@@ -92,15 +92,15 @@ def _go_on(settings: "Settings") -> None:
     if is_installed():
         who = f"as {settings.airflow.user}, password in {settings.airflow.password_file}"
         print_message(f"       Airflow: {settings.airflow.url} {who}")
-    print_message("All keeps running until Ctrl-C.")
+    print_message("Everything keeps running until Ctrl-C.")
 
 
-def _told(name: str, state: str, seconds: float) -> None:
+def _print_state(name: str, state: str, seconds: float) -> None:
     if state in (State.RUNNING, State.FAILED, State.BACKING_OFF):
         print_message(f"  {name:<10} {state} {seconds:.1f} s")
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
     for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)  # the stop that follows is not to be interrupted
+        signal.signal(number, signal.SIG_IGN)  # the stop that follows must not be interrupted
     raise SystemExit(INTERRUPTED)

@@ -1,4 +1,4 @@
-"""`galatea doctor`: what is missing on this machine, and what to do about it."""
+"""`galatea doctor`: checks of the machine and the running stack."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from deploy.settings import Settings
 
 
 def doctor(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
-    """Check memory, disk, ports, Java, jars, leftovers, and alarms of what runs. Exit 1 if something blocks."""
+    """Check memory, disk, ports, Java, jars, leftover processes and alarms. Exit 1 if the stack cannot start."""
     from deploy.local.checkup import alarm_findings, checkup
 
     settings = Settings()

@@ -10,9 +10,9 @@ from deploy.settings import Settings
 
 
 def down(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
-    """Stop every component of this home, also those that a killed supervisor left behind."""
+    """Stop every component of this home, including those that a killed supervisor left."""
     ended = stop(Settings())
     if as_json:
         print_json({"ended": ended})
     else:
-        print_message(f"  ended {', '.join(ended)}" if ended else "  nothing was running")
+        print_message(f"  stopped {', '.join(ended)}" if ended else "  nothing was running")

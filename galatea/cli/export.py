@@ -11,10 +11,10 @@ from deploy.settings import Settings
 
 
 def export(
-    views: Annotated[list[str] | None, Argument(help="Views; all if none is named.", show_default=False)] = None,
+    views: Annotated[list[str] | None, Argument(help="Views; all if left out.", show_default=False)] = None,
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Bring the Delta tables of corrected views to the current publication. Only days that changed are written."""
+    """Update the Delta tables of corrected views to the current publication. Only changed days are written."""
     from batch_layer.maintenance.export import export_published
     from deploy.cassandra import session_of
 
@@ -29,12 +29,12 @@ def export(
             step=steps.step,
         )
     if as_json:
-        told = [asdict(each) for each in done]
-        print_json({"publication": publication, "uri": settings.paths.corrected_uri, "tables": told})
+        tables = [asdict(each) for each in done]
+        print_json({"publication": publication, "uri": settings.paths.corrected_uri, "tables": tables})
         return
     counts = [(each.view, *map("{:,}".format, (each.days, each.gone, each.cells))) for each in done]
     print_table(("view", "days written", "days gone", "cells written"), counts)
     print_message(
         f"  publication {publication}, in {settings.paths.corrected_uri}; "
-        f"what was replaced stays {settings.batch.vacuum_days} days"
+        f"replaced files are kept for {settings.batch.vacuum_days} days"
     )

@@ -1,4 +1,4 @@
-"""`galatea gc`: deletes cells and publications that nobody can ask for any more."""
+"""`galatea gc`: garbage collection of cells and publications."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -10,11 +10,11 @@ from deploy.settings import Settings
 
 
 def gc(
-    keep: Annotated[int | None, Option("--keep", min=1, help="How many of the newest publications stay whole.")] = None,
-    dry_run: Annotated[bool, Option("--dry-run", help="Say what would go; change nothing.")] = False,
+    keep: Annotated[int | None, Option("--keep", min=1, help="Newest publications to keep complete.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Show what would be deleted; change nothing.")] = False,
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Delete cells that no kept publication names. The history stays; a collected publication can not come back."""
+    """Delete cells that no kept publication needs. The history stays; a deleted publication cannot be restored."""
     from batch_layer.maintenance.gc import GarbageCollector
     from batch_layer.maintenance.reachable import Retention
     from deploy.cassandra import FAILURES, session_of
@@ -26,9 +26,8 @@ def gc(
         with ProgressSteps("gc") as steps:
             collector = GarbageCollector(session_of(settings.cassandra.address), kept, datetime.now(UTC))
             survey = collector.survey(steps.step)
-            print_message(
-                f"  {len(survey.let_go)} publications, {survey.blocks:,} blocks {'would' if dry_run else 'will'} go"
-            )
+            verb = "would" if dry_run else "will"
+            print_message(f"  {len(survey.let_go)} publications, {survey.blocks:,} blocks {verb} be deleted")
             if not dry_run:
                 collector.run(survey, steps.step)
     except FAILURES as error:

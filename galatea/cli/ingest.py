@@ -1,4 +1,4 @@
-"""`galatea ingest`: bring the records of a file to their topic."""
+"""`galatea ingest`: send the records of a file to their topic."""
 
 import os
 import sys
@@ -26,9 +26,9 @@ PLAIN_SECONDS = 5.0
 
 def ingest(
     source: Annotated[str, Argument(help="A source, such as pos_transactions.")],
-    file: Annotated[Path, Argument(help="JSON Lines: one record a line. `-` reads stdin.")],
-    rate: Annotated[float | None, Option(help="Records per second at most.", min=0.001)] = None,
-    from_line: Annotated[int, Option("--from-line", help="The first line to send, to resume.", min=1)] = 1,
+    file: Annotated[Path, Argument(help="JSON Lines, one record per line. `-` reads stdin.")],
+    rate: Annotated[float | None, Option(help="Most records per second.", min=0.001)] = None,
+    from_line: Annotated[int, Option("--from-line", help="First line to send, to resume.", min=1)] = 1,
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Send the records of FILE to the topic of SOURCE, and wait until the broker has acknowledged each."""
@@ -42,7 +42,7 @@ def ingest(
         result = send(into, in_time, Settings().kafka.bootstrap, shown.tell, IngestOptions(first_line=from_line))
     if result.rejected:
         named = ", ".join(map(str, result.rejected_lines))
-        print_message(f"  {result.rejected:,} lines are larger than the broker takes and were not sent: {named}")
+        print_message(f"  {result.rejected:,} lines exceed the broker's limit and were not sent: {named}")
     if as_json:
         print_json({name: value for name, value in asdict(result).items() if name != "rejected_lines"})
     else:
@@ -73,16 +73,16 @@ def _counted(result: "IngestResult") -> str:
 
 
 class Shown:
-    """Rate and progress on stderr: a bar with an estimate where the size is known, plain lines without a terminal."""
+    """Rate and progress on stderr: a bar with an estimate if the size is known, plain lines without a terminal."""
 
     def __init__(self, file: BinaryIO) -> None:
-        """`file` tells how much of it was read, if it is a file."""
+        """`file` is what is read."""
         self._file = file
         self._size = os.fstat(file.fileno()).st_size if file.seekable() else None
         columns = (TextColumn("  {task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
         self._bar = Bar(*columns, console=stderr, disable=not is_terminal())
         self._task = self._bar.add_task("", total=self._size)
-        self._said_at = 0.0
+        self._printed_at = 0.0
 
     def __enter__(self) -> Self:
         """Start drawing."""
@@ -94,10 +94,10 @@ class Shown:
         self._bar.stop()
 
     def tell(self, result: "IngestResult") -> None:
-        """Show what became of the lines so far."""
+        """Show the result so far."""
         if not self._bar.disable:
             read = self._file.tell() if self._size is not None else 0
             self._bar.update(self._task, completed=read, description=_counted(result))
-        elif result.seconds - self._said_at >= PLAIN_SECONDS:
-            self._said_at = result.seconds
+        elif result.seconds - self._printed_at >= PLAIN_SECONDS:
+            self._printed_at = result.seconds
             print_message(f"  {_counted(result)}")

@@ -1,4 +1,4 @@
-"""`galatea lag`: how far each layer is behind the topics."""
+"""`galatea lag`: how far archive and speed layer are behind the topics."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -10,7 +10,7 @@ from deploy.settings import Settings
 
 
 def lag(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
-    """Show, per partition, how many records archive and speed have still to read, and how long the oldest waits."""
+    """Show, per partition, how many records archive and speed layer have not read, and the age of the oldest."""
     from deploy.cassandra import session_of
     from master_dataset.cassandra_tables import ArchivePositions
     from master_dataset.kafka.lag import LagProbe
@@ -22,7 +22,7 @@ def lag(as_json: Annotated[bool, Option("--json", help="One JSON object on stdou
     generations = Generations(session)
     readers = {
         "archive": ArchivePositions(session).read(),
-        "speed": generations.positions(generations.greatest()),  # the one that runs, published or catching up
+        "speed": generations.positions(generations.greatest()),  # the running one, served or catching up
     }
     with LagProbe(settings.kafka.bootstrap) as probe:
         measured = {reader: probe.measure(registered_sources(), positions) for reader, positions in readers.items()}

@@ -1,4 +1,4 @@
-"""`galatea metrics`: which numbers may be asked for."""
+"""`galatea metrics`: the metrics that can be queried."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from views.metrics import registered_metrics
 
 
 def metrics(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
-    """List every metric: its name, unit and formula over summed states."""
+    """List every metric with its name, unit and formula."""
     catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
     if as_json:
         print_json({"metrics": catalogue.listed()})

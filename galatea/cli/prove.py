@@ -1,4 +1,4 @@
-"""`galatea prove`: delivery guarantees, and what breaks them, on a real broker."""
+"""`galatea prove`: experiments on delivery guarantees."""
 
 import signal
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def prove(
-    experiments: Annotated[list[str] | None, Argument(help="P01 to P23; all if none is named.")] = None,
-    seed: Annotated[int, Option(help="Decides where processes die and how long work takes.")] = 1,
-    bootstrap: Annotated[str, Option(help="host:port of a broker to use; without it one is started.")] = "",
-    brokers: Annotated[int, Option(help="1: leave out what needs three nodes of its own; or 3.")] = 3,
+    experiments: Annotated[list[str] | None, Argument(help="P01 to P23; all if left out.")] = None,
+    seed: Annotated[int, Option(help="Determines where processes die and how long work takes.")] = 1,
+    bootstrap: Annotated[str, Option(help="host:port of a broker to use; if left out, one is started.")] = "",
+    brokers: Annotated[int, Option(help="3, or 1 to leave out experiments that need three nodes.")] = 3,
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Break delivery guarantees on a real broker, and count what is lost and duplicated. Exit 1 on any difference."""
+    """Inject faults on a real broker, and count lost and duplicate records. Exit 1 on any unexpected result."""
     from lab.guarantees.results import COLUMNS, rows
     from lab.guarantees.suite import ONE, THREE, ExperimentSelection, document, is_as_expected
     from lab.guarantees.suite import run_experiments as run
@@ -51,5 +51,5 @@ def _conclude(results: "list[ExperimentResult]") -> None:
 
 
 def _leave(_number: int, _frame: object) -> NoReturn:
-    """As Ctrl-C, so that brokers are stopped."""
+    """Handle it as Ctrl-C, so that brokers are stopped."""
     raise KeyboardInterrupt

@@ -33,11 +33,11 @@ def rebuild(  # noqa: PLR0913, PLR0917 - one parameter per option
     wait: Wait = False,
     dry_run: DryRun = False,
     why: Why = "asked on the command line",
-    by: Annotated[str, Option("--by", help="Who asks; the user, if left out.", show_default=False)] = "",
-    id_: Annotated[str, Option("--id", help="Take up this one; it is begun if it is not there.")] = "",
+    by: Annotated[str, Option("--by", help="Author; the user if left out.", show_default=False)] = "",
+    id_: Annotated[str, Option("--id", help="Id of the recompute to resume; a new one if unknown.")] = "",
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Recompute what was touched since the last publication, or what is named, and switch readers to it at once."""
+    """Recompute what changed since the last publication, or what is named, and publish it atomically."""
     from deploy.airflow.client import ProgressAndNote, TaskNote
     from deploy.batch import create_recompute, run_recompute
     from views.control.recompute import checked_id

@@ -1,4 +1,4 @@
-"""`galatea recompute`: the steps of a recompute one by one, for whoever schedules them."""
+"""`galatea recompute`: the steps of a recompute, one by one, for schedulers."""
 
 from getpass import getuser
 from typing import TYPE_CHECKING, Annotated
@@ -26,9 +26,9 @@ from galatea.cli.recompute_options import (
 if TYPE_CHECKING:
     from views.control.recompute import Recompute
 
-app = typer.Typer(no_args_is_help=True, help="Take a recompute step by step: plan, compute, publish; or look at one.")
+app = typer.Typer(no_args_is_help=True, help="Run a recompute step by step (plan, compute, publish), or show one.")
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="Its id. The same id takes up what was interrupted.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Its id. The same id resumes what was interrupted.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
 
@@ -43,10 +43,10 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter per option
     wait: Wait = False,
     dry_run: DryRun = False,
     why: Why = "asked on the command line",
-    by: Annotated[str, typer.Option("--by", help="Who asks; the user, if left out.", show_default=False)] = "",
+    by: Annotated[str, typer.Option("--by", help="Author; the user if left out.", show_default=False)] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Write down what is asked, reach a cut, and choose what is to be recomputed."""
+    """Record the request, reach a cut, and select what to recompute."""
     from deploy.batch import create_recompute
     from views.control.recompute import checked_id
 
@@ -57,19 +57,19 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 @app.command()
 def compute(id_: Id, as_json: AsJson = False) -> None:
-    """Write the cells of the plan. Readers see nothing of them yet. What an interrupted attempt has done stays done."""
+    """Write the cells of the plan; readers do not see them yet. Work of an interrupted attempt is kept."""
     _step(id_, "compute", as_json=as_json)
 
 
 @app.command()
 def publish(id_: Id, as_json: AsJson = False) -> None:
-    """Switch all readers to the cells; or end the preview. At most one publication, however often it is tried."""
+    """Publish the cells atomically, or finish the preview. Repeating it never publishes twice."""
     _step(id_, "publish", as_json=as_json)
 
 
 @app.command()
 def show(id_: Id, as_json: AsJson = False) -> None:
-    """Say how far it is, or what became of it."""
+    """Show its progress or result."""
     from deploy.cassandra import session_of
     from views.control.recompute import Recomputes
 

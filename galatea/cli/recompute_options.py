@@ -21,9 +21,9 @@ First = Annotated[datetime | None, Option("--from", formats=_DAY, help="First UT
 Last = Annotated[datetime | None, Option("--to", formats=_DAY, help="Last UTC day of happened_at.")]
 Stores = Annotated[list[str] | None, Option("--store", help="Only days on which this store has events.")]
 Full = Annotated[bool, Option("--full", help="Recompute every day.")]
-Wait = Annotated[bool, Option("--wait", help="Cut after everything received before now; waits for the epoch to end.")]
-DryRun = Annotated[bool, Option("--dry-run", help="Say what would change, and publish nothing.")]
-Why = Annotated[str, Option("--why", help="Kept with the publication.")]
+Wait = Annotated[bool, Option("--wait", help="Include everything received before now; waits until the epoch ends.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Show what would change; publish nothing.")]
+Why = Annotated[str, Option("--why", help="Reason, recorded with the publication.")]
 
 
 def request_of(  # noqa: PLR0913 - one parameter per option
@@ -36,7 +36,7 @@ def request_of(  # noqa: PLR0913 - one parameter per option
     wait: bool,
     dry_run: bool,
 ) -> "RecomputeRequest":
-    """What these options ask for. UnknownNameError, RequestError."""
+    """Return the recompute that these options request. UnknownNameError, RequestError."""
     from views import view_named
     from views.control.recompute import RecomputeRequest
 
@@ -49,7 +49,7 @@ def request_of(  # noqa: PLR0913 - one parameter per option
 
 
 def as_json_object(found: "Recompute") -> dict[str, Any]:
-    """One object: what became of it, and what was counted. `publication`: what readers see of it, or see unchanged."""
+    """Return the JSON of a recompute: its result and counts, and the publication that readers see."""
     report: dict[str, Any] = msgspec.to_builtins(found.report) if found.report else {}
     counted = {name: report.get(name, 0) for name in ("days", "blocks", "repeats", "conflicts", "miskeyed")}
     publication = found.publication if found.publication is not None else report.get("base")
@@ -64,13 +64,13 @@ def as_json_object(found: "Recompute") -> dict[str, Any]:
 
 
 def print_recompute(found: "Recompute") -> None:
-    """In words."""
+    """Print the result of a recompute."""
     report: dict[str, Any] = msgspec.to_builtins(found.report) if found.report else {}
     for alarm in report.get("alarms", ()):
         print_message(f"  alarm {alarm}")
     cut = f"{datetime.fromisoformat(report['cut']):%F %T}" if "cut" in report else ""
     if found.state == "unchanged":
-        print_message(f"  nothing is new: publication {report['base']} at {cut} UTC says it all")
+        print_message(f"  nothing new: publication {report['base']}, cut {cut} UTC, is up to date")
     elif found.state == "previewed":
         _previewed(report)
         print_message(f"  Next: galatea corrections --recompute {found.id}, or the same without --dry-run")
@@ -84,28 +84,28 @@ def print_recompute(found: "Recompute") -> None:
 
 
 def one_line(found: "Recompute") -> str:
-    """In one line, for whoever looks at a scheduler's tasks."""
+    """Return the result in one line, for the note of an Airflow task."""
     at = as_json_object(found)
     publication = f"   publication {found.publication}" if found.publication is not None else ""
     return f"{found.state}{publication}   {at['days']:,} days, {at['blocks']:,} blocks   recompute {found.id}"
 
 
 def _previewed(report: Mapping[str, Any]) -> None:
-    places: dict[tuple[str, str, str], int] = {}
+    stores: dict[tuple[str, str, str], int] = {}
     for each in report.get("partitions", ()):
         key = (each["view"], each["day"], each["why"])
-        places[key] = places.get(key, 0) + 1
-    if not places:
+        stores[key] = stores.get(key, 0) + 1
+    if not stores:
         print_message("  nothing would be recomputed")
         return
-    print_table(("view", "day", "why", "stores"), [(*key, number) for key, number in places.items()])
+    print_table(("view", "day", "why", "stores"), [(*key, number) for key, number in stores.items()])
     if report["partitions_total"] > len(report["partitions"]):
         print_message(f"  and more: {report['partitions_total']:,} partitions in all")
     print_corrections(report.get("corrections"))
 
 
 def print_corrections(totals: "LedgerTotals | Mapping[str, Any] | None") -> None:
-    """What readers' numbers change by, in a line for each cause."""
+    """Print how many cells a publication corrected, one line per cause."""
     if totals is None:
         print_message("  corrections: written when the speed layer has read up to the cut")
         return
@@ -117,7 +117,7 @@ def print_corrections(totals: "LedgerTotals | Mapping[str, Any] | None") -> None
 
 
 def exit_now() -> NoReturn:
-    """Spark's Java ends with this process; nothing is left to wait for."""
+    """Exit without waiting for Spark's Java, which ends with this process."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

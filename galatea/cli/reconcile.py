@@ -1,4 +1,4 @@
-"""`galatea reconcile`: checks that every record that was received is still there."""
+"""`galatea reconcile`: checks that every received record is archived exactly once."""
 
 from collections.abc import Mapping
 from typing import Annotated, NamedTuple
@@ -10,14 +10,14 @@ from deploy.settings import Settings
 
 
 class Counted(NamedTuple):
-    """Of a topic: before which offset each partition is counted, and what the archive has read nothing of."""
+    """Per topic: the offset up to which each partition is counted, and partitions that the archive has not read."""
 
     until: Mapping[int, int]
     not_read: list[str]
 
 
 def reconcile(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
-    """Compare topics and tables: received = events + duplicates + dead letters. Exit 1 unless each is there once."""
+    """Check that received = events + duplicates + dead letters. Exit 1 if a record is missing or archived twice."""
     from deploy.cassandra import session_of
     from master_dataset.archive.reconcile import reconcile as counted
     from master_dataset.cassandra_tables import ArchivePositions
@@ -58,7 +58,7 @@ def reconcile(as_json: Annotated[bool, Option("--json", help="One JSON object on
         print_table(columns, [(each.topic, *map("{:,}".format, own)) for each, own in zip(found, rows, strict=True)])
         if unread:
             print_message(f"  not counted, as the archive has read none of it yet: {', '.join(unread)}")
-        print_message("  counted up to the archive's positions, of what the topics still hold")
+        print_message("  counted up to the archive's positions, as far as topics still have the records")
     if not all(each.is_balanced for each in found):
         raise Exit(1)
 

@@ -1,4 +1,4 @@
-"""`galatea rollback`: show readers again what an older publication said."""
+"""`galatea rollback`: publish an older publication again."""
 
 from getpass import getuser
 from typing import Annotated
@@ -11,12 +11,12 @@ from galatea.cli.recompute_options import exit_now, print_corrections
 
 
 def rollback(
-    number: Annotated[int, Argument(metavar="N", help="Of a publication, see galatea publications.")],
-    dry_run: Annotated[bool, Option("--dry-run", help="Say what would change, and change nothing.")] = False,
-    why: Annotated[str, Option("--why", help="Kept with the publication.")] = "asked on the command line",
+    number: Annotated[int, Argument(metavar="N", help="Number of a publication; see galatea publications.")],
+    dry_run: Annotated[bool, Option("--dry-run", help="Show what would change; change nothing.")] = False,
+    why: Annotated[str, Option("--why", help="Reason, recorded with the publication.")] = "asked on the command line",
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Publish again, under a new number, the cells and the cut of publication N. Readers see all of it at once."""
+    """Publish the cells and the cut of publication N again, under a new number. Readers switch to it at once."""
     from deploy.batch import ledgers_of, rollback_of
 
     settings = Settings()
@@ -24,11 +24,11 @@ def rollback(
         done = rollback_of(settings).run(number, why, getuser(), steps, dry_run=dry_run)
         would = "would show" if dry_run else "shows"
         cut = f"{done.cut:%Y-%m-%d %H:%M:%S} UTC"
-        print_message(f"  publication {done.publication} {would} again what {number} said, cut {cut}")
-        print_message(f"  {done.partitions} days of views are of another run")
+        print_message(f"  publication {done.publication} {would} publication {number} again, cut {cut}")
+        print_message(f"  {done.partitions} days of views change")
         if dry_run and done.builds_generation:
             print_message(
-                "  a generation of the speed layer would be built first: the one of now begins after that cut"
+                "  a generation of the speed layer would be built first, because the current one starts after that cut"
             )
         ledgers = ledgers_of(settings)
         if not dry_run:

@@ -1,4 +1,4 @@
-"""`galatea simulate`: shops whose sensors fit each other, as files or to the topics of a stack. Nothing is real."""
+"""`galatea simulate`: simulated stores with consistent sensors, written to files or sent to a stack."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,33 +20,37 @@ if TYPE_CHECKING:
 
 _DAY = ["%Y-%m-%d"]
 PLAIN_SECONDS = 5.0
-TELL_EVERY = 500  # records
+RECORDS_PER_UPDATE = 500
 
 
 def simulate(  # noqa: PLR0913, PLR0917 - one parameter per option
     first: Annotated[datetime, Option("--from", formats=_DAY, help="First business day of the stores.")],
-    last: Annotated[datetime, Option("--to", formats=_DAY, help="Last business day, included.")],
-    stores: Annotated[int | None, Option(help="So many invented stores, 1 to 100.", min=1, max=100)] = None,
-    stores_file: Annotated[Path | None, Option("--stores-file", help="The stores of a stores.yaml instead.")] = None,
+    last: Annotated[datetime, Option("--to", formats=_DAY, help="Last business day, inclusive.")],
+    stores: Annotated[int | None, Option(help="Number of invented stores, 1 to 100.", min=1, max=100)] = None,
+    stores_file: Annotated[
+        Path | None, Option("--stores-file", help="Use the stores of a stores.yaml instead.")
+    ] = None,
     seed: Annotated[str, Option(help="The same seed gives the same bytes.")] = "1",
-    sources: Annotated[str, Option(help="Only these sources, commas between them.")] = "",
-    faults: Annotated[bool, Option("--faults/--no-faults", help="Outages, repeats, broken records; on.")] = True,
+    sources: Annotated[str, Option(help="Only these sources, separated by commas.")] = "",
+    faults: Annotated[
+        bool, Option("--faults/--no-faults", help="Whether to simulate outages, duplicates and broken records.")
+    ] = True,
     out: Annotated[Path | None, Option(help="Write JSON lines, stores.yaml and manifest.json to a new folder.")] = None,
-    send: Annotated[bool, Option("--send", help="Register the stores in the running stack, and send to it.")] = False,
+    send: Annotated[bool, Option("--send", help="Register the stores in the running stack and send to it.")] = False,
     live: Annotated[float | None, Option(help="Send at this speed; 1 is real time.", min=0.01, max=100_000)] = None,
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout: the manifest.")] = False,
 ) -> None:
-    """Simulate stores: what all their sensors and tills send on these days. It says of itself that it is simulated."""
+    """Simulate what the sensors and tills of stores send on these days. The data is marked as simulated."""
     from lab.simulation.output import SIMULATED, manifest
     from lab.simulation.records import DEAD_LETTERS, DUPLICATES, EVENTS
     from lab.simulation.request import SimulationRequest, check_past
 
     if (out is None) != send:
-        raise RequestError("Either a folder or the running stack is to be named.", do="--out FOLDER or --send")
+        raise RequestError("Name either a folder or the running stack.", do="--out FOLDER or --send")
     if live is not None and not send:
-        raise RequestError("`--live` paces what is sent, and a folder is only written.", do="--send --live SPEED")
-    asked = SimulationRequest(stores, stores_file, first.date(), last.date(), seed, sources, faults)
-    simulation = asked.simulation()
+        raise RequestError("`--live` requires `--send`: a folder is written at once.", do="--send --live SPEED")
+    request = SimulationRequest(stores, stores_file, first.date(), last.date(), seed, sources, faults)
+    simulation = request.simulation()
     if send:
         check_past(simulation, live)
     print_message(f"  {SIMULATED}")
@@ -82,22 +86,22 @@ def _sent(simulation: "Simulation", live: float | None, shown: "Shown") -> None:
     try:
         acknowledged = send(told(paced(deliveries, live) if live else deliveries), settings.kafka.bootstrap)
     except LinesNotSentError as error:
-        do = "Repeat the command with the same seed: what arrives twice counts once."
+        do = "Repeat the command with the same seed: duplicates count once."
         raise LinesNotSentError(error.message, do=do) from error
     print_message(f"  {acknowledged:,} acknowledged")
 
 
 class Shown:
-    """How far the simulated time has come: a bar with an estimate on a terminal, else a line every few seconds."""
+    """Progress of the simulated time: a bar with an estimate on a terminal, else a line every few seconds."""
 
     def __init__(self, simulation: "Simulation") -> None:
-        """The time to come is that of the simulated days."""
+        """The total is the time of the simulated days."""
         columns = (TextColumn("  {task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
         self._bar = Bar(*columns, console=stderr, disable=not is_terminal())
         self._first = datetime.combine(simulation.first, datetime.min.time(), UTC)
         self._hours = len(simulation.days) * 24
         self._task = self._bar.add_task("simulated", total=self._hours)
-        self._records, self._said_at = 0, datetime.now(UTC)
+        self._records, self._printed_at = 0, datetime.now(UTC)
 
     def __enter__(self) -> Self:
         """Start drawing."""
@@ -109,13 +113,13 @@ class Shown:
         self._bar.stop()
 
     def tell(self, send_at: datetime) -> None:
-        """Hear of one record more, which is sent then."""
+        """Count one more record, which is sent at that time."""
         self._records += 1
-        if self._records % TELL_EVERY:
+        if self._records % RECORDS_PER_UPDATE:
             return
         hours = min(max((send_at - self._first) / timedelta(hours=1), 0), self._hours)
         said = f"simulated {self._records:,} records"
         self._bar.update(self._task, completed=hours, description=said)
-        if self._bar.disable and (datetime.now(UTC) - self._said_at).total_seconds() >= PLAIN_SECONDS:
-            self._said_at = datetime.now(UTC)
+        if self._bar.disable and (datetime.now(UTC) - self._printed_at).total_seconds() >= PLAIN_SECONDS:
+            self._printed_at = datetime.now(UTC)
             print_message(f"  {said}, until {send_at:%Y-%m-%d %H:%M} UTC")

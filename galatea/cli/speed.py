@@ -11,21 +11,21 @@ from deploy.settings import Settings
 if TYPE_CHECKING:
     from views.control.generation import Generations
 
-app = typer.Typer(no_args_is_help=True, help="Replace a generation of the speed layer.")
+app = typer.Typer(no_args_is_help=True, help="Replace the generation of the speed layer.")
 POLL_SECONDS = 0.5
 
 
 @app.callback()
 def speed() -> None:
-    """Keeps `restart` a verb of its own while it is the only one."""
+    """Keep `restart` a command of its own while it is the only one."""
 
 
 @app.command()
 def restart(
-    wait: Annotated[bool, typer.Option("--wait", help="Return when readers have moved to the new one.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the new generation is served.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Begin a new generation. Readers stay with the old one, which stands still, until the new one has come as far."""
+    """Begin a new generation. The old one is served, without updates, until the new one has caught up."""
     from deploy.cassandra import session_of
     from master_dataset.errors import SpeedUnavailableError
     from views.control.generation import Generations
@@ -40,7 +40,7 @@ def restart(
     if as_json:
         print_json({"replaced": old, "generation": shown})
     elif wait:
-        print_message(f"  generation {shown} is read now")
+        print_message(f"  generation {shown} is served now")
 
 
 def _wait(generations: "Generations", old: int) -> int:

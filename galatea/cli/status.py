@@ -1,4 +1,4 @@
-"""`galatea status`: which components run, and where."""
+"""`galatea status`: the state of the components."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +17,7 @@ def status(as_json: Annotated[bool, Option("--json", help="One JSON object on st
         print_json(found)
         return
     stdout.print(f"home {found['home']}", markup=False)
-    stdout.print(f"the operator's key lies in {Path(found['home'], 'operator.key')}", markup=False)
+    stdout.print(f"the operator key is in {Path(found['home'], 'operator.key')}", markup=False)
     rows = [
         (each["name"], each["state"], each["pid"] or "", each.get("url") or each.get("address") or "")
         for each in found["components"]

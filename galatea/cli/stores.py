@@ -8,7 +8,7 @@ import typer
 from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
 
-app = typer.Typer(no_args_is_help=True, help="Register stores, and list them.")
+app = typer.Typer(no_args_is_help=True, help="Register and list stores.")
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
 
@@ -16,11 +16,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.
 def load(
     file: Annotated[Path, typer.Argument(help="stores.yaml: a list `stores` of {id, timezone, ...}.")],
     is_lost: Annotated[
-        bool, typer.Option("--restore", help="All of the registry is lost: these are the stores as they were.")
+        bool, typer.Option("--restore", help="Restore a lost registry from the stores as they were.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add the stores of FILE, or change those that are registered already."""
+    """Register the stores of FILE, or change registered ones."""
     from deploy.cassandra import session_of
     from master_dataset.registry.registration import register, restore
     from master_dataset.registry.stores_file import load as read

@@ -20,26 +20,26 @@ from deploy.local.supervisor import last_line
 from deploy.settings import Settings
 from master_dataset.errors import OperatorError
 
-_NODES = "1 or 3; a home keeps what it was made with. Of three, one may be lost."
-_NO_AIRFLOW = "Leave Airflow out: nothing is rebuilt by the clock."
+_NODES = "1 or 3, fixed when a home is created. Of three, one may be lost."
+_NO_AIRFLOW = "Start without Airflow: nothing is rebuilt on schedule."
 _AIRFLOW_SECONDS = 180.0
-"""For so long its start is waited for. Nothing else needs it, so all else stays up however long it takes."""
+"""How long `--detach` waits for Airflow. Nothing else needs it, so the rest runs meanwhile."""
 
 
 def up(
-    detach: Annotated[bool, Option("--detach", help="Return when all is running.")] = False,
+    detach: Annotated[bool, Option("--detach", help="Return once everything runs.")] = False,
     without_airflow: Annotated[bool, Option("--without-airflow", help=_NO_AIRFLOW)] = False,
-    only: Annotated[str, Option("--only", help="Names of components, separated by commas.")] = "",
+    only: Annotated[str, Option("--only", help="Only these components, separated by commas.")] = "",
     brokers: Annotated[int, Option("--brokers", help=f"Brokers, {_NODES}", show_default=False)] = 0,
     cassandra: Annotated[int, Option("--cassandra", help=f"Cassandra nodes, {_NODES}", show_default=False)] = 0,
 ) -> None:
-    """Start brokers, Cassandra, our own processes and Airflow; keep them running until Ctrl-C or `galatea down`."""
-    asked = {"kafka_brokers": brokers, "cassandra_nodes": cassandra}
-    settings = Settings(**{name: number for name, number in asked.items() if number})
+    """Start brokers, Cassandra, Galatea's processes and Airflow; run until Ctrl-C or `galatea down`."""
+    nodes = {"kafka_brokers": brokers, "cassandra_nodes": cassandra}
+    settings = Settings(**{name: number for name, number in nodes.items() if number})
     names = [name for name in only.split(",") if name]
     airflow = not (without_airflow or names)
     if airflow and not is_installed():
-        print_message("  Airflow is not installed and is left out. To have it: uv sync --group airflow")
+        print_message("  Airflow is not installed and is left out. To install it: uv sync --group airflow")
     _fetch_jars(settings)
     if detach:
         _detached(settings, names, airflow=airflow)
@@ -61,20 +61,20 @@ def _fetch_jars(settings: Settings) -> None:
 def _attached(settings: Settings, names: list[str], *, airflow: bool) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _leave)
-    with supervisor(settings, names, _told, airflow=airflow) as running:
+    with supervisor(settings, names, _print_state, airflow=airflow) as running:
         running.start(unawaited={AIRFLOW})
-        said = "all but Airflow, which starts yet," if airflow else "all"
-        print_message(f"  {said} is running in {settings.home}; Ctrl-C stops it")
+        started = "everything but Airflow, which is starting," if airflow else "everything"
+        print_message(f"  {started} is running in {settings.home}; Ctrl-C stops it")
         running.watch(lambda: False)
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # the stop that follows is not to be interrupted
+        signal.signal(number, signal.SIG_IGN)  # the stop that follows must not be interrupted
     raise SystemExit(0)
 
 
-def _told(name: str, state: str, seconds: float) -> None:
+def _print_state(name: str, state: str, seconds: float) -> None:
     if state != State.STARTING:
         print_message(f"  {name:<11} {state}" + (f" {seconds:.1f} s" if state == State.RUNNING else ""))
 
@@ -85,7 +85,7 @@ def _detached(settings: Settings, names: list[str], *, airflow: bool) -> None:
     record_nodes(settings.home, settings.nodes)
     chosen = ["--only", ",".join(names)] if names else [] if airflow else ["--without-airflow"]
     command = [sys.executable, "-m", "galatea.cli.main", "up", *chosen]
-    wanted = {each.name for each in components(settings, names, airflow=airflow)}
+    started = {each.name for each in components(settings, names, airflow=airflow)}
     with log.open("ab") as file:
         child = subprocess.Popen(  # noqa: S603 - our own command
             command,
@@ -98,13 +98,15 @@ def _detached(settings: Settings, names: list[str], *, airflow: bool) -> None:
     states: dict[str, str] = {}
     began = time.monotonic()
     while True:
-        now = {each["name"]: each["state"] for each in status(settings)["components"] if each["name"] in wanted}
+        now = {each["name"]: each["state"] for each in status(settings)["components"] if each["name"] in started}
         for name in (name for name, state in now.items() if state == State.RUNNING != states.get(name)):
             print_message(f"  {name:<11} running")
         states = now
         late = {name for name, state in now.items() if state != State.RUNNING}
         if late == {AIRFLOW} and time.monotonic() - began > _AIRFLOW_SECONDS:
-            print_message("  airflow     still starts; nothing is rebuilt by the clock until it runs: galatea status")
+            print_message(
+                "  airflow     is still starting; nothing is rebuilt on schedule until it runs: galatea status"
+            )
             return
         if not late:
             return

@@ -1,4 +1,4 @@
-"""`galatea verify`: the merged answer against a full recompute."""
+"""`galatea verify`: comparison of the merged answer with a full recompute."""
 
 import os
 import secrets
@@ -12,11 +12,13 @@ from deploy.settings import Settings
 
 
 def verify(
-    sample: Annotated[int | None, Option("--sample", min=1, help="Compare so many days, drawn by chance.")] = None,
-    seed: Annotated[int | None, Option("--seed", help="Draws the same days again. It is said of every sample.")] = None,
+    sample: Annotated[int | None, Option("--sample", min=1, help="Compare this many random days.")] = None,
+    seed: Annotated[
+        int | None, Option("--seed", help="Draw the same days again. Every sample prints its seed.")
+    ] = None,
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Close an epoch in both layers and compare every merged cell with a full recompute. Exit 1 on any difference."""
+    """Compare every merged cell with a full recompute at the end of an epoch. Exit 1 on any difference."""
     from batch_layer.verification import Sample
     from deploy.batch import verification_of
     from master_dataset.errors import RequestError

@@ -1,4 +1,4 @@
-"""`galatea views`: which questions are answered."""
+"""`galatea views`: the views that are computed."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from views import registered_views
 
 
 def views(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
-    """List every view: its question, its source, its dimensions and states."""
+    """List every view with its question, source, dimensions and states."""
     listed = [
         {
             "view": view.name,

@@ -68,14 +68,14 @@ def test_its_bytes_alone_are_what_was_sent() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "named, or chosen"),
-        (["pos_transactions/0/0", "--reason", "bad_time"], "named, or chosen"),
+        ([], "named, or selected"),
+        (["pos_transactions/0/0", "--reason", "bad_time"], "named, or selected"),
         (["pos_transactions/0"], "no id"),
         (["pos_transactions/0/0", "pos_transactions/0/1", "--with", "FILE"], "instead of one"),
         (["--reason", "bad_time", "--with", "FILE"], "instead of one"),
         (["pos_transactions/0/0", "--with", "FILE", "--set", "/a=1"], "as a whole or in fields"),
         (["pos_transactions/0/0", "--with", "NO FILE"], "cannot be read"),
-        (["pos_transactions/0/0", "--set", "/a"], "sets nothing"),
+        (["pos_transactions/0/0", "--set", "/a"], "has no value"),
         (["pos_transactions/0/0", "--set", "a=1"], "no pointer"),
         (["pos_transactions/0/0", "--set", "/a=yesterday"], "no JSON"),
         (["--reason", "bad_tim"], "no reason"),

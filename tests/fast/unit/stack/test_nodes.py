@@ -72,7 +72,7 @@ def test_a_home_made_before_there_were_three_has_one(tmp_path: Path) -> None:
 def test_another_number_for_a_home_is_refused(tmp_path: Path) -> None:
     started(tmp_path / "home", THREE)
 
-    with pytest.raises(OperatorError, match=r"made with 3 broker\(s\) and 3 Cassandra node\(s\)") as refused:
+    with pytest.raises(OperatorError, match=r"created with 3 broker\(s\) and 3 Cassandra node\(s\)") as refused:
         record_nodes(tmp_path / "home", Nodes(1, 3))
 
     assert "new home" in refused.value.do

@@ -49,7 +49,7 @@ def test_a_named_stop_is_not_started_again(tmp_path: Path) -> None:
     with Supervisor(tmp_path, [component(STOPS_BY_NAME)]) as running:
         running.start()
         look_after_until(running, tmp_path, State.FAILED)
-        running.look_after()
+        running.check()
         assert read_states(tmp_path)["dummy"] == State.FAILED
 
 
