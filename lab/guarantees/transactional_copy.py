@@ -1,18 +1,18 @@
-"""A loop that reads one topic, writes to others and commits both together: exactly once, if a few rules are kept.
+"""A loop that reads one topic, writes to others and commits both together: exactly once, if some rules are kept.
 
-In order, and each for a reason:
+In this order, each for a reason:
 
-1. `init_transactions` first. It settles what the previous owner of this transactional id has left open. Whoever asks
-   for the committed position before that may be told an older one, and copies again.
-2. Only then read the committed position, and stand there.
-3. begin, produce, `flush` and look at every report. What failed must not be committed.
-4. `send_offsets_to_transaction` with where to go on: the position behind the last record, not its offset.
+1. `init_transactions` first. It settles what the previous owner of this transactional id has left open. A process that
+   asks for the committed offset before that may get an older one, and copies again.
+2. Only then read the committed offset and continue there.
+3. begin, produce, `flush` and check every delivery report. If one failed, the transaction must not be committed.
+4. `send_offsets_to_transaction` with where to continue: the offset after the last record.
 5. commit.
-6. Look at the connection. If it broke, or a request was repeated or timed out since `begin`, the client may have sent
-   the end of the transaction twice without saying so, and the network may still hold the first. If that arrives while
-   the next transaction is open, it ends that one, half-way: same producer, same epoch, and nothing tells it from a new
-   one. So discard the producer and begin from the top: `init_transactions` raises the epoch, and the late one is
-   refused.
+6. Check the connection. If it broke, or a request was resent or timed out since `begin`, the client may have sent the
+   end of the transaction twice without reporting it, and the network may still hold the first one. If that arrives
+   while the next transaction is open, it ends that one half-way: it has the same producer and epoch, so nothing
+   distinguishes it from a new one. So discard the producer and start from the top: `init_transactions` raises the
+   epoch, and the late request is rejected.
 
 `keeps_producer` leaves rule 6 out, to show what happens then.
 """
@@ -29,19 +29,19 @@ from lab.guarantees.clients import COMMITTED, committed, consumer, flush, produc
 _TIMEOUT_SECONDS = 60.0
 _STATISTICS_MS = 50
 _AFTER_COMMIT = 2
-"""Statistics to wait for: the first may have been taken just before the commit was done."""
+"""Number of statistics to wait for: the first one may have been taken just before the commit."""
 CALLS = ("init", "begin", "first target", "second target", "offsets", "commit")
-"""Behind which a process may die, or a network may deliver what it held."""
+"""Calls after which a process may be killed, or a held request delivered."""
 
 Passed = Callable[[str], None]
 
 
-class Abandoned(Exception):
-    """The application gives the transaction up; it is done again."""
+class AbandonedError(Exception):
+    """The application aborts the transaction and repeats it."""
 
 
 class Route(NamedTuple):
-    """From where to where, two targets, and as whom. `per_transaction`: records."""
+    """A source, two targets, and the transactional id. `per_transaction`: number of records."""
 
     bootstrap: str
     source: str
@@ -51,51 +51,51 @@ class Route(NamedTuple):
 
 
 class ConnectionErrors:
-    """What a producer's statistics say of its connections: how often something was repeated, broke or timed out."""
+    """Counts retries, disconnects and timeouts of a producer from its statistics."""
 
     def __init__(self) -> None:
-        """Nothing is known yet."""
+        """Start at zero."""
         self.heard, self.count = 0, 0
 
     def hear(self, statistics: str) -> None:
-        """Called by the producer every so often."""
+        """Called by the producer with its statistics."""
         brokers = json.loads(statistics)["brokers"].values()
         self.count = sum(each["txretries"] + each["disconnects"] + each["req_timeouts"] for each in brokers)
         self.heard += 1
 
     def now(self, of: Producer) -> int:
-        """As of a moment that is certainly behind the call. TimeoutError if the producer has gone silent."""
+        """Return the count from statistics taken after the call. Raises TimeoutError if none arrive."""
         of.poll(0)
         enough, deadline = self.heard + _AFTER_COMMIT, time.monotonic() + _TIMEOUT_SECONDS
         while self.heard < enough:
             if time.monotonic() > deadline:
-                raise TimeoutError("the producer says nothing of itself any more")
+                raise TimeoutError("the producer has stopped to report statistics")
             of.poll(_STATISTICS_MS / 1000)
         return self.count
 
 
 class TransactionalCopy:
-    """Copies every record to both targets until the source has no more. `passed` is called behind every call."""
+    """Copies every record to both targets until the end of the source. `passed` is called after every call."""
 
     def __init__(self, route: Route, passed: Passed = lambda _call: None, *, keeps_producer: bool = False) -> None:
-        """`keeps_producer`: go on with the producer whatever has happened to its connections."""
+        """`keeps_producer`: keep the producer, whatever happened to its connections."""
         self._route, self._passed, self._keeps_producer = route, passed, keeps_producer
-        self._trouble = ConnectionErrors()
+        self._errors = ConnectionErrors()
         self._producer: Producer | None = None
         self.discarded = 0
 
     def run(self) -> None:
-        """Copy to the end."""
+        """Copy to the end of the source."""
         while not self._copy():
             continue
 
     def _copy(self) -> bool:
-        """From the top: whether the end of the source was reached, else begin again."""
+        """Start from the top; return whether the end of the source was reached."""
         if self._producer is None:
-            self._trouble = ConnectionErrors()
-            self._producer = _transactional(self._route, self._trouble)
+            self._errors = ConnectionErrors()
+            self._producer = _transactional(self._route, self._errors)
             self._producer.init_transactions(_TIMEOUT_SECONDS)  # rule 1
-            self._trouble.now(self._producer)  # what it took to begin is no trouble of a transaction
+            self._errors.now(self._producer)  # errors before the first transaction do not count
             self._passed("init")
         reader = consumer(self._route.bootstrap, self._route.transactional_id, {"isolation.level": COMMITTED})
         try:
@@ -109,14 +109,14 @@ class TransactionalCopy:
     def _transactions(self, reader: Consumer) -> bool:
         for records in _portions(reader, self._route.per_transaction):
             assert self._producer is not None  # noqa: S101 - made a moment ago, or the loop has ended
-            before = self._trouble.count
+            before = self._errors.count
             try:
                 self._transaction(self._producer, reader, records)
-            except Abandoned:
+            except AbandonedError:
                 self._producer.abort_transaction(_TIMEOUT_SECONDS)
                 self._discard_unless_kept()
                 return False
-            if self._trouble.now(self._producer) > before and not self._keeps_producer:  # rule 6
+            if self._errors.now(self._producer) > before and not self._keeps_producer:  # rule 6
                 self._discard_unless_kept()
                 return False
         return True
@@ -140,23 +140,23 @@ class TransactionalCopy:
 
 
 def settle(route: Route) -> None:
-    """End whatever a dead owner of the route has left open, as the next owner would."""
+    """Settle what a killed owner of the route has left open, as the next owner would."""
     _transactional(route, ConnectionErrors()).init_transactions(_TIMEOUT_SECONDS)
 
 
-def _transactional(route: Route, trouble: ConnectionErrors) -> Producer:
+def _transactional(route: Route, errors: ConnectionErrors) -> Producer:
     return producer(
         route.bootstrap,
         transactional_id=route.transactional_id,
         transaction_timeout_ms=30_000,
         batch_num_messages=1000,
         statistics_interval_ms=_STATISTICS_MS,
-        stats_cb=trouble.hear,
+        stats_cb=errors.hear,
     )
 
 
 def _send(sender: Producer, target: str, records: Sequence[Message]) -> None:
-    """Send and look at every report. KafkaException if one failed."""
+    """Send, and check every delivery report. Raises KafkaException if one failed."""
     failed: list[KafkaError] = []
 
     def reported(error: KafkaError | None, _message: Message) -> None:

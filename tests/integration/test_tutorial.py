@@ -33,7 +33,8 @@ def written_for(store: str, block: Block) -> str:
 
 def value_of(printed: str) -> float | None:
     """The value of the metric, which is the first of the answers."""
-    series = json.loads(printed[printed.index("{") :].splitlines()[0])["series"]
+    first, _ = json.JSONDecoder().raw_decode(printed[printed.index("{") :])  # curl prints no line between two answers
+    series = first.get("series")
     return series[0]["points"][0]["value"] if series else None
 
 

@@ -21,7 +21,7 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
 
 
 def child_main(bootstrap: str, topic: str, group: str, journal: str, kill_at: int | None) -> None:
-    """One life: work, then commit."""
+    """Run a consumer: process, then commit."""
     reader = resumed(bootstrap, group, topic)
     with Path(journal).open("a") as file:
         for message in until_end(reader):

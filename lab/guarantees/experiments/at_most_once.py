@@ -32,7 +32,7 @@ def killed_between(setup: ExperimentSetup, module: str, name: str, mode: str, ex
 
 
 def child_main(bootstrap: str, topic: str, group: str, journal: str, kill_at: int | None) -> None:
-    """One life: commit, then work."""
+    """Run a consumer: commit, then process."""
     reader = resumed(bootstrap, group, topic)
     with Path(journal).open("a") as file:
         for message in until_end(reader):

@@ -53,7 +53,7 @@ def _line(setup: ExperimentSetup, mode: str, fault: str, interval_ms: int, expec
 
 
 def child_main(bootstrap: str, topic: str, group: str, journal: str, interval_ms: int, kill_at: bool | None) -> None:  # noqa: PLR0913, PLR0917, FBT001 - a task
-    """One life: hand out up to a queue full, work slowly, and let the client commit."""
+    """Run a consumer that fills a queue, works slowly, and lets the client commit."""
     committed = 0
 
     def heard(_error: KafkaError | None, places: list[TopicPartition]) -> None:

@@ -91,7 +91,7 @@ class Commits:
 
 
 def child_main(bootstrap: str, topic: str, journals: Sequence[str], how: str, seed: int, kill_at: int | None) -> None:  # noqa: PLR0913, PLR0917 - a task
-    """One life: hand out up to eight records, and take back what is done, in the order in which it is done."""
+    """Run a consumer with up to eight records at work, and journal them in the order of completion."""
     if how == OWN:
         asyncio.run(_consume(bootstrap, topic, Path(journals[0 if kill_at is not None else 1]), seed, kill_at))
         return
@@ -127,10 +127,10 @@ def _work(number: int, milliseconds: int, finished: SimpleQueue[int]) -> None:
 
 
 class Journalling:
-    """Works off what Galatea's own module hands over; dies with a record done behind one that is not."""
+    """Handler of Galatea's consumer; ends with a record done after one that is not."""
 
     def __init__(self, file: IO[str], seed: int, kill_at: int | None) -> None:
-        """`dies_at`: after so many records, and a commit; None: never."""
+        """`kill_at`: after so many records, and a commit; None: never."""
         self._file, self._dies_at, self._chance = file, kill_at, Random(seed)  # noqa: S311 - reproducible on purpose
         self._under_way, self.done, self.commits = set[int](), 0, 0
 

@@ -38,7 +38,7 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
 
 
 def child_main(bootstrap: str, topic: str, group: str, sink: str, kill_at: int | None) -> None:
-    """One life: write by identity, then commit."""
+    """Run a consumer: write by identity, then commit."""
     reader, rows = resumed(bootstrap, group, topic), sqlite3.connect(sink, isolation_level=None)
     rows.execute(TABLE)
     for message in until_end(reader):

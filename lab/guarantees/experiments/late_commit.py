@@ -16,7 +16,7 @@ from lab.fault_proxy import Action, Api, FaultProxy, Rule
 from lab.guarantees.clients import numbers
 from lab.guarantees.experiment import Experiment, ExperimentSetup, Need
 from lab.guarantees.results import Bound, Result, at_least, count_numbers, exactly, total_counts
-from lab.guarantees.transactional_copy import Abandoned, Route, TransactionalCopy
+from lab.guarantees.transactional_copy import AbandonedError, Route, TransactionalCopy
 
 EACH, RECORDS = 10, 30
 INVALID_PRODUCER_EPOCH = 47
@@ -39,7 +39,7 @@ class Attack:
                 self.answered = self._tap.release()
         elif self._transactions == 2 and call == "second target":  # noqa: PLR2004 - likewise
             self._transactions += 1  # once
-            raise Abandoned
+            raise AbandonedError
 
 
 def run(setup: ExperimentSetup) -> Sequence[Result]:

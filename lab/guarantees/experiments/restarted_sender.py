@@ -67,7 +67,7 @@ def first_deliveries(seen: Sequence[ReceivedRecord]) -> Iterator[tuple[int, int]
 
 
 def child_main(bootstrap: str, topic: str, records: int, kill_at: int | None) -> None:
-    """One life of a till: send all that is due; after a death, what it is not sure of and the rest."""
+    """Run a till: send everything; after a kill, send what is uncertain again, and the rest."""
     sender = producer(bootstrap, acks="all", enable_idempotence=True)
     first = 0 if kill_at is not None else records // 2 - AGAIN
     for number in count_numbers(first):

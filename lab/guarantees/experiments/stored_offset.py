@@ -45,7 +45,7 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
 
 
 def child_main(bootstrap: str, topic: str, database: str, kill_at: tuple[int, str] | None) -> None:
-    """One life: go on where the database stands."""
+    """Run a consumer that continues where the database says."""
     rows = sqlite3.connect(database, isolation_level=None)
     for table in TABLES:
         rows.execute(table)

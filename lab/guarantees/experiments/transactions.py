@@ -17,7 +17,7 @@ from lab.guarantees.transactional_copy import CALLS, Route, TransactionalCopy, s
 PER_TRANSACTION, ENOUGH = 10, 100
 """A round of deaths, one behind each call, commits seven transactions at most."""
 ATTEMPTED = {"first target": 1, "second target": 2, "offsets": 2}
-"""Targets that have the records of a transaction which dies behind that call."""
+"""Targets that have the records of a transaction that is killed after that call."""
 
 
 def run(setup: ExperimentSetup) -> Sequence[Result]:
@@ -59,7 +59,7 @@ def deaths(times: int) -> Iterator[tuple[str, int]]:
 
 
 def child_main(route: dict[str, object], kill_at: tuple[str, int] | None) -> None:
-    """One life of the copying process."""
+    """Run the copying process."""
     passes = dict.fromkeys(CALLS, 0)
 
     def passed(call: str) -> None:
