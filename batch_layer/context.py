@@ -62,5 +62,5 @@ class BatchContext:
 
     def masters_of(self, publication: Publication) -> Mapping[str, Master]:
         """The tables at the versions that the rebuild read: a part relies on older versions than it reads."""
-        versions = publication.counted.get("read_versions") or publication.master_versions
+        versions = publication.stats.read_versions or publication.master_versions
         return {topic: Master(self.tables.path(topic), version) for topic, version in versions.items()}

@@ -20,7 +20,8 @@ from batch_layer.visits import CountedRows
 from master_dataset.delta.tables import MasterTables
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.visits.visit import VisitRules
-from views.control.recompute import PortionCounts, ViewCounts
+from views.control.publication import ViewCounts
+from views.control.recompute import PortionCounts
 from views.core.view import View
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from batch_layer.recompute.job import RecomputeJob
 from batch_layer.recompute.rollback import Rollback
 from batch_layer.verification import Verification
 from deploy.cassandra import session_of
-from deploy.process import LATER, give_way
+from deploy.process import BACKGROUND_NICENESS, lower_priority
 from master_dataset.delta.tables import MasterTables
 from speed_layer.alerts.state import Horizons
 from views import registered_views
@@ -54,7 +54,7 @@ class LazySpark:
         return starting
 
     def _start(self) -> "SparkSession":
-        give_way(LATER)  # of this thread, and so of the Java and the workers that it starts
+        lower_priority(BACKGROUND_NICENESS)  # of this thread, and so of the Java and the workers that it starts
 
         from deploy.spark import Work, spark_session  # noqa: PLC0415 - only where something is computed
 

@@ -32,7 +32,7 @@ from master_dataset.errors import (
     OperatorError,
     UnknownNameError,
 )
-from serving_layer.admin.publications import ENDS, RolledBack
+from serving_layer.admin.publications import ENDS, RollbackResult
 from serving_layer.errors import RecomputeInterruptedError, TooBusyError
 from views.control.recompute import Problem, Recompute, RecomputeRequest, State, new_id
 
@@ -40,50 +40,50 @@ if TYPE_CHECKING:
     from deploy.settings import Settings
 
 
-class Kept(Protocol):
-    """Where recomputes are written down; `views.control.recompute.Recomputes` is it."""
+class RecomputeRecords(Protocol):
+    """The records of recomputes: `views.control.recompute.Recomputes`, or memory in tests."""
 
     def create(self, recompute: Recompute) -> None:
-        """Write it down before anything is done."""
+        """Write the record before anything is done."""
 
     def find(self, id_: str) -> Recompute:
         """UnknownNameError if there is none of that id."""
 
     def update(self, id_: str, state: State, **values: Problem | None) -> None:
-        """Say how it is now."""
+        """Write the state and these columns."""
 
 
 class Trigger(Protocol):
-    """Whoever does recomputes: a scheduler, or this process's own runner."""
+    """What runs recomputes: Airflow, or the runner of this process."""
 
     def trigger(self, recompute_id: str, request: RecomputeRequest, reason: str) -> None:
-        """See that it is done. Unavailable if nobody takes it now."""
+        """Run the recompute in the background. DependencyUnavailableError if it cannot be accepted now."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """Recomputing of the REST interface."""
+    """Starts the recomputes that REST requests."""
 
-    recomputes: Kept
+    recomputes: RecomputeRecords
     trigger: Trigger
 
     def start(self, request: RecomputeRequest, reason: str, by: str) -> str:
-        """Its id can be looked at from the first moment. One that nobody takes is `failed`, and says why."""
+        """Record and trigger a recompute; returns its id. If nothing accepts it, the record is `failed` and says why."""
         id_ = new_id()
-        with answering():
+        with translated_driver_errors():
             self.recomputes.create(Recompute(id_, request, by, reason, datetime.now(UTC), "asked"))
         try:
             self.trigger.trigger(id_, request, reason)
         except GalateaError as error:
-            with answering():
+            with translated_driver_errors():
                 self.recomputes.update(id_, "failed", problem=Problem.of(error))
             raise
         return id_
 
 
 @contextmanager
-def answering() -> Iterator[None]:
-    """CassandraUnavailableError instead of what the driver raises."""
+def translated_driver_errors() -> Iterator[None]:
+    """Raise CassandraUnavailableError for what the driver raises."""
     try:
         yield
     except (DriverException, *FAILURES) as error:
@@ -94,21 +94,21 @@ def answering() -> Iterator[None]:
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 
 
-class Unfinished:
-    """Ids in the order in which they were taken. Safe between threads."""
+class UnfinishedRecomputes:
+    """The accepted ids that are not finished, in order, in a file that outlives the process. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
-        """`path`: one process writes it."""
+        """`path`: the file; only one process writes it."""
         self._path, self._lock = path, threading.Lock()
         path.parent.mkdir(parents=True, exist_ok=True)
 
     def ids(self) -> Sequence[str]:
-        """Those that are left."""
+        """The unfinished ones."""
         found: list[str] = orjson.loads(self._path.read_bytes()) if self._path.exists() else []
         return found
 
     def add(self, id_: str, at_most: int) -> bool:
-        """Whether there was room for it. OperatorError, DiskFullError among them, if it cannot be written down."""
+        """Add an id, unless there are `at_most` already. OperatorError (DiskFullError) if the file cannot be written."""
         with self._lock:
             ids = self.ids()
             if len(ids) >= at_most:
@@ -118,11 +118,13 @@ class Unfinished:
             except OSError as error:
                 message = f"`{self._path}` cannot be written ({error.strerror}), so no recompute is taken"
                 kind = DiskFullError if error.errno in _NO_ROOM else OperatorError
-                raise kind(message, do="free some space or mend the rights where GALATEA_HOME is, ask again") from error
+                raise kind(
+                    message, do="free some space or correct the permissions where GALATEA_HOME is, then try again"
+                ) from error
             return True
 
     def remove(self, id_: str) -> None:
-        """It is finished."""
+        """Remove a finished one."""
         with self._lock:
             self._write([each for each in self.ids() if each != id_])
 
@@ -133,14 +135,14 @@ class Unfinished:
 
 
 AT_MOST = 100
-"""So many may wait, the one that is under way included."""
+"""Most recomputes that wait, including the running one."""
 GRACE_SECONDS = 5.0
 
 log = structlog.get_logger()
 
 
 def rebuild_command(recompute: Recompute) -> list[str]:
-    """The command that does it."""
+    """The command that runs the recompute."""
     return [
         sys.executable,
         "-m",
@@ -156,11 +158,11 @@ def rebuild_command(recompute: Recompute) -> list[str]:
 
 
 class Runner:
-    """Trigger. What its commands say stands in `logs/recompute.log`."""
+    """A Trigger that runs recomputes here. The output of its commands is in `logs/recompute.log`."""
 
     def __init__(
         self,
-        recomputes: Kept,
+        recomputes: RecomputeRecords,
         home: Path,
         environment: Mapping[str, str],
         command: Callable[[Recompute], Sequence[str]] = rebuild_command,
@@ -169,25 +171,25 @@ class Runner:
         self._recomputes, self._command, self._environment = recomputes, command, environment
         self._log = home / "logs" / "recompute.log"
         self._log.parent.mkdir(parents=True, exist_ok=True)
-        self._unfinished = Unfinished(home / "run" / "recomputes.json")
+        self._unfinished = UnfinishedRecomputes(home / "run" / "recomputes.json")
         self._pool = ThreadPoolExecutor(1, "recompute")
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._is_stopping = False
 
     def start(self) -> None:
-        """Say `failed` of those that the process before this one took and did not finish."""
+        """Mark recomputes as `failed` that the process before this one accepted and did not finish."""
         for id_ in self._unfinished.ids():
             self._later(partial(self._settle, id_, "ended with the service"))
 
     def trigger(self, recompute_id: str, request: RecomputeRequest, reason: str) -> None:  # noqa: ARG002 - the record says it too
-        """Do it when those before it are done. TooBusyError if too many wait."""
+        """Run it after those before it. TooBusyError if too many wait."""
         if not self._unfinished.add(recompute_id, AT_MOST):
             raise TooBusyError(f"{AT_MOST} recomputes wait already.", do="Ask again when some of them are done.")
         self._later(partial(self._do, recompute_id))
 
     def stop(self) -> None:
-        """End the one that is under way and begin no other; the next start settles them."""
+        """End the running one and start no other; the next start settles them."""
         with self._lock:
             self._is_stopping = True
             child = self._child
@@ -201,7 +203,7 @@ class Runner:
             _send(child, signal.SIGKILL)
 
     def wait(self) -> None:
-        """Until everything that was taken so far is done."""
+        """Wait until everything accepted so far is done."""
         self._pool.submit(lambda: None).result()
 
     def _do(self, id_: str) -> None:
@@ -223,11 +225,11 @@ class Runner:
         self._settle(id_, f"ended with exit code {code}")
 
     def _settle(self, id_: str, how: str) -> None:
-        """Whatever became of its process, a recompute says so itself."""
+        """Make sure that the record says how the recompute ended, whatever happened to its process."""
         try:
             state = self._recomputes.find(id_).state
         except UnknownNameError:
-            state = "failed"  # its row is gone, so nobody waits for it
+            state = "failed"  # its row does not exist any more, so nobody waits for it
         if state not in ENDS:
             message = f"The process of recompute `{id_}` {how} while it was `{state}`."
             error = RecomputeInterruptedError(message, do=f"read `{self._log}`, then: galatea rebuild --id {id_}")
@@ -235,11 +237,11 @@ class Runner:
         self._unfinished.remove(id_)
 
     def _later(self, work: Callable[[], None]) -> None:
-        self._pool.submit(work).add_done_callback(_tell)
+        self._pool.submit(work).add_done_callback(_log_failure)
 
 
-def _tell(done: "Future[None]") -> None:
-    """The store did not answer, or worse: the file still names it, and the next start settles it."""
+def _log_failure(done: "Future[None]") -> None:
+    """Cassandra did not answer, or worse. The file still names the recompute, so the next start settles it."""
     if not done.cancelled() and (error := done.exception()):
         log.error("recompute.not_settled", exc_info=error)
 
@@ -257,11 +259,11 @@ class RestRollback:
 
     settings: "Settings"
 
-    def run(self, number: int, why: str, by: str, *, dry_run: bool) -> RolledBack:
+    def run(self, number: int, why: str, by: str, *, dry_run: bool) -> RollbackResult:
         """RollbackTooFarError where the command would have to build a generation first."""
-        with answering():
+        with translated_driver_errors():
             done = rollback_of(self.settings, builds=False).run(number, why, by, self, dry_run=dry_run)
-        return RolledBack(done.publication, done.restores, done.cut, done.generation, done.partitions, done.dry_run)
+        return RollbackResult(done.publication, done.restores, done.cut, done.generation, done.partitions, done.dry_run)
 
     @staticmethod
     def step(done: int, total: int, what: str) -> None:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
+from msgspec import UNSET
 
 from batch_layer.context import BatchContext
 from batch_layer.failures import translated_failures
@@ -114,7 +115,8 @@ class LedgerWriter:
     def _of_publication(self, base: Publication, found: Publication, generation: int, steps: Steps) -> None:
         is_changed = dict(base.definitions) != dict(found.definitions)
         # The one that readers were shown last with the old definitions.
-        before = found.counted.get("base_generation", base.generation) if is_changed else generation
+        shown_last = base.generation if found.stats.base_generation is UNSET else found.stats.base_generation
+        before = shown_last if is_changed else generation
         change = Change(
             PublishedState(base.cut, self._manifest(base.manifest), before, base.definitions),
             PublishedState(found.cut, self._manifest(found.manifest), generation, found.definitions),

@@ -13,10 +13,9 @@ into the record before the exception is raised.
 
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
-import orjson
 import structlog
 
 from batch_layer.alerts.auditor import AlertAuditor
@@ -33,7 +32,7 @@ from master_dataset.errors import GalateaError, RequestError
 from master_dataset.failpoints import Failpoint, failpoint
 from views import registered_views
 from views.control.generation import Generations
-from views.control.publication import PointerRow, Publication
+from views.control.publication import PointerRow, Publication, RunStats
 from views.control.recompute import (
     DONE,
     RESUMABLE,
@@ -50,7 +49,7 @@ from views.control.recompute import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
@@ -242,21 +241,21 @@ class RecomputeJob:
         self._update("previewed")
 
     def _publication(self, plan: Plan, run: str, report: Report) -> Publication:
-        counted: Mapping[str, Any] = {
-            "blocks": report.blocks,
-            "repeats": report.repeats,
-            "conflicts": report.conflicts,
-            "miskeyed": report.miskeyed,
-            "views": msgspec.to_builtins(report.views),
-            "days": report.days,
-            "alarms": list(plan.alarms),
-            "read_at": plan.read_at,
-            "recompute": self._id,
-            "read_versions": {topic: master.version for topic, master in plan.masters.items()},
-            "partitions": sum(len(days) for _, days in plan.work),
-            "base_generation": plan.base.generation,
-            "seconds": round((datetime.now(UTC) - self.record.requested_at).total_seconds(), 1),
-        }
+        stats = RunStats(
+            blocks=report.blocks,
+            repeats=report.repeats,
+            conflicts=report.conflicts,
+            miskeyed=report.miskeyed,
+            views=report.views,
+            days=report.days,
+            alarms=list(plan.alarms),
+            read_at=plan.read_at,
+            recompute=self._id,
+            read_versions={topic: master.version for topic, master in plan.masters.items()},
+            partitions=sum(len(days) for _, days in plan.work),
+            base_generation=plan.base.generation,
+            seconds=round((datetime.now(UTC) - self.record.requested_at).total_seconds(), 1),
+        )
         return Publication(
             number=plan.base.publication + 1,
             cut=plan.cut,
@@ -267,7 +266,7 @@ class RecomputeJob:
             why=self.record.why,
             definitions=plan.definitions,
             master_versions=plan.master_versions,
-            stats=orjson.dumps(counted).decode(),
+            stats=stats,
         )
 
     def _current_plan(self) -> tuple[Plan, str]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-import orjson
 import structlog
 
 from batch_layer.context import BatchContext
@@ -26,7 +25,7 @@ from master_dataset.errors import (
 )
 from master_dataset.failpoints import Failpoint, failpoint
 from views.control.generation import Generation, Generations
-from views.control.publication import Pointer, PointerRow, Publication
+from views.control.publication import Pointer, PointerRow, Publication, RunStats
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -130,7 +129,7 @@ class Rollback:
             time.sleep(_POLL_SECONDS)
 
     def _switched(self, pointer: PointerRow, to: Publication, why: str, by: str, *, builds: bool) -> RolledBack:
-        stats = {"restores": to.number, "rollback": str(uuid.uuid4())}
+        stats = RunStats(restores=to.number, rollback=str(uuid.uuid4()))
         for _ in range(_TRIES):
             seen = pointer.read()
             if not self._covers(seen.generation, to):
@@ -145,7 +144,7 @@ class Rollback:
                 why,
                 to.definitions,
                 to.master_versions,
-                orjson.dumps(stats).decode(),
+                stats,
             )
             if self._restored(pointer, seen, new, to.number):
                 failpoint(Failpoint.ROLLBACK_PUBLISHED)
@@ -163,7 +162,7 @@ class Rollback:
         except CASSANDRA_UNAVAILABLE as error:
             log.warning("rollback.outcome_unknown", publication=new.number, error=type(error).__name__)
         found = pointer.publication(new.number)
-        return found is not None and found.counted.get("rollback") == new.counted["rollback"]
+        return found is not None and found.stats.rollback == new.stats.rollback
 
     def _result(self, seen: Pointer, to: Publication, generation: int, *, builds: bool, dry_run: bool) -> RolledBack:
         now, then = (read_manifest(self._session, manifest) for manifest in (seen.manifest, to.manifest))

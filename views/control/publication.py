@@ -1,21 +1,32 @@
-"""Publications and the pointer row that says which of them readers see."""
+"""Publications, and the pointer that says which of them readers see (R10).
+
+The pointer is read once per request and changed only by a lightweight transaction. It lies in the partition of the
+publications, so one conditional batch changes both or neither. An unknown outcome of a switch is settled by reading the
+history at SERIAL: if it names our run, the switch was ours.
+
+Written against the two methods of a driver's session that are needed, because views import no driver.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-import orjson
+import msgspec
 
 from views.core.cut import UNIX_EPOCH, utc
 
 
 @dataclass(frozen=True)
 class Pointer:
-    """`cut`: batch covers what was received before it. `manifest`: the run whose manifest names the cells, or "".
+    """What readers see now.
 
-    `generation`: whose speed rows count from the cut on; 0 while there are none. `definitions`: view name to the hash
-    that the published cells and the speed rows were made with.
+    Attributes:
+        publication: Its number; 0 before the first one.
+        cut: Batch covers what was received before it.
+        manifest: The run whose manifest names the cells; empty if there are none.
+        generation: The generation whose speed rows count from the cut on; 0 if there is none.
+        definitions: View name to the hash that the published cells and the speed rows were made with.
     """
 
     publication: int
@@ -27,13 +38,10 @@ class Pointer:
 
 SERIES = "galatea"
 """The partition of the publications."""
-
 SELECT_POINTER = (
     "SELECT current, current_cut, current_manifest, current_generation, current_definitions "
     "FROM publications WHERE series = 'galatea' LIMIT 1"
 )
-
-
 SERIAL = 8
 """The consistency level that settles an unknown outcome: the read finishes any transaction that is under way."""
 
@@ -55,7 +63,7 @@ _KEEP = (
     "published_by, why, master_versions, stats) VALUES ('galatea', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?); "
 )
 _PUBLISH = "BEGIN BATCH " + _SWITCH + _KEEP + "APPLY BATCH"
-# The collector marks what it takes away in the same partition, so one of both comes first.
+# Garbage collection marks what it deletes in the same partition, so one of both comes first.
 _IS_THERE = (
     "UPDATE publications SET rolled_back_at = ? WHERE series = 'galatea' AND publication = ? IF collected_at = null; "
 )
@@ -63,7 +71,7 @@ _RESTORE = "BEGIN BATCH " + _SWITCH + _KEEP + _IS_THERE + "APPLY BATCH"
 
 
 class Session(Protocol):
-    """What is needed of a driver's session."""
+    """The part of a driver's session that is needed."""
 
     def prepare(self, query: str) -> Any:  # noqa: ANN401 - the driver has no types
         """A prepared statement."""
@@ -72,9 +80,55 @@ class Session(Protocol):
         """Its rows."""
 
 
+class ViewCounts(msgspec.Struct, frozen=True):
+    """What was computed of one view. `seconds`: of wall-clock time."""
+
+    days: int = 0
+    blocks: int = 0
+    events: int = 0
+    seconds: float = 0
+
+    def __add__(self, other: "ViewCounts") -> "ViewCounts":
+        """Both together."""
+        return ViewCounts(
+            self.days + other.days,
+            self.blocks + other.blocks,
+            self.events + other.events,
+            self.seconds + other.seconds,
+        )
+
+
+class RunStats(msgspec.Struct, frozen=True):
+    """What is kept of the work behind a publication; UNSET, and absent from the JSON, where it does not apply.
+
+    `read_at`: before the tables were read. `read_versions`: topic to the version that was read. `partitions`: number of
+    recomputed (view, day) pairs. `base_generation`: of the publication before. `restores`: of a rollback, the
+    publication that is shown again; `rollback`: its unique id.
+    """
+
+    blocks: int | msgspec.UnsetType = msgspec.UNSET
+    repeats: int | msgspec.UnsetType = msgspec.UNSET
+    conflicts: int | msgspec.UnsetType = msgspec.UNSET
+    miskeyed: int | msgspec.UnsetType = msgspec.UNSET
+    views: dict[str, ViewCounts] | msgspec.UnsetType = msgspec.UNSET
+    days: int | msgspec.UnsetType = msgspec.UNSET
+    alarms: list[str] | msgspec.UnsetType = msgspec.UNSET
+    read_at: datetime | msgspec.UnsetType | None = msgspec.UNSET
+    recompute: str | msgspec.UnsetType = msgspec.UNSET
+    read_versions: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+    partitions: int | msgspec.UnsetType = msgspec.UNSET
+    base_generation: int | msgspec.UnsetType = msgspec.UNSET
+    seconds: float | msgspec.UnsetType = msgspec.UNSET
+    restores: int | msgspec.UnsetType = msgspec.UNSET
+    rollback: str | msgspec.UnsetType = msgspec.UNSET
+
+
+_NO_STATS = RunStats()
+
+
 @dataclass(frozen=True)
 class Publication:
-    """One entry of the history. `master_versions`: topic to the Delta version that was read. `stats`: JSON."""
+    """One entry of the history. `master_versions`: topic to the Delta version that the next rebuild may rely on."""
 
     number: int
     cut: datetime
@@ -85,21 +139,14 @@ class Publication:
     why: str
     definitions: Mapping[str, str] = field(default_factory=dict)
     master_versions: Mapping[str, int] = field(default_factory=dict)
-    stats: str = "{}"
+    stats: RunStats = _NO_STATS
     is_collected: bool = False
-    """Whether its cells were taken away."""
-
-    @property
-    def counted(self) -> Mapping[str, Any]:
-        """What its rebuild counted, by name."""
-        counted: Mapping[str, Any] = orjson.loads(self.stats)
-        return counted
+    """Whether garbage collection has deleted its cells."""
 
     @property
     def restores(self) -> int | None:
-        """Of a rollback the publication that is shown again."""
-        number: int | None = self.counted.get("restores")
-        return number
+        """Of a rollback, the publication that is shown again."""
+        return self.stats.restores or None
 
 
 class PointerRow:
@@ -129,12 +176,12 @@ class PointerRow:
         return bool(self._session.execute(self._session.prepare(_PUBLISH), _values(seen, new)).one().applied)
 
     def restore(self, seen: Pointer, new: Publication, restored: int) -> bool:
-        """Publish again what publication `restored` said, unless the pointer has moved or its cells were collected."""
+        """Publish publication `restored` again, unless the pointer has moved or its cells were collected."""
         values = (*_values(seen, new), new.published_at, restored)
         return bool(self._session.execute(self._session.prepare(_RESTORE), values).one().applied)
 
     def publication(self, number: int) -> Publication | None:
-        """One entry of the history, read at SERIAL: after an unknown outcome this says whose it became."""
+        """One entry of the history, read at SERIAL, so that it also settles an unknown outcome of a switch."""
         query = self._session.prepare("SELECT * FROM publications WHERE series = 'galatea' AND publication = ?")
         query.consistency_level = SERIAL
         row = self._session.execute(query, (number,)).one()
@@ -150,14 +197,14 @@ class PointerRow:
             row.why,
             dict(row.definitions or {}),
             dict(row.master_versions or {}),
-            row.stats or "{}",
+            msgspec.json.decode(row.stats or "{}", type=RunStats),
             row.collected_at is not None,
         )
 
 
 def _values(seen: Pointer, new: Publication) -> tuple[Any, ...]:
     definitions = dict(new.definitions)
-    pointed = (new.number, new.cut, new.manifest, new.generation, definitions, seen.publication, seen.generation)
+    pointer = (new.number, new.cut, new.manifest, new.generation, definitions, seen.publication, seen.generation)
     kept = (
         new.number,
         new.cut,
@@ -168,6 +215,6 @@ def _values(seen: Pointer, new: Publication) -> tuple[Any, ...]:
         new.published_by,
         new.why,
         dict(new.master_versions),
-        new.stats,
+        msgspec.json.encode(new.stats).decode(),
     )
-    return (*pointed, *kept)
+    return (*pointer, *kept)

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, TypeVar
 import msgspec
 
 from master_dataset.errors import GalateaError, RequestError, UnknownNameError
-from views.control.publication import Pointer, Session
+from views.control.publication import Pointer, Session, ViewCounts
 from views.core.cut import utc
 
 RecomputeMode = Literal["publish", "preview"]
@@ -131,19 +131,6 @@ class Progress(msgspec.Struct, frozen=True):
     rows_per_second: float | None
     seconds_left: float | None
     working_on: str
-
-
-class ViewCounts(msgspec.Struct, frozen=True):
-    """What was computed of one view. `seconds`: of wall-clock time."""
-
-    days: int = 0
-    blocks: int = 0
-    events: int = 0
-    seconds: float = 0
-
-    def __add__(self, other: "ViewCounts") -> "ViewCounts":
-        """Both together."""
-        return ViewCounts(*(a + b for a, b in zip(_values(self), _values(other), strict=True)))
 
 
 class PortionCounts(msgspec.Struct, frozen=True):
@@ -380,7 +367,3 @@ def _write(value: msgspec.Struct) -> str:
 
 def _items(portions: Mapping[int, str] | None) -> Iterable[tuple[int, str]]:
     return (portions or {}).items()
-
-
-def _values(counts: ViewCounts) -> tuple[Any, ...]:
-    return msgspec.structs.astuple(counts)
