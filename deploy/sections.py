@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from deploy.local.nodes import HOSTS, LOOPBACK, THREE, Nodes, addresses
-from master_dataset.failpoints import planned
+from master_dataset.failpoints import parse_plan
 from master_dataset.kafka.client_settings import BufferLimits
 from master_dataset.visits.visit import VisitRules
 from serving_layer.api.limits import LIMITS, RANGES, Limits, Ranges
@@ -472,7 +472,7 @@ class FailpointSettings(Section):
     @field_validator("crash_at")
     @classmethod
     def _known_points(cls, text: str) -> str:
-        planned(text)
+        parse_plan(text)
         return text
 
 

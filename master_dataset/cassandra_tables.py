@@ -16,35 +16,35 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
 
 SECONDS = 900
-"""How long a lease outlives its holder: longer than anything that is done between two renewals."""
+"""How long a lease outlives its holder: longer than any step between two renewals."""
 _TAKE = "INSERT INTO leases (name, holder) VALUES (?, ?) IF NOT EXISTS USING TTL ?"
 _RENEW = "UPDATE leases USING TTL ? SET holder = ? WHERE name = ? IF holder = ?"
-_GIVE_BACK = "DELETE FROM leases WHERE name = ? IF holder = ?"
+_RELEASE = "DELETE FROM leases WHERE name = ? IF holder = ?"
 
 
 class Lease:
-    """A lease that is held. `renew` before each step that nobody else may take."""
+    """The right to do something alone. It is lost unless it is renewed in time: `renew` before each exclusive step."""
 
     def __init__(self, session: "Session", name: str, seconds: int = SECONDS) -> None:
         """`session` uses Galatea's keyspace. `seconds`: how long it outlives its holder."""
         self._session, self._name, self._holder, self._seconds = session, name, str(uuid4()), seconds
-        self._take, self._renew, self._give_back = (session.prepare(each) for each in (_TAKE, _RENEW, _GIVE_BACK))
+        self._take, self._renew, self._release = (session.prepare(each) for each in (_TAKE, _RENEW, _RELEASE))
 
     def take(self) -> None:
-        """UpkeepRunsError if somebody else holds it."""
-        self._settle(self._take, (self._name, self._holder, self._seconds))
+        """Acquire it. UpkeepRunsError if another process holds it."""
+        self._execute(self._take, (self._name, self._holder, self._seconds))
 
     def renew(self) -> None:
-        """UpkeepRunsError if it was lost and somebody else may have taken it."""
-        self._settle(self._renew, (self._seconds, self._holder, self._name, self._holder))
+        """Extend it. UpkeepRunsError if it was lost, so that another process may hold it."""
+        self._execute(self._renew, (self._seconds, self._holder, self._name, self._holder))
 
-    def give_back(self) -> None:
-        """Another may take it at once."""
-        self._session.execute(self._give_back, (self._name, self._holder))
+    def release(self) -> None:
+        """Let another process acquire it at once."""
+        self._session.execute(self._release, (self._name, self._holder))
 
-    def _settle(self, statement: Any, values: tuple[str | int, ...]) -> None:  # noqa: ANN401 - the driver's own
+    def _execute(self, statement: Any, values: tuple[str | int, ...]) -> None:  # noqa: ANN401 - the driver's own
         row = self._session.execute(statement, values).one()
-        # A second try of the driver's finds what its first one has done.
+        # A retry of the driver finds what the first attempt has done.
         if not row.applied and getattr(row, "holder", None) != self._holder:
             message = f"another `{self._name}` runs, or was killed less than {self._seconds} seconds ago"
             raise UpkeepRunsError(message, do="wait for it, then the same again")
@@ -52,13 +52,13 @@ class Lease:
 
 @contextmanager
 def leased(session: "Session", name: str) -> Iterator[Lease]:
-    """Hold it inside. UpkeepRunsError if somebody else does."""
+    """Hold a lease inside the block. UpkeepRunsError if another process holds it."""
     lease = Lease(session, name)
     lease.take()
     try:
         yield lease
     finally:
-        lease.give_back()
+        lease.release()
 
 
 CLOCK_STEPPED_BACK = "clock_stepped_back"
@@ -67,7 +67,7 @@ ALERTS_MISROUTED = "alerts_miskeyed"
 
 
 class AlarmTable:
-    """One row each time that something was noticed; rows expire after 30 days."""
+    """The table `alarms`: a row for each time that something was noticed; rows expire after 30 days."""
 
     def __init__(self, session: "Session") -> None:
         """`session` uses Galatea's keyspace."""
@@ -75,16 +75,16 @@ class AlarmTable:
         self._insert = session.prepare("INSERT INTO alarms (name, noticed_at, place, detail) VALUES (?, ?, ?, ?)")
 
     def notice(self, name: str, at: datetime, place: str, detail: str) -> None:
-        """`place` is where, `detail` one sentence for the operator."""
+        """Write an alarm. `place`: where it happened. `detail`: one sentence for the operator."""
         self._session.execute(self._insert, (name, at, place, detail))
 
 
 CASSANDRA_UNAVAILABLE = (DriverException, NoHostAvailable, ErrorMessage)
-"""Nobody answers, or too few do, or none says what became of a request: it may have been done."""
+"""What the driver raises when too few nodes answer. A request that failed with it may have been executed."""
 
 
 class ArchivePositions:
-    """One row per topic and partition: everything before `position` is in the master dataset."""
+    """The table `archive_positions`: everything before `position` of a partition is in the master dataset."""
 
     def __init__(self, session: "Session") -> None:
         """`session` uses Galatea's keyspace."""
@@ -96,7 +96,7 @@ class ArchivePositions:
         )
 
     def record(self, topic: str, partition: int, position: int, received_at: datetime) -> None:
-        """Everything before `position` is kept."""
+        """Everything before `position` is archived. A smaller position than the recorded one is ignored."""
         self._session.execute(self._insert, (topic, partition, position, received_at, position))
 
     def read(self) -> dict[str, dict[int, int]]:

@@ -1,6 +1,6 @@
-"""Named points at which a process of ours can be made to end, to show that nothing depends on where it does.
+"""Failpoints: named places at which a process can be killed, to test that it recovers from a crash anywhere.
 
-Nothing is armed unless `GALATEA_CRASH_AT` says so. A process ends as by `kill -9`: nothing is flushed, nothing said.
+None is armed unless `GALATEA_CRASH_AT` names it. The process ends as with `kill -9`: nothing is flushed or logged.
 """
 
 import os
@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 
 class Failpoint(StrEnum):
-    """Each name says what has just been done.
+    """Where a process can be killed. Each name says what has just been done.
 
-    `rebuild.*` and `collect.*` in commands (`rebuild.marked` in each that makes a cut), the others in the process of
-    that name; and in Spark's workers `speed.remembered`, `speed.rows` and `rebuild.blocks`, where a worker ends and
-    the process finds it gone.
+    `rebuild.*` and `collect.*` are in commands (`rebuild.marked` in every one that makes a cut), the others in the
+    process of that name. `speed.remembered`, `speed.rows` and `rebuild.blocks` are in Spark's workers.
     """
 
     ARCHIVE_BEGUN = "archive.begun"
@@ -52,14 +51,14 @@ class Failpoint(StrEnum):
 
 
 class PlannedCrash(NamedTuple):
-    """The process ends when it passes the point for the `nth` time, once in the life of a home."""
+    """The process is killed when it passes the failpoint for the `nth` time, once per data folder."""
 
     point: Failpoint
     nth: int
 
 
-def planned(text: str) -> list[PlannedCrash]:
-    """Read `name:n,name:n`. ValueError says which part is wrong."""
+def parse_plan(text: str) -> list[PlannedCrash]:
+    """Parse `name:n,name:n`. ValueError names the part that is wrong."""
     found = []
     for part in filter(None, text.split(",")):
         name, _, nth = part.strip().partition(":")
@@ -72,7 +71,7 @@ def planned(text: str) -> list[PlannedCrash]:
 
 
 class _Armed:
-    """What this process was told to end at, and how often it has passed."""
+    """The planned crashes of this process, and how often it passed each failpoint."""
 
     def __init__(self) -> None:
         self.plan: list[PlannedCrash] = []
@@ -85,14 +84,20 @@ _armed = _Armed()
 
 
 def arm(plan: str, folder: Path, by: signal.Signals = signal.SIGKILL) -> None:
-    """End as planned from now on, or stand still by SIGSTOP. `folder` holds a file for each time it has happened."""
-    _armed.plan, _armed.folder, _armed.by = planned(plan), folder, by
+    """Arm failpoints.
+
+    Args:
+        plan: Such as `archive.events:2`; see `parse_plan`.
+        folder: Holds a file for each crash that has happened, so that it does not happen again after a restart.
+        by: SIGKILL, or SIGSTOP to make the process hang.
+    """
+    _armed.plan, _armed.folder, _armed.by = parse_plan(plan), folder, by
     if _armed.plan:
         folder.mkdir(parents=True, exist_ok=True)
 
 
 def failpoint(point: Failpoint) -> None:
-    """Called where something has just been done. Returns, unless this is a planned end."""
+    """Mark that something has just been done. Returns, unless a crash is planned here."""
     if not _armed.plan:
         return
     _armed.passed[point] += 1

@@ -45,7 +45,7 @@ class ExclusiveLease(Protocol):
     def renew(self) -> None:
         """UpkeepRunsError if it was lost."""
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Let another process take it at once."""
 
 
@@ -84,7 +84,7 @@ class LeaderElection:
             try:
                 await task
             finally:
-                await self._holds(self._lease.give_back, if_unknown=False)
+                await self._holds(self._lease.release, if_unknown=False)
 
     async def _is_ours(self) -> bool:
         """Renew the lease, or take it again if it has lapsed. While Cassandra does not answer, work goes on."""

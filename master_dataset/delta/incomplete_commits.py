@@ -2,8 +2,8 @@
 
 Only two kinds of commits can be incomplete, because all others were flushed before anybody relied on them: the one of
 a micro-batch that Spark will repeat, and one with an intent (`commit_intents.py`). Its log entry may be truncated, or
-name files that are. It is replaced by an empty commit, as versions have no gaps. Spark then repeats the micro-batch, and
-whoever asked for another commit asks again.
+name files that are. It is replaced by an empty commit, as versions have no gaps. Spark then repeats the micro-batch,
+and whoever asked for another commit asks again.
 
 The commit of a micro-batch stays if it is complete, as others may rely on it by now. Nobody relies on a commit that
 still has an intent.

@@ -1,12 +1,8 @@
-"""How far a reader is behind the topics, from the positions that it recorded itself.
+"""How far a reader is behind its topics, by the positions that it records itself.
 
-A position may lie before the end though nothing is left to read: markers of transactions and aborted records take
-offsets, too. So where a position is not at the end, the next committed record is fetched: if there is one, its stamp
-says since when the reader is behind; if there is none, there is no lag.
-
-What each reader measured of its own lag, kept in Cassandra where serving looks for it.
-
-Positions as a consumer group on the broker, so that ordinary Kafka tools show them. Never read back.
+A position can lie before the end although nothing is left to read, because transaction markers and aborted records
+take offsets too. So if a position is not at the end, the next committed record is fetched. Its timestamp tells since
+when the reader is behind; if there is none, there is no lag.
 """
 
 import time
@@ -19,20 +15,21 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, 
 from confluent_kafka.admin import AdminClient
 
 from master_dataset.errors import BrokerUnavailableError
+from master_dataset.kafka.record import PartitionId
 from master_dataset.kafka.topics import Topics
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
 Offsets = Mapping[str, Mapping[int, int]]
-"""Topic to partition to offset: everything before it is read."""
+"""Topic to partition to offset; everything before it is read."""
 
 PROBE_SECONDS = 10.0
 _POLL_SECONDS = 0.5
 
 
 class UnreadRecord(NamedTuple):
-    """The oldest record of a partition that was not read: its place, and when the broker stamped it."""
+    """The oldest unread record of a partition: its offset, and the broker's timestamp."""
 
     offset: int
     received_at: datetime
@@ -40,7 +37,7 @@ class UnreadRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class Lag:
-    """One partition of one reader. `end`: behind the last committed record. `oldest`: None if all of them are read."""
+    """The lag of one partition. `end`: offset behind the last committed record. `oldest`: None if all are read."""
 
     topic: str
     partition: int
@@ -50,11 +47,11 @@ class Lag:
 
     @property
     def records(self) -> int:
-        """How many offsets are left to read; those that carry no record, between two that do, are counted as well."""
+        """Offsets left to read. Offsets between records that carry none are counted too."""
         return max(self.end - self.oldest.offset, 1) if self.oldest else 0
 
     def seconds(self, now: datetime) -> float:
-        """For how long the oldest record has been waiting."""
+        """How long the oldest unread record has been waiting, in seconds."""
         return max((now - self.oldest.received_at) / timedelta(seconds=1), 0.0) if self.oldest else 0.0
 
 
@@ -79,7 +76,7 @@ class LagProbe:
         )
 
     def __enter__(self) -> Self:
-        """Nothing is opened before it is needed."""
+        """Connections are opened on first use."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -87,7 +84,11 @@ class LagProbe:
         self._consumer.close()
 
     def measure(self, topics: Iterable[str], positions: Offsets) -> list[Lag]:
-        """The lag of every partition. BrokerUnavailableError if it cannot be told within a few seconds."""
+        """Measure the lag of every partition.
+
+        Raises:
+            BrokerUnavailableError: The broker does not answer within PROBE_SECONDS.
+        """
         try:
             found = [
                 (topic, partition, positions.get(topic, {}).get(partition, 0), end)
@@ -102,22 +103,24 @@ class LagProbe:
         return [Lag(*each, oldest=oldest.get(each[:2])) for each in found]
 
     def _oldest(self, behind: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], UnreadRecord]:
-        """The first committed record at or behind each of these places; a place without one is left out."""
+        """The first committed record at or behind each of these offsets; a partition without one is left out."""
         self._consumer.assign([TopicPartition(topic, partition, at) for (topic, partition), at in behind.items()])
         found: dict[tuple[str, int], UnreadRecord] = {}
-        open_places = set(behind)
+        open_partitions = set(behind)
         deadline = time.monotonic() + PROBE_SECONDS
         try:
-            while open_places:
+            while open_partitions:
                 if time.monotonic() > deadline:
-                    raise BrokerUnavailableError(f"no answer for {sorted(open_places)} in time", do="galatea status")
+                    raise BrokerUnavailableError(
+                        f"no answer for {sorted(open_partitions)} in time", do="galatea status"
+                    )
                 read = self._consumer.poll(_POLL_SECONDS)
                 if read is None:
                     continue
-                place = (read.topic() or "", read.partition() or 0)
-                if _is_record(read) and place in open_places:
-                    found[place] = UnreadRecord(read.offset() or 0, _stamp(read))
-                open_places.discard(place)
+                id_ = (read.topic() or "", read.partition() or 0)
+                if _is_record(read) and id_ in open_partitions:
+                    found[id_] = UnreadRecord(read.offset() or 0, _stamp(read))
+                open_partitions.discard(id_)
         finally:
             self._consumer.unassign()
         return found
@@ -135,12 +138,8 @@ def _stamp(message: Message) -> datetime:
     return datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
 
 
-Place = tuple[str, int]
-"""Topic and partition."""
-
-
 class LagTable:
-    """One row per reader, topic and partition: the last measurement."""
+    """The Cassandra table `lag`, which serving reads: the last measurement of each reader, topic and partition."""
 
     def __init__(self, session: "Session", reader: str) -> None:
         """`session` uses Galatea's keyspace."""
@@ -149,7 +148,7 @@ class LagTable:
             "INSERT INTO lag (reader, topic, partition, position, end_offset, records, oldest_at, moved_at, "
             "measured_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
         )
-        self._moved: dict[Place, tuple[int, datetime]] = {}
+        self._moved: dict[PartitionId, tuple[int, datetime]] = {}
         rows = session.execute(
             session.prepare("SELECT topic, partition, position, moved_at FROM lag WHERE reader = ?"), (reader,)
         )
@@ -157,7 +156,7 @@ class LagTable:
             self._moved[row.topic, row.partition] = (row.position, row.moved_at)
 
     def write(self, measured: Iterable[Lag], now: datetime) -> None:
-        """Replace the last measurement. A restart does not make a position look as if it had moved."""
+        """Replace the last measurement. A restart does not count as a move of the position."""
         measured = list(measured)
         self._moved = last_moves(self._moved, measured, now)
         for each in measured:
@@ -168,9 +167,9 @@ class LagTable:
 
 
 def last_moves(
-    before: Mapping[Place, tuple[int, datetime]], measured: Iterable[Lag], now: datetime
-) -> dict[Place, tuple[int, datetime]]:
-    """Each place with its position, and since when it has been there as far as measurements tell."""
+    before: Mapping[PartitionId, tuple[int, datetime]], measured: Iterable[Lag], now: datetime
+) -> dict[PartitionId, tuple[int, datetime]]:
+    """Return each position, and since when it has not moved, as far as measurements tell."""
     found = {}
     for each in measured:
         place = (each.topic, each.partition)
@@ -183,7 +182,10 @@ _TIMEOUT_SECONDS = 5.0
 
 
 class ConsumerGroup:
-    """A group without members: nobody joins it, and its offsets are what a reader has recorded elsewhere."""
+    """Positions published as a consumer group without members, so that ordinary Kafka tools show them.
+
+    Galatea never reads them back.
+    """
 
     def __init__(self, bootstrap: str, name: str) -> None:
         """`bootstrap`: host:port of any broker."""
@@ -192,13 +194,17 @@ class ConsumerGroup:
         self._committed: dict[tuple[str, int], int] = {}
 
     def commit(self, positions: Mapping[str, Mapping[int, int]]) -> None:
-        """Topic to partition to position. Does nothing if they have not moved. BrokerUnavailableError if it fails."""
+        """Commit positions, unless none has moved.
+
+        Raises:
+            BrokerUnavailableError: They could not be committed.
+        """
         offsets = {(topic, partition): at for topic, own in positions.items() for partition, at in own.items()}
         if offsets == self._committed:
             return
-        asked = ConsumerGroupTopicPartitions(self.name, [TopicPartition(*place, at) for place, at in offsets.items()])
+        request = ConsumerGroupTopicPartitions(self.name, [TopicPartition(*id_, at) for id_, at in offsets.items()])
         try:
-            done = self._admin.alter_consumer_group_offsets([asked], request_timeout=_TIMEOUT_SECONDS)
+            done = self._admin.alter_consumer_group_offsets([request], request_timeout=_TIMEOUT_SECONDS)
             answered = done[self.name].result(2 * _TIMEOUT_SECONDS)
         except (KafkaException, TimeoutError) as error:
             raise BrokerUnavailableError(

@@ -1,6 +1,6 @@
-"""How many records a topic has before some positions, counted by reading it: what no position and no offset can say.
+"""Count the records of a topic before some positions, by reading it.
 
-Offsets are no count: markers of transactions, aborted records and Galatea's own markers take some, too.
+Offsets cannot be subtracted for that: transaction markers, aborted records and Galatea's own markers take offsets too.
 """
 
 import time
@@ -12,20 +12,20 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from master_dataset.errors import BrokerUnavailableError
 from master_dataset.parsing.parse import is_marker
 
-AT_ONCE = 1000
+RECORDS_PER_POLL = 1000
 SILENT_SECONDS = 30.0
 POLL_SECONDS = 0.5
-TELL_SECONDS = 2.0
+REPORT_SECONDS = 2.0
 _DELETED = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET)  # noqa: SLF001 - its name
 
 Step = Callable[[int, int, str], None]
-"""Told how many offsets are read, of how many, and of which topic."""
+"""Called with the number of offsets that are read, of how many, and the topic."""
 
 
 class OffsetAudit(NamedTuple):
-    """Of one partition: committed records from `first`, the oldest offset that the topic still has, before `until`.
+    """The committed records of one partition from `first`, its oldest offset, to before `until`.
 
-    `runs`: where they lie, each from its first offset to before its second.
+    `runs`: offsets of records as half-open intervals.
     """
 
     first: int
@@ -34,12 +34,25 @@ class OffsetAudit(NamedTuple):
 
     @property
     def records(self) -> int:
-        """How many."""
+        """How many records there are."""
         return sum(until - first for first, until in self.runs)
 
 
 def audit_offsets(bootstrap: str, topic: str, until: Mapping[int, int], step: Step) -> dict[int, OffsetAudit]:
-    """Partition to what it has before the position in `until`. BrokerUnavailableError if nobody answers for long."""
+    """Read a topic up to some positions.
+
+    Args:
+        bootstrap: `host:port` of any broker.
+        topic: The topic.
+        until: Partition to position.
+        step: Told about progress.
+
+    Returns:
+        Partition to its records before the position.
+
+    Raises:
+        BrokerUnavailableError: The broker does not answer for SILENT_SECONDS.
+    """
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -48,11 +61,11 @@ def audit_offsets(bootstrap: str, topic: str, until: Mapping[int, int], step: St
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
             "log_level": 2,
-            "auto.offset.reset": "error",  # else a partition would go on at its end where its first records are deleted
+            "auto.offset.reset": "error",  # else a partition would go on at its end once its first records are deleted
         }
     )
     try:
-        return _Count(consumer, topic, until).counted(step)
+        return _Counter(consumer, topic, until).run(step)
     except KafkaException as error:
         raise BrokerUnavailableError(
             f"`{topic}` could not be read: {error.args[0].str()}", do="galatea status"
@@ -61,8 +74,8 @@ def audit_offsets(bootstrap: str, topic: str, until: Mapping[int, int], step: St
         consumer.close()
 
 
-class _Count:
-    """Of one topic. `at`: how far each partition is read, from `firsts` on; `left`: what is not read to its end."""
+class _Counter:
+    """Reads one topic. `at`: how far each partition is read, from `firsts` on; `left`: those not read to the end."""
 
     def __init__(self, consumer: Consumer, topic: str, until: Mapping[int, int]) -> None:
         self._consumer, self._topic, self._until = consumer, topic, until
@@ -71,18 +84,18 @@ class _Count:
         self._at = dict(self._firsts)
         self._left = {part for part, first in self._firsts.items() if first < until[part]}
 
-    def counted(self, step: Step) -> dict[int, OffsetAudit]:
+    def run(self, step: Step) -> dict[int, OffsetAudit]:
         self._assign()
-        told_at = heard_at = time.monotonic()
+        reported_at = heard_at = time.monotonic()
         while self._left:
-            messages = self._consumer.consume(AT_ONCE, POLL_SECONDS)
-            deleted = {part for each in messages if (part := self._take(each)) is not None}
+            messages = self._consumer.consume(RECORDS_PER_POLL, POLL_SECONDS)
+            deleted = {part for each in messages if (part := self._receive(each)) is not None}
             if deleted:
-                self._begin_again(deleted)
+                self._restart(deleted)
             if messages:
                 heard_at = time.monotonic()
-            if time.monotonic() - told_at > TELL_SECONDS:
-                told_at = time.monotonic()
+            if time.monotonic() - reported_at > REPORT_SECONDS:
+                reported_at = time.monotonic()
                 step(self._sum(self._at), self._sum(self._until), self._topic)
             if time.monotonic() - heard_at > SILENT_SECONDS:
                 raise BrokerUnavailableError(
@@ -92,8 +105,8 @@ class _Count:
         step(total, total, self._topic)
         return {part: OffsetAudit(first, self._until[part], self._runs[part]) for part, first in self._firsts.items()}
 
-    def _take(self, message: Message) -> int | None:
-        """Count it. A partition if the record that would come next there is deleted."""
+    def _receive(self, message: Message) -> int | None:
+        """Count it. Returns the partition if the next record there was deleted by retention."""
         part, error, offset = message.partition() or 0, message.error(), message.offset() or 0
         if error is not None and error.code() in _DELETED:
             return part
@@ -107,8 +120,8 @@ class _Count:
             self._left.discard(part)
         return None
 
-    def _begin_again(self, parts: Collection[int]) -> None:
-        """At what these have by now: what was counted of them lay before."""
+    def _restart(self, parts: Collection[int]) -> None:
+        """Start again at the oldest offset that these partitions still have."""
         for part in parts:
             self._firsts[part] = self._at[part] = self._first(part)
             self._runs[part].clear()

@@ -1,9 +1,8 @@
-"""Whether the broker's clock steps back (R1): behind the stamps before it, or below a published cut.
+"""What a micro-batch contains of each partition, collected in Spark's workers while they parse it.
 
-A step within the skew is allowed for by the fence (R2). A larger one may put a record below a cut that is published
-already. Nothing is lost by it: the next rebuild finds the record and counts it. Until then it is missing.
-
-What the workers saw while they parsed a micro-batch: how far it reaches in each partition, and what is in it.
+It also tells whether the broker's clock steps back (R1): behind the timestamps before, or below a published cut. A step
+within the skew is allowed for by the fence (R2). A larger one may put a record below a cut that is already published;
+the next rebuild finds and counts it, until then it is missing.
 """
 
 from collections import Counter
@@ -25,10 +24,10 @@ Newest = MutableMapping[int, int]
 NO_STEP = timedelta(0)
 
 
-def steps(parsed: pa.RecordBatch, newest: Newest) -> dict[int, timedelta]:
-    """By how much a stamp lies behind the newest before it, at most, per partition. Goes on from `newest`.
+def clock_steps(parsed: pa.RecordBatch, newest: Newest) -> dict[int, timedelta]:
+    """Return per partition by how much a timestamp lies behind the newest one before it, at most. Updates `newest`.
 
-    All batches of a task in their order: a partition is read by one task, in the order of its offsets (R3).
+    Called with all batches of a task in order: one task reads a partition, in the order of offsets (R3).
     """
     stamps = parsed["received_at"].cast(pa.int64())
     found = {}
@@ -43,10 +42,17 @@ def steps(parsed: pa.RecordBatch, newest: Newest) -> dict[int, timedelta]:
 def steps_back(
     progress: "Progress", newest: Mapping[int, datetime], cut: datetime, skew: timedelta
 ) -> Iterator[tuple[int, str]]:
-    """Each partition of a micro-batch in which the clock stepped back, and one sentence about it.
+    """Find the partitions of a micro-batch in which the broker's clock stepped back.
 
-    `newest`: the newest stamp of the micro-batches before. `cut`: one published before this micro-batch was kept; the
-    archive had passed its markers then, so nothing that is kept now may be older.
+    Args:
+        progress: What the micro-batch contains.
+        newest: Partition to the newest timestamp of the micro-batches before.
+        cut: A cut that was published before this micro-batch was archived. The archive had passed its markers then, so
+            no record of this micro-batch may be older.
+        skew: Steps up to this are allowed for.
+
+    Yields:
+        Partition, and one sentence on what happened.
     """
     for partition, each in progress.items():
         step = max(each.step_back, newest.get(partition, each.oldest_at) - each.oldest_at)
@@ -59,12 +65,11 @@ def steps_back(
 
 @dataclass(frozen=True)
 class PartitionProgress:
-    """One partition of a micro-batch. `offset`, `received_at`: the greatest; `oldest_at`: the least `received_at`.
+    """What a micro-batch contains of one partition.
 
-    `step_back`: by how much a record was stamped before one that precedes it, at most. `received`: records as they
-    came, without markers. It, `events` and `dead_letters` by reason are for metrics only, because what a task says
-    twice, repeated or beside its copy, is counted twice. Whether there are any dead letters, and all else, does not
-    change by that.
+    `offset`, `received_at`: the greatest. `oldest_at`: the smallest `received_at`. `step_back`: by how much the clock
+    stepped back, at most. `received`: records without markers. `received`, `events` and `dead_letters` (by reason)
+    can be counted twice when Spark repeats a task, so they serve metrics, and whether there are any.
     """
 
     offset: int
@@ -76,7 +81,7 @@ class PartitionProgress:
     received: int = 0
 
     def __or__(self, other: "PartitionProgress") -> "PartitionProgress":
-        """Both seen."""
+        """Combine the progress of two batches."""
         return PartitionProgress(
             max(self.offset, other.offset),
             max(self.received_at, other.received_at),
@@ -89,21 +94,24 @@ class PartitionProgress:
 
 
 Progress = Mapping[int, PartitionProgress]
-"""By partition."""
+"""Partition to its progress."""
 
 
 def count_received(batch: pa.RecordBatch) -> Counter[int]:
-    """How many records each partition has in a batch as it comes from Kafka, before any is parsed; no markers."""
+    """Count the records of each partition in an unparsed batch, without markers."""
     partitions = batch.column("partition")
     if (headers := headers_of(batch)) is None:
         return Counter({each["values"]: each["counts"] for each in partitions.value_counts().to_pylist()})
     return Counter(part for part, each in zip(partitions.to_pylist(), headers, strict=True) if not is_marker(each))
 
 
-def progress_of(parsed: pa.RecordBatch, newest: Newest, came: Mapping[int, int]) -> Progress:
-    """What is in one batch of parsed records. `newest`: what the task has seen before it, and sees with it.
+def progress_of(parsed: pa.RecordBatch, newest: Newest, received: Mapping[int, int]) -> Progress:
+    """Return what a batch of parsed records contains.
 
-    `came`: what was `received` with it.
+    Args:
+        parsed: The rows.
+        newest: Partition to the newest timestamp that the task has seen, microseconds since 1970; is updated.
+        received: Partition to its records in the unparsed batch.
     """
     columns = pa.table(
         {
@@ -113,18 +121,18 @@ def progress_of(parsed: pa.RecordBatch, newest: Newest, came: Mapping[int, int])
             "event": pc.equal(parsed["kind"], "event").cast(pa.int64()),
         }
     )
-    wanted = [("offset", "max"), ("received_at", "max"), ("event", "sum"), ("received_at", "min")]
-    rows: list[dict[str, Any]] = columns.group_by("partition").aggregate(wanted).to_pylist()
-    letters, stepped = _dead_letters(parsed), steps(parsed, newest)
+    aggregates = [("offset", "max"), ("received_at", "max"), ("event", "sum"), ("received_at", "min")]
+    rows: list[dict[str, Any]] = columns.group_by("partition").aggregate(aggregates).to_pylist()
+    dead_letters, stepped = _dead_letters(parsed), clock_steps(parsed, newest)
     return {
         partition: PartitionProgress(
             row["offset_max"],
             row["received_at_max"],
             row["event_sum"],
-            letters.get(partition, Counter()),
+            dead_letters.get(partition, Counter()),
             row["received_at_min"],
             stepped[partition],
-            came.get(partition, 0),
+            received.get(partition, 0),
         )
         for row in rows
         for partition in [row["partition"]]
@@ -132,27 +140,27 @@ def progress_of(parsed: pa.RecordBatch, newest: Newest, came: Mapping[int, int])
 
 
 def _dead_letters(parsed: pa.RecordBatch) -> dict[int, Counter[str]]:
-    refused = pa.table({"partition": parsed["partition"], "reason": parsed["reason"]}).filter(
+    rejected = pa.table({"partition": parsed["partition"], "reason": parsed["reason"]}).filter(
         pc.equal(parsed["kind"], "dead_letter")
     )
     found: dict[int, Counter[str]] = {}
-    if refused.num_rows:
-        for row in refused.group_by(["partition", "reason"]).aggregate([([], "count_all")]).to_pylist():
+    if rejected.num_rows:
+        for row in rejected.group_by(["partition", "reason"]).aggregate([([], "count_all")]).to_pylist():
             found.setdefault(row["partition"], Counter())[row["reason"]] += row["count_all"]
     return found
 
 
 class ProgressParam(AccumulatorParam[Progress]):
-    """What the tasks of a micro-batch saw, together. Spark merges a task's part before the job that ran it ends.
+    """Collects the progress of the tasks of a micro-batch. Spark merges it before the job ends.
 
-    A job may merge one part twice: of a task that ran again because its shuffle files were lost, or speculatively.
+    A task that ran twice, because shuffle files were lost or speculatively, may be merged twice.
     """
 
     def zero(self, value: Progress) -> Progress:  # noqa: ARG002 - Spark's signature
-        """Nothing seen."""
+        """No progress."""
         return {}
 
     def addInPlace(self, value1: Progress, value2: Progress) -> Progress:  # noqa: N802 - Spark's name
-        """Both."""
+        """Combine both."""
         both = {partition: value1[partition] | value2[partition] for partition in value1.keys() & value2.keys()}
         return {**value1, **value2, **both}

@@ -1,4 +1,4 @@
-"""The topics of the sources, as Spark and the admin client see them."""
+"""Kafka topics: create and check them, their offsets, and reading them with Spark."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,33 +16,34 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 EARLIEST = -2
-"""Spark's word for the first offset that a partition still has."""
+"""What Spark calls the first offset that a partition still has."""
 
 _HEADERS = "coalesce(headers, array())"  # Spark's Arrow writer takes a time that is quadratic in NULLs of a list
 _TOPIC_EXISTS = 36
-_GRAVE = 2
-"""The driver's least level of messages: it does without a broker that is lost, and need not say so every second."""
+_CRITICAL = 2
+"""Lowest log level of the driver: it would log a lost broker every second."""
 _TIMEOUT_SECONDS = 30
-_ASK_AGAIN_MS, _TIMES_ASKED = 10_000, 18
-"""How long Spark waits for the end of a partition, and how often. Java's client asks a leader that is lost, and no
-other, until its time is over, a minute unless said; then Spark asks again, and finds the new leader."""
+_OFFSET_TIMEOUT_MS, _OFFSET_RETRIES = 10_000, 18
+"""How long Spark waits for the end offset of a partition, and how often it tries. Java's client asks a lost leader
+until the timeout, one minute by default; only the next try finds the new leader."""
 
 _WAIT_MS = 5
-"""How long the broker may hold a question for more than there is. Spark asks only for what is there, and then for both
-ends of the partition over the same connection: these would wait, by Kafka's default half a second for each partition.
+"""How long the broker may hold a fetch for more records. Spark fetches only what exists, and then asks for both ends of
+the partition over the same connection, which would wait for Kafka's default of half a second per partition.
 """
 
 
-def _may_pass(error: Exception) -> bool:
-    """A topic that was made a moment ago may have no leader yet."""
+def _is_transient(error: Exception) -> bool:
+    """A topic that was just created may have no leader yet."""
     return isinstance(error, KafkaException) and error.args[0].retriable()
 
 
 @dataclass(frozen=True)
 class Intake:
-    """How topics are read. `starting_offsets`: the JSON that Spark's source takes. `per_batch`: records, at most.
+    """How a stream reads topics.
 
-    `tasks`: no more than these read a micro-batch. Each generates its code anew, which costs more than a small batch.
+    `starting_offsets`: JSON for Spark's source, such as `offsets_json`. `per_batch`: records of a micro-batch, at most.
+    `tasks`: of a micro-batch, at most; each compiles its code again, which costs more than a small batch.
     """
 
     bootstrap: str
@@ -52,18 +53,22 @@ class Intake:
 
 
 def record_stream(spark: "SparkSession", topics: Sequence[str], intake: Intake) -> "DataFrame":
-    """The committed records of topics as a stream: key, value, topic, partition, offset, timestamp, headers.
+    """Return the committed records of topics as a stream.
 
-    Lost data is a named stop, never a skip. Without `minPartitions` a partition is one task in offset order (R3).
+    Records that were deleted before they were read stop the stream. A partition is read by one task, in the order of
+    offsets (R3).
+
+    Returns:
+        A streaming frame: key, value, topic, partition, offset, timestamp, headers.
     """
     return (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", intake.bootstrap)
         .option("kafka.isolation.level", "read_committed")
         .option("kafka.fetch.max.wait.ms", _WAIT_MS)
-        .option("kafka.request.timeout.ms", _ASK_AGAIN_MS)
-        .option("kafka.default.api.timeout.ms", _ASK_AGAIN_MS)
-        .option("fetchOffset.numRetries", _TIMES_ASKED)
+        .option("kafka.request.timeout.ms", _OFFSET_TIMEOUT_MS)
+        .option("kafka.default.api.timeout.ms", _OFFSET_TIMEOUT_MS)
+        .option("fetchOffset.numRetries", _OFFSET_RETRIES)
         .option("subscribe", ",".join(topics))
         .option("startingOffsets", intake.starting_offsets)
         .option("maxOffsetsPerTrigger", intake.per_batch)
@@ -78,9 +83,16 @@ def record_stream(spark: "SparkSession", topics: Sequence[str], intake: Intake) 
 def record_span(
     spark: "SparkSession", bootstrap: str, topic: str, since: Mapping[int, int], until: Mapping[int, int]
 ) -> "DataFrame":
-    """The committed records of a topic from these offsets on and before those, with the columns of `record_stream`.
+    """Return the committed records of a topic between offsets, with the columns of `record_stream`.
 
-    Of what the topic no longer has, nothing: it is only looked back at.
+    Records that the topic no longer has are left out.
+
+    Args:
+        spark: The session.
+        bootstrap: `host:port` of any broker.
+        topic: The topic.
+        since: Partition to first offset.
+        until: Partition to the offset behind the last.
     """
     return (
         spark.read.format("kafka")
@@ -98,32 +110,41 @@ def record_span(
 
 
 def offsets_json(offsets: Mapping[str, Mapping[int, int]]) -> str:
-    """Topic to partition to offset, as Spark's source takes its starting offsets: every partition must be named."""
+    """Return topic to partition to offset as JSON for Spark's source. Every partition must be named."""
     return json.dumps(
         {topic: {str(number): offset for number, offset in own.items()} for topic, own in offsets.items()}
     )
 
 
 class Topics:
-    """The topics of the sources on one cluster: made once, checked at every start, never altered."""
+    """The topics of one cluster: created once, checked at every start, never altered."""
 
     def __init__(self, bootstrap: str) -> None:
         """`bootstrap`: host:port of any broker."""
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": _GRAVE})
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": _CRITICAL})
 
     def create(self, topics: Iterable[str], partitions: int, replication: int, retention_ms: int) -> None:
-        """Create what is missing, `replication` copies each. BrokerUnavailableError if the cluster does not answer.
+        """Create the topics that are missing.
 
-        A record is acknowledged, and seen by readers, when a majority of the copies has it.
+        A record is acknowledged, and visible to readers, once a majority of its copies is written.
+
+        Args:
+            topics: Names.
+            partitions: Partitions of each.
+            replication: Copies of each record.
+            retention_ms: How long records are kept.
+
+        Raises:
+            BrokerUnavailableError: The cluster does not answer.
         """
         config = {
             "message.timestamp.type": "LogAppendTime",  # R1
             "retention.ms": str(retention_ms),
             "min.insync.replicas": str(majority(replication)),
-            "max.message.bytes": str(4 * 1024 * 1024),  # so that a value that is too large can be kept as a dead letter
+            "max.message.bytes": str(4 * 1024 * 1024),  # so that a value that is too large can become a dead letter
         }
-        wanted = [NewTopic(topic, partitions, replication, config=config) for topic in topics]
-        for topic, future in self._admin.create_topics(wanted, operation_timeout=_TIMEOUT_SECONDS).items():
+        missing = [NewTopic(topic, partitions, replication, config=config) for topic in topics]
+        for topic, future in self._admin.create_topics(missing, operation_timeout=_TIMEOUT_SECONDS).items():
             try:
                 future.result()
             except KafkaException as error:
@@ -132,7 +153,11 @@ class Topics:
                     raise BrokerUnavailableError(message, do="galatea doctor") from error
 
     def check(self, topic: str, partitions: int) -> None:
-        """OperatorError unless the topic stamps records itself and has as many partitions as when it was made."""
+        """Check that the broker stamps the records of a topic and that its number of partitions has not changed.
+
+        Raises:
+            OperatorError: One of it is not so.
+        """
         resource = ConfigResource(ResourceType.TOPIC, topic)
         config = self._admin.describe_configs([resource])[resource].result(_TIMEOUT_SECONDS)
         if config["message.timestamp.type"].value != "LogAppendTime":
@@ -146,7 +171,7 @@ class Topics:
             raise OperatorError(message, do=f"set GALATEA_KAFKA_PARTITIONS={found}, or make a new topic")
 
     def partitions(self, topic: str) -> list[int]:
-        """The partition numbers of a topic."""
+        """Return the partition numbers of a topic. BrokerUnavailableError if it cannot be read."""
         metadata = self._admin.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics[topic]
         if metadata.error is not None:
             raise BrokerUnavailableError(
@@ -155,26 +180,26 @@ class Topics:
         return sorted(metadata.partitions)
 
     def end_offsets(self, topic: str) -> dict[int, int]:
-        """Partition to the offset behind its last record."""
+        """Return partition to the offset behind its last record."""
         return self._offsets(topic, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def committed_ends(self, topic: str) -> dict[int, int]:
-        """Partition to the offset before which every transaction is decided: nobody can be asked to read further."""
+        """Return partition to the offset before which every transaction is decided, as far as readers can get."""
         return self._offsets(topic, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)  # type: ignore[no-untyped-call]
 
     def offsets_since(self, topic: str, epoch_ms: int) -> dict[int, int]:
-        """Partition to the first offset stamped at or after the time, or its end where there is none.
+        """Return partition to the first offset stamped at or after a time; its end if there is none.
 
-        The end is read first: a record that arrives in between lies behind it and is read either way.
+        The end is read first: a record that arrives meanwhile lies behind it and is read either way.
         """
         ends = self.end_offsets(topic)
         since = self._offsets(topic, OffsetSpec.for_timestamp(epoch_ms))
         return {partition: since[partition] if since[partition] >= 0 else end for partition, end in ends.items()}
 
-    @stamina.retry(on=_may_pass, timeout=_TIMEOUT_SECONDS)
+    @stamina.retry(on=_is_transient, timeout=_TIMEOUT_SECONDS)
     def _offsets(
         self, topic: str, spec: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
     ) -> dict[int, int]:
-        asked = {TopicPartition(topic, partition): spec for partition in self.partitions(topic)}
-        found = self._admin.list_offsets(asked, isolation_level=isolation, request_timeout=_TIMEOUT_SECONDS)
-        return {place.partition: future.result().offset for place, future in found.items()}
+        specs = {TopicPartition(topic, partition): spec for partition in self.partitions(topic)}
+        found = self._admin.list_offsets(specs, isolation_level=isolation, request_timeout=_TIMEOUT_SECONDS)
+        return {each.partition: future.result().offset for each, future in found.items()}

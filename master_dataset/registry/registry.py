@@ -1,7 +1,7 @@
-"""The stores that are registered, kept in Cassandra where every process finds them.
+"""The registered stores, in Cassandra.
 
-A version number changes with every load, so a reader asks for one small row a second and reads the stores only when
-they changed. `save` returns after every reader must have noticed: later records are parsed with the new entries.
+A version number changes with every save, so a reader checks one small row per second and reads the stores only if they
+have changed. `save` returns once every reader has seen the stores: later records are parsed with them.
 """
 
 import time
@@ -15,29 +15,33 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
 
 TermsOf = Callable[[str], Terms]
-"""How a store's records are read, by its id."""
+"""The terms by which the records of a store are parsed, by its id."""
 
 REFRESH_SECONDS = 1.0
-"""How old a reader's copy may be before it asks for the version again."""
+"""How old a reader's copy may be before it checks the version again."""
 
 _NAME = "stores"
 
 
 class Registry:
-    """The stores as one reader sees them: at most `REFRESH_SECONDS` old."""
+    """The registered stores, at most REFRESH_SECONDS old."""
 
     def __init__(self, session: "Session") -> None:
         """`session` uses Galatea's keyspace."""
         self._session = session
         self._version_query = session.prepare("SELECT version FROM registry_versions WHERE name = ?")
-        self._asked_at = float("-inf")
+        self._checked_at = float("-inf")
         self._version = -1
         self._stores: Mapping[str, Store] = {}
         self._terms: Mapping[str, Terms] = {}
 
     def stores(self) -> Mapping[str, Store]:
-        """Id to store. A driver error if Cassandra does not answer: an old copy could mean the wrong currency."""
-        if time.monotonic() - self._asked_at >= REFRESH_SECONDS:
+        """Return id to store.
+
+        Raises:
+            Exception: Any error of the driver. An old copy is never used instead: a currency in it may be wrong.
+        """
+        if time.monotonic() - self._checked_at >= REFRESH_SECONDS:
             row = self._session.execute(self._version_query, (_NAME,)).one()
             version = row.version if row else 0
             if version != self._version:
@@ -45,15 +49,15 @@ class Registry:
                 self._stores = {store.id: store for store in (Store.from_json(row.body) for row in bodies)}
                 self._terms = {store.id: store.terms for store in self._stores.values()}
                 self._version = version
-            self._asked_at = time.monotonic()
+            self._checked_at = time.monotonic()
         return self._stores
 
     def terms_of(self, store: str) -> Terms:
-        """How this store's records are read."""
+        """Return the terms of a store as of the last `stores()`; the default terms if it is not registered."""
         return self._terms.get(store, DEFAULT_TERMS)
 
     def save(self, stores: Iterable[Store]) -> None:
-        """Write these entries and return once every reader must have seen them."""
+        """Write stores. Returns after 2 x REFRESH_SECONDS, when every reader has seen them."""
         insert = self._session.prepare("INSERT INTO stores (id, body, effective_at) VALUES (?, ?, ?)")
         now = datetime.now(UTC)
         for store in stores:
@@ -65,11 +69,12 @@ class Registry:
 
 
 _registries: dict["Session", Registry] = {}
-"""Of this process, by session: a callable that Spark unpickles for a task equals none that came before it."""
+"""By session, of which a process has one. Never by the callable that Spark unpickles for each task: no two are equal,
+so that each task would keep another registry."""
 
 
 def store_terms(connect: "Callable[[], Session]") -> TermsOf:
-    """Return how records are read as of now, for a Spark worker.
+    """Return how records are parsed as of now, for a Spark worker.
 
     Args:
         connect: Returns the one session of this process, the same one at each call; it is pickled with the task.

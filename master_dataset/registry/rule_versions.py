@@ -1,7 +1,7 @@
-"""What rules and stores say, and from when on: versions, only ever added, never changed.
+"""Versions of alert rules and stores, each with the time from which it is in effect. Versions are only ever added.
 
-A version holds for records received from `effective_at` on, which lies a while behind the moment of writing: by then
-everybody has read it. Two writers that want the same number are told apart by a compare-and-set.
+A version applies to records received from `effective_at` on, which lies a little after it is written, so that every
+reader knows it by then. Two writers of the same number are told apart by a compare-and-set.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Kind = Literal["rule", "store"]
 GRID = timedelta(seconds=1)
 _BUCKET = 0
-_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = "kind, id, number, effective_at, body"
 _READ = f"SELECT {_COLUMNS} FROM alert_versions WHERE bucket = ?"  # noqa: S608 - our own columns
 _ALL_OF = f"{_READ} AND kind = ? AND id = ?"
@@ -32,7 +32,7 @@ _ADD = (
 
 
 class VersionRow(NamedTuple):
-    """`id`: of a store its id, of a rule `tenant/id`. `body`: JSON; empty: it is no more."""
+    """One version. `id`: of a store its id, of a rule `tenant/id`. `body`: JSON; empty if it was removed."""
 
     kind: Kind
     id: str
@@ -42,19 +42,19 @@ class VersionRow(NamedTuple):
 
 
 class RuleVersions:
-    """The table of versions. Errors are the driver's."""
+    """The table `alert_versions`. All methods raise the driver's errors."""
 
     def __init__(
         self, session: "Session", delay: timedelta, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
-        """`session` uses Galatea's keyspace. `delay`: how long after it is written a version begins to hold."""
+        """`session` uses Galatea's keyspace. `delay`: how long after it is written a version takes effect."""
         self._session, self._now = session, now
         self.delay = delay
 
     def read(self) -> Iterator[VersionRow]:
-        """Every version there is, of each rule and store the newest first.
+        """Yield every version, those of one rule or store newest first.
 
-        Asked serially: a write whose answer was lost is done or undone by then, and never appears later.
+        A serial read settles a write whose answer was lost: it is done or undone, and cannot appear later.
         """
         read = self._session.prepare(_READ)
         read.consistency_level = ConsistencyLevel.SERIAL
@@ -62,56 +62,56 @@ class RuleVersions:
             yield _row(row)
 
     def rules(self, tenant: str) -> Sequence[VersionRow]:
-        """The newest version of every rule that the tenant has, or had."""
+        """Return the newest version of every rule that the tenant has, or had."""
         bounds = (f"{tenant}/", f"{tenant}0")  # `0` follows `/`
         found = self._session.execute(self._session.prepare(_NEWEST_OF_EACH), (_BUCKET, "rule", *bounds))
         return [row for row in map(_row, found) if row.id.rpartition("/")[0] == tenant]  # a tenant may have a `/`, too
 
     def all_of(self, kind: Kind, id_: str) -> Sequence[VersionRow]:
-        """Every version, the newest first."""
+        """Return every version of a rule or store, newest first."""
         return [_row(row) for row in self._session.execute(self._session.prepare(_ALL_OF), (_BUCKET, kind, id_))]
 
     def newest(self, kind: Kind, id_: str) -> VersionRow | None:
-        """The last that was written, whether it holds already or not."""
+        """Return the last version, whether it is in effect or not; None if there is none."""
         found = self._session.execute(self._session.prepare(_NEWEST), (_BUCKET, kind, id_)).one()
         return _row(found) if found else None
 
     def add(self, kind: Kind, id_: str, body: str) -> VersionRow:
-        """Say it anew, unless that is what is said already. `body` empty: it is no more."""
+        """Add a version, unless the newest one has this body. An empty body removes the rule or store."""
         while True:
             before = self.newest(kind, id_)
             if before is not None and before.body == body:
                 return before
-            if added := self._follow(kind, id_, body, before):
+            if added := self._append(kind, id_, body, before):
                 return added
 
     def follow(self, id_: str, body: str, after: int) -> VersionRow | None:
-        """A rule's version behind the one of that number, 0: its first; None if another one stands there by now."""
+        """Add a version of a rule behind number `after` (0: the first one). None if the rule has moved on."""
         before = self.newest("rule", id_)
         if (before.number if before else 0) != after:
             return None
-        return self._follow("rule", id_, body, before)
+        return self._append("rule", id_, body, before)
 
     def effective_at(self, now: datetime | None = None) -> datetime:
-        """From when on a version holds that is written now."""
+        """Return when a version takes effect that is written now."""
         earliest = (now or self._now()) + self.delay
-        return earliest + (_BEGINNING - earliest) % GRID
+        return earliest + (_EPOCH - earliest) % GRID
 
-    def _follow(self, kind: Kind, id_: str, body: str, before: VersionRow | None) -> VersionRow | None:
+    def _append(self, kind: Kind, id_: str, body: str, before: VersionRow | None) -> VersionRow | None:
         now = self._now()
         at = self.effective_at(now)
         number = before.number + 1 if before else 1
         version = VersionRow(kind, id_, number, max(at, before.effective_at) if before else at, body)
-        asked = (_BUCKET, kind, id_, number, version.effective_at, now, body)
+        values = (_BUCKET, kind, id_, number, version.effective_at, now, body)
         add = self._session.prepare(_ADD)
         try:
-            is_ours = self._session.execute(add, asked).one().applied
-        except CASSANDRA_UNAVAILABLE:  # whether it was written is not known: to ask serially settles it
+            is_applied = self._session.execute(add, values).one().applied
+        except CASSANDRA_UNAVAILABLE:  # whether it was written is unknown; a serial read settles it
             newest = self._session.prepare(_NEWEST)
             newest.consistency_level = ConsistencyLevel.SERIAL
             found = self._session.execute(newest, (_BUCKET, kind, id_)).one()
-            is_ours = found is not None and _row(found) == version
-        return version if is_ours else None
+            is_applied = found is not None and _row(found) == version
+        return version if is_applied else None
 
 
 def _row(row: "VersionRow") -> VersionRow:

@@ -26,9 +26,10 @@ DEFAULT_CURRENCY = Currency("EUR", 2)
 
 @cache
 def currency(code: str) -> Currency:
-    """Look a code up. Codes without a minor unit (gold, test codes) are refused: nothing is sold for them.
+    """Look up a currency by its ISO 4217 code.
 
-    Raises RequestError when the code is not a currency of ISO 4217.
+    Raises:
+        RequestError: There is no such currency, or it has no minor unit (gold, test codes).
     """
     try:
         entry = iso4217.Currency(code)
@@ -44,10 +45,11 @@ MIDNIGHT = time(0)
 
 
 class Terms(NamedTuple):
-    """`timezone`, `day_starts_at`: when the store's business days begin.
+    """What must be known about a store to parse its records; it becomes part of every event.
 
-    `sensors`: each with a source that it feeds, for one camera may feed several; `zones`: the parts of the sales floor.
-    Empty: none is registered, and then none is missed.
+    It cannot change once the store has events. `timezone`, `day_starts_at`: when business days begin. `sensors`: pairs
+    of sensor and source, as one camera may feed several sources. `zones`: parts of the sales floor. If sensors or zones
+    are empty, none is registered and any is accepted.
     """
 
     currency: Currency = DEFAULT_CURRENCY
@@ -57,26 +59,26 @@ class Terms(NamedTuple):
     zones: frozenset[str] = frozenset()
 
     def business_day(self, happened_ms: int) -> int:
-        """The local date, as days since 1970, of the business day that the instant lies in.
+        """Return the local date of the business day of an instant, as days since 1970.
 
-        It begins at the first instant whose local clock on that date is at or past `day_starts_at`.
+        A business day begins at the first instant whose local time on that date is `day_starts_at` or later.
         """
         there = datetime.fromtimestamp(happened_ms / 1000, _zone(self.timezone))
         is_before = there.time() < self.day_starts_at and not self._has_begun(there)
         return (there.date() - _EPOCH_DAY).days - is_before
 
     def _has_begun(self, there: datetime) -> bool:
-        """Whether the day began before clocks went back: it begins once."""
+        """Whether the day had begun before clocks went back: it begins once."""
         began = datetime.combine(there.date(), self.day_starts_at, there.tzinfo)
         return there.fold == 1 and began.timestamp() <= there.timestamp()
 
     def knows_sensor(self, sensor: str, source: str) -> bool:
-        """Whether that sensor is registered for that source, or the store has registered none."""
+        """Return whether the sensor is registered for the source, or none is registered."""
         return not self.sensors or (sensor, source) in self.sensors
 
 
 DEFAULT_TERMS = Terms()
-"""Of a store that is not registered."""
+"""The terms of a store that is not registered."""
 
 
 @cache
@@ -85,7 +87,7 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def business_date(day: int) -> date:
-    """The date of a number of days since 1970."""
+    """Return the date of a number of days since 1970."""
     return _EPOCH_DAY + timedelta(days=day)
 
 
@@ -94,9 +96,9 @@ WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 @dataclass(frozen=True)
 class Sensor:
-    """A sensor that is expected to be alive from the day `since` until before the day `until`; None: always.
+    """A sensor that is expected to be alive from day `since` to before day `until`; None: no bound.
 
-    `place`: the door line, zone or queue that it watches, empty if it watches none in particular.
+    `place`: the door line, zone or queue that it watches; empty if none in particular.
     """
 
     id: str
@@ -116,13 +118,13 @@ class Zone:
 
 @dataclass(frozen=True)
 class Store:
-    """One shop. `opening_hours`: weekday (`mon`) to periods of local time (`08:00-20:00`); a closing time at or before
-    the opening time lies on the next day. None of floor area or opening day means: not said.
+    """One registered store. None and empty values mean that the operator has not said.
 
-    `country`, `subdivision`: ISO 3166, for holidays. `day_starts_at`: local time at which business days begin.
-    `closed_on`: local dates without opening hours. `week_starts_on`: a weekday. `comp_start_date`: from when on it is
-    a comparable store. `conversion_target`: percent of visitors who should buy.
-    """  # noqa: D205 - one sentence needs two lines
+    `opening_hours`: weekday (`mon`) to periods of local time (`08:00-20:00`); a closing time at or before the opening
+    time lies on the next day. `country`, `subdivision`: ISO 3166, for holidays. `day_starts_at`: local time at which
+    business days begin. `closed_on`: local dates without opening hours. `week_starts_on`: a weekday.
+    `comp_start_date`: from when on it is a comparable store. `conversion_target`: percent of visitors who should buy.
+    """
 
     id: str
     timezone: str
@@ -144,16 +146,16 @@ class Store:
 
     @cached_property
     def terms(self) -> Terms:
-        """How its records are read."""
+        """How its records are parsed."""
         sensors = frozenset((sensor.id, sensor.source) for sensor in self.sensors)
         zones = frozenset(zone.id for zone in self.zones)
         return Terms(self.currency, self.timezone, time.fromisoformat(self.day_starts_at), sensors, zones)
 
     def to_json(self) -> str:
-        """Write it for the registry; `from_json` gives an equal store."""
+        """Encode it for the registry; `from_json` returns an equal store."""
         return msgspec.json.encode(msgspec.to_builtins(self)).decode()
 
     @classmethod
     def from_json(cls, body: str) -> Self:
-        """Read what `to_json` wrote. Nothing is checked again: it was, when the file was loaded."""
+        """Decode what `to_json` returned. Nothing is validated again."""
         return msgspec.convert(msgspec.json.decode(body), cls, strict=False)

@@ -19,27 +19,27 @@ from master_dataset.errors import BadEndpointError
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 _EMBEDDING = ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "192.88.99.0/24")
-"""Ranges in which an IPv4 address is hidden, NAT64, 6to4 and Teredo, and the relay of 6to4."""
+"""Ranges that embed an IPv4 address: NAT64, 6to4 and Teredo, and the 6to4 relay."""
 _METADATA = ("168.63.129.16/32", "192.0.0.192/32")
-"""Of Azure and Oracle: public by their numbers, and answered within a cloud alone."""
+"""Metadata services of Azure and Oracle: public addresses that answer only within the cloud."""
 _SPECIAL = ("192.0.0.0/24", "fec0::/10", "3fff::/20", "5f00::/16")
-"""Protocols' own, sites' of old, examples, segments: none is on the internet, and not every Python says so."""
+"""Ranges reserved for protocols, old site-local addresses and examples, which not every Python version knows."""
 _REFUSED = tuple(ip_network(each) for each in (*_EMBEDDING, *_METADATA, *_SPECIAL))
 
 
 def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
-    """Whether the operator has named a network that it lies in."""
+    """Return whether the address lies in a network that the operator allows."""
     return any(address in network for network in allowed)
 
 
 def is_public(address: Address) -> bool:
-    """Whether anybody on the internet could be asked for it: not this machine, its networks, or a cloud's metadata."""
+    """Return whether the address is on the internet: not this machine, its networks, or a cloud's metadata."""
     refused = any(address in network for network in _REFUSED)
     return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified or refused)
 
 
 def plain(address: Address) -> Address:
-    """An IPv4 address in the clothes of an IPv6 one is what it is."""
+    """Return the IPv4 address of an IPv4-mapped IPv6 one; others unchanged."""
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return mapped or address
 
@@ -47,7 +47,7 @@ def plain(address: Address) -> Address:
 MOST_URL = 2000
 """Characters."""
 LOOPBACK = "127.0.0.1"
-"""What `localhost` stands for wherever it is asked."""
+"""The address of `localhost`."""
 
 
 @dataclass(frozen=True)
@@ -66,22 +66,22 @@ class Endpoint:
 
     @property
     def made_at(self) -> datetime:
-        """The same as an instant in UTC."""
+        """`made_ms` as an instant in UTC."""
         return datetime.fromtimestamp(self.made_ms / 1000, UTC)
 
     @property
     def parts(self) -> SplitResult:
-        """The address, taken apart."""
+        """The parts of the URL."""
         return urlsplit(self.url)
 
     @property
     def port(self) -> int:
-        """The one that is named, or the scheme's."""
+        """The port of the URL, or the default of its scheme."""
         return self.parts.port or (443 if self.parts.scheme == "https" else 80)
 
 
 def new_id() -> str:
-    """12 hexadecimal digits."""
+    """Return a new id of 12 hexadecimal digits."""
     return secrets.token_hex(6)
 
 
@@ -134,7 +134,7 @@ def _is_name(host: str) -> bool:
 
 EndpointStatus = Literal["ok", "refusing", "retrying", "suspended"]
 MOST_BLOCKED = 20
-"""So many of the stores that are blocked are told, those that wait longest."""
+"""How many blocked stores are reported, those that wait longest."""
 
 
 class BlockedRecord(NamedTuple):
@@ -149,7 +149,7 @@ class BlockedRecord(NamedTuple):
 
     @property
     def id(self) -> str:
-        """As an operator names it."""
+        """The position as text: `topic/partition/offset`."""
         return f"{self.topic}/{self.partition}/{self.offset}"
 
 
@@ -183,12 +183,12 @@ class RegisteredEndpoint(NamedTuple):
 
     @property
     def word(self) -> EndpointStatus:
-        """`ok`, `refusing`, `retrying` or `suspended`."""
+        """The state in one word."""
         if self.suspended_at:
             return "suspended"
         return "retrying" if self.state.failing_since else "refusing" if self.state.refusing_since else "ok"
 
     @property
     def since(self) -> datetime | None:
-        """Since when it is what it is; None for one that is well."""
+        """Since when it is in that state; None for `ok`."""
         return self.suspended_at or self.state.failing_since or self.state.refusing_since

@@ -165,9 +165,9 @@ def test_of_two_compactions_the_second_is_refused_until_the_first_has_ended_or_l
     first.renew()
     with pytest.raises(UpkeepRunsError):
         second.take()
-    first.give_back()
+    first.release()
 
     second.take()
     with pytest.raises(UpkeepRunsError):
         first.renew()
-    second.give_back()
+    second.release()

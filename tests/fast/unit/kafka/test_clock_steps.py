@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from master_dataset.kafka.partition_progress import PartitionProgress, steps, steps_back
+from master_dataset.kafka.partition_progress import PartitionProgress, clock_steps, steps_back
 from master_dataset.parsing.rows import INSTANT
 
 START = datetime(2026, 11, 21, 9, tzinfo=UTC)
@@ -31,8 +31,8 @@ def reached(oldest: float, newest: float, step: float = 0) -> PartitionProgress:
 def test_the_largest_step_of_each_partition_is_found_also_across_batches() -> None:
     newest: dict[int, int] = {}
 
-    first = steps(batch((0, 0), (0, 10), (1, 90), (0, 7), (0, 12)), newest)
-    second = steps(batch((0, 4), (1, 91), (0, 13)), newest)
+    first = clock_steps(batch((0, 0), (0, 10), (1, 90), (0, 7), (0, 12)), newest)
+    second = clock_steps(batch((0, 4), (1, 91), (0, 13)), newest)
 
     assert first == {0: timedelta(seconds=3), 1: timedelta(0)}
     assert second == {0: timedelta(seconds=8), 1: timedelta(0)}

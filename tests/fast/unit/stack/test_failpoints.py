@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from master_dataset.failpoints import Failpoint, PlannedCrash, planned
+from master_dataset.failpoints import Failpoint, PlannedCrash, parse_plan
 
 PASSES_THREE_TIMES = """
 import sys
@@ -42,7 +42,7 @@ def test_a_process_ends_at_the_planned_pass_and_once_only(tmp_path: Path) -> Non
 
 
 def test_a_plan_names_points_and_passes() -> None:
-    assert planned("speed.rows, archive.events:3") == [
+    assert parse_plan("speed.rows, archive.events:3") == [
         PlannedCrash(Failpoint.SPEED_ROWS, 1),
         PlannedCrash(Failpoint.ARCHIVE_EVENTS, 3),
     ]
@@ -51,7 +51,7 @@ def test_a_plan_names_points_and_passes() -> None:
 @pytest.mark.parametrize("plan", ["speed.nowhere:1", "speed.rows:0", "speed.rows:x"])
 def test_a_plan_that_says_nothing_that_exists_is_refused(plan: str) -> None:
     with pytest.raises(ValueError, match=r"speed\."):
-        planned(plan)
+        parse_plan(plan)
 
 
 @pytest.mark.parametrize("point", Failpoint)

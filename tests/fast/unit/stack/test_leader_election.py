@@ -36,7 +36,7 @@ class FakeLease:
         if self._row.holder is not self:
             raise UpkeepRunsError("another runs, or it was lost", do="wait")
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         self._answer()
         if self._row.holder is self:
             self._row.holder = None
