@@ -1,4 +1,4 @@
-"""What all sources together cost the speed layer beside the receipts alone; what the stack costs when nothing comes."""
+"""CPU time of the speed layer for all sources, compared with receipts alone; and of the stack when nothing arrives."""
 
 import sys
 import time
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from benchmarks import local
 from benchmarks.processor import Meter, Pace
 from benchmarks.report import Measured
-from benchmarks.traffic import sensed
+from benchmarks.traffic import source_records
 from deploy.local.records import Records
 from deploy.local.stack import components
 from master_dataset.kafka.ingest import ingest
@@ -47,7 +47,7 @@ def _counted(topics: list[str], size: int) -> Pace:
     with local.own_home() as settings:
         with local.running(settings, "kafka"):
             for topic in topics:
-                lines = sensed(topic, size // len(topics))
+                lines = source_records(topic, size // len(topics))
                 ingest(registered_sources()[topic], lines, settings.kafka.bootstrap, lambda _result: None)
         with local.running(settings, "kafka", "cassandra", "speed"):
             total = sum(sum(Topics(settings.kafka.bootstrap).end_offsets(topic).values()) for topic in topics)
@@ -82,7 +82,7 @@ def _open() -> Measured:
     """What the driver holds of a device that is around; beside it the text of the device."""
     held = OpenVisits(RULES, 5_000)
     for number in range(_DEVICES):
-        held.hear(0, VisitKey("1", f"{number:032x}", 20_000), Sighting(number, number, is_inside=True))
+        held.add(0, VisitKey("1", f"{number:032x}", 20_000), Sighting(number, number, is_inside=True))
     one = Bundle.of(Sighting(1, 1, is_inside=True), RULES.gap)
     [stretch] = one.stretches
     whose = VisitKey("1", f"{1:032x}", 20_000)

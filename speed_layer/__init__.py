@@ -1,1 +1,1 @@
-"""New facts to provisional cells, within a second."""
+"""The speed layer: new events to provisional cells, within a second."""

@@ -1,6 +1,6 @@
 """What a micro-batch adds to the cells of each epoch: its contributions, added up in Arrow. Pure: no I/O, no clock.
 
-Batch adds up the rows of whole days in the same way, see `batch_layer.blocks`.
+Batch adds up the rows of whole days in the same way (`batch_layer.blocks`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ Cells = Sequence[tuple[CellKey, States]]
 
 
 class AdditionKey(NamedTuple):
-    """To which cells is added: those of this view (or waiting events) and store, by events received in this epoch."""
+    """The cells that are added to: of a view (or of waiting events) and a store, for events received in an epoch."""
 
     shape: str
     store: str
@@ -37,18 +37,18 @@ class AdditionKey(NamedTuple):
 
 
 def shapes_of(views: Iterable[View]) -> Shapes:
-    """Everything that an event may contribute to by itself: not visits, which are made of several."""
+    """Everything that a single event can contribute to: not the views of visits."""
     return {view.name: view for view in views if not view.counts_visits} | {WAITING.name: WAITING}
 
 
 def additions(events: pa.Table, shapes: Shapes, epoch: timedelta) -> Iterator[tuple[AdditionKey, Cells]]:
-    """The cells that these arrivals contribute to, by key; always in the same order, whatever that of the events."""
+    """What these events add, by key; in the same order whatever the order of the events."""
     for some in _portions(events):
         yield from _of_some(some, shapes, epoch)
 
 
 def _portions(events: pa.Table) -> Iterator[pa.Table]:
-    """Whole stores together, so many at once that a worker's memory is bounded by them or by one store."""
+    """Whole stores, as many at once as keep the memory of a worker bounded."""
     ordered = events.sort_by("store")
     start = end = 0
     for store in pc.value_counts(ordered["store"]).to_pylist():
@@ -63,22 +63,22 @@ def _portions(events: pa.Table) -> Iterator[pa.Table]:
 def _of_some(events: pa.Table, shapes: Shapes, epoch: timedelta) -> Iterator[tuple[AdditionKey, Cells]]:
     listed = events["contributions"].combine_chunks()
     parents = pc.list_parent_indices(listed)
-    given = pa.Table.from_struct_array(pc.list_flatten(listed))
-    given = given.append_column("store", events["store"].take(parents))
-    given = given.append_column("epoch", _epochs(events["received_at"], epoch).take(parents))
+    contributions = pa.Table.from_struct_array(pc.list_flatten(listed))
+    contributions = contributions.append_column("store", events["store"].take(parents))
+    contributions = contributions.append_column("epoch", _epochs(events["received_at"], epoch).take(parents))
     for name, shape in shapes.items():
-        own = given.filter(pc.equal(given["view"], name))
-        if own.num_rows:
-            yield from _added(own, shape)
+        of_shape = contributions.filter(pc.equal(contributions["view"], name))
+        if of_shape.num_rows:
+            yield from _added(of_shape, shape)
 
 
-def _added(given: pa.Table, shape: Shape) -> Iterator[tuple[AdditionKey, Cells]]:
+def _added(contributions: pa.Table, shape: Shape) -> Iterator[tuple[AdditionKey, Cells]]:
     dimensions = [f"d{place}" for place, _ in enumerate(shape.dimensions)]
     states = [(f"s{place}", ARROW_FUNCTION[column.by]) for place, column in enumerate(shape.columns.values())]
     keys = ["store", "epoch", "window", *dimensions]
-    columns = [given[key] for key in keys[:3]]
-    columns += [pc.list_element(given["dimensions"], place) for place, _ in enumerate(dimensions)]
-    columns += [pc.list_element(given["values"], place) for place, _ in enumerate(states)]
+    columns = [contributions[key] for key in keys[:3]]
+    columns += [pc.list_element(contributions["dimensions"], place) for place, _ in enumerate(dimensions)]
+    columns += [pc.list_element(contributions["values"], place) for place, _ in enumerate(states)]
     rows = pa.table(columns, names=[*keys, *(name for name, _ in states)])
     cells = rows.group_by(keys, use_threads=False).aggregate(states).sort_by([(key, "ascending") for key in keys])
     stores, epochs, windows, *texts = (cells[key].to_pylist() for key in keys)
@@ -96,7 +96,7 @@ def _values(states: pa.ChunkedArray, by: str) -> Sequence[Value]:
 
 
 def _epochs(received_at: pa.ChunkedArray, length: timedelta) -> pa.ChunkedArray:
-    """Microseconds since 1970 of the epoch's start: `epoch_of` for a whole column."""
+    """The start of the epoch in microseconds since 1970: `epoch_of` for a whole column."""
     micros = received_at.cast(pa.int64())
     size = length // _MICROSECOND
     return pc.multiply(pc.divide(micros, size), size)

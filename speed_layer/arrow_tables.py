@@ -1,9 +1,10 @@
-"""What a micro-batch is made of: a row per event, and a row per partition that says how far it was read.
+"""The Arrow tables of a micro-batch: its input, and what the tasks return to the driver.
 
-What a micro-batch gives back to its driver: how far it has read, and what it heard of devices.
+    INPUT: a row per event, and a row per partition that says how far it was read
+    OUTPUT: how far each partition was read, and the sightings of devices
 
-Visits are made of every fresh delivery, repeats included, so that speed needs no memory of identities for them: a
-repeat can only hold its bundle open, in batch alike.
+Sightings come from every delivery that is young enough, duplicates included: a duplicate can only keep its bundle open
+for longer, in batch alike. So visits need no memory of identities.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +16,7 @@ from master_dataset.parsing.rows import EVENT, FACT, PLACE
 from speed_layer.contributions import CONTRIBUTIONS
 
 POSITION = "position"
-"""The kind of a row that has its place only: every record before it, and itself, was read."""
+"""The kind of a row that says how far a partition was read: up to and including this record."""
 _FACT = dict(FACT)
 INPUT_COLUMNS = pa.schema(
     [
@@ -25,25 +26,8 @@ INPUT_COLUMNS = pa.schema(
     ]
 )
 INPUT = INPUT_COLUMNS.append(pa.field("contributions", CONTRIBUTIONS))
-"""An event has everything."""
-
-
-def events_and_positions(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The events of a parsed batch, and one row of kind `position` per partition, with the columns of `schema`."""
-    yield batch.filter(pc.equal(batch["kind"], EVENT)).select(schema.names)
-    for partition in pc.unique(batch["partition"]).to_pylist():
-        own = batch.filter(pc.equal(batch["partition"], partition))
-        last = own.slice(own.num_rows - 1, 1).to_pylist()[0]
-        place = {name: last[name] for name, _ in PLACE}
-        yield pa.RecordBatch.from_pylist([{**dict.fromkeys(schema.names), **place, "kind": POSITION}], schema=schema)
-
-
-def of_kind(arrived: pa.Table, kind: str) -> pa.Table:
-    """The rows of that kind."""
-    return arrived.filter(pc.equal(arrived["kind"], kind))
-
-
-_PLACE = ("topic", "partition", "offset")
+"""Of events; in a position, only kind and position are not NULL."""
+_POSITION = ("topic", "partition", "offset")
 OUTPUT = pa.schema(
     [
         ("topic", pa.string()),
@@ -58,47 +42,64 @@ OUTPUT = pa.schema(
         ("is_inside", pa.int64()),
     ]
 )
-"""A position has its place and receipt only; the view that a sighting is for makes it one."""
+"""A row with a view is a sighting. Without one it is a position, and its columns after the receipt are NULL."""
+_SIGHTING = tuple(OUTPUT.names[4:])
 
 
-def position_rows(arrived: pa.Table) -> Iterator[pa.RecordBatch]:
-    """How far each partition was read."""
-    reached = of_kind(arrived, POSITION)
-    return _given_back(reached, {name: pa.nulls(reached.num_rows, OUTPUT.field(name).type) for name in _SEEN})
+def events_and_positions(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The events of a parsed batch, and a position for each partition, with the columns of `schema`."""
+    yield batch.filter(pc.equal(batch["kind"], EVENT)).select(schema.names)
+    for partition in pc.unique(batch["partition"]).to_pylist():
+        own = batch.filter(pc.equal(batch["partition"], partition))
+        last = own.slice(own.num_rows - 1, 1).to_pylist()[0]
+        position = {name: last[name] for name, _ in PLACE}
+        yield pa.RecordBatch.from_pylist([{**dict.fromkeys(schema.names), **position, "kind": POSITION}], schema=schema)
+
+
+def of_kind(input_rows: pa.Table, kind: str) -> pa.Table:
+    """The rows of that kind."""
+    return input_rows.filter(pc.equal(input_rows["kind"], kind))
+
+
+def position_rows(input_rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The positions among the input, as OUTPUT."""
+    reached = of_kind(input_rows, POSITION)
+    return _output(reached, {name: pa.nulls(reached.num_rows, OUTPUT.field(name).type) for name in _SIGHTING})
 
 
 def sighting_rows(events: pa.Table, view: str) -> Iterator[pa.RecordBatch]:
-    """What events contribute to a view of visits, as `contributions_sql` says it."""
+    """What events contribute to a view of visits (see `contributions_sql`), as OUTPUT."""
     listed = events["contributions"].combine_chunks()
-    given = pc.list_flatten(listed)
-    own = pc.equal(given.field("view"), view)
-    places = events.select([*_PLACE, "received_at", "store"]).take(pc.list_parent_indices(listed)).filter(own)
-    given = given.filter(own)
-    if not len(given):
+    contributions = pc.list_flatten(listed)
+    own = pc.equal(contributions.field("view"), view)
+    positions = events.select([*_POSITION, "received_at", "store"]).take(pc.list_parent_indices(listed)).filter(own)
+    contributions = contributions.filter(own)
+    if not len(contributions):
         return iter(())
-    happened, inside = (pc.list_element(given.field("values"), place) for place in range(2))
-    seen = {
-        "view": given.field("view"),
-        "store": places["store"],
-        "device": pc.list_element(given.field("dimensions"), 0),
-        "business_day": given.field("window"),
+    happened, inside = (pc.list_element(contributions.field("values"), position) for position in range(2))
+    values = {
+        "view": contributions.field("view"),
+        "store": positions["store"],
+        "device": pc.list_element(contributions.field("dimensions"), 0),
+        "business_day": contributions.field("window"),
         "happened_ms": happened,
         "is_inside": inside,
     }
-    return _given_back(places, seen)
+    return _output(positions, values)
 
 
-def last_received(given_back: pa.Table, topic: str) -> Iterable[tuple[int, int]]:
-    """(partition, milliseconds since 1970) at which the last record of that topic was received."""
-    own = given_back.filter(pc.and_(pc.is_null(given_back["view"]), pc.equal(given_back["topic"], topic)))
+def last_received(output: pa.Table, topic: str) -> Iterable[tuple[int, int]]:
+    """(partition, ms since 1970) when the last record of that topic was received."""
+    own = output.filter(pc.and_(pc.is_null(output["view"]), pc.equal(output["topic"], topic)))
     furthest = own.sort_by("offset")
     found = zip(furthest["partition"].to_pylist(), furthest["received_micros"].to_pylist(), strict=True)
     return {partition: received // 1000 for partition, received in found}.items()
 
 
-_SEEN = tuple(OUTPUT.names[4:])
-
-
-def _given_back(places: pa.Table, seen: dict[str, pa.Array]) -> Iterator[pa.RecordBatch]:
-    columns = [*(places[name] for name in _PLACE), places["received_at"].cast(pa.int64()), *(seen[n] for n in _SEEN)]
+def _output(positions: pa.Table, values: dict[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+    columns = [
+        *(positions[name] for name in _POSITION),
+        positions["received_at"].cast(pa.int64()),
+        *(values[n] for n in _SIGHTING),
+    ]
     return iter(pa.table(columns, names=OUTPUT.names).cast(OUTPUT).to_batches())

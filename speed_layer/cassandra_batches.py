@@ -1,6 +1,6 @@
-"""Small rows in portions that Cassandra takes at once: a request for many, not for each.
+"""Reads and writes many small rows with few requests to Cassandra.
 
-A request costs it and us more than the rows that it carries.
+A request costs Cassandra and us more than the rows that it carries.
 """
 
 from collections import deque
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE = 100
 PARTITIONS_AT_ONCE = 10
-"""More are written by one request only with a warning, as their nodes may all differ."""
+"""Cassandra warns about requests to more partitions, as each may be on another node."""
 BYTES_AT_ONCE = 32_000
-"""Of several rows: Cassandra's default is to refuse more than 50 KiB of several partitions."""
+"""By default, Cassandra rejects requests to several partitions of more than 50 KiB."""
 _IN_FLIGHT = 32
 Row = TypeVar("Row", bound=tuple[Any, ...])
 Key = TypeVar("Key", bound=tuple[Hashable, ...])
 
 
 class Insert(NamedTuple):
-    """A statement, and of the values of a row the partition that they lie in and how many bytes they are."""
+    """A statement; and from the values of a row, its partition and its size in bytes."""
 
     statement: PreparedStatement
     partition: Callable[[Any], Hashable]
@@ -33,7 +33,7 @@ class Insert(NamedTuple):
 
 
 def partition_slices(rows: Iterable[Row], partition: Callable[[Row], Key]) -> Iterator[tuple[Key, list[Row]]]:
-    """Portions of rows of one Cassandra partition each, under the values of its key."""
+    """The rows of each Cassandra partition, at most `ROWS_AT_ONCE` together, with the partition key."""
     for key, own in groupby(sorted(rows, key=partition), key=partition):
         together = list(own)
         for start in range(0, len(together), ROWS_AT_ONCE):
@@ -41,7 +41,7 @@ def partition_slices(rows: Iterable[Row], partition: Callable[[Row], Key]) -> It
 
 
 def read_all(session: "Session", select: PreparedStatement, asked: list[tuple[Any, ...]]) -> list[list[Any]]:
-    """The rows of each question, in the order asked. Raises what the driver raises on the first failure."""
+    """The rows of each query, in the order of the queries. Raises the driver's first error."""
     answers = execute_concurrent_with_args(session, select, asked, concurrency=_IN_FLIGHT)
     return [list(rows) for _, rows in answers]
 
@@ -49,10 +49,10 @@ def read_all(session: "Session", select: PreparedStatement, asked: list[tuple[An
 def write_all(
     session: "Session", insert: Insert, rows: Iterable[Row], acknowledged: Callable[[], None] = lambda: None
 ) -> None:
-    """Write them in their order, those of a partition side by side; when this returns, every one is acknowledged.
+    """Write rows in their order, those of one partition together. Returns when every row is acknowledged.
 
-    `acknowledged` is told of each request, while others are under way. Raises what the driver raises, and what `rows`
-    raises as they are made: `execute_concurrent` would make them in its event loop and lose that.
+    `acknowledged` is called for each request, while others are in flight. Raises the driver's errors, and those of
+    `rows` as they are generated: `execute_concurrent` would generate them in its event loop and lose their errors.
     """
     under_way: deque[ResponseFuture] = deque()
     for own in request_batches(rows, insert.partition, insert.size):
@@ -68,7 +68,7 @@ def write_all(
 def request_batches(
     rows: Iterable[Row], partition: Callable[[Row], Hashable], size: Callable[[Row], int]
 ) -> Iterator[list[Row]]:
-    """What one request writes. A row that is larger than all bounds goes alone."""
+    """The rows of each request. A row that exceeds the limits is sent alone."""
     own: list[Row] = []
     held, partitions = 0, set[Hashable]()
     for row in rows:

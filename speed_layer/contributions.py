@@ -1,7 +1,7 @@
-"""What one event adds to the cells of every view of its source, as one array of structs in Spark SQL.
+"""What one event adds to the cells of each view of its source: one array of structs in Spark SQL.
 
-A contribution is `struct<view, window, dimensions, values>`: the window in seconds since 1970, the dimensions as
-texts, and the row values of the view's columns, so that views of every shape share one column.
+A contribution is `struct<view, window, dimensions, values>`: the window in seconds since 1970, the dimensions as text,
+and the row values of the view's columns, so that views of every shape share one column.
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,11 @@ _SQL_TYPE = "array<struct<view:string,window:bigint,dimensions:array<string>,val
 
 
 def contributions_sql(views: Sequence[View], oldest: timedelta, rules: VisitRules) -> str:
-    """SQL of the contributions of one parsed row of any source; NULL for a row that is no event.
+    """SQL of the contributions of one parsed row of any source; NULL for a row that is not an event.
 
-    `oldest` is A of R5: what was older on arrival may repeat what this generation never read, so batch decides.
-    Of views of visits a row contributes itself, as `sightings` reads it, or waits: see `master_dataset.visits`.
+    Events older than `oldest` (A of R5) on arrival may be duplicates of what this generation never read, so they are
+    left to batch and counted as waiting. To a view of visits an event contributes itself (see `sighting_rows`), or
+    waits: see `master_dataset.visits`.
     """
     of: dict[str, list[View]] = {}
     for view in views:
@@ -53,7 +54,7 @@ def _of_topic(views: Sequence[View], topic: str, oldest: timedelta, rules: Visit
 
 
 def visit_contributions_sql(view: View) -> str:
-    """SQL of what one row of visits adds."""
+    """SQL of the contributions of one row of visits."""
     return f"cast({_view_sql(view)} as {_SQL_TYPE})"
 
 
@@ -62,7 +63,7 @@ def _waiting(name: str) -> str:
 
 
 def _sighting_sql(view: str, rules: VisitRules) -> str:
-    """The business day stands in the place of the window, the device in that of a dimension."""
+    """The business day takes the place of the window, the device that of a dimension."""
     values = ["unix_millis(happened_at)", "if(is_inside, 1L, 0L)"]
     sighting = _struct(view, "business_day", ["device"], values)
     return f"array(if({fresh_sql(rules)}, {sighting}, {_waiting(view)}))"

@@ -1,6 +1,9 @@
-"""Up to where a micro-batch reads: what Spark wrote down before it ran it, and reads again to replay it.
+"""Runs one generation of the speed layer: the streaming query, and what happens after each of its micro-batches.
 
-Runs one generation: counts its micro-batches, records the positions reached, then lets it take over.
+    Spark plans a micro-batch -> claim it by its end offsets -> count it in the workers (MicroBatch)
+        -> write the visits that have closed -> record the positions -> take over from the generation before
+
+The end offsets come from Spark's own offset log, which Spark writes before a micro-batch runs and replays it from.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,40 +33,10 @@ from views.core.view import View
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
-_VERSION = "v1"
-_NO_DATA = "-"
-"""What a source that has never had a record writes."""
-
-
-def read_ends(spark: "SparkSession", checkpoint: str, micro_batch: int) -> "Offsets":
-    """The offsets behind the last record of each partition, on whatever file system the checkpoint lies."""
-    hadoop = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]  # noqa: SLF001 - Spark's only way
-    path = hadoop.Path(f"{checkpoint}/offsets/{micro_batch}")
-    stream = path.getFileSystem(spark._jsc.hadoopConfiguration()).open(path)  # noqa: SLF001
-    try:
-        text: str = spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")  # type: ignore[union-attr]  # noqa: SLF001
-    finally:
-        stream.close()
-    return ends_in(text)
-
-
-def ends_in(offset_log: str) -> "Offsets":
-    """Of the text of an entry of Spark's offset log: its version, its metadata, then a line per source.
-
-    ValueError for another version than the one that Spark 4.2 writes.
-    """
-    version, _, *sources = offset_log.splitlines()
-    if version != _VERSION:
-        raise ValueError(f"Spark's offset log says `{version}`, known is `{_VERSION}`")
-    told = (orjson.loads(line) for line in sources if line != _NO_DATA)
-    return {
-        topic: {int(partition): offset for partition, offset in own.items()}
-        for line in told
-        for topic, own in line.items()
-    }
-
-
 log = structlog.get_logger()
+_LOG_VERSION = "v1"
+_NO_DATA = "-"
+"""What Spark writes for a source that has never had a record."""
 
 
 class SpeedDriver:
@@ -73,17 +46,17 @@ class SpeedDriver:
         """`connect` is also called in Spark's workers; it must be picklable and give one session per process."""
         self._connect, self._views, self._horizons = connect, views, horizons
         self._ages = (horizons.oldest, horizons.visits)
-        self._visiting: VisitTracker | None = None
+        self._visits: VisitTracker | None = None
         self._shapes = shapes_of(views)
         self._generations = Generations(connect())
         self._taken_over = False
         self.refusal: CheckpointOutOfStepError | GenerationReplacedError | None = None
-        """Why the query ended, if it did so by name."""
+        """The error that ended the query, if it was one of these."""
 
     def start(self, spark: SparkSession, generation: Generation, feed: Feed, checkpoint: str) -> StreamingQuery:
-        """Start (or go on with) the query of this generation."""
+        """Start or continue the query of this generation."""
         of_visits = [view for view in self._views if view.counts_visits]
-        self._visiting = VisitTracker(of_visits, self._ages, feed, self._horizons.skew) if of_visits else None
+        self._visits = VisitTracker(of_visits, self._ages, feed, self._horizons.skew) if of_visits else None
         return (
             input_stream(spark, self._views, feed, self._ages)
             .writeStream.queryName("speed")
@@ -105,29 +78,29 @@ class SpeedDriver:
             self.refusal = refusal
             raise
         failpoint(Failpoint.SPEED_CLAIMED)
-        heard_for = self._visiting.views[0].name if self._visiting else None
-        counted = MicroBatch(self._connect, self._shapes, self._horizons, generation, number, heard_for)
-        given_back = batch.mapInArrow(counted, from_arrow_schema(OUTPUT)).toArrow()
-        if self._visiting:
-            if not self._visiting.is_begun:
+        visit_view = self._visits.views[0].name if self._visits else None
+        count = MicroBatch(self._connect, self._shapes, self._horizons, generation, number, visit_view)
+        output = batch.mapInArrow(count, from_arrow_schema(OUTPUT)).toArrow()
+        if self._visits:
+            if not self._visits.is_recovered:
                 before = read_ends(batch.sparkSession, checkpoint, number - 1) if number else {}
-                self._visiting.begin(batch.sparkSession, before)
-            self._write_visits(self._visiting, generation, number, given_back, batch.sparkSession)
+                self._visits.recover(batch.sparkSession, before)
+            self._write_visits(self._visits, generation, number, output, batch.sparkSession)
         failpoint(Failpoint.SPEED_COUNTED)
-        self._generations.record(generation.number, _reached(ends, _latest(given_back)))
+        self._generations.record(generation.number, _progress(ends, _latest(output)))
         failpoint(Failpoint.SPEED_RECORDED)
         if not self._taken_over:
             self._taken_over = self._take_over(generation)
 
     def _write_visits(
-        self, visiting: VisitTracker, generation: Generation, number: int, given_back: pa.Table, spark: SparkSession
+        self, tracker: VisitTracker, generation: Generation, number: int, output: pa.Table, spark: SparkSession
     ) -> None:
-        visits = visiting.closed(given_back)
+        visits = tracker.closed(output)
         if visits.num_rows:
-            added = visiting.additions(spark, visits, self._horizons.epoch)
-            shown = ((key, cells) for key, cells in added if key.epoch >= generation.emit_from)
-            shapes = {view.name: view for view in visiting.views}
-            SpeedRows(self._connect(), generation.number, self._horizons.ttl, shapes).write(number, shown)
+            added = tracker.additions(spark, visits, self._horizons.epoch)
+            served = ((key, cells) for key, cells in added if key.epoch >= generation.emit_from)
+            shapes = {view.name: view for view in tracker.views}
+            SpeedRows(self._connect(), generation.number, self._horizons.ttl, shapes).write(number, served)
 
     def _take_over(self, generation: Generation) -> bool:
         taken = self._generations.take_over(generation)
@@ -137,16 +110,44 @@ class SpeedDriver:
         return taken
 
 
-def _latest(given_back: pa.Table) -> dict[tuple[str, int], datetime]:
+def _latest(output: pa.Table) -> dict[tuple[str, int], datetime]:
     """When the last record of each partition was received."""
     return {
         (topic, partition): UNIX_EPOCH + timedelta(milliseconds=received)
-        for topic in pc.unique(given_back["topic"]).to_pylist()
-        for partition, received in last_received(given_back, topic)
+        for topic in pc.unique(output["topic"]).to_pylist()
+        for partition, received in last_received(output, topic)
     }
 
 
-def _reached(ends: Offsets, received: Mapping[tuple[str, int], datetime]) -> Iterator[Reached]:
-    for topic, own in ends.items():
-        for partition, end in own.items():
+def _progress(ends: Offsets, received: Mapping[tuple[str, int], datetime]) -> Iterator[Reached]:
+    for topic, partitions in ends.items():
+        for partition, end in partitions.items():
             yield Reached(topic, partition, end, received.get((topic, partition)))
+
+
+def read_ends(spark: SparkSession, checkpoint: str, micro_batch: int) -> Offsets:
+    """The end offsets of a micro-batch, from Spark's offset log, on whatever file system the checkpoint is."""
+    hadoop = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]  # noqa: SLF001 - Spark's only way
+    path = hadoop.Path(f"{checkpoint}/offsets/{micro_batch}")
+    stream = path.getFileSystem(spark._jsc.hadoopConfiguration()).open(path)  # noqa: SLF001
+    try:
+        text: str = spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")  # type: ignore[union-attr]  # noqa: SLF001
+    finally:
+        stream.close()
+    return parse_ends(text)
+
+
+def parse_ends(offset_log: str) -> Offsets:
+    """Parse an entry of Spark's offset log: a version, metadata, then a line per source.
+
+    ValueError for another version than the one that Spark 4.2 writes.
+    """
+    version, _, *sources = offset_log.splitlines()
+    if version != _LOG_VERSION:
+        raise ValueError(f"Spark's offset log says `{version}`, known is `{_LOG_VERSION}`")
+    lines = (orjson.loads(line) for line in sources if line != _NO_DATA)
+    return {
+        topic: {int(partition): offset for partition, offset in partitions.items()}
+        for line in lines
+        for topic, partitions in line.items()
+    }

@@ -1,8 +1,8 @@
-"""Which delivery of an event speed counts: the first that it met, by the place that is remembered for the identity.
+"""Which delivery of an event the speed layer counts: the first one, by the position remembered for its identity.
 
-Inside a micro-batch the first is found as in batch. Places are written before anything is counted, so a replay of the
-micro-batch finds its own places and counts the same events again (R7). Nothing is removed: rows expire, when no repeat
-of the event can be counted any more (R5).
+Within a micro-batch the first delivery is found as in batch. Positions are written before anything is counted, so a
+replay of the micro-batch finds its own positions and counts the same events again (R7). Nothing is deleted: rows expire
+when no duplicate of the event can count any more (R5).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ Place = tuple[int, int]
 
 
 class Delivery(NamedTuple):
-    """Where the identity of an event is remembered, and the place of one delivery of it."""
+    """One delivery of an event: the key under which its identity is remembered, and its position."""
 
     topic: str
     store: str
@@ -49,12 +49,12 @@ class Delivery(NamedTuple):
 
     @property
     def of(self) -> Identity:
-        """What it delivers."""
+        """The identity."""
         return self.topic, self.identity
 
     @property
     def place(self) -> Place:
-        """Where it lies in the topic."""
+        """Partition and offset."""
         return self.partition, self.offset
 
 
@@ -62,55 +62,60 @@ _FIELDS = Delivery._fields
 
 
 def first_in_batch(deliveries: Iterable[Delivery]) -> list[Delivery]:
-    """Of the deliveries of a micro-batch the first of each identity: the order of R3, as in `batch_layer.deliveries`.
+    """The first delivery of each identity in a micro-batch, by R3, as in `batch_layer.deliveries`.
 
-    In one partition the least offset, as stamps may step back; of several partitions the one received first.
+    Within a partition it is the one with the lowest offset, as timestamps may step back; of several partitions, the one
+    received first.
     """
     homes: dict[tuple[Identity, int], Delivery] = {}
     for each in sorted(deliveries, key=attrgetter("offset")):
         homes.setdefault((each.of, each.partition), each)
-    met: dict[Identity, Delivery] = {}
+    first: dict[Identity, Delivery] = {}
     for each in sorted(homes.values(), key=attrgetter("received_at", "partition")):
-        met.setdefault(each.of, each)
-    return list(met.values())
+        first.setdefault(each.of, each)
+    return list(first.values())
 
 
-def settled(met: Sequence[Delivery], known: Mapping[Identity, Place]) -> tuple[dict[Identity, Place], list[Delivery]]:
-    """The place that counts of each identity, and the deliveries among `met` that lie there; `known` are remembered."""
-    own = [each for each in met if known.get(each.of, each.place) == each.place]
+def settled(first: Sequence[Delivery], known: Mapping[Identity, Place]) -> tuple[dict[Identity, Place], list[Delivery]]:
+    """Combine the remembered positions with the first deliveries of a micro-batch.
+
+    Returns:
+        The position that counts for each identity, and those of `first` that are at that position.
+    """
+    own = [each for each in first if known.get(each.of, each.place) == each.place]
     return {**known, **{each.of: each.place for each in own}}, own
 
 
 class FirstDeliveries:
-    """What one generation remembers."""
+    """The positions that one generation remembers."""
 
     def __init__(self, session: "Session", generation: int, oldest: timedelta, ttl: timedelta) -> None:
-        """`oldest`: what is older on arrival waits for batch, is not looked up and passes. `ttl`: of the rows."""
+        """`oldest`: events that are older on arrival are left to batch, and pass unfiltered. `ttl`: of the rows."""
         self._session, self._generation, self._oldest = session, generation, oldest
         self._ttl_seconds = int(ttl.total_seconds())
 
-    def among(self, events: pa.Table) -> pa.Table:
-        """The events without those that repeat an earlier delivery. From now on these are remembered as the first."""
+    def filter_first(self, events: pa.Table) -> pa.Table:
+        """The events that are no duplicates. They are remembered before this returns."""
         age = pc.subtract(events["received_at"], events["happened_at"]).cast(_MICROSECONDS)
         too_old = pc.greater(age, pa.scalar(self._oldest, _MICROSECONDS))
         young = events.filter(pc.invert(too_old))
         deliveries = [Delivery(*values) for values in zip(*(young[name].to_pylist() for name in _FIELDS), strict=True)]
-        met = first_in_batch(deliveries)
-        firsts, own = settled(met, self._known(met))
+        first = first_in_batch(deliveries)
+        firsts, own = settled(first, self._remembered(first))
         # Those of a replay too: they are to live as long as the rows that it writes.
         self._remember(own)
         counts = pa.array([firsts[each.of] == each.place for each in deliveries], pa.bool_())
         return pa.concat_tables([events.filter(too_old), young.filter(counts)])
 
-    def _known(self, deliveries: Iterable[Delivery]) -> dict[Identity, Place]:
-        asked = [
+    def _remembered(self, deliveries: Iterable[Delivery]) -> dict[Identity, Place]:
+        queries = [
             (self._generation, *key, [each.identity for each in own])
             for key, own in partition_slices(deliveries, _partition)
         ]
-        found = read_all(self._session, self._session.prepare(_SELECT), asked)
+        found = read_all(self._session, self._session.prepare(_SELECT), queries)
         return {
             (topic, row.identity): (row.partition, row.offset)
-            for (_, topic, *_), rows in zip(asked, found, strict=True)
+            for (_, topic, *_), rows in zip(queries, found, strict=True)
             for row in rows
         }
 

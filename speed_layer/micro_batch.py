@@ -1,9 +1,11 @@
-"""The speed layer's rows: what one micro-batch adds to the cells of an epoch, overwritten by key, never incremented.
+"""Counts one micro-batch in a Spark worker, and returns to the driver how far it was read.
 
-A replay of the micro-batch writes the same rows again (R7), and nothing is read to write one. The write timestamp is
-the start of the epoch: no clock, and sorted by receipt, as time-window compaction needs it.
+    rows of INPUT -> events -> FirstDeliveries -> additions -> SpeedRows
+                  -> sightings and positions, as OUTPUT, for the driver
 
-Counts one micro-batch: first deliveries, what they add, the rows; then says how far it has read.
+A speed row is what one micro-batch adds to the cells of an epoch: overwritten by key, never incremented. A replay of
+the micro-batch writes the same rows again (R7), and no row is read to write one. The write timestamp is the start of
+the epoch: no clock, and in the order of receipt, as time-window compaction needs it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -32,15 +34,15 @@ _INSERT = (
     "INSERT INTO speed_cells (view_name, store, received_day, generation, epoch, micro_batch, part, block) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
 )
-CELLS_AT_MOST = 1_000
-"""Of one row, some 50 kB: Cassandra refuses writes of many megabytes, also where every dimension is a long text."""
+MAX_CELLS = 1_000
+"""Of one row, some 50 kB: Cassandra rejects writes of many megabytes, and every dimension may be a long text."""
 _PARTITION, _BLOCK = itemgetter(0, 1, 2), 7
 """Among the values of `_INSERT`."""
 _MICROSECOND = timedelta(microseconds=1)
 
 
 class SpeedRows:
-    """The rows of one generation."""
+    """Writes the rows of one generation."""
 
     def __init__(self, session: "Session", generation: int, ttl: timedelta, shapes: Shapes) -> None:
         """`ttl`: how long rows live. `shapes`: of everything that has rows."""
@@ -48,24 +50,30 @@ class SpeedRows:
         self._ttl_seconds = int(ttl.total_seconds())
 
     def write(self, micro_batch: int, additions: Iterable[tuple[AdditionKey, Cells]]) -> None:
-        """Write what the micro-batch of that number adds; when this returns, every row is acknowledged."""
+        """Write what a micro-batch adds. Returns when every row is acknowledged."""
         rows = (row for key, cells in additions for row in self._rows(micro_batch, key, cells))
         insert = Insert(self._session.prepare(_INSERT), _PARTITION, lambda row: len(row[_BLOCK].encode()))
         write_all(self._session, insert, rows, lambda: failpoint(Failpoint.SPEED_ROWS))
 
     def _rows(self, micro_batch: int, key: AdditionKey, cells: Cells) -> Iterator[tuple[Any, ...]]:
         written_at = (key.epoch - UNIX_EPOCH) // _MICROSECOND
-        place = (key.shape, key.store, key.epoch.astimezone(UTC).date(), self._generation, key.epoch, micro_batch)
-        for part, start in enumerate(range(0, len(cells), CELLS_AT_MOST)):
-            block = write_block(self._shapes[key.shape], cells[start : start + CELLS_AT_MOST])
-            yield (*place, part, block, written_at, self._ttl_seconds)
+        primary = (key.shape, key.store, key.epoch.astimezone(UTC).date(), self._generation, key.epoch, micro_batch)
+        for part, start in enumerate(range(0, len(cells), MAX_CELLS)):
+            block = write_block(self._shapes[key.shape], cells[start : start + MAX_CELLS])
+            yield (*primary, part, block, written_at, self._ttl_seconds)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Horizons:
-    """`epoch`: length of a receipt epoch. `oldest`: A of R5, `remembered`: D. `ttl`: how long rows live.
+    """The times of the speed layer.
 
-    `visits`: when sightings make a visit. `skew`: by how much stamps may step back.
+    Attributes:
+        epoch: Length of a receipt epoch.
+        oldest: The greatest age on arrival of events that count (A of R5).
+        visits: When sightings make a visit.
+        skew: How far timestamps may step back.
+        remembered: How long identities are remembered (D of R5).
+        ttl: How long rows live.
     """
 
     epoch: timedelta
@@ -78,36 +86,36 @@ class Horizons:
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """Runs in Spark's workers, in one task for all arrivals of a store: a cell and an identity have one writer."""
+    """Runs in one task for all events of a store, so that each cell and each identity has a single writer."""
 
     connect: "Callable[[], Session]"
     shapes: Shapes
     horizons: Horizons
     generation: Generation
     number: int
-    heard_for: str | None = None
-    """The view of visits, if there is one: what contributes to it is given back."""
+    visit_view: str | None = None
+    """The view of visits, if there is one: the events that contribute to it are returned to the driver."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write what the arrivals add; give back `GIVEN_BACK`, for when every task has done so."""
+        """Write what the events add. The output comes last: when the driver has it, every row is written."""
         parts = list(batches)
         if not parts:
             return
-        arrived = pa.Table.from_batches(parts)
-        events = of_kind(arrived, EVENT)
+        input_rows = pa.Table.from_batches(parts)
+        events = of_kind(input_rows, EVENT)
         if events.num_rows:
             self._count(events)
-        if self.heard_for and events.num_rows:
-            yield from sighting_rows(events, self.heard_for)
-        yield from position_rows(arrived)
+        if self.visit_view and events.num_rows:
+            yield from sighting_rows(events, self.visit_view)
+        yield from position_rows(input_rows)
 
     def _count(self, events: pa.Table) -> None:
-        session, own, until = self.connect(), self.generation, self.horizons
-        # A row that is served is at most `ttl` old, and what it repeats came at most `remembered` before it.
-        firsts = FirstDeliveries(session, own.number, until.oldest, until.ttl + until.remembered)
-        counting = firsts.among(events)
+        session, own, horizons = self.connect(), self.generation, self.horizons
+        # A row is served for at most `ttl`, and a duplicate comes at most `remembered` after the first delivery.
+        firsts = FirstDeliveries(session, own.number, horizons.oldest, horizons.ttl + horizons.remembered)
+        first = firsts.filter_first(events)
         failpoint(Failpoint.SPEED_REMEMBERED)
-        added = additions(counting, self.shapes, until.epoch)
-        # Earlier epochs are inside the cut that this generation began at.
-        shown = ((key, cells) for key, cells in added if key.epoch >= own.emit_from)
-        SpeedRows(session, own.number, until.ttl, self.shapes).write(self.number, shown)
+        contributed = additions(first, self.shapes, horizons.epoch)
+        # Earlier epochs are within the cut at which this generation started.
+        served = ((key, cells) for key, cells in contributed if key.epoch >= own.emit_from)
+        SpeedRows(session, own.number, horizons.ttl, self.shapes).write(self.number, served)

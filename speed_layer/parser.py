@@ -1,6 +1,6 @@
-"""Records of all topics as typed rows of one width: what speed runs inside Spark's `mapInArrow`.
+"""Parses records of all topics into typed rows of one width, within Spark's `mapInArrow`.
 
-One stream, one Python worker, one plan for all sources: each by itself costs a micro-batch as much as all together.
+All sources share one stream, one Python worker and one plan: each of them alone would cost a micro-batch as much.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,14 +24,22 @@ if TYPE_CHECKING:
     from master_dataset.source import Source
 
 OF_SIGHTINGS = frozenset({"business_day", "device", "is_inside"})
-"""What views of visits read of a sighting."""
+"""The columns of a sighting that views of visits need."""
 ONLY_ARCHIVED = ("key", "value", "headers", "reason", "field", "sentence")
-"""Columns of a parsed row that speed has no use for."""
+"""Columns of a parsed row that only the archive needs."""
 
 
 @dataclass(frozen=True)
 class Parser:
-    """`unread`: topic to the payload columns that need not be built. `receipts`: topic to who writes its records."""
+    """The parser of a set of views.
+
+    Attributes:
+        sources: By topic.
+        unread: Topic to the payload columns that need not be built.
+        schema: Of the rows.
+        terms: Creates the look-up of stores.
+        receipts: Topic to the writer of its records.
+    """
 
     sources: "Mapping[str, Source[Any]]"
     unread: Mapping[str, frozenset[str]]
@@ -43,7 +51,7 @@ class Parser:
     def of(
         cls, views: Sequence[View], terms: "Callable[[], TermsOf]", receipts: Mapping[str, ReceiptWriter]
     ) -> "Parser":
-        """The one for these views."""
+        """The parser for these views."""
         sources = {source.topic: source for source in sources_of(views)}
         unread = {
             topic: unread_columns(source, views) - frozenset(RECEIPT_COLUMNS if topic in receipts else ())
@@ -52,7 +60,7 @@ class Parser:
         return cls(sources, unread, columns_read(views), terms, receipts)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Events and positions, with the columns of `schema`: those of other sources are NULL."""
+        """Events and positions, with the columns of `schema`; columns of other sources are NULL."""
         terms = self.terms()
         for batch in batches:
             for topic in pc.unique(batch["topic"]).to_pylist():
@@ -63,9 +71,9 @@ class Parser:
                     yield from events_and_positions(self._widened(parsed), self.schema)
 
     def _widened(self, parsed: pa.RecordBatch) -> pa.RecordBatch:
-        there = frozenset(parsed.schema.names)
+        present = frozenset(parsed.schema.names)
         columns = [
-            parsed[field.name] if field.name in there else pa.nulls(parsed.num_rows, field.type)
+            parsed[field.name] if field.name in present else pa.nulls(parsed.num_rows, field.type)
             for field in self.schema
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
@@ -78,7 +86,7 @@ def sources_of(views: Sequence[View]) -> "list[Source[Any]]":
 
 
 def columns_read(views: Sequence[View]) -> pa.Schema:
-    """Kind, place, fact, and every payload column of any source that some view reads.
+    """Kind, position, event columns, and every payload column of any source that a view reads.
 
     DefinitionError if two sources have a column of one name and different types.
     """
@@ -100,7 +108,7 @@ def columns_read(views: Sequence[View]) -> pa.Schema:
 
 
 def unread_columns(source: "Source[Any]", views: Sequence[View]) -> frozenset[str]:
-    """The payload columns that no expression of the source's views reads."""
+    """The payload columns that no expression of the source's views mentions."""
     own = [view for view in views if view.source.topic == source.topic]
     read = frozenset().union(*(view.columns_read for view in own))
     read |= OF_SIGHTINGS if any(view.counts_visits for view in own) else frozenset()

@@ -1,11 +1,11 @@
-"""The receipts themselves, newest first, as they come: what `raw_pos_transactions` shows.
+"""The receipts themselves, newest first: the table `raw_pos_transactions`.
 
-A receipt is shown for a number of days after it happened; one that is older on arrival is in the master dataset only.
+A receipt is shown for some days after it happened. One that is older on arrival is in the master dataset only.
 
-They are written while the stream is parsed and hold no state: the first delivery wins because a row is written with the
-negated receipt time as its timestamp, so neither a later delivery of the same identity nor a replay overwrites it, in
-whatever order they are written. First is here what was received first: if a clock steps back between two deliveries,
-another one may be shown than the one that counts (ADR 0016).
+Receipts are written while the stream is parsed, without state. The first delivery wins, because a row's write timestamp
+is the negated receipt time: neither a later delivery of the same identity nor a replay overwrites it, in whatever order
+they are written. "First" means received first here: if a clock steps back between two deliveries, the one shown may not
+be the one that counts (ADR 0016).
 """
 
 from collections.abc import Iterator
@@ -36,9 +36,9 @@ _READ = pa.schema(
         ("value", pa.binary()),
     ]
 )
-"""Instants in microseconds since 1970: a datetime for each would take longer than all the rest."""
+"""Instants in microseconds since 1970: creating a datetime for each would take most of the time."""
 COLUMNS = tuple(_READ.names)
-"""What is read of a parsed record."""
+"""The columns of a parsed record that are needed."""
 _INSERT = (
     "INSERT INTO raw_pos_transactions "
     "(day, operation_id, happened_at, vendor_fiscal_module, transaction_id, received_at, value) "
@@ -47,7 +47,7 @@ _INSERT = (
 
 
 class _Receipt(NamedTuple):
-    """The values of `_INSERT`. Times in milliseconds since 1970, as Cassandra keeps them."""
+    """The values of `_INSERT`. Times in ms since 1970, as Cassandra stores them."""
 
     day: date
     store: str
@@ -71,7 +71,7 @@ class ReceiptWriter:
     ttl_seconds: int
 
     def __call__(self, parsed: pa.RecordBatch) -> None:
-        """Write the events among these parsed records; when it returns, every one is acknowledged."""
+        """Write the events among parsed records. Returns when every row is acknowledged."""
         events = parsed.filter(pc.equal(parsed["kind"], EVENT)).select(COLUMNS)
         rows = [row for row in self._rows(events) if row.left_seconds > 0]
         if rows:
@@ -83,5 +83,7 @@ class ReceiptWriter:
         read = events.cast(_READ).to_pydict().values()
         for day, store, happened, till, transaction, received, value in zip(*read, strict=True):
             left = self.ttl_seconds - max(0, received - happened) // 1_000_000
-            said = value.decode()
-            yield _Receipt(day, store, happened // 1000, till, transaction, received // 1000, said, -received, left)
+            value_text = value.decode()
+            yield _Receipt(
+                day, store, happened // 1000, till, transaction, received // 1000, value_text, -received, left
+            )

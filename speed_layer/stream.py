@@ -1,8 +1,8 @@
-"""New facts as one stream of arrivals for all sources and views.
+"""New events of all sources as one stream.
 
-    Kafka, all topics -> parsed rows -> contributions -> all of a store in one task
+    Kafka, all topics -> parsed rows -> contributions -> all rows of a store in one task
 
-The stream keeps no state: what one micro-batch has to know of those before it is in Cassandra, under its keys.
+The stream has no state: what a micro-batch has to know of earlier ones is in Cassandra, by key.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,17 +26,21 @@ if TYPE_CHECKING:
     from master_dataset.registry.registry import TermsOf
 
 Ages = tuple[timedelta, VisitRules]
-"""A of R5, and when sightings are fresh."""
+"""The greatest age of events that count (A of R5), and the rules of visits."""
 Span = tuple[Mapping[int, int], Mapping[int, int]]
-"""Partition to offset: from these on, and before those."""
+"""Partition to its first offset, and to the offset after the last."""
 
 
 @dataclass(frozen=True)
 class Feed:
-    """Where new facts come from. `starting_offsets`: the JSON that Spark's source takes.
+    """Where new events come from.
 
-    `offsets_since`: of a topic and a time in ms, partition to the first offset stamped then or later.
-    `receipts`: topic to the writer of its records, for the topics whose records are shown as they are.
+    Attributes:
+        starting_offsets: The JSON that Spark's Kafka source takes.
+        per_batch: How many records a micro-batch reads at most.
+        terms: Creates the look-up of stores in a worker.
+        offsets_since: Topic and time (ms) to the first offset, by partition, with that timestamp or a later one.
+        receipts: Topic to the writer of its records, for topics whose records are shown unchanged.
     """
 
     bootstrap: str
@@ -48,16 +52,16 @@ class Feed:
 
 
 def input_stream(spark: SparkSession, views: Sequence[View], feed: Feed, ages: Ages) -> DataFrame:
-    """The streaming DataFrame of `ARRIVALS`. All of a store are in one task, of all partitions that it was sent to."""
+    """The streaming DataFrame of INPUT. All rows of a store are in one task, whatever partition they came from."""
     topics = [source.topic for source in sources_of(views)]
     tasks = 1 if _tasks(spark) == 1 else spark.sparkContext.defaultParallelism
     intake = Intake(feed.bootstrap, feed.starting_offsets, feed.per_batch, tasks)
-    arrived = _arrivals_of(record_stream(spark, topics, intake), views, feed, ages)
-    return arrived.coalesce(1) if _tasks(spark) == 1 else arrived.repartition(_tasks(spark), "store")
+    input_rows = _arrivals_of(record_stream(spark, topics, intake), views, feed, ages)
+    return input_rows.coalesce(1) if _tasks(spark) == 1 else input_rows.repartition(_tasks(spark), "store")
 
 
 def past_input(spark: SparkSession, view: View, feed: Feed, ages: Ages, span: Span) -> DataFrame:
-    """What one view's topic held between these offsets, as `ARRIVALS`: read again, nothing is written for it."""
+    """What the topic of a view contained between two offsets, as INPUT. Nothing is written for it."""
     records = record_span(spark, feed.bootstrap, view.source.topic, *span)
     return _arrivals_of(records, [view], replace(feed, receipts={}), ages)
 

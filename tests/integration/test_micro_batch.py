@@ -13,7 +13,7 @@ from master_dataset.visits.visit import RULES
 from speed_layer.additions import shapes_of
 from speed_layer.cassandra_batches import ROWS_AT_ONCE
 from speed_layer.first_deliveries import FirstDeliveries
-from speed_layer.micro_batch import CELLS_AT_MOST, Horizons, MicroBatch
+from speed_layer.micro_batch import MAX_CELLS, Horizons, MicroBatch
 from tests.support.arrivals import Arrival, Given, arrival, arrived, position
 from views import registered_views
 from views.control.generation import Generation, Generations
@@ -83,7 +83,7 @@ def test_a_batch_that_had_only_remembered_its_events_when_it_crashed_counts_them
 ) -> None:
     rows = [arrival("a", 0, NOW, ONE), arrival("b", 1, NOW, ONE)]
     remembering = FirstDeliveries(counter.connect(), counter.generation.number, HORIZONS.oldest, HORIZONS.ttl)
-    remembering.among(pa.Table.from_batches([arrived(rows)]))
+    remembering.filter_first(pa.Table.from_batches([arrived(rows)]))
 
     count(counter, *rows, batch=0)
 
@@ -169,13 +169,13 @@ def test_positions_are_given_back_for_every_partition_also_without_an_event(coun
 
 
 def test_more_cells_than_a_row_may_have_are_written_as_several_rows(counter: MicroBatch) -> None:
-    many: list[Given] = [(WAITING.name, window * 900, ["t"], [1]) for window in range(CELLS_AT_MOST + 1)]
+    many: list[Given] = [(WAITING.name, window * 900, ["t"], [1]) for window in range(MAX_CELLS + 1)]
 
     count(counter, arrival("a", 0, NOW, many), arrival("b", 1, NOW, many, store="2"), batch=0)
 
     rows = rows_of(counter, "speed_cells")
     assert sorted((row.store, row.part) for row in rows) == [("1", 0), ("1", 1), ("2", 0), ("2", 1)]
-    assert counted(counter) == {0: 2 * (CELLS_AT_MOST + 1)}
+    assert counted(counter) == {0: 2 * (MAX_CELLS + 1)}
 
 
 def test_more_events_of_a_store_and_day_than_are_asked_for_at_once_are_all_remembered(counter: MicroBatch) -> None:

@@ -141,8 +141,8 @@ def test_speed_gives_the_visits_of_plain_python(spark: SparkSession) -> None:
     for each in heard:
         whose = VisitKey(each["store"], each["device"], each["business_day"])
         said = Sighting(each["received_micros"] // 1000, each["happened_ms"], bool(each["is_inside"]))
-        visits += open_visits.hear(0, whose, said)
-    visits += open_visits.pass_time(0, int(NEVER.timestamp() * 1000))
+        visits += open_visits.add(0, whose, said)
+    visits += open_visits.advance(0, int(NEVER.timestamp() * 1000))
 
     given = F.expr(visit_contributions_sql(view)).alias("contributions")
     known = spark.createDataFrame(visits_table(visits)).select("store", "received_at", given).toArrow()

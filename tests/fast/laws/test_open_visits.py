@@ -36,8 +36,8 @@ def records(drawn: list[tuple[int, int, VisitKey | None, int, bool]]) -> list[Re
 
 def fed(held: OpenVisits, some: Sequence[Record]) -> list[VisitRow]:
     """One micro-batch."""
-    found = [row for whose, each in some if whose is not None for row in held.hear(0, whose, each)]
-    return found + list(held.pass_time(0, some[-1][1].received)) if some else found
+    found = [row for whose, each in some if whose is not None for row in held.add(0, whose, each)]
+    return found + list(held.advance(0, some[-1][1].received)) if some else found
 
 
 def by_batch(all_: Iterable[Record]) -> list[VisitRow]:

@@ -143,9 +143,9 @@ def test_the_products_bundles_give_the_visits_that_the_catalogue_describes(histo
     for each in bundled_alone:
         said = each.event.payload
         sighting = Sighting(ms(each.received_at), each.event.happened_ms, said.is_inside)
-        rows += open_visits.hear(0, VisitKey("1", said.device, said.business_day), sighting)
-        rows += open_visits.pass_time(0, ms(each.received_at))
-    rows += open_visits.pass_time(0, ms(NEVER))
+        rows += open_visits.add(0, VisitKey("1", said.device, said.business_day), sighting)
+        rows += open_visits.advance(0, ms(each.received_at))
+    rows += open_visits.advance(0, ms(NEVER))
 
     found = sorted((known // 1000, at // 1000, stay, *kinds) for _, _, known, at, *kinds, stay in rows)
 
