@@ -1,1 +1,1 @@
-"""What the platform costs beside the simplest thing that does the same work, measured in one run on one machine."""
+"""Benchmarks: what the platform costs compared with the simplest program that does the same work, in one run."""

@@ -1,7 +1,7 @@
 """From the broker's acknowledgement of an event to its alert, as a read_committed consumer sees it.
 
-Beside it a loop that consumes the same events and produces a record for the same ones, without a transaction, a state
-or a rule: both are timed on each event, while 200 others a second come in.
+The baseline is a loop that consumes the same events and produces a record for the same ones, without transaction, state
+or rule. Both are timed on each event, while 200 others per second arrive.
 """
 
 import os
@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks import bare, local, traffic
 from benchmarks.report import Measured, percentile
-from benchmarks.traffic import Stream, beside
+from benchmarks.traffic import ReceiptStream, in_background
 from master_dataset.kafka.topics import Topics
 from master_dataset.registry.registry import Registry
 from master_dataset.registry.rule_versions import RuleVersions
@@ -46,9 +46,9 @@ def alerts(size: int) -> Iterator[Measured]:
     with local.own_home() as settings, local.running(settings, "kafka", "cassandra", "alerts"):
         local.new_topic(settings, bare.TOPIC)
         _register(settings, size + WARM_UP)
-        stream = Stream(settings, POS_TRANSACTIONS.topic, PER_SECOND)
+        stream = ReceiptStream(settings, POS_TRANSACTIONS.topic, PER_SECOND)
         told, copied = _Seen(settings, ALERTS_TOPIC), _Seen(settings, bare.TOPIC)
-        with beside(stream), beside(_Copying(settings)), beside(told), beside(copied):
+        with in_background(stream), in_background(_Copying(settings)), in_background(told), in_background(copied):
             sent = _sent(settings, size + WARM_UP, told, copied)
     ours, simple = ([seen.at[store] - at for store, at in sent.items()][WARM_UP:] for seen in (told, copied))
     details = {"events": size, "sent_per_second": round(stream.rate)}
@@ -78,7 +78,7 @@ def _sent(settings: "Settings", probes: int, told: "_Seen", copied: "_Seen") -> 
     sending, found = bare.producer(settings.kafka.bootstrap, linger_ms=0), dict[str, float]()
     for number in range(probes):
         store = str(FIRST_STORE + number)
-        body = orjson.loads(next(traffic.live(number)))
+        body = orjson.loads(next(traffic.live_receipts(number)))
         body |= {"operation_id": int(store), "happened_at": datetime.now(UTC).isoformat(timespec="milliseconds")}
         sending.produce(POS_TRANSACTIONS.topic, orjson.dumps(body), key=store)
         sending.flush()

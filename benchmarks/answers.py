@@ -1,8 +1,7 @@
-"""Callers who each ask again as soon as they are answered. As small as can be: they share what they measure.
+"""Merged answers per second, compared with an app of the same framework that always returns the same bytes.
 
-Merged answers a second, beside an app of the same framework that always gives the same bytes of the same length.
-
-And how long the slowest answer in a hundred takes, beside a point read of one block by as many callers.
+Also the p99 of an answer, compared with a point read of one block, while receipts arrive. The clients query again as
+soon as they are answered, and use as little CPU as possible, because they share the machine.
 """
 
 import re
@@ -22,7 +21,7 @@ from urllib.parse import urlencode
 from benchmarks import local
 from benchmarks.constant_server import listens
 from benchmarks.report import Measured, percentile
-from benchmarks.traffic import Stream, beside
+from benchmarks.traffic import ReceiptStream, in_background
 from deploy.local.ports import free_ports
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
@@ -36,7 +35,7 @@ _LENGTH = re.compile(rb"(?i)\r\ncontent-length: (\d+)")
 _HEAD_ENDS = b"\r\n\r\n"
 
 
-class Question(NamedTuple):
+class HttpQuery(NamedTuple):
     """`known`: the entity tag that the caller has already."""
 
     port: int
@@ -57,14 +56,14 @@ class Question(NamedTuple):
         return b"HTTP/1.1 304" if self.known else b"HTTP/1.1 200"
 
 
-class Felt(NamedTuple):
+class Latencies(NamedTuple):
     """Answers a second, and how many seconds each took."""
 
     rate: float
     seconds: list[float]
 
 
-def ask(question: Question, seconds: float, callers: int = CALLERS) -> Felt:
+def ask(question: HttpQuery, seconds: float, callers: int = CALLERS) -> Latencies:
     """Ask for so long. RuntimeError for any other answer than was asked for."""
     each = [_Caller(question) for _ in range(callers)]
     by_number = {caller.socket.fileno(): caller for caller in each}
@@ -82,10 +81,10 @@ def ask(question: Question, seconds: float, callers: int = CALLERS) -> Felt:
                 by_number[number].send()
     for caller in each:
         caller.socket.close()
-    return Felt(len(taken) / seconds, taken)
+    return Latencies(len(taken) / seconds, taken)
 
 
-def response(question: Question) -> tuple[str, int]:
+def response(question: HttpQuery) -> tuple[str, int]:
     """The entity tag of the answer, if it has one, and the bytes of its body."""
     caller = _Caller(question)
     caller.send()
@@ -100,7 +99,7 @@ def response(question: Question) -> tuple[str, int]:
 class _Caller:
     """One connection."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: HttpQuery) -> None:
         self._request, self._status = question.request, question.status
         self.socket = socket.create_connection(("127.0.0.1", question.port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -137,12 +136,12 @@ DAY = timedelta(days=1)
 def answered(settings: "Settings") -> Iterator[Measured]:
     """Answers about one store, by eight callers: while nothing comes in, then while receipts do."""
     today = datetime.now(UTC).date()
-    day = Question(settings.api.port, _net_sales(today - DAY), _key(settings))
+    day = HttpQuery(settings.api.port, _net_sales(today - DAY), _key(settings))
     yield _beside_constant("answers, a store's day", day, OF_CONSTANT)
     yield _beside_constant("answers, cells of a day", day._replace(path=_cells(today - DAY)), None)
     tag, _ = response(day)
     yield _beside_constant("answers, not modified", day._replace(known=tag), NOT_MODIFIED)
-    with beside(Stream(settings, POS_TRANSACTIONS.topic, PER_SECOND)):
+    with in_background(ReceiptStream(settings, POS_TRANSACTIONS.topic, PER_SECOND)):
         now = day._replace(path=_net_sales(today))
         yield _beside_constant("answers, today while receipts come in", now, OF_CONSTANT)
         yield _slowest(settings, now)
@@ -150,7 +149,7 @@ def answered(settings: "Settings") -> Iterator[Measured]:
 
 def seconds_of_answers(settings: "Settings", seconds: float) -> list[float]:
     """Of each merged answer that one caller gets, who asks again and again for so long, after a short warm-up."""
-    question = Question(settings.api.port, _cells(datetime.now(UTC).date()), _key(settings))
+    question = HttpQuery(settings.api.port, _cells(datetime.now(UTC).date()), _key(settings))
     ask(question, WARM_SECONDS, callers=1)
     return ask(question, seconds, callers=1).seconds
 
@@ -168,11 +167,11 @@ def _key(settings: "Settings") -> str:
     return (settings.home / "operator.key").read_text().strip()
 
 
-def _beside_constant(name: str, question: Question, limit: float | None) -> Measured:
+def _beside_constant(name: str, question: HttpQuery, limit: float | None) -> Measured:
     """In turns, so that whatever else the machine does meets both; the median round counts."""
     _, size = response(question._replace(known=""))
     with _constant(size) as port:
-        other = Question(port, "/constant", question.key)
+        other = HttpQuery(port, "/constant", question.key)
         ask(question, WARM_SECONDS)
         ask(other, WARM_SECONDS)
         rounds = [(ask(question, SECONDS), ask(other, SECONDS)) for _ in range(ROUNDS)]
@@ -183,7 +182,7 @@ def _beside_constant(name: str, question: Question, limit: float | None) -> Meas
     return Measured(name, ours, beside_, "answers/s", "constant answer", limit=limit, details=details)
 
 
-def _slowest(settings: "Settings", question: Question) -> Measured:
+def _slowest(settings: "Settings", question: HttpQuery) -> Measured:
     """As many callers for both, in turns."""
     read = _PointRead(local.cassandra(settings))
     ask(question, WARM_SECONDS)

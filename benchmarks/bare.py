@@ -1,4 +1,4 @@
-"""The simplest things that do the same work: what we compare ourselves with."""
+"""The baselines: the simplest programs that do the same work."""
 
 import time
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,7 @@
-"""How many events a second the speed layer counts when a backlog waits, beside a bare consumer and Quix Streams.
+"""Events per second that the speed layer counts with a backlog, compared with a bare consumer and Quix Streams.
 
-All three read the same receipts of one topic, one after the other, each with nothing else running than what it needs.
-Ours ends in Cassandra, where serving reads it; it also writes every receipt as it is. The bare consumer drops what it
+All read the same receipts of one topic, one after another, each with nothing else running than what it needs. Ours
+ends in Cassandra, where the serving layer reads it, and also writes every raw receipt. The bare consumer drops what it
 has parsed, and Quix Streams keeps its sums in a local state store.
 """
 
@@ -47,7 +47,7 @@ def capacity(size: int) -> Iterator[Measured]:
     """`size` receipts and a tenth of them again. RuntimeError if Quix Streams counted something else than we did."""
     with local.own_home() as settings:
         with local.running(settings, "kafka"):
-            ingest(POS_TRANSACTIONS, traffic.backlog(size), settings.kafka.bootstrap, lambda _result: None)
+            ingest(POS_TRANSACTIONS, traffic.receipt_backlog(size), settings.kafka.bootstrap, lambda _result: None)
             parsed = _bare(settings, lambda value: parse(POS_TRANSACTIONS, value, lambda _store: DEFAULT_TERMS))
             decoded = _bare(settings, msgspec.json.decode)
             quix, theirs = _quix(settings)

@@ -1,4 +1,4 @@
-"""An app that always answers the same: `python -m benchmarks.constant_server PORT BYTES`."""
+"""An app that always returns the same bytes: `python -m benchmarks.constant_server PORT BYTES`."""
 
 import socket
 import sys

@@ -1,4 +1,4 @@
-"""From the broker's acknowledgement to an answer that shows the receipt, while 1,000 a second come in beside it."""
+"""From the broker's acknowledgement to an answer that shows the receipt, while 1,000 receipts per second arrive."""
 
 import itertools
 import random
@@ -11,7 +11,7 @@ import httpx
 from benchmarks import bare, local, traffic
 from benchmarks.local import steps
 from benchmarks.report import Measured, percentile
-from benchmarks.traffic import Stream, beside
+from benchmarks.traffic import ReceiptStream, in_background
 from master_dataset.kafka.topics import Topics
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
@@ -27,10 +27,10 @@ WARM_UP = 3  # receipts, however long they take
 
 def delays(settings: "Settings", probes: int) -> list[Measured]:
     """The bare loop first, then ours, both under the same stream."""
-    with beside(Stream(settings, bare.TOPIC)):
+    with in_background(ReceiptStream(settings, bare.TOPIC)):
         simple = _bare(settings, probes)
-    stream = Stream(settings, POS_TRANSACTIONS.topic)
-    with beside(stream):
+    stream = ReceiptStream(settings, POS_TRANSACTIONS.topic)
+    with in_background(stream):
         ours = seconds_until_seen(settings, probes)
     details = {
         "aim_seconds": AIM_SECONDS,
@@ -49,7 +49,7 @@ def delays(settings: "Settings", probes: int) -> list[Measured]:
 def _bare(settings: "Settings", probes: int) -> list[float]:
     session = local.cassandra(settings)
     partitions = Topics(settings.kafka.bootstrap).partitions(bare.TOPIC)
-    with beside(bare.ConsumeAndInsert(settings.kafka.bootstrap, session, partitions)):
+    with in_background(bare.ConsumeAndInsert(settings.kafka.bootstrap, session, partitions)):
         select = session.prepare("SELECT value FROM bench_seen WHERE id = ?")
         sending = Sender(settings, bare.TOPIC)
         found = []
@@ -114,7 +114,7 @@ class Sender:
     def send(self, key: str) -> float:
         """By the monotonic clock, in seconds."""
         acknowledged: list[float] = []
-        value = traffic.line(self._rng, next(self._numbers), datetime.now(UTC), traffic.PROBE)
+        value = traffic.receipt_line(self._rng, next(self._numbers), datetime.now(UTC), traffic.PROBE)
         self._producer.produce(
             self._topic,
             value,

@@ -27,7 +27,7 @@ class Nowhere:
         raise RuntimeError(f"{record.offset} was refused: {why}")
 
 
-async def told(bootstrap: str, topic: str, url: str, id_: str, batch: int) -> None:
+async def deliver(bootstrap: str, topic: str, url: str, id_: str, batch: int) -> None:
     """Until the process is ended."""
     endpoint = Endpoint(id_, TENANT, url, "secret", batch)
     sender = WebhookClient(endpoint, [ip_network("127.0.0.0/8")], http_client(httpx.create_ssl_context()))
@@ -40,4 +40,4 @@ async def told(bootstrap: str, topic: str, url: str, id_: str, batch: int) -> No
 
 if __name__ == "__main__":
     where, of, to, named, most = sys.argv[1:6]
-    asyncio.run(told(where, of, to, named, int(most)))
+    asyncio.run(deliver(where, of, to, named, int(most)))

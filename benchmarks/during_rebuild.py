@@ -1,9 +1,7 @@
-"""Full rebuilds by the product's own command, as something else is measured.
+"""How much slower answers and receipts are while full rebuilds run on the same machine.
 
-How much slower answers and receipts are while a full rebuild runs on the same machine, one after the other.
-
-Both times receipts come in, so that merged answers have speed rows to read. Both begin just after a publication, so
-that these are about as many: a rebuild publishes a cut, and what was received before it is batch's.
+Receipts arrive in both parts, so that merged answers have speed rows to read. Both begin just after a publication, so
+that there are equally many: a rebuild publishes a cut, and what was received before it belongs to the batch layer.
 """
 
 import subprocess
@@ -17,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from benchmarks.answers import seconds_of_answers
 from benchmarks.delay import seconds_until_seen
 from benchmarks.report import Measured, percentile
-from benchmarks.traffic import Stream, beside
+from benchmarks.traffic import ReceiptStream, in_background
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 if TYPE_CHECKING:
@@ -59,25 +57,25 @@ PER_SECOND = 200
 AT_MOST = 2.0
 
 
-class _Felt(NamedTuple):
+class _Latencies(NamedTuple):
     """Seconds of each answer, and of each receipt until an answer showed it."""
 
     answers: list[float]
     delays: list[float]
 
     @classmethod
-    def now(cls, settings: "Settings", probes: int) -> "_Felt":
+    def now(cls, settings: "Settings", probes: int) -> "_Latencies":
         return cls(seconds_of_answers(settings, SECONDS), seconds_until_seen(settings, probes))
 
 
 def during_rebuild(settings: "Settings", probes: int) -> Iterator[Measured]:
     """On a whole stack. Three promises, each at most twice what it is without a rebuild."""
-    stream, rebuilds = Stream(settings, POS_TRANSACTIONS.topic, PER_SECOND), Rebuilds()
-    with beside(stream):
+    stream, rebuilds = ReceiptStream(settings, POS_TRANSACTIONS.topic, PER_SECOND), Rebuilds()
+    with in_background(stream):
         rebuild()
-        without = _Felt.now(settings, probes)
-        with beside(rebuilds):
-            during = _Felt.now(settings, probes)
+        without = _Latencies.now(settings, probes)
+        with in_background(rebuilds):
+            during = _Latencies.now(settings, probes)
     details = {
         "rebuild_seconds": rebuilds.seconds,
         "sent_per_second": round(stream.rate),

@@ -1,8 +1,8 @@
-"""A rebuild after one day has changed, at a history of 1x, 3x and 10x the days: it should cost the same.
+"""A rebuild after one day has changed, with 1, 3 and 10 times as many days of history: it should cost the same.
 
-All three have as many receipts a day and begin with the very same days, of which the same ones change in the same way:
-they differ only in how many untouched days follow. Each has a home and a Cassandra of its own. The rebuilds take turns,
-so that what else the machine does meets all three.
+All have the same number of receipts per day and start with the same days, of which the same ones change in the same
+way; they differ only in the number of untouched days that follow. Each has a home and a Cassandra of its own. The
+rebuilds alternate, so that other load on the machine affects all three.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

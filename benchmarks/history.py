@@ -1,6 +1,6 @@
-"""Days of receipts in a home of their own: rebuilt in full once, then each time that receipts of one day come late.
+"""Days of receipts in a home of their own: rebuilt in full once, then each time receipts of one day arrive late.
 
-Each rebuild is a process of its own, as the command makes one, so each meets a Java that has compiled nothing yet.
+Each rebuild is a new process, as the command starts one, so each has a cold JVM.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""A rebuild after one of 365 days has changed, beside a full one of the same year: both to Cassandra and published.
+"""A rebuild after one of 365 days has changed, compared with a full one of the same year, both published to Cassandra.
 
-Timed is from the plan, which finds the changed day, to the publication; the start of Spark and the fence are the same
-for both.
+Timed is from the plan, which finds the changed day, to the publication; Spark's start and the fence are the same for
+both.
 """
 
 from collections.abc import Sequence

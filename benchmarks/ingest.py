@@ -95,4 +95,4 @@ def _parsing(lines: list[bytes]) -> float:
 
 def history(size: int) -> list[bytes]:
     """The receipts that are sent."""
-    return traffic.history(size, DAYS)
+    return traffic.receipt_history(size, DAYS)

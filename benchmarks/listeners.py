@@ -1,6 +1,6 @@
-"""A thousand who follow a live answer: what each costs the process that answers, and when each is told.
+"""A thousand followers of a live answer: the memory of each in the API process, and the delay of each update.
 
-Beside the memory stands its limit, beside the delay a single follower.
+The memory is compared with its limit, the delay with that of a single follower.
 """
 
 import resource

@@ -1,4 +1,4 @@
-"""How much memory the whole local stack holds at most: shared pages counted once (PSS), every process of it."""
+"""Peak memory of the whole local stack: PSS of every process, which counts shared pages once."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a browser loads for a page of numbers: the page, and everything that it names."""
+"""What a browser loads for a page of metrics: the page and everything that it links."""
 
 import re
 from collections.abc import Iterator

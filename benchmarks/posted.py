@@ -1,4 +1,4 @@
-"""Events a second over HTTP, each acknowledged by the broker, beside a loop that only produces the same records."""
+"""Events per second over HTTP, each acknowledged by the broker, compared with a loop that produces the same records."""
 
 import http.client
 import time

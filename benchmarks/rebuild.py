@@ -1,7 +1,7 @@
-"""A full recompute of every view of receipts by the batch layer, beside DuckDB on the same Parquet files.
+"""A full recompute of every view of receipts by the batch layer, compared with DuckDB on the same Parquet files.
 
 Both end with one JSON block per view, store and day. The batch layer reads the Delta table through Spark; DuckDB gets
-the SQL that an analyst who knows it would write (rebuild.sql), two threads and half of the memory.
+the SQL that an analyst who knows it would write (`rebuild.sql`), two threads and half of the memory.
 """
 
 import os

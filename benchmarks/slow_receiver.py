@@ -1,6 +1,6 @@
-"""A receiver of webhooks that takes its time: `python -m benchmarks.slow_receiver PORT SECONDS FILE`.
+"""A slow webhook receiver: `python -m benchmarks.slow_receiver PORT SECONDS FILE`.
 
-Each call that it has answered is a line of the file: when it came, when it was answered, its key and its alerts.
+Each answered call is a line of the file: when it arrived, when it was answered, its key and its alerts.
 """
 
 import asyncio

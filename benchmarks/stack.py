@@ -1,4 +1,4 @@
-"""What is measured on a running local stack: three stacks on one home, so that nothing runs beside what is timed."""
+"""Benchmarks on a running local stack: three stacks on one home, so that nothing unnecessary runs beside them."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from benchmarks.listeners import listened
 from benchmarks.memory import Sampler
 from benchmarks.page_weight import weighed
 from benchmarks.posted import posted
-from benchmarks.traffic import Stream, beside
+from benchmarks.traffic import ReceiptStream, in_background
 from master_dataset.kafka.ingest import ingest as send
 from master_dataset.kafka.topics import Topics
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
@@ -52,11 +52,11 @@ def on_stack(size: int, wanted: "Collection[str]") -> "Iterator[Measured]":
 
 def _whole(settings: "Settings", lines: list[bytes], probes: int) -> "Iterator[Measured]":
     memory = Sampler(settings)
-    with beside(memory):
+    with in_background(memory):
         memory.phase = "catching up"
         _until_speed_has_read(settings)
         memory.phase = "rebuild while receipts come in"
-        with beside(Stream(settings, POS_TRANSACTIONS.topic)):
+        with in_background(ReceiptStream(settings, POS_TRANSACTIONS.topic)):
             _rebuild(memory)
         memory.phase = "ingest"
         again = lines[: len(lines) // 3]  # the same receipts: every one a duplicate

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks import local
 from benchmarks.report import Measured
-from benchmarks.traffic import PER_SECOND, Stream, beside
+from benchmarks.traffic import PER_SECOND, ReceiptStream, in_background
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from views import registered_views
 from views.core.cells import read_block
@@ -28,7 +28,7 @@ def state(size: int) -> Iterator[Measured]:
     """After `size` receipts at the pace of the stream, in a home that has nothing yet."""
     with local.own_home() as settings:
         with local.running(settings, "kafka", "cassandra", "speed"):
-            with beside(Stream(settings, POS_TRANSACTIONS.topic)):
+            with in_background(ReceiptStream(settings, POS_TRANSACTIONS.topic)):
                 local.until(lambda: local.received(settings) >= size, f"{size} receipts at {PER_SECOND} a second")
             total = local.received(settings)
             local.until(lambda: local.counted(settings) >= total, "the speed layer")

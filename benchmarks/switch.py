@@ -1,10 +1,8 @@
-"""A run of millions of cells in Cassandra, written as Spark's workers write one but computed from nothing.
+"""How long all readers take to see another one of two publications with ten million cells each, back and forth.
 
-How long all readers take to be switched between two publications of ten million cells each, forth and back.
-
-Forth is `publish`, as the end of a rebuild does it; back is the whole of `galatea rollback`. Each is timed until a
-fresh read of the pointer, which every answer begins with, shows it. Beside them a bare lightweight transaction on one
-row: a compare-and-set cannot be had for less.
+Forth is `publish`, as at the end of a rebuild; back is the whole of `galatea rollback`. Each is timed until a fresh
+read of the pointer, with which every answer begins, shows it. The baseline is a bare lightweight transaction on one
+row: no compare-and-set costs less. The cells are written as by Spark workers, but computed from nothing.
 """
 
 import random

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def beside(work: Callable[[Event], None]) -> Iterator[None]:
+def in_background(work: Callable[[Event], None]) -> Iterator[None]:
     """Do this work in a thread until the block is left, of which the event tells it. Its errors are raised then."""
     leave = Event()
     with ThreadPoolExecutor(1) as pool:
@@ -45,21 +45,21 @@ PROBE = "999"
 """The shop of the receipts whose way is timed; nobody else sells there."""
 
 
-def history(count: int, days: int, seed: int = 7) -> list[bytes]:
+def receipt_history(count: int, days: int, seed: int = 7) -> list[bytes]:
     """Receipts of the last days, in order."""
     start = datetime.now(UTC) - timedelta(days=days + 1)
     step = timedelta(days=days) / count
     rng = random.Random(seed)  # noqa: S311 - no secret
-    return [line(rng, number, start + step * number) for number in range(count)]
+    return [receipt_line(rng, number, start + step * number) for number in range(count)]
 
 
-def backlog(count: int, seed: int = 10) -> Iterator[bytes]:
+def receipt_backlog(count: int, seed: int = 10) -> Iterator[bytes]:
     """`count` receipts of the last hour, in order. One in ten is sent again when a tenth of all have followed it."""
     start, step = datetime.now(UTC) - timedelta(hours=1), timedelta(hours=1) / count
     rng = random.Random(seed)  # noqa: S311 - no secret
     waiting: deque[bytes] = deque()
     for number in range(count):
-        waiting.append(line(rng, number, start + step * number))
+        waiting.append(receipt_line(rng, number, start + step * number))
         yield waiting[-1]
         if len(waiting) > count // REPEATED:
             again = waiting.popleft()
@@ -67,16 +67,16 @@ def backlog(count: int, seed: int = 10) -> Iterator[bytes]:
                 yield again
 
 
-def live(first: int, seed: int = 8) -> Iterator[bytes]:
+def live_receipts(first: int, seed: int = 8) -> Iterator[bytes]:
     """Receipts of this very moment, without end."""
     rng = random.Random(seed)  # noqa: S311 - no secret
     number = first
     while True:
         number += 1
-        yield line(rng, number, datetime.now(UTC))
+        yield receipt_line(rng, number, datetime.now(UTC))
 
 
-def line(rng: random.Random, number: int, happened_at: datetime, store: str | None = None) -> bytes:
+def receipt_line(rng: random.Random, number: int, happened_at: datetime, store: str | None = None) -> bytes:
     """One receipt of 1 to 18 lines."""
     return orjson.dumps(
         {
@@ -101,7 +101,7 @@ SENSOR_STORES = 20
 HOURS = 6
 
 
-def sensed(topic: str, number: int) -> Iterator[bytes]:
+def source_records(topic: str, number: int) -> Iterator[bytes]:
     """The source's own example at other times, stores and places; the same for the same number."""
     source = registered_sources()[topic]
     chance = Random(topic)  # noqa: S311 - no secret
@@ -138,7 +138,7 @@ def _instant(value: object) -> datetime:
 PER_SECOND = 1_000
 
 
-class Stream:
+class ReceiptStream:
     """Sends until the event is set, so it goes `beside`. Afterwards `rate` says how many a second it really sent."""
 
     def __init__(self, settings: "Settings", topic: str, per_second: int = PER_SECOND) -> None:
@@ -150,7 +150,7 @@ class Stream:
         """Send, and wait in the end until all is acknowledged."""
         producer, key = bare.producer(self._bootstrap), key_of(POS_TRANSACTIONS)
         began, sent = time.monotonic(), 0
-        for value in paced(live(time.time_ns() // 1000), self._per_second):
+        for value in paced(live_receipts(time.time_ns() // 1000), self._per_second):
             if leave.is_set():
                 break
             producer.produce(self._topic, value, key=key(value))

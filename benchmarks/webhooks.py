@@ -1,4 +1,4 @@
-"""Alerts a second to a receiver that takes 50 ms, in order for each store, beside calls without a pause between."""
+"""Alerts per second to a receiver that takes 50 ms, in order for each store, compared with calls without a pause."""
 
 import random
 import subprocess
@@ -43,7 +43,7 @@ class Call(NamedTuple):
     came: float
     answered: float
     key: str
-    told: Sequence[Sequence[object]]
+    delivered: Sequence[Sequence[object]]
 
 
 def webhooks(size: int) -> Iterator[Measured]:
@@ -58,7 +58,9 @@ def webhooks(size: int) -> Iterator[Measured]:
 def _measured(settings: "Settings", each: int, stores: int, batch: int) -> Measured:
     with _receiving(settings, stores, each) as (bench, topic, url):
         with _telling(settings, topic, url, uuid4().hex, batch) as pid:
-            local.until(lambda: sum(len(call.told) for call in bench.calls()) >= each * stores, "the last alert", 0.5)
+            local.until(
+                lambda: sum(len(call.delivered) for call in bench.calls()) >= each * stores, "the last alert", 0.5
+            )
             times = psutil.Process(pid).cpu_times()
         calls = bench.calls()
     _in_order(calls, each)
@@ -94,15 +96,15 @@ def _killed(settings: "Settings", each: int) -> Measured:
             local.until(lambda: len(_ids(bench.calls())) == each * LANES, "the last alert", 0.5)
         calls = bench.calls()
     _in_order(calls, each)
-    told = sum(len(call.told) for call in calls)
+    delivered = sum(len(call.delivered) for call in calls)
     all_ = each * LANES
-    details = {"kills": KILLS, "lost": all_ - len(_ids(calls)), "out_of_order": 0, "came_again": told - all_}
+    details = {"kills": KILLS, "lost": all_ - len(_ids(calls)), "out_of_order": 0, "came_again": delivered - all_}
     once = f"once by id, after {KILLS} kills"
-    return Measured("webhooks, killed", told, all_, "alerts", once, better="low", details=details)
+    return Measured("webhooks, killed", delivered, all_, "alerts", once, better="low", details=details)
 
 
 def _ids(calls: Sequence[Call]) -> set[object]:
-    return {id_ for call in calls for _, _, id_ in call.told}
+    return {id_ for call in calls for _, _, id_ in call.delivered}
 
 
 def _fewest(alerts: int, batch: int) -> int:
@@ -117,7 +119,7 @@ def _in_order(calls: Sequence[Call], each: int) -> None:
     """RuntimeError if an alert of a store came for the first time before an earlier one, or never."""
     firsts: dict[object, dict[object, None]] = {}
     for call in sorted(calls, key=lambda one: one.came):
-        for store, number, _ in call.told:
+        for store, number, _ in call.delivered:
             firsts.setdefault(store, {})[number] = None  # which keeps its first place
     if wrong := [store for store, numbers in firsts.items() if list(numbers) != list(range(each))]:
         raise RuntimeError(f"stores {wrong} were not told in order")
