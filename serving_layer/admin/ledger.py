@@ -1,4 +1,4 @@
-"""What a publication, or a previewed one, changed in what readers are shown (R13), as it is kept."""
+"""Correction ledgers: what a publication or a preview changed in the numbers that readers see (R13)."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime

@@ -1,4 +1,4 @@
-"""What the operator does and looks at over REST, in one hand."""
+"""Everything that operators do over REST, composed into one service."""
 
 import asyncio
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from views.control.recompute import RecomputeRequest
 
 @dataclass(frozen=True)
 class OperatorService:
-    """The parts that the app is made with."""
+    """The services of operators, as the app is built from them."""
 
     recomputing: RecomputeStarter
     recomputes: RecomputeReader
@@ -22,5 +22,5 @@ class OperatorService:
     webhooks: WebhookService
 
     async def start(self, request: RecomputeRequest, reason: str, by: str) -> str:
-        """As RecomputeStarter, beside the event loop."""
+        """Like `RecomputeStarter.start`, but in a thread."""
         return await asyncio.to_thread(self.recomputing.start, request, reason, by)

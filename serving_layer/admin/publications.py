@@ -22,14 +22,15 @@ from views.control.publication import Pointer
 from views.control.recompute import RecomputeRequest
 
 MAX_PUBLICATION = 2**63 - 1
-"""No publication has a greater number than the table can hold."""
+"""The greatest number that the table can hold."""
 
 
 @dataclass(frozen=True)
 class PublicationEntry:
-    """`manifest` names its cells and `definitions` what they were made by: view name to hash.
+    """One publication in the history.
 
-    `collected_at`: since when its cells are gone, None while they are kept. `stats`: what its recompute counted.
+    `manifest` names its cells; `definitions` maps each view to the hash of the definition they were made with.
+    `collected_at`: when its cells were garbage-collected, None while they are kept. `stats`: counts of its recompute.
     """
 
     publication: int
@@ -44,11 +45,11 @@ class PublicationEntry:
 
     @property
     def pointer(self) -> Pointer:
-        """As if it were pointed at, without speed rows: those of its time may have expired."""
+        """A pointer to this publication, without speed rows: those of its time may have expired."""
         return Pointer(self.publication, self.cut, self.manifest, 0, self.definitions)
 
     def response(self) -> ListedPublication:
-        """As the API and the command line show it. What its recompute did not count is null."""
+        """The publication as the API and the command line show it. What its recompute did not count is null."""
         return ListedPublication(
             publication=self.publication,
             cut=iso_instant(self.cut),
@@ -67,28 +68,29 @@ class PublicationEntry:
 
     @property
     def _rows(self) -> int | None:
-        """Events read, once for each view that they were read for."""
+        """Events read, counted once per view."""
         views: Mapping[str, Mapping[str, int]] | None = self.stats.get("views")
         return sum(each.get("events", 0) for each in views.values()) if views else self.stats.get("rows")
 
 
 ENDS = frozenset({"published", "previewed", "unchanged", "failed"})
-"""States of which nothing follows by itself."""
+"""Final states."""
 
 
 class RecomputeStarter(Protocol):
     """Starts recomputes. Blocks: call it in a thread."""
 
     def start(self, request: RecomputeRequest, reason: str, by: str) -> str:
-        """Write it down, hand it over and give back its id.
+        """Record the request, hand it over to the runner and return its id.
 
-        Unavailable if nobody takes it, TooBusyError among them, or if it cannot even be written down.
+        Raises:
+            DependencyUnavailableError: it could not be recorded or handed over; TooBusyError is one of these.
         """
 
 
 @dataclass(frozen=True)
 class RecomputeRecord:
-    """One recompute as it is now; None as long as there is nothing to say."""
+    """The current state of a recompute. Fields are None until they are known."""
 
     id: str
     state: RecomputeState
@@ -104,7 +106,7 @@ class RecomputeRecord:
     report: RecomputeReport | None
 
     def response(self) -> Recompute:
-        """As the API shows it. What failed once and was taken up again has not ended."""
+        """The recompute as the API shows it. One that failed and was resumed has not ended."""
         has_ended, has_failed = self.state in ENDS, self.state == "failed"
         return Recompute(
             id=self.id,
@@ -123,14 +125,14 @@ class RecomputeRecord:
 
 
 class RecomputeReader(Protocol):
-    """Reads what became of them. CassandraUnavailableError when the store does not answer in time."""
+    """Reads the state of recomputes. Raises CassandraUnavailableError."""
 
     async def recompute(self, id_: str) -> RecomputeRecord | None:
-        """None if there is none of that id."""
+        """None if there is no recompute with that id."""
 
 
 async def require_recompute(recomputes: RecomputeReader, id_: str) -> RecomputeRecord:
-    """The recompute of that id. UnknownNameError."""
+    """The recompute with that id. Raises UnknownNameError."""
     record = await recomputes.recompute(id_)
     if record is None:
         raise UnknownNameError("recompute", id_, (), do="Use the id that `POST /v1/recomputes` gave.")
@@ -138,9 +140,10 @@ async def require_recompute(recomputes: RecomputeReader, id_: str) -> RecomputeR
 
 
 class RollbackResult(NamedTuple):
-    """`publication`: the new one, or what it would be; `restores`: the old one, at whose `cut` readers are then.
+    """The result of a rollback, or of a dry run.
 
-    `generation`: whose speed rows they see. `partitions`: how many pairs of view and day have other cells by that.
+    `publication`: the new one. `restores`: the old one, to whose `cut` readers return. `generation`: whose speed rows
+    they see. `partitions`: how many pairs of view and day change.
     """
 
     publication: int
@@ -163,14 +166,14 @@ class RollbackResult(NamedTuple):
 
 
 class RollbackRunner(Protocol):
-    """Does one. Blocks until readers are switched."""
+    """Runs a rollback. Blocks until readers see the new publication."""
 
     def run(self, number: int, why: str, by: str, *, dry_run: bool) -> RollbackResult:
-        """Publish again what publication `number` said. Raises OperatorErrors, and UnknownNameError."""
+        """Publish the cells of publication `number` again. Raises OperatorError and UnknownNameError."""
 
 
 class RollbackService:
-    """One at a time, beside the event loop: a second one would only find the pointer moved."""
+    """Runs one rollback at a time in a thread: a second one would only find that the pointer has moved."""
 
     def __init__(self, rolling_back: RollbackRunner) -> None:
         """`rolling_back` does the work, in a thread."""
@@ -178,10 +181,10 @@ class RollbackService:
         self._is_busy = False
 
     async def run(self, number: int, why: str, by: str, *, dry_run: bool) -> RollbackResult:
-        """As RollbackRunner. TooBusyError while another one is under way."""
+        """Like `RollbackRunner.run`. Raises TooBusyError while another rollback is in progress."""
         if self._is_busy:
             raise TooBusyError(
-                "A rollback is under way already.", do="Ask again; `GET /v1/publications` shows its end."
+                "A rollback is already in progress.", do="Try again; `GET /v1/publications` shows when it is done."
             )
         self._is_busy = True
         try:

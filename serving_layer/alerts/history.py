@@ -21,14 +21,14 @@ _MS = timedelta(milliseconds=1)
 
 
 class AlertPosition(NamedTuple):
-    """Where an alert lies among those of a sight: newest first."""
+    """The position of an alert in a list of a visibility scope; lists are newest first."""
 
     raised_at: datetime
     alert_id: str
 
 
 class StoredAlert(NamedTuple):
-    """An alert and what followed it. Each text is a record of the topic."""
+    """An alert and what followed it. Each text is a record of the topic `alerts` as JSON."""
 
     raised_at: datetime
     alert_id: str
@@ -38,7 +38,7 @@ class StoredAlert(NamedTuple):
 
     @property
     def spot(self) -> AlertPosition:
-        """Where it lies."""
+        """Its position in lists."""
         return AlertPosition(self.raised_at, self.alert_id)
 
     @property
@@ -48,23 +48,23 @@ class StoredAlert(NamedTuple):
 
     @property
     def state(self) -> AlertState:
-        """`open` as long as nothing followed."""
+        """`open` unless it was resolved or retracted."""
         return "retracted" if self.retracted else "resolved" if self.resolved else "open"
 
     @property
     def following(self) -> Alert | None:
-        """What followed last, if anything did."""
+        """The last record after it was raised; None for an open alert."""
         text = self.retracted or self.resolved
         return _decode(text) if text else None
 
     def is_provisional(self, cut: datetime) -> bool:
-        """Whether no publication has covered it yet. `cut`: see `audited_cut`."""
+        """Whether no audited publication has covered it yet. `cut`: of `audited_cut`."""
         records = [_decode(text) for text in (self.body, self.retracted, self.resolved) if text]
         [standing] = alert_statuses(records).values()
         return is_provisional(standing, (cut - UNIX_EPOCH) // _MS)
 
     def response(self, cut: datetime) -> ListedAlert:
-        """As the API lists it; numbers as they were told. `cut`: see `audited_cut`."""
+        """The alert as the API lists it. `cut`: of `audited_cut`."""
         alert = self.alert
         resolved, retracted = (_decode(text) if text else None for text in (self.resolved, self.retracted))
         return ListedAlert(
@@ -95,15 +95,17 @@ class StoredAlert(NamedTuple):
         )
 
     def detail(self, cut: datetime, kept: "HistoryCoverage", records: Sequence[Alert]) -> AlertDetail:
-        """As the API shows it alone. `kept`: read before the records. `cut`: see `audited_cut`."""
+        """The alert as the API shows it alone. `kept`: read before the records. `cut`: of `audited_cut`."""
         listed = msgspec.structs.asdict(self.response(cut))
         return AlertDetail(iso_instant(kept.as_of), iso_instant(kept.complete_from), **listed, records=records)
 
 
 class HistoryCoverage(NamedTuple):
-    """`as_of`: every record received before it is judged, and its alerts are listed; None: nobody has ever kept any.
+    """Which alerts the history contains.
 
-    `complete_from`: what was told before is gone and was never listed; None: nothing is missing.
+    Args:
+        as_of: all events received before were evaluated, and their alerts are stored; None if there never were any.
+        complete_from: earlier alerts are missing; None if none is.
     """
 
     as_of: datetime | None
@@ -111,45 +113,47 @@ class HistoryCoverage(NamedTuple):
 
     @classmethod
     def of(cls, parts: Sequence[Self]) -> Self:
-        """Of all partitions together."""
+        """The coverage of all partitions together."""
         times = [part.as_of for part in parts]
         as_of = None if not times or None in times else min(at for at in times if at)
         return cls(as_of, max((part.complete_from for part in parts if part.complete_from), default=None))
 
 
 class AlertReader(Protocol):
-    """What is kept. Every method raises CassandraUnavailableError. How far comes first, then rows: these may only be newer."""
+    """Reads stored alerts. Every method raises CassandraUnavailableError.
+
+    Read the coverage before the alerts, which can then only be newer.
+    """
 
     async def kept(self) -> HistoryCoverage:
-        """How far it goes."""
+        """Which alerts are stored."""
 
     async def days(self, visibility_scope: str, last: date, limit: int) -> Sequence[date]:
-        """UTC days of that sight with alerts, from that day backwards."""
+        """UTC days with alerts in the visibility scope, from the last one backwards."""
 
     async def told(self, visibility_scope: str, day: date, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
-        """Of one day, behind that spot, newest first."""
+        """Alerts of one day after that position, newest first."""
 
     async def open_alerts(self, visibility_scope: str, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
-        """Those of which nothing followed yet, behind that spot, newest first."""
+        """Open alerts after that position, newest first."""
 
     async def records(self, alert_id: str) -> Sequence[str]:
-        """Every record of an alert, in any order; none if nobody knows it."""
+        """All records of an alert in any order; none if it does not exist."""
 
 
 State = Literal["open", "resolved", "retracted"]
 STATES: tuple[State, ...] = get_args(State)
 MOST_LOOKED_AT = 5_000
-"""Alerts of one page that are looked at; where few of them fit, a page is short and says where to go on."""
+"""Alerts examined for one page. If few of them match, the page is short and says where to continue."""
 _CHUNK = 500
 _DAYS = 366
 END = datetime(2200, 1, 1, tzinfo=UTC)
-_GREATEST = "g"
-"""Behind every id."""
+_AFTER_ALL_IDS = "g"
 
 
 @dataclass(frozen=True)
 class AlertsRequest:
-    """`sight`: whose. `stores`: none means all. Bounds are of `raised_at`: from inclusive, until exclusive."""
+    """Which alerts to list. No stores means all. `since` (inclusive) and `until` (exclusive) are of `raised_at`."""
 
     visibility_scope: str
     stores: frozenset[str] = frozenset()
@@ -162,17 +166,17 @@ class AlertsRequest:
 
     @property
     def states(self) -> tuple[State, ...]:
-        """Those that fit."""
+        """The states that match."""
         return self.state if isinstance(self.state, tuple) else (self.state,) if self.state else STATES
 
     @property
     def before(self) -> AlertPosition:
-        """Behind which spot the page begins."""
-        last = AlertPosition(self.until - timedelta(milliseconds=1), _GREATEST)
+        """The position after which the page begins."""
+        last = AlertPosition(self.until - timedelta(milliseconds=1), _AFTER_ALL_IDS)
         return last if self.after is None else min(last, self.after)
 
     def fits(self, told: StoredAlert) -> bool:
-        """Whether it is asked for, but for its time."""
+        """Whether the alert matches, apart from its time."""
         alert = told.alert
         if self.rule is not None and alert.rule != self.rule:
             return False
@@ -180,7 +184,7 @@ class AlertsRequest:
 
 
 class AlertListPage(NamedTuple):
-    """`following`: behind which spot the next page begins; None: there is none."""
+    """A page of alerts. `following`: the position after which the next page begins; None on the last page."""
 
     kept: HistoryCoverage
     told: Sequence[StoredAlert]
@@ -188,18 +192,18 @@ class AlertListPage(NamedTuple):
 
 
 class AlertListing:
-    """Of every tenant."""
+    """Lists the alerts of all tenants."""
 
     def __init__(self, reader: AlertReader) -> None:
-        """`reader`: what is kept."""
+        """`reader`: of the stored alerts."""
         self._reader = reader
 
     async def kept(self) -> HistoryCoverage:
-        """How far lists go. CassandraUnavailableError."""
+        """Which alerts are stored. Raises CassandraUnavailableError."""
         return await self._reader.kept()
 
     async def page(self, ask: AlertsRequest) -> AlertListPage:
-        """Newest first. CassandraUnavailableError."""
+        """List a page of alerts, newest first. Raises CassandraUnavailableError."""
         kept = await self._reader.kept()  # before the rows
         found: list[StoredAlert] = []
         looked_at, last = 0, ask.before
@@ -215,7 +219,7 @@ class AlertListing:
         return AlertListPage(kept, found, None)
 
     async def one(self, visibility_scope: str | None, alert_id: str) -> tuple[StoredAlert, list[Alert]]:
-        """An alert and every record of it, in their order. `sight`: None: everybody's. UnknownNameError."""
+        """An alert and its records in order. `visibility_scope`: None for any tenant. Raises UnknownNameError."""
         records = {"raised": "", "resolved": "", "retracted": ""}
         for body in await self._reader.records(alert_id):
             records[orjson.loads(body)["kind"]] = body
@@ -251,17 +255,17 @@ class AlertListing:
 
 
 class AuditReader(Protocol):
-    """Which publication was looked at."""
+    """Reads which publication was audited last."""
 
     async def alerts_looked_at(self) -> int:
-        """The publication whose numbers alerts were compared with last; 0: none. CassandraUnavailableError."""
+        """The publication that alerts were compared with last; 0 for none. Raises CassandraUnavailableError."""
 
 
 async def audited_cut(audits: AuditReader, published: PublishedReader) -> datetime:
-    """The cut of the publication that alerts were compared with last, so one whose audit is put off does not count.
+    """The cut of the publication that alerts were compared with last; `UNIX_EPOCH` for none.
 
-    Not beyond the cut of what is published: after a rollback that is the earlier one. `UNIX_EPOCH`: nothing was compared
-    yet. It is asked for before alerts are, which may only be newer. CassandraUnavailableError.
+    A publication whose audit is postponed does not count. After a rollback the cut of the current publication applies
+    if it is earlier. Read it before the alerts, which can then only be newer. Raises CassandraUnavailableError.
     """
     audited = await published.entry(await audits.alerts_looked_at())
     pointer = await published.pointer()

@@ -1,4 +1,8 @@
-"""Alert rules of tenants: list, validate, preview and change them, for REST, pages and the command line."""
+"""Alert rules of tenants: list, validate, preview and change them, for REST, pages and the command line.
+
+All functions but those of `AlertService` block. Every change is a version after the one that its author has seen, so
+nobody overwrites a change that they have not seen.
+"""
 
 import asyncio
 import json
@@ -28,7 +32,7 @@ UNREADABLE = "Watches nothing: this release cannot read it, as a newer one may h
 
 @dataclass(frozen=True)
 class RuleEntry:
-    """`rule`: None: from then on there is none of that id, or one, `unreadable`, that no rule of this release is."""
+    """A version of a rule. `rule` is None if the rule was removed, or if this release cannot read it (`unreadable`)."""
 
     tenant: str
     id: str
@@ -39,25 +43,25 @@ class RuleEntry:
 
     @classmethod
     def of(cls, row: VersionRow) -> Self:
-        """As the table has it."""
+        """The version in a row of the table."""
         tenant, _, id_ = row.id.rpartition("/")
         rule = decode_rule(row.id, row.number, row.body)
         return cls(tenant, id_, row.number, row.effective_at, rule, bool(row.body) and rule is None)
 
     @property
     def removed(self) -> bool:
-        """Whether there is no rule of that id from then on."""
+        """Whether this version removes the rule."""
         return self.rule is None and not self.unreadable
 
     @property
     def in_words(self) -> str | None:
-        """What it says."""
+        """The rule as a sentence; None if it was removed."""
         if self.rule is None:
             return UNREADABLE if self.unreadable else None
         return describe_rule(self.rule)
 
     def response(self) -> AlertRule:
-        """As the API shows it; numbers as they were written."""
+        """The version as the API shows it, with numbers as they were written."""
         return AlertRule(
             id=self.id,
             tenant=self.tenant,
@@ -71,68 +75,68 @@ class RuleEntry:
 
 
 def fields_of(rule: Rule) -> dict[str, Any]:
-    """A rule as plain values, without what is as ever: as its author would write it."""
+    """A rule as plain values without defaults, as its author would write it."""
     said: dict[str, Any] = json.loads(encode(rule), parse_float=Decimal)
     return {name: value for name, value in said.items() if value is not None}
 
 
 MAX_RULES = 100
-"""Of one tenant, unless a setting says otherwise."""
+"""Default limit of one tenant."""
 ANY_VERSION = -1
-"""As the version that is expected: any."""
+"""As expected version: any."""
 
 
 class Versions(Protocol):
-    """Where rules are kept: `RuleVersions`. Errors are CassandraUnavailableError by the time they come here."""
+    """Where versions are stored: `RuleVersions`. Raises CassandraUnavailableError."""
 
     def rules(self, tenant: str) -> Sequence[VersionRow]:
-        """The newest version of every rule that the tenant has, or had."""
+        """The newest version of every rule of the tenant, also of removed ones."""
 
     def all_of(self, kind: Kind, id_: str) -> Sequence[VersionRow]:
-        """Every version, the newest first."""
+        """All versions, newest first."""
 
     def follow(self, id_: str, body: str, after: int) -> VersionRow | None:
-        """A version behind the one of that number; None if another one stands there by now."""
+        """Add a version after the version `after`; None if there already is one."""
 
     def effective_at(self) -> datetime:
-        """From when on a version holds that is written now."""
+        """When a version takes effect that is written now."""
 
 
 class RuleAuthor(NamedTuple):
-    """Whose rules, and every registered store."""
+    """The tenant of the rules, and all registered stores."""
 
     tenant: str
     stores: Mapping[str, Store]
 
 
 class AlertRules:
-    """One per process."""
+    """Lists and changes the rules of tenants. One per process."""
 
     def __init__(self, versions: Versions, most: int = MAX_RULES) -> None:
-        """`most`: of one tenant."""
+        """`most`: rules of one tenant."""
         self._versions, self.most = versions, most
 
     def listed(self, tenant: str) -> list[RuleEntry]:
-        """Those that there are, by id."""
+        """The rules of the tenant by id."""
         found = (RuleEntry.of(row) for row in self._versions.rules(tenant) if row.body)
         return sorted(found, key=lambda entry: entry.id)
 
     def one(self, tenant: str, id_: str) -> RuleEntry:
-        """As it was written last. UnknownNameError."""
+        """The newest version of a rule. Raises UnknownNameError."""
         newest = next(iter(self._of(tenant, id_)), None)
         if newest is None or newest.removed:
             raise self._unknown(tenant, id_)
         return newest
 
     def history(self, tenant: str, id_: str) -> list[RuleEntry]:
-        """Every version, the newest first, also of a rule that was removed. UnknownNameError."""
+        """All versions of a rule, newest first, also of a removed one. Raises UnknownNameError."""
         found = self._of(tenant, id_)
         if not found:
             raise self._unknown(tenant, id_)
         return found
 
     def judged(self, author: RuleAuthor, said: object, id_: str | None = None) -> Rule:
-        """The rule of plain values. `id_`: the one that it has to be. BadRuleError."""
+        """Validate a rule given as plain values. `id_`: the id that it must have, or None. Raises BadRuleError."""
         if isinstance(said, dict):
             said = {**({"id": id_} if id_ is not None else {}), "tenant": author.tenant, **said}
             if said["tenant"] != author.tenant:
@@ -143,7 +147,7 @@ class AlertRules:
         return parse_rule(said, author.stores)
 
     def create(self, author: RuleAuthor, said: object) -> RuleEntry:
-        """A rule that there is not yet. BadRuleError, RuleExistsError."""
+        """Create a rule. Raises BadRuleError and RuleExistsError."""
         rule = self.judged(author, said)
         newest = next(iter(self._of(author.tenant, rule.id)), None)
         if newest and not newest.removed:
@@ -154,7 +158,13 @@ class AlertRules:
         return self._follow(rule, newest.version if newest else 0)
 
     def replace(self, author: RuleAuthor, id_: str, said: object, expected: int = ANY_VERSION) -> RuleEntry:
-        """Another version of a rule, which has to be at the `expected` one. UnknownNameError, BadRuleError, RuleMovedError."""
+        """Replace a rule that is at the `expected` version; an identical rule makes no new version.
+
+        Raises:
+            UnknownNameError: there is no such rule.
+            BadRuleError: the new rule is not valid.
+            RuleMovedError: the rule is at another version.
+        """
         before = self._expected(author.tenant, id_, expected)
         rule = self.judged(author, said, id_)
         if before.rule == rule:
@@ -162,7 +172,7 @@ class AlertRules:
         return self._follow(rule, before.version)
 
     def remove(self, tenant: str, id_: str, expected: int = ANY_VERSION) -> RuleEntry:
-        """From now on it watches nothing. UnknownNameError, RuleMovedError."""
+        """Remove a rule that is at the `expected` version. Raises UnknownNameError and RuleMovedError."""
         before = self._expected(tenant, id_, expected)
         row = self._versions.follow(f"{tenant}/{id_}", "", before.version)
         if row is None:
@@ -170,11 +180,11 @@ class AlertRules:
         return RuleEntry.of(row)
 
     def effective_at(self) -> datetime:
-        """From when on a rule holds that is written now."""
+        """When a rule takes effect that is written now."""
         return self._versions.effective_at()
 
     def refuse_many(self, tenant: str, number: int) -> None:
-        """BadRuleError if a tenant may not have so many."""
+        """Raise BadRuleError if a tenant may not have so many rules."""
         if number > self.most:
             message = f"The tenant `{tenant}` would have {number} rules, and may have {self.most}."
             raise BadRuleError("id", message, do="Remove some, or raise `GALATEA_ALERT_RULES_PER_TENANT`.")
@@ -207,7 +217,7 @@ SHOWN_STORES = 20
 
 
 def preview(rules: AlertRules, author: RuleAuthor, said: object) -> RulePreview:
-    """As the API shows it. CassandraUnavailableError."""
+    """Validate a rule without saving it. Raises CassandraUnavailableError."""
     try:
         rule = rules.judged(author, said)
         before = _before(rules, author.tenant, rule.id)
@@ -246,25 +256,23 @@ def _before(rules: AlertRules, tenant: str, id_: str) -> Rule | None:
         return None
 
 
-MOST_WAITING = 16
-"""Questions about rules that are under way in a process."""
+MAX_WAITING = 16
+"""Requests about rules in progress in one process."""
 Found = TypeVar("Found")
 
 
 @dataclass
 class AlertService:
-    """One per process and event loop."""
+    """Alerts and their rules, for the event loop. One per process and event loop."""
 
     rules: AlertRules
     alerts: AlertListing
     waiting: int = 0
 
     async def in_thread(self, work: Callable[[AlertRules], Found]) -> Found:
-        """Something about rules, beside the event loop. What it raises; TooBusyError."""
-        if self.waiting >= MOST_WAITING:
-            raise TooBusyError(
-                f"{MOST_WAITING} questions about rules of alerts are under way already.", do="Ask again."
-            )
+        """Run a function of the rules in a thread. Raises what it raises, and TooBusyError."""
+        if self.waiting >= MAX_WAITING:
+            raise TooBusyError(f"{MAX_WAITING} requests about alert rules are already in progress.", do="Try again.")
         self.waiting += 1
         try:
             return await asyncio.to_thread(work, self.rules)

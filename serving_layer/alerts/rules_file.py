@@ -1,4 +1,4 @@
-"""`alerts.yaml`: read the rules of a file, plan the changes, and apply them."""
+"""`alerts.yaml`: read the rules of a file, plan the changes and apply them, after all rules are validated."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ KNOWN = ("tenant", "rules")
 
 
 class RulesFile(NamedTuple):
-    """`tenant`: of those that name none; None: the file does not say. `rules`: as they are written, all text."""
+    """The content of a file. `tenant`: of rules that name none, or None. `rules`: all scalars are text."""
 
     tenant: str | None
     rules: list[dict[str, Any]]
@@ -41,11 +41,11 @@ def load(file: Path) -> RulesFile:
 def read(text: str) -> RulesFile:
     """Read the text of an `alerts.yaml`: a list `rules`. BadFileError."""
     try:
-        # Every scalar stays text, also `on` and `off`: what it means is said by the field.
+        # Every scalar stays text, also `on` and `off`: the field decides what it means.
         document = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - the base loader makes str, list and dict only
     except (yaml.YAMLError, RecursionError) as error:
         said = " ".join(str(error).split())
-        raise BadFileError(f"The file is no YAML: {said}.", do="Mend it and apply it again.") from error
+        raise BadFileError(f"The file is no YAML: {said}.", do="Correct it and apply it again.") from error
     if not isinstance(document, dict) or not isinstance(document.get("rules"), list):
         raise BadFileError("`rules` must be a list of rules.", do="Write `rules:`, and a rule on each `-` below.")
     if other := [name for name in document if name not in KNOWN]:
@@ -67,7 +67,7 @@ Does = Literal["create", "change", "keep", "remove"]
 
 @dataclass(frozen=True)
 class RuleChange:
-    """What becomes of one rule. `before`, `after`: None where there is none."""
+    """The change of one rule. `before` is None for a new rule, `after` for a removed one."""
 
     tenant: str
     id: str
@@ -76,7 +76,7 @@ class RuleChange:
 
     @property
     def does(self) -> Does:
-        """In a word."""
+        """The kind of change."""
         if self.before is None or self.before.removed:
             return "create"
         if self.after is None:
@@ -85,7 +85,7 @@ class RuleChange:
 
     @property
     def differs(self) -> Mapping[str, tuple[Any, Any]]:
-        """Field to what it said and what it will say; None: nothing."""
+        """The old and the new value of each field that changes; None for no value."""
         before = fields_of(self.before.rule) if self.before and self.before.rule else {}
         after = fields_of(self.after) if self.after else {}
         names = dict.fromkeys([*before, *after])
@@ -95,7 +95,17 @@ class RuleChange:
 def plan_changes(
     rules: AlertRules, stores: Mapping[str, Store], wanted: Sequence[tuple[str, object]], *, prune: Iterable[str] = ()
 ) -> list[RuleChange]:
-    """`wanted`: each with its tenant. `prune`: tenants whose other rules are removed. BadRuleError names the place."""
+    """Validate all rules and plan the changes.
+
+    Args:
+        rules: of the tenants.
+        stores: all registered stores.
+        wanted: the rules of the file, each with its tenant.
+        prune: tenants whose other rules are removed.
+
+    Raises:
+        BadRuleError: a rule is not valid; names its place in the file.
+    """
     after: dict[tuple[str, str], Rule] = {}
     for number, (tenant, said) in enumerate(wanted):
         rule = _judged(rules, RuleAuthor(tenant, stores), said, f"rules[{number}]")
@@ -114,7 +124,12 @@ def plan_changes(
 
 
 def apply_changes(rules: AlertRules, stores: Mapping[str, Store], steps: Sequence[RuleChange]) -> Iterable[RuleEntry]:
-    """Do each; what it leads to. What is removed goes first. RuleMovedError, RuleExistsError if somebody came in between."""
+    """Apply the changes in order, and yield each new version. Removals come first, as they make room.
+
+    Raises:
+        RuleMovedError: a rule was changed in the meantime.
+        RuleExistsError: a rule was created in the meantime.
+    """
     for step in steps:
         author = RuleAuthor(step.tenant, stores)
         said = fields_of(step.after) if step.after else {}

@@ -34,7 +34,7 @@ class ColumnType(StrEnum):
 
 @dataclass(frozen=True)
 class Table:
-    """`rows` have a cell for each column, in order. `about`: what holds for the table as a whole, without its rows."""
+    """A table. `rows` have a cell per column, in order. `about`: what applies to the table as a whole."""
 
     columns: Mapping[str, ColumnType]
     rows: Sequence[tuple[Cell, ...]]
@@ -50,7 +50,7 @@ PROVENANCE_COLUMNS: Mapping[str, ColumnType] = {
     "layers": ColumnType.TEXT,
     "missing": ColumnType.TEXT,
 }
-"""What a row rests on, as columns: a file outlives the headers that it came with."""
+"""Provenance columns of each row: a file outlives the headers that it came with."""
 SEPARATOR = ";"
 
 _decoder = msgspec.json.Decoder(float_hook=Decimal)
@@ -58,18 +58,18 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 def read(body: bytes) -> Body:
-    """What was written, with every number as it was written."""
+    """Decode a response body without losing a digit: numbers with a decimal point become Decimal."""
     found: Body = _decoder.decode(body)
     return found
 
 
 def as_json(value: object) -> str:
-    """A part of it as JSON text again."""
+    """Encode a part of a decoded body as JSON again."""
     return _encoder.encode(value).decode()
 
 
 def joined(names: Sequence[str]) -> str | None:
-    """Several names in one cell; None for none."""
+    """Several names in one cell; None if there are none."""
     return SEPARATOR.join(names) or None
 
 
@@ -105,7 +105,7 @@ def _metric_columns(bodies: Sequence[Body], value: ColumnType, by: Sequence[str]
 
 
 def _kind_of(metrics: Sequence[Metric]) -> ColumnType:
-    """The narrowest kind that holds every value as JSON writes it: by what was asked, never by what was found."""
+    """The narrowest type that holds all values as JSON writes them. It depends on the metrics, never on the values."""
     kinds = {_kind(metric) for metric in metrics}
     if len(kinds) == 1:
         return kinds.pop()
@@ -128,27 +128,27 @@ def _metric_rows(body: Body, columns: Mapping[str, ColumnType]) -> Iterator[tupl
         whose |= of_answer | series["dimensions"]
         of_series = [(name, whose.get(name)) for name in columns]
         for point in series["points"]:
-            row = {**point, **_told(body, point)}
+            row = {**point, **_point_cells(body, point)}
             yield tuple(row.get(name, same) for name, same in of_series)
 
 
-def _told(body: Body, point: Mapping[str, Any]) -> dict[str, Cell]:
-    """The parts of a point that are no single cell yet. What holds for the whole answer is a flag of each row."""
-    told: dict[str, Cell] = {"value": _list_as_json(point["value"])}
-    told["flags"] = joined([*body.get("flags", ()), *point.get("flags", ())])
+def _point_cells(body: Body, point: Mapping[str, Any]) -> dict[str, Cell]:
+    """The parts of a point that are not yet single cells. Flags of the whole answer are repeated in each row."""
+    cells: dict[str, Cell] = {"value": _list_as_json(point["value"])}
+    cells["flags"] = joined([*body.get("flags", ()), *point.get("flags", ())])
     if "before" in point:
-        told |= {"before": _list_as_json(point["before"]), "before_flags": joined(point.get("before_flags", ()))}
-        told |= {f"days_{side}": number for side, number in point.get("days", {}).items()}
-        told["partial"] = "partial" in point
-    return told
+        cells |= {"before": _list_as_json(point["before"]), "before_flags": joined(point.get("before_flags", ()))}
+        cells |= {f"days_{side}": number for side, number in point.get("days", {}).items()}
+        cells["partial"] = "partial" in point
+    return cells
 
 
-def _list_as_json(value: Decimal | int | list[object] | None) -> Cell:
+def _list_as_json(value: Cell | list[object]) -> Cell:
     return as_json(value) if isinstance(value, list) else value
 
 
 def _without_points(body: Body) -> Body:
-    """All that an answer says beside its points, so that the table loses nothing of it."""
+    """Everything in an answer except its points, so that the table loses nothing."""
     series = [{name: part for name, part in each.items() if name != "points"} for each in body["series"]]
     return {**body, "series": series}
 
@@ -184,12 +184,8 @@ def _cell_row(cell: Body, columns: Mapping[str, ColumnType], of_answer: Mapping[
     for layer in LAYERS:
         for name, state in (cell[layer] or {}).items():
             parts = {f"{name}_{part}": of for part, of in state.items()} if isinstance(state, dict) else {name: state}
-            row |= {f"{layer}_{part}": _list_as_json2(of) for part, of in parts.items()}
+            row |= {f"{layer}_{part}": _list_as_json(of) for part, of in parts.items()}
     return tuple(row.get(name) for name in columns)
-
-
-def _list_as_json2(value: object) -> object:
-    return as_json(value) if isinstance(value, list) else value
 
 
 ALERT_COLUMNS = {

@@ -11,17 +11,27 @@ from serving_layer.query.snapshot import ReadSnapshot, expires_at
 from views.control.publication import Pointer
 
 AlarmFinding = tuple[datetime, str, str] | None
-"""Since when, what it means, what to do; None if all is well."""
+"""Since when, what it means and what to do; None if the alarm is not active."""
 
 
 @dataclass(frozen=True)
 class HealthState:
-    """`published_at`, `stats`: of the publication that is pointed at. `noticed`: steps of the clock since then.
+    """What the alarm rules know.
 
-    `lag`: the last measurements of every reader. `ttl`: how long speed rows live. `ledgers`: of the last
-    publications, newest first. `alerts_as_of`: None as long as nobody has kept any alert. `hooks`: every endpoint of
-    webhooks. `odd_alerts`: corrections of alerts that nothing explained, of the last day. `alerts_looked_at`: the
-    publication whose numbers alerts were compared with last. `left_out`: of alerts, in the last hour.
+    Args:
+        now: the current time.
+        basis: what queries read.
+        published_at: of the current publication.
+        stats: of the current publication.
+        noticed: backward steps of clocks since then.
+        lag: the last measurements of all readers.
+        ttl: how long speed rows live.
+        ledgers: of the last publications, newest first.
+        alerts_as_of: up to when alerts are listed; None if there never were any.
+        hooks: all webhooks.
+        odd_alerts: unexplained corrections of alerts in the last day.
+        alerts_looked_at: the publication that alerts were compared with last; 0 for none.
+        left_out: events that alerts left out in the last hour.
     """
 
     now: datetime
@@ -40,39 +50,39 @@ class HealthState:
 
     @property
     def ledger(self) -> Ledger | None:
-        """The newest one, if there is any."""
+        """The newest ledger; None if there is none."""
         return self.ledgers[0] if self.ledgers else None
 
     @property
     def pointer(self) -> Pointer:
-        """What is published."""
+        """The current publication."""
         return self.basis.pointer
 
     @property
     def covered_until(self) -> datetime:
-        """Batch covers what was received before; nothing, as long as nothing but the beginning is published."""
+        """Batch covers what was received before; nothing before the first publication."""
         return self.pointer.cut if self.pointer.publication else self.published_at or self.now
 
     @property
     def expires_at(self) -> datetime:
-        """When merged answers are refused."""
+        """From when on merged answers are rejected."""
         return expires_at(self.covered_until, self.ttl)
 
 
 HOOK_STILL = timedelta(seconds=90)
-"""Who calls endpoints says at least every thirty seconds how each is doing."""
+"""The dispatcher reports each webhook at least every thirty seconds."""
 HOOK_FAILS = timedelta(hours=1)
-"""A restart on the other side is over within it."""
+"""Long enough for a restart of the receiver."""
 ALERTS_STILL = timedelta(seconds=30)
-"""Alerts are about a second behind."""
+"""Alerts are normally about a second behind."""
 LEFT_OUT_TIME = timedelta(hours=1)
-"""It ends so long after the last one; whoever leaves them out says it twice within it."""
+"""The alarm ends this long after the last report; reports come at least twice within it."""
 AUDIT_TIME = timedelta(hours=1)
-"""Within it alerts are compared with a publication, however busy rebuilds are."""
+"""Alerts are compared with a publication within this time, however busy rebuilds are."""
 
 
 def webhook_retrying(known: HealthState) -> AlarmFinding:
-    """Whoever is to be told does not answer, or not as it should."""
+    """A webhook does not respond, or not successfully."""
     failing = [each.failing_since for each in known.hooks if each.failing_since and not each.suspended_at]
     long = [since for since in failing if known.now - since > HOOK_FAILS]
     if not long:
@@ -82,7 +92,7 @@ def webhook_retrying(known: HealthState) -> AlarmFinding:
 
 
 def webhook_refusing(known: HealthState) -> AlarmFinding:
-    """Whoever is to be told takes nothing, and says so: each alert becomes a dead letter."""
+    """A webhook rejects every call: each alert becomes a dead letter."""
     refusing = [each.refusing_since for each in known.hooks if each.refusing_since and not each.suspended_at]
     long = [since for since in refusing if known.now - since > HOOK_FAILS]
     if not long:
@@ -92,7 +102,7 @@ def webhook_refusing(known: HealthState) -> AlarmFinding:
 
 
 def webhook_suspended(known: HealthState) -> AlarmFinding:
-    """Somebody is told nothing any more, and nobody tries."""
+    """A webhook is suspended and no longer called."""
     suspended = [each.suspended_at for each in known.hooks if each.suspended_at]
     if not suspended:
         return None
@@ -101,7 +111,7 @@ def webhook_suspended(known: HealthState) -> AlarmFinding:
 
 
 def dispatcher_stands_still(known: HealthState) -> AlarmFinding:
-    """Nobody says how the endpoints are doing."""
+    """The dispatcher no longer reports the webhooks."""
     heard = [each.seen_at or each.created_at for each in known.hooks if not each.suspended_at]
     still = [at for at in heard if known.now - at > HOOK_STILL]
     if not still:
@@ -111,7 +121,7 @@ def dispatcher_stands_still(known: HealthState) -> AlarmFinding:
 
 
 def alerts_behind(known: HealthState) -> AlarmFinding:
-    """What came in is not judged, or not listed: somebody is not told."""
+    """Events are not evaluated, or alerts not listed."""
     if known.alerts_as_of is None or known.now - known.alerts_as_of <= ALERTS_STILL:
         return None
     meaning = "Events that were received since then have not been judged by the rules of alerts, or are not listed."
@@ -119,7 +129,7 @@ def alerts_behind(known: HealthState) -> AlarmFinding:
 
 
 def alerts_miskeyed(known: HealthState) -> AlarmFinding:
-    """Sales of a store are hidden from its rules, so that they may be silent, or accuse it."""
+    """Sales of a store do not reach its rules, which can miss alerts or raise wrong ones."""
     if not known.left_out:
         return None
     places = ", ".join(f"`{place}`" for place in sorted({each.place for each in known.left_out}))
@@ -128,7 +138,7 @@ def alerts_miskeyed(known: HealthState) -> AlarmFinding:
 
 
 def alerts_unexplained(known: HealthState) -> AlarmFinding:
-    """Alerts were told, or not told, of the same events by which a publication says otherwise."""
+    """Alerts differ from what a publication says about the same events."""
     if not known.odd_alerts:
         return None
     last = known.odd_alerts[-1]
@@ -137,7 +147,7 @@ def alerts_unexplained(known: HealthState) -> AlarmFinding:
 
 
 def alerts_audit_pending(known: HealthState) -> AlarmFinding:
-    """Alerts that the numbers deny stand as if they were right."""
+    """Alerts were not compared with the current publication in time, so wrong ones remain."""
     number = known.pointer.publication
     if not number or known.published_at is None or known.alerts_looked_at == number:
         return None
@@ -148,15 +158,15 @@ def alerts_audit_pending(known: HealthState) -> AlarmFinding:
 
 
 STILL = timedelta(seconds=60)
-"""A reader that has something to read moves within this time, and measures itself more often."""
+"""A reader with unread records makes progress within this time, and reports its lag more often."""
 LEDGER_TIME = timedelta(hours=1)
-"""Within it the ledger of a publication is written, however far speed was behind."""
+"""The ledger of a publication is written within this time, however far the speed layer was behind."""
 UNEXPLAINED_TIME = timedelta(days=1)
-"""So long it stands that a publication corrected what nothing explains, even if others have followed."""
+"""How long the alarm for an unexplained correction stays active, even if other publications follow."""
 
 
 class Alarm(NamedTuple):
-    """`meaning` is one sentence, `do` the operator's next step."""
+    """An active alarm. `meaning` is one sentence, `do` the operator's next step."""
 
     name: str
     since: datetime
@@ -165,7 +175,7 @@ class Alarm(NamedTuple):
 
 
 def clock_stepped_back(known: HealthState) -> AlarmFinding:
-    """The archive has noticed it since the last publication, or that publication picked up what it had put too low."""
+    """The archive observed it since the last publication, or that publication included records stamped too early."""
     do = "compare the clocks of the brokers, then: galatea rebuild"
     if known.noticed:
         last = known.noticed[-1]
@@ -187,9 +197,9 @@ def miskeyed(known: HealthState) -> AlarmFinding:
 
 
 def unexplained(known: HealthState) -> AlarmFinding:
-    """A ledger has corrections that neither waiting events nor definitions nor keys account for.
+    """A ledger has corrections that neither waiting events nor definitions nor keys explain.
 
-    Of the newest, or one that was written lately: several may be written at once, and publications follow quickly.
+    This covers the newest ledger and recent ones, as several can be written within a short time.
     """
     for ledger in known.ledgers:
         cells = ledger.cells("unexplained")
@@ -201,7 +211,7 @@ def unexplained(known: HealthState) -> AlarmFinding:
 
 
 def ledger_pending(known: HealthState) -> AlarmFinding:
-    """What the publication that is pointed at corrected is still not known."""
+    """The ledger of the current publication is not written yet."""
     number = known.pointer.publication
     if not number or known.published_at is None or (known.ledger and known.ledger.subject == str(number)):
         return None
@@ -212,7 +222,7 @@ def ledger_pending(known: HealthState) -> AlarmFinding:
 
 
 def speed_rows_expire(known: HealthState) -> AlarmFinding:
-    """Half of the time that speed rows live is over."""
+    """Half of the lifetime of speed rows has passed since the cut."""
     since = known.covered_until + known.ttl / 2
     if not since < known.now <= known.expires_at:
         return None
@@ -221,7 +231,7 @@ def speed_rows_expire(known: HealthState) -> AlarmFinding:
 
 
 def speed_expired(known: HealthState) -> AlarmFinding:
-    """The clock tells, whether anything arrives or not."""
+    """Speed rows after the cut have begun to expire, whether or not events arrive."""
     if known.now <= known.expires_at:
         return None
     meaning = "The published cut is nearly as old as speed rows live: merged answers are refused, or miss sales."
@@ -229,7 +239,7 @@ def speed_expired(known: HealthState) -> AlarmFinding:
 
 
 def stands_still(reader: str) -> Callable[[HealthState], AlarmFinding]:
-    """The rule for one reader: it has something to read and does not move, or it no longer says how it is."""
+    """The rule for one reader: it has unread records and makes no progress, or it no longer reports."""
 
     def rule(known: HealthState) -> AlarmFinding:
         do = f"galatea status, then logs/{reader}.log"
@@ -248,7 +258,7 @@ def stands_still(reader: str) -> Callable[[HealthState], AlarmFinding]:
 
 
 def speed_not_taken_over(known: HealthState) -> AlarmFinding:
-    """Readers are shown a generation that nobody writes any more, while another one has read further."""
+    """Queries read a generation that is no longer written, while another one has read further."""
     read = {(each.topic, each.partition): each.position for each in known.basis.positions}
     own = [each for each in known.lag if each.reader == "speed"]
     ahead = [each for each in own if each.position > read.get((each.topic, each.partition), each.position)]
@@ -278,10 +288,10 @@ RULES: Mapping[str, Callable[[HealthState], AlarmFinding]] = {
     "alerts_audit_pending": alerts_audit_pending,
     **{f"{reader}_stands_still": stands_still(reader) for reader in READERS},
 }
-"""Every alarm that there is."""
+"""All alarms by name."""
 
 
 def alarms(known: HealthState) -> list[Alarm]:
-    """Those that stand."""
+    """The active alarms."""
     found = ((name, rule(known)) for name, rule in RULES.items())
     return [Alarm(name, *standing) for name, standing in found if standing is not None]

@@ -1,4 +1,4 @@
-"""How old everything is, how far each reader is behind, and which alarms stand."""
+"""Freshness: how old the data is, how far each reader is behind, and which alarms are active."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from views.core.cut import UNIX_EPOCH
 
 @dataclass(frozen=True)
 class FreshnessReport:
-    """All of it at one moment. `archived`: positions of the archive. `ledger`: the newest one that is written.
+    """Freshness at one moment. `archived`: positions of the archive. `ledger`: the newest one that is written.
 
-    `alerts_as_of`: every event received before it is judged, and its alerts are listed; None: nobody ever kept any.
+    `alerts_as_of`: all events received before were evaluated and their alerts are listed; None if there never were any.
     """
 
     at: datetime
@@ -33,11 +33,11 @@ class FreshnessReport:
 
     @property
     def archive_as_of(self) -> datetime | None:
-        """When the newest record was received that the archive keeps."""
+        """When the newest record in the archive was received; None for an empty archive."""
         return max((at.received_at for at in self.archived if at.received_at), default=None)
 
     def response(self) -> responses.Freshness:
-        """As the API shows it."""
+        """The report as the API shows it."""
         speed_as_of, archive_as_of = self.basis.speed_as_of, self.archive_as_of
         lag = speed_as_of - archive_as_of if speed_as_of and archive_as_of else None
         speed = [each.seconds for each in self.lag if each.reader == "speed"]
@@ -62,16 +62,16 @@ class FreshnessReport:
 
 
 class FreshnessService:
-    """Reads it, as often as it is asked."""
+    """Reads freshness anew for each call."""
 
     def __init__(
         self, answers: QueryService, watched: HealthReader, ttl: timedelta, now: Callable[[], datetime]
     ) -> None:
-        """`ttl`: how long speed rows live. `now`: the time of day, for alarms."""
+        """`ttl`: how long speed rows live. `now`: the current time, for alarms."""
         self._answers, self._watched, self._ttl, self._now = answers, watched, ttl, now
 
     async def read(self) -> FreshnessReport:
-        """CassandraUnavailableError when the store does not answer."""
+        """Read the report. Raises CassandraUnavailableError."""
         basis = await self._answers.snapshot()
         topics = sorted({view.source.topic for view in self._answers.catalogue.views.values()})
         archived = [each for topic in topics for each in await self._answers.readers.receipts.archived(topic)]
@@ -103,7 +103,7 @@ class FreshnessService:
         return FreshnessReport(now, basis, found.published_at, archived, lag, alarms(known), known.ledger, alerts_as_of)
 
     async def alerts_looked_at(self) -> int:
-        """The publication whose numbers alerts were compared with last; 0: none. CassandraUnavailableError."""
+        """The publication that alerts were compared with last; 0 for none. Raises CassandraUnavailableError."""
         return await self._watched.alerts_looked_at()
 
 

@@ -1,4 +1,4 @@
-"""What the other processes say of themselves: their lag, what they noticed, and what a publication found."""
+"""What other processes report: their lag, events for alarms, and the statistics of publications."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +15,10 @@ READERS = ("archive", "speed")
 
 @dataclass(frozen=True)
 class LagMeasurement:
-    """The last measurement of one partition by its reader. `oldest_at`: stamp of the oldest record left to read.
+    """The last measurement of one partition by its reader.
 
-    `moved_at`: since when the position is where it is. `measured_at`: the time of the measurement.
+    `oldest_at`: timestamp of the oldest unread record, None if there is none. `moved_at`: when the position last
+    changed.
     """
 
     reader: str
@@ -32,11 +33,11 @@ class LagMeasurement:
 
     @property
     def seconds(self) -> float:
-        """For how long the oldest record had been waiting when it was measured; 0 if none was."""
+        """How long the oldest unread record had waited at the measurement; 0 if there was none."""
         return max((self.measured_at - self.oldest_at).total_seconds(), 0.0) if self.oldest_at else 0.0
 
     def response(self) -> ReaderLag:
-        """As the API shows it."""
+        """The measurement as the API shows it."""
         return ReaderLag(
             reader=self.reader,
             topic=self.topic,
@@ -50,7 +51,7 @@ class LagMeasurement:
 
 
 class AlarmEvent(NamedTuple):
-    """Something noticed in passing. `detail` is one sentence."""
+    """Something that a process observed. `detail` is one sentence."""
 
     at: datetime
     place: str
@@ -58,20 +59,20 @@ class AlarmEvent(NamedTuple):
 
 
 class PublicationStats(NamedTuple):
-    """What a publication says of itself. `stats`: what its rebuild counted, by name."""
+    """What a publication recorded about itself. `stats`: what its rebuild counted, by name."""
 
     published_at: datetime | None
     stats: Mapping[str, Any]
 
     @property
     def read_at(self) -> datetime | None:
-        """Before its rebuild read the master dataset: what was noticed later may not be settled by it."""
-        told = self.stats.get("read_at")
-        return datetime.fromisoformat(told) if told else self.published_at
+        """When its rebuild began to read the master dataset; it may not cover what was observed later."""
+        text = self.stats.get("read_at")
+        return datetime.fromisoformat(text) if text else self.published_at
 
 
 class EndpointHealth(NamedTuple):
-    """An endpoint of webhooks. `seen_at`: when whoever calls it has said last how it is doing."""
+    """The state of a webhook. `seen_at`: when the dispatcher last reported it."""
 
     created_at: datetime
     suspended_at: datetime | None
@@ -81,25 +82,25 @@ class EndpointHealth(NamedTuple):
 
 
 class HealthReader(Protocol):
-    """Reads all of it. Every method raises CassandraUnavailableError when the store does not answer in time."""
+    """Reads the reports. Every method raises CassandraUnavailableError."""
 
     async def lag(self, reader: str) -> Sequence[LagMeasurement]:
         """The last measurement of each partition; none if that reader has never run."""
 
     async def noticed(self, name: str, after: datetime) -> Sequence[AlarmEvent]:
-        """What was noticed under the name of an alarm, oldest first; of very many the first ones."""
+        """Events recorded under the name of an alarm, oldest first; only the first ones of very many."""
 
     async def hooks(self) -> Sequence[EndpointHealth]:
-        """Every endpoint of webhooks that is not removed."""
+        """All webhooks that are not removed."""
 
     async def alerts(self) -> HistoryCoverage:
-        """How far alerts are judged and listed."""
+        """Up to when events are evaluated and alerts are listed."""
 
     async def alerts_looked_at(self) -> int:
-        """The publication whose numbers alerts were compared with last; 0: none."""
+        """The publication that alerts were compared with last; 0 for none."""
 
     async def publication(self, number: int) -> PublicationStats:
-        """What is known of that publication."""
+        """The record of that publication."""
 
     async def ledgers(self, number: int) -> Sequence[Ledger]:
-        """Of that publication and of the few before it, newest first; those that are written."""
+        """The ledgers of that publication and of a few before it, newest first, as far as they are written."""

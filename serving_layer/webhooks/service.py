@@ -1,4 +1,4 @@
-"""Webhooks for those who ask over HTTP: whose an endpoint is, how it is doing, and what may be done with it."""
+"""Webhooks for REST, pages and the command line: list, create, change, test, resume and remove them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,42 +17,42 @@ RecordPosition = tuple[str, int, int]
 
 
 class WebhookStore(Protocol):
-    """Where endpoints are kept. Every method raises CassandraUnavailableError."""
+    """Where webhooks are stored. Every method raises CassandraUnavailableError."""
 
     async def all(self) -> Sequence[RegisteredEndpoint]:
-        """Those that are not removed, the oldest first."""
+        """All that are not removed, oldest first."""
 
     async def add(self, endpoint: Endpoint) -> None:
-        """Call it from now on."""
+        """Store a new webhook."""
 
     async def change(self, endpoint: Endpoint) -> None:
-        """Its address and batch are these from now on."""
+        """Store its address and batch size."""
 
     async def remove(self, endpoint: Endpoint) -> None:
-        """Call it no more, and forget its secret."""
+        """Remove it with its secret."""
 
     async def resume(self, endpoint: Endpoint) -> None:
-        """Call it again."""
+        """End its suspension."""
 
     async def renew(self, endpoint: Endpoint, secret: str) -> None:
-        """Sign with this secret from now on."""
+        """Replace its secret."""
 
     async def skip(self, endpoint: Endpoint, place: RecordPosition, by: str) -> None:
-        """Go on without this record."""
+        """Skip this record."""
 
 
 class WebhookTester(Protocol):
-    """Whoever makes test calls."""
+    """Makes test calls."""
 
     async def call(self, endpoint: Endpoint) -> WebhookTrial:
-        """Call it once, signed, with no alert. TooBusyError."""
+        """Make one signed call without alerts. Raises TooBusyError."""
 
 
 @dataclass(frozen=True)
 class WebhookService:
-    """`most`: endpoints of a tenant. `allowed`: private networks that may be called.
+    """Manages webhooks. A tenant of None stands for callers that see those of all tenants.
 
-    A tenant of None is whoever sees those of all tenants.
+    `most`: webhooks per tenant. `allowed`: private networks that webhooks may be in.
     """
 
     keeper: WebhookStore
@@ -62,18 +62,18 @@ class WebhookService:
     allowed: Sequence[Network] = ()
 
     async def listed(self, tenant: str | None) -> Sequence[RegisteredEndpoint]:
-        """The tenant's, the oldest first."""
+        """The webhooks of the tenant, oldest first."""
         return [each for each in await self.keeper.all() if tenant is None or each.endpoint.tenant == tenant]
 
     async def found(self, tenant: str | None, id_: str) -> RegisteredEndpoint:
-        """One of the tenant's. UnknownNameError, for those of another tenant too."""
+        """One webhook of the tenant. Raises UnknownNameError, also for webhooks of other tenants."""
         known = {each.endpoint.id: each for each in await self.listed(tenant)}
         if id_ not in known:
             raise UnknownNameError("webhook", id_, known, do="`GET /v1/webhooks` lists those that there are.")
         return known[id_]
 
     async def make(self, tenant: str, url: str, batch: int) -> RegisteredEndpoint:
-        """Call this address from now on. BadEndpointError, TooManyWebhooksError."""
+        """Create a webhook. Raises BadEndpointError and TooManyWebhooksError."""
         check_url(url, self.allowed)
         if len(await self.listed(tenant)) >= self.most:
             message = f"The tenant `{tenant}` has {self.most} webhooks, and may have no more."
@@ -84,7 +84,7 @@ class WebhookService:
         return RegisteredEndpoint(endpoint)
 
     async def change(self, found: RegisteredEndpoint, url: str | None, batch: int | None) -> RegisteredEndpoint:
-        """Call it there, with so many alerts; None: as before. It goes on where it stood. BadEndpointError."""
+        """Change address and batch size; None leaves them as they are. Raises BadEndpointError."""
         if url is not None:
             check_url(url, self.allowed)
         old = found.endpoint
@@ -93,20 +93,20 @@ class WebhookService:
         return found._replace(endpoint=changed)
 
     async def rotate(self, found: RegisteredEndpoint) -> RegisteredEndpoint:
-        """Another secret, with which it is signed from now on."""
+        """Replace the secret."""
         renewed = replace(found.endpoint, secret=new_secret())
         await self.keeper.renew(renewed, renewed.secret)
         return found._replace(endpoint=renewed)
 
     async def resume(self, found: RegisteredEndpoint) -> RegisteredEndpoint:
-        """Go on where it stood. One that was not suspended goes on as it does."""
+        """End the suspension, if it is suspended."""
         if found.suspended_at is not None:
             await self.keeper.resume(found.endpoint)
         state = replace(found.state, failing_since=None) if found.suspended_at else found.state
         return found._replace(suspended_at=None, state=state)
 
     async def skip(self, found: RegisteredEndpoint, record: str, by: str) -> None:
-        """Go on without this record, and no other. NotBlockingError unless it blocks its store."""
+        """Skip a record that blocks its store. Raises NotBlockingError for any other record."""
         blocking = {each.id: each for each in found.state.blocking}
         if record not in blocking:
             message = f"The record `{record}` does not block the webhook `{found.endpoint.id}`."
@@ -117,7 +117,7 @@ class WebhookService:
 
 
 def webhook_response(found: RegisteredEndpoint, now: datetime, *, with_secret: bool = False) -> Webhook:
-    """As it is shown to whoever may see it; the secret only where it was just made."""
+    """The webhook as the API shows it. `with_secret`: only right after the secret was made."""
     endpoint, state = found.endpoint, found.state
     waits = (now - state.oldest_at).total_seconds() if state.oldest_at else 0.0
     return Webhook(

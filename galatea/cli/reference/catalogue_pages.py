@@ -20,7 +20,7 @@ from views.metrics import registered_metrics
 
 
 def views_page() -> Page:
-    """One section per registered view."""
+    """Write the page of the views: one section per view."""
     written = Page(
         "Views",
         "A view answers one question per store, 15-minute window and dimensions. Both layers run the same expressions, "
@@ -34,14 +34,14 @@ def views_page() -> Page:
 def _describe_view(written: Page, view: View) -> None:
     written.heading(code(view.name))
     written.paragraph(view.question)
-    told = f"Source {code(view.source.topic)}, windows of {code(view.at)}."
+    text = f"Source {code(view.source.topic)}, windows of {code(view.at)}."
     if view.where != "true":
-        told += f" Only rows where {code(view.where)}."
+        text += f" Only rows where {code(view.where)}."
     if view.each:
-        told += f" Counts each {code(view.each.name)} of {code(view.each.of)}."
+        text += f" Counts each {code(view.each.name)} of {code(view.each.of)}."
     used = [metric.id for metric in registered_metrics().values() if view.name in metric.views]
-    told += f" Definition {code(view.definition_hash)}. Metrics: {codes(used) or 'none'}."
-    written.paragraph(told)
+    text += f" Definition {code(view.definition_hash)}. Metrics: {codes(used) or 'none'}."
+    written.paragraph(text)
     written.table(("dimension", "expression"), [(code(name), code(sql)) for name, sql in view.dimensions.items()])
     written.table(
         ("state", "one row gives", "joined by"),
@@ -50,7 +50,7 @@ def _describe_view(written: Page, view: View) -> None:
 
 
 DIGITS = 2
-"""Of the money in the examples."""
+"""Decimals of money in the examples."""
 UNITS = {
     "n": "whole pieces",
     "money": "the currency's major unit, written from whole minor units",
@@ -64,8 +64,8 @@ UNITS = {
     "list": "a list of items, each with its count and its share in percent",
 }
 RULES = {
-    "Zero, or nothing": "A sum over a range without events is 0 if the store has the source: a till always, a sensor "
-    "if it is registered, anything if the range holds a cell of the view. Otherwise it is null, with `no_source`.",
+    "Zero, or nothing": "A sum over a range without events is 0 if the store has the source: tills always, sensors "
+    "if registered, any source if the range has a cell of the view. Otherwise it is null, with `no_source`.",
     "Sensor time": "`people_counts` prove by their intervals that a sensor was alive, every other one by heartbeats. "
     "A metric with `low_coverage` says so below 95 % of the time of the registered sensors of its sources, over the "
     "windows that are over, and is null below 50 %, with `masked`. Nothing is imputed. A store that registers no such "
@@ -75,41 +75,41 @@ RULES = {
     "the last window of a point. `drift_high` stands at days that are over. `count_drift` takes whole business days.",
 }
 FLAGS = {
-    "above_100": "A share above 100 %: the parts were measured in different ways. It is not cut off.",
+    "above_100": "A share above 100 %: its parts were measured in different ways. It is not capped.",
     "below_zero": "The target was passed.",
     "device_based": "Devices were counted, not people.",
     "device_days": "The point holds several business days, and a device counts once in each.",
     "drift_high": "Of a business day, more than 5 % of the people who came in never left, or the other way round.",
-    "estimate": "A sketch or midpoints stand for what was not kept.",
+    "estimate": "Computed from a sketch or from midpoints, not from every value.",
     "low_coverage": "The sensors were alive for less than 95 % of the time.",
     "masked": "The sensors were alive for less than 50 % of the time: the value is null.",
-    "no_net_units": "No more was sold than was returned: the value is null.",
-    "no_opening_hours": "`hours=open` was asked of a store without opening hours: the value is null.",
+    "no_net_units": "Not more was sold than returned: the value is null.",
+    "no_opening_hours": "`hours=open` was requested for a store without opening hours: the value is null.",
     "no_source": "The store has no such sensor and no such event in the range: the value is null.",
-    "no_staff_split": "A sensor does not tell staff from visitors.",
+    "no_staff_split": "A sensor does not distinguish staff from visitors.",
     "open_only": "Only windows inside the opening hours count.",
-    "planned_only": "Work was planned, and none was recorded.",
+    "planned_only": "Work was planned, but none was recorded.",
     "small_sample": "The share is one of fewer than 30.",
 }
 
 
 def metrics_page() -> Page:
-    """A table of all, their examples, and what units and flags are."""
+    """Write the page of the metrics: a table, worked examples, units and flags."""
     metrics = registered_metrics().values()
     written = Page(
         "Metrics",
-        "Ask for one with `GET /v1/metrics/{metric}` (see [rest](rest.md)). States are summed before the formula is "
+        "Query one with `GET /v1/metrics/{metric}` (see [rest](rest.md)). States are summed before the formula is "
         "applied, so a ratio is never a mean of ratios; a denominator of zero gives null. A name without a view is a "
-        "state of the first view. What may stand in a formula is said in `views/core/formula.py`.",
+        "state of the first view. `views/core/formula.py` says what a formula can contain.",
     )
     written.table(
         ("metric", "name", "unit", "formula", "views", "flags", "of nothing"),
         [(*_described(each), _of_nothing(each)) for each in metrics],
     )
     written.heading("Examples")
-    written.paragraph("Worked out by the code from the states on the left. Money is in cents there.")
+    written.paragraph("Computed by the code from the states on the left, where money is in cents.")
     written.table(
-        ("metric", "of", "is", "where it is from"),
+        ("metric", "of", "is", "origin"),
         [(code(each.id), _given(each.example), code(_worked(each)), each.note) for each in metrics],
     )
     for heading, text in RULES.items():
@@ -121,9 +121,9 @@ def metrics_page() -> Page:
 
 def _units_and_flags(written: Page) -> None:
     written.heading("Units")
-    written.table(("unit", "what the number counts"), [(code(unit), meaning) for unit, meaning in UNITS.items()])
+    written.table(("unit", "meaning"), [(code(unit), meaning) for unit, meaning in UNITS.items()])
     written.heading("Flags")
-    written.paragraph("A flag stands beside a value, and changes it only where it says that the value is null.")
+    written.paragraph("A flag accompanies a value, and changes it only if it says that the value is null.")
     written.table(("flag", "meaning"), [(code(flag), meaning) for flag, meaning in FLAGS.items()])
 
 

@@ -60,8 +60,8 @@ def _row(asked: Mapping[str, Any]) -> tuple[str, str, str, str]:
     schema |= next((each for each in schema.get("anyOf", ()) if each.get("type") != "null"), {})
     usual = schema.get("default")
     default = "required" if asked["required"] else "" if usual in (None, []) else code(orjson.dumps(usual).decode())
-    told = [asked.get("description", "").rstrip("."), _choice(schema), _bounds(schema)]
-    return code(asked["name"]), asked["in"], default, ". ".join(part for part in told if part)
+    parts = [asked.get("description", "").rstrip("."), _choice(schema), _bounds(schema)]
+    return code(asked["name"]), asked["in"], default, ". ".join(part for part in parts if part)
 
 
 def _choice(schema: Mapping[str, Any]) -> str:
@@ -72,8 +72,8 @@ def _bounds(schema: Mapping[str, Any]) -> str:
     words = {"minimum": "at least", "maximum": "at most", "maxLength": "at most", "maxItems": "at most"}
     units = {"maxLength": " characters", "maxItems": " entries"}
     known = {name: schema[name] for name in words if name in schema and schema[name] != MAX_PUBLICATION}
-    told = [f"{words[name]} {bound}{units.get(name, '')}" for name, bound in known.items()]
-    return " and ".join(told).capitalize()
+    bounds = [f"{words[name]} {bound}{units.get(name, '')}" for name, bound in known.items()]
+    return " and ".join(bounds).capitalize()
 
 
 ASYNCAPI = "3.0.0"
@@ -88,7 +88,7 @@ Part = dict[str, Any]
 
 
 def asyncapi() -> Part:
-    """The whole document; nothing is asked but the code."""
+    """Return the AsyncAPI document, derived from the code alone."""
     sources = registered_sources()
     return {
         "asyncapi": ASYNCAPI,
@@ -106,7 +106,7 @@ def _server() -> Part:
     return {
         "host": f"{LOOPBACK}:{port}",
         "protocol": "kafka",
-        "description": "The broker of a local stack as it is without settings.",
+        "description": "The broker of a local stack with default settings.",
     }
 
 
@@ -155,6 +155,6 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema(source: Source[Any], purpose: str) -> dict[str, Any]:
-    """Never stricter than the parser: every event fits. What fits may still be refused, by a rule between fields."""
+    """Return a JSON Schema that every event matches. The parser may still reject a match, by a rule between fields."""
     fitting = object_schema(source.fields, source.example)
     return {"$schema": DIALECT, "title": source.topic, "description": purpose, **fitting, "examples": [source.example]}

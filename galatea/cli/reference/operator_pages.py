@@ -17,15 +17,15 @@ from serving_layer import errors as refusals
 from serving_layer.ingest.ingest import FOREIGN_STORE
 
 MADE = {"cache_dir": "`$XDG_CACHE_HOME/galatea`, else `~/.cache/galatea`", "spark_conf": "`{}`"}
-"""Defaults that are made anew, and may depend on who asks."""
+"""Defaults that are computed."""
 
 
 def settings_page() -> Page:
-    """One row per field; what bounds the REST interface stands apart."""
+    """Write the page of the settings: a table per section, one row per setting."""
     written = Page(
         "Settings",
-        "Read from the environment, by every command and every component alike. A value that cannot be is refused "
-        "before anything starts, with exit code 2.",
+        "Every command and component reads the same settings from the environment. An invalid value ends a command with "
+        "exit code 2 before anything starts.",
     )
     every = Settings.catalogue()
     for section in sections().values():
@@ -40,7 +40,7 @@ def settings_page() -> Page:
 
 def _table(written: Page, settings: Mapping[str, FieldInfo]) -> None:
     written.table(
-        ("variable", "default", "bounds", "what it says"),
+        ("variable", "default", "bounds", "meaning"),
         [
             (code(f"GALATEA_{name.upper()}"), _default(name, field), _bounds(field), field.description or "")
             for name, field in settings.items()
@@ -61,11 +61,11 @@ def _bounds(field: FieldInfo) -> str:
 
 
 def command_page() -> Page:
-    """One section per verb, in the order of a first day."""
+    """Write the page of the command line: one section per command, in the order in which a new user needs them."""
     written = Page(
         "Command line",
-        "The answer goes to stdout, progress and sentences to stderr. What the exit codes mean stands under "
-        "[errors](errors.md#exit-codes); [settings](settings.md) come from the environment.",
+        "The answer goes to stdout, progress and messages to stderr. See also [exit codes](errors.md#exit-codes) and "
+        "[settings](settings.md), which are read from the environment.",
     )
     for words, verb in verbs():
         written.heading(code(" ".join(["galatea", *words])))
@@ -76,7 +76,7 @@ def command_page() -> Page:
 
 
 def verbs() -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every verb with the words that call it; a group gives its verbs."""
+    """Yield every command with the words that call it, including those of groups."""
     yield from _below(typer.main.get_command(app), ())
 
 
@@ -99,46 +99,46 @@ def _row(each: Any) -> tuple[str, str, str]:  # noqa: ANN401 - typer's own
 
 EXIT_CODES = {
     0: "done",
-    1: "a fault was met or found: something has to be decided or has to come back",
-    2: "asked wrongly: an argument, a file or a setting",
-    3: "a component stopped by name and waits for the operator; the supervisor leaves it `failed`",
-    75: "a component asks to be started again; the supervisor does so, waiting longer each time",
+    1: "a fault was found, or a dependency is unavailable",
+    2: "wrong use: an argument, a file or a setting",
+    3: "a component needs the operator; the supervisor leaves it `failed`",
+    75: "a component has to be restarted; the supervisor does so, and waits longer each time",
     130: "interrupted",
 }
 CLOSER = {
-    "bad_opening_hours": "`opening_hours` of a store are not quarter hours of a weekday.",
+    "bad_opening_hours": "`opening_hours` of a store are not on the quarter hours of a weekday.",
     "duplicate_store": "A file names the same store twice.",
-    "offset_not_15min": "A store's time zone has an offset off the 15-minute grid, so its days would cut windows.",
-    "unknown_currency": "The currency of a store is none of ISO 4217 that has a minor unit.",
+    "offset_not_15min": "The offset of a store's time zone is no multiple of 15 minutes, so its days would split windows.",
+    "unknown_currency": "The currency of a store is not in ISO 4217, or has no minor unit.",
     "unknown_field": "An entry of the file has a field that a store does not have.",
-    "unknown_timezone": "The time zone of a store is none of the tz database.",
+    "unknown_timezone": "The time zone of a store is not in the tz database.",
 }
 HTTP_CODES = {
-    "bad_request": "HTTP 400. The request is none that can be read at all.",
-    "not_found": "HTTP 404. No such path; `/openapi.json` lists what there is.",
-    "method_not_allowed": "HTTP 405. The path is there, but not for this method.",
-    "missing_argument": "HTTP 422. The question lacks an argument, which is named.",
-    "unknown_argument": "HTTP 422. The question has an argument that means nothing here; it is refused, not ignored.",
-    "internal_error": "HTTP 500. Nobody foresaw this. The answer carries a number that stands in the log of `api`.",
+    "bad_request": "HTTP 400. The request cannot be parsed.",
+    "not_found": "HTTP 404. There is no such path; `/openapi.json` lists all.",
+    "method_not_allowed": "HTTP 405. The path does not support this method.",
+    "missing_argument": "HTTP 422. The request lacks the named argument.",
+    "unknown_argument": "HTTP 422. The request has an argument that this path does not know. It is rejected, not ignored.",
+    "internal_error": "HTTP 500. An unexpected error. The response has an id that is in the log of `api` as well.",
 }
-OF_SENDERS = {FOREIGN_STORE: "names a store that is none of the sender's, whether or not there is such a store"}
+OF_SENDERS = {FOREIGN_STORE: "names a store that does not belong to the sender, whether or not it exists"}
 
 
 ACTS = {
     DefinitionError: "The author of a view or source",
     RequestError: "The caller",
     OperatorError: "The operator",
-    DependencyUnavailableError: "Nobody yet: it is retried, and passes",
+    DependencyUnavailableError: "Nobody yet: it is retried and passes",
 }
 _ = refusals  # imported for its classes, which register as subclasses
 
 
 def errors_page() -> Page:
-    """A section per code, so that each has an anchor."""
+    """Write the page of the errors: a section per code, so that each has an anchor."""
     written = Page(
         "Errors",
-        "Every error says what happened in one sentence and what to do next; the code never changes its meaning. Over "
-        "HTTP it is `application/problem+json` whose `type` ends in the code; on the command line it is one line on "
+        "Every error says in one sentence what happened, and what to do next. Its code never changes its meaning. Over "
+        "HTTP it is `application/problem+json`, whose `type` ends in the code; on the command line it is one line on "
         "stderr and an exit code.",
     )
     written.heading("Exit codes")
@@ -149,23 +149,23 @@ def errors_page() -> Page:
             written.heading(code(error.code), 3)
             written.paragraph(error.__doc__ or "")
             written.paragraph(_numbers(error))
-    written.heading("Closer codes of `bad_file`")
+    written.heading("Specific codes of `bad_file`")
     _sections(written, CLOSER)
-    written.heading("Codes of HTTP alone")
+    written.heading("Codes over HTTP only")
     _sections(written, HTTP_CODES)
     written.heading("Reasons of dead letters")
-    written.paragraph("Not errors of ours: a record says something that no event can hold, and is kept with its bytes.")
-    written.paragraph("What can be mended is sent again: [dead letters](../how-to/dead-letters.md).")
+    written.paragraph("A record that cannot be an event is kept as a dead letter, with its bytes.")
+    written.paragraph("You can patch and replay it: see [dead letters](../how-to/dead-letters.md).")
     rows = [(code(reason), MEANINGS[reason].record, MEANINGS[reason].do) for reason in Reason]
     written.table(("reason", "the record", "who acts, and how"), rows)
-    written.heading("Reasons of rejected events alone")
-    written.paragraph("Over HTTP, where the sender is known; what is rejected there was not sent and is not kept.")
+    written.heading("Reasons of rejected events only")
+    written.paragraph("Over HTTP, where the sender is known. An event rejected there is neither sent nor kept.")
     written.table(("reason", "the event"), [(code(reason), meaning) for reason, meaning in OF_SENDERS.items()])
     return written
 
 
 def family(kind: type[GalateaError]) -> Iterator[type[GalateaError]]:
-    """The class and everything below it that the product defines."""
+    """Yield the class and all subclasses that the product defines."""
     yield kind
     for below in kind.__subclasses__():
         if below.__module__.startswith(("master_dataset.", "serving_layer.")):

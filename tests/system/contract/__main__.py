@@ -1,4 +1,4 @@
-"""`python -m tests.system.contract [--cases N] [--seed N]`: print the cases of each caller; exit 1 if a check failed."""
+"""`python -m tests.system.contract [--cases N] [--seed N]`: print the cases of each caller; exit 1 on failed checks."""
 
 import argparse
 import sys

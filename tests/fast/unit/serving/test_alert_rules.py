@@ -280,7 +280,7 @@ def test_while_the_store_is_away_everything_about_rules_is_503(asking: Asking) -
 def test_more_questions_about_rules_than_a_process_takes_are_refused(
     asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(alerting, "MOST_WAITING", 0)
+    monkeypatch.setattr(alerting, "MAX_WAITING", 0)
 
     assert sent(asking, "GET")[1]["code"] == "too_busy"
 

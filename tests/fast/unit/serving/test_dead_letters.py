@@ -228,6 +228,6 @@ def test_without_a_broker_a_replay_is_refused_and_lists_are_answered(asking: Ask
 
 
 def test_more_than_a_process_takes_is_refused(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(letters, "MOST_WAITING", 0)
+    monkeypatch.setattr(letters, "MAX_WAITING", 0)
 
     assert refusal(asking, PATH) == (503, "too_busy")

@@ -287,7 +287,7 @@ def test_the_loop_goes_on_while_a_large_request_is_judged(asking: Asking) -> Non
     slow = EventsBody(receipt({"transactions": lines}))
 
     async def turns() -> int:
-        taking = asyncio.ensure_future(asking.app.state.ingest.take(POS_TRANSACTIONS, slow, None))
+        taking = asyncio.ensure_future(asking.app.state.ingest.ingest(POS_TRANSACTIONS, slow, None))
         counted = 0
         while not taking.done():
             await asyncio.sleep(0)
