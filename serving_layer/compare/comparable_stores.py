@@ -12,7 +12,7 @@ from master_dataset.registry.stores import Store
 from serving_layer.responses.metrics import LeftOut
 
 ENOUGH = Fraction(95, 100)
-"""Of the time of all sensors, for their zeroes to be trusted."""
+"""The part of the time of all sensors that must be covered for their zeroes to be trusted."""
 SETTLES_IN = timedelta(days=364)
 """A store is comparable so long after it opened, unless its `comp_start_date` says otherwise."""
 

@@ -23,7 +23,7 @@ PROOFS = {"traffic": frozenset({PEOPLE_COUNTS.topic}), "coverage": frozenset(WAT
 """The views whose state `covered_ms` proves that sensors were alive, and of which sources."""
 STEP_MS = STEP * 1000
 HALF = Fraction(50, 100)
-"""Less sensor time than enough is flagged, less than half is masked."""
+"""Coverage below `ENOUGH` is flagged, below `HALF` the value is masked."""
 ALWAYS_START, ALWAYS_END = -(2**40), 2**40
 
 
@@ -34,12 +34,19 @@ def sensor_sources(views: Iterable[View]) -> frozenset[str]:
 
 
 class SensorCoverage:
-    """Of the sources of one question, at one store."""
+    """For how long the sensors of one store were alive, of the sources that a query needs."""
 
     def __init__(
         self, store: Store, sources: frozenset[str], read: Mapping[str, Sequence[Cell]], proofs: Iterable[View]
     ) -> None:
-        """`read`: the cells of every view that was read, by its name."""
+        """Count the time that was covered.
+
+        Args:
+            store: whose sensors.
+            sources: those that the query needs.
+            read: the cells of every view that was read, by its name.
+            proofs: the views that prove that sensors were alive.
+        """
         self._sources = sources
         sensors = [each for each in store.sensors if each.source in sources]
         self._expected = Counter((each.source, _registered_span(store, each)) for each in sensors)
@@ -56,7 +63,7 @@ class SensorCoverage:
         return bool(self._expected)
 
     def expected_ms(self, period: Period) -> dict[int, int]:
-        """Per point for how long all registered sensors should have been alive so far."""
+        """For how long all registered sensors should have been alive so far, in milliseconds per point."""
         found: dict[int, int] = {}
         for (_, span), sensors in self._expected.items():
             for point, windows in period.counts(Span(span.start, min(span.end, period.begun))).items():
@@ -64,7 +71,7 @@ class SensorCoverage:
         return found
 
     def shares(self, period: Period) -> dict[int, Fraction]:
-        """Per point which part of the sensor time was covered, of windows that are over; nothing where none is."""
+        """The part of the sensor time that was covered, per point; over windows that are over, so others are absent."""
         period = period.ended()
         found: dict[int, int] = {}
         for alive in self._alive.values():
@@ -76,16 +83,16 @@ class SensorCoverage:
         return {point: Fraction(found.get(point, 0), all_of) for point, all_of in expected.items() if all_of}
 
     def share(self, period: Period) -> Fraction | None:
-        """Which part of the sensor time of all points together; None if nothing is expected."""
+        """The part of the sensor time of all points that was covered; None if nothing is expected."""
         expected = self.expected_ms(period.ended())
         shares = self.shares(period)
         covered = sum((shares[point] * expected[point] for point in shares), Fraction(0))
         return covered / total if (total := sum(expected.values())) else None
 
     def covered(self, period: Period) -> frozenset[int]:
-        """The windows in which every source with registered sensors has enough time of them.
+        """The windows in which the sensors of every source were alive for long enough.
 
-        If none has any, the windows in which a sensor of every source was alive.
+        Only sources with registered sensors count. If there are none, any sensor of every source must have been alive.
         """
         sources = {source for source, _ in self._expected} or self._sources
         return frozenset(

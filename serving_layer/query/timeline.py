@@ -58,7 +58,7 @@ class Timeline:
 
     @cached_property
     def starts(self) -> list[str]:
-        """How the points are labelled."""
+        """The label of each point: when it starts."""
         return [iso_epoch(bound.start) for bound in self.bounds]
 
     @property
@@ -243,7 +243,7 @@ FIRST_YEAR, LAST_YEAR = 1970, 2200
 
 @lru_cache(maxsize=1024)
 def zone_named(name: str) -> ZoneInfo:
-    """The time zone. BadQuestionError if the time zone database has none of that name."""
+    """The time zone of a name. BadQuestionError if the time zone database has none."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
