@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from master_dataset.parsing.rows import EVENT, FACT, PLACE
+from master_dataset.parsing.rows import EVENT, FACT, POSITION_FIELDS
 from speed_layer.contributions import CONTRIBUTIONS
 
 POSITION = "position"
@@ -21,7 +21,7 @@ _FACT = dict(FACT)
 INPUT_COLUMNS = pa.schema(
     [
         ("kind", pa.string()),
-        *PLACE,
+        *POSITION_FIELDS,
         *((name, _FACT[name]) for name in ("store", "happened_at", "day", "identity")),
     ]
 )
@@ -52,7 +52,7 @@ def events_and_positions(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[p
     for partition in pc.unique(batch["partition"]).to_pylist():
         own = batch.filter(pc.equal(batch["partition"], partition))
         last = own.slice(own.num_rows - 1, 1).to_pylist()[0]
-        position = {name: last[name] for name, _ in PLACE}
+        position = {name: last[name] for name, _ in POSITION_FIELDS}
         yield pa.RecordBatch.from_pylist([{**dict.fromkeys(schema.names), **position, "kind": POSITION}], schema=schema)
 
 

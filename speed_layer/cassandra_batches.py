@@ -40,9 +40,9 @@ def partition_slices(rows: Iterable[Row], partition: Callable[[Row], Key]) -> It
             yield key, together[start : start + ROWS_AT_ONCE]
 
 
-def read_all(session: "Session", select: PreparedStatement, asked: list[tuple[Any, ...]]) -> list[list[Any]]:
+def read_all(session: "Session", select: PreparedStatement, queries: list[tuple[Any, ...]]) -> list[list[Any]]:
     """The rows of each query, in the order of the queries. Raises the driver's first error."""
-    answers = execute_concurrent_with_args(session, select, asked, concurrency=_IN_FLIGHT)
+    answers = execute_concurrent_with_args(session, select, queries, concurrency=_IN_FLIGHT)
     return [list(rows) for _, rows in answers]
 
 

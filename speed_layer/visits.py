@@ -55,7 +55,7 @@ class OpenVisits:
         bundles, gap = self._open.setdefault(partition, OrderedDict()), self.rules.gap
         bundle = bundles.get(key)
         closed: Iterator[VisitRow] = iter(())
-        if bundle is not None and bundle.takes(sighting.received, gap):
+        if bundle is not None and bundle.accepts(sighting.received, gap):
             bundles[key] = bundle.plus(sighting, gap)
         else:
             closed = rows_of(key, bundle, self.rules) if bundle is not None else closed

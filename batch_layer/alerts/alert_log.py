@@ -172,8 +172,8 @@ class EmittedAlerts:
         topics: The topics.
         seen: How far the last finished audit had read the requests, by partition.
         ends: How far the requests go by now.
-        unseen: Filled by `statuses`: ids of requests behind `seen`. An audit that was overtaken made them by numbers that
-            are no longer the newest, so they are judged again.
+        unseen: Filled by `statuses`: ids of requests behind `seen`. They come from an audit that was overtaken, by
+            numbers that are no longer the newest, so they are judged again.
     """
 
     topics: AlertLog

@@ -90,7 +90,7 @@ class PublishedCells:
             run = self.after.get((view, day))
             found = self._read(view, store, day, run)
             if run is not None and not found and store in self._stores(run, view, day):
-                message = f"the cells of `{view}` of {day} are gone, so alerts cannot be looked at"
+                message = f"the cells of `{view}` of {day} are gone, so alerts cannot be audited"
                 raise PublicationMovedError(message, do="galatea rebuild")
             self._known[key] = found
             if len(self._known) > _KEPT:
@@ -101,8 +101,8 @@ class PublishedCells:
     def _read(self, view: str, store: str, day: date, run: str | None) -> Quarters:
         if run is None:
             return {}
-        asked = (view, store, month_of(day), run, day)
-        row = self.session.execute(self.session.prepare(_BLOCK), asked).one()
+        key = (view, store, month_of(day), run, day)
+        row = self.session.execute(self.session.prepare(_BLOCK), key).one()
         return _summed(_followed(view), row.block) if row else {}
 
     def _stores(self, run: str, view: str, day: date) -> frozenset[str]:

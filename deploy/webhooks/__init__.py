@@ -1,1 +1,1 @@
-"""Webhooks, wired from settings."""
+"""Webhooks, built from the settings."""

@@ -145,7 +145,5 @@ class TransactionalSender:
         cause = error.__cause__ if isinstance(error, SystemError) and error.__cause__ else error
         kind = cause.args[0] if cause.args else None
         if isinstance(kind, KafkaError) and kind.code() in _FENCED:
-            return FencedError(
-                "another relay has taken over", do="nothing: this one starts again and waits for its turn"
-            )
+            return FencedError("another processor has taken over", do="nothing: this one restarts and waits")
         return ProducerDiscardedError(str(error))

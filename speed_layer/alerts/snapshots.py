@@ -13,7 +13,7 @@ from master_dataset.failpoints import Failpoint, failpoint
 from speed_layer.alerts.source import TopicIdentity
 from speed_layer.alerts.state import State
 
-KEPT = 3
+KEPT_SNAPSHOTS = 3
 _FORM = b"galatea alerts 2"
 """Changes with the form of the state: what has another one is not there."""
 _DIGEST_BYTES = 32
@@ -47,8 +47,8 @@ class Snapshots:
         """Write a snapshot atomically, and delete all but the newest ones."""
         self._folder.mkdir(parents=True, exist_ok=True)
         number = max(self._numbers(), default=0) + 1
-        kept = {topic: state.to_bytes() for topic, state in states.items()}
-        body = msgspec.msgpack.encode(_Body(dict(positions), kept, dict(topic_ids)))
+        encoded = {topic: state.to_bytes() for topic, state in states.items()}
+        body = msgspec.msgpack.encode(_Body(dict(positions), encoded, dict(topic_ids)))
         half = self._folder / "half"
         with half.open("wb") as file:
             file.write(_digest(body) + body)
@@ -56,7 +56,7 @@ class Snapshots:
             os.fsync(file.fileno())
         half.rename(self._folder / f"{number}.state")
         failpoint(Failpoint.ALERTS_KEPT)
-        for old in sorted(self._numbers())[:-KEPT]:
+        for old in sorted(self._numbers())[:-KEPT_SNAPSHOTS]:
             (self._folder / f"{old}.state").unlink(missing_ok=True)
 
     def newest(self, committed: Mapping[str, int], topic_ids: Mapping[str, TopicIdentity]) -> Snapshot | None:

@@ -1,6 +1,6 @@
 """The state of following one (topic, partition): plain values, so that it can be saved and compared.
 
-It follows from the last `Horizons.horizon` of the log alone, whoever folds it and however often it was restarted.
+It follows from the last `Horizons.horizon` of the log alone, in however many runs it was folded.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ class Horizons:
         remembered: How long identities are remembered (D of R5).
         fresh: How long after its end a window may still raise an alert.
         grace: How long after its end a window is judged.
-        pulse: How often the passing of time is looked at.
+        pulse: How often rules are scanned because time has passed.
         blind: A log without records for longer was down, and says nothing about the stores.
         future: How far an event may be ahead of its receipt.
     """
@@ -102,9 +102,9 @@ class State(msgspec.Struct):
         return _encode({name: _ordered(getattr(self, name)) for name in self.__struct_fields__})
 
     @classmethod
-    def from_bytes(cls, kept: bytes) -> "State":
+    def from_bytes(cls, encoded: bytes) -> "State":
         """Parse what `to_bytes` returned. msgspec.MsgspecError for anything else."""
-        return _decode(kept)
+        return _decode(encoded)
 
     def digest(self) -> str:
         """A hash of the state."""

@@ -71,7 +71,7 @@ class Dispatcher:
         """
         self._forget_ended()
         try:
-            known = await self._endpoints.wanted()
+            known = await self._endpoints.desired()
             suspended = await self._report({each.endpoint.id: each for each in known})
         except DependencyUnavailableError as error:
             log.warning("webhooks.not_known", why=error.message)
@@ -104,9 +104,9 @@ class Dispatcher:
             if running.is_ending or id_ not in known:
                 continue
             if not known[id_].has_begun:
-                await self._endpoints.begun(running.endpoint)
+                await self._endpoints.mark_begun(running.endpoint)
             if (news := running.news(now)) is not None:
-                await self._endpoints.see(running.endpoint, news)
+                await self._endpoints.save_state(running.endpoint, news)
             if running.is_beyond(now, self._suspend_seconds):
                 await self._endpoints.suspend(running.endpoint)
                 suspended.append(id_)

@@ -156,14 +156,14 @@ class DesiredEndpoint(NamedTuple):
 class EndpointStore(Protocol):
     """Where endpoints are stored. Every method raises DependencyUnavailableError."""
 
-    async def wanted(self) -> Sequence[DesiredEndpoint]:
+    async def desired(self) -> Sequence[DesiredEndpoint]:
         """The endpoints that are not removed."""
 
-    async def begun(self, endpoint: Endpoint) -> None:
+    async def mark_begun(self, endpoint: Endpoint) -> None:
         """Record that its consumer group has committed a position."""
 
     async def suspend(self, endpoint: Endpoint) -> None:
         """Stop calls until it is resumed."""
 
-    async def see(self, endpoint: Endpoint, state: EndpointState) -> None:
+    async def save_state(self, endpoint: Endpoint, state: EndpointState) -> None:
         """Store its state."""

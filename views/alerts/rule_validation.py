@@ -158,20 +158,20 @@ _FIELDS = {kind.__struct_config__.tag: kind.__struct_fields__ for kind in Rule._
 KINDS = tuple(str(tag) for tag in _FIELDS)
 
 
-def parse_rule(said: object, stores: Mapping[str, Store] | None = None) -> Rule:
+def parse_rule(value: object, stores: Mapping[str, Store] | None = None) -> Rule:
     """Parse and validate a rule.
 
     Args:
-        said: An object of plain values.
+        value: An object of plain values.
         stores: The registered stores, where they are known.
 
     Raises:
         BadRuleError: It is not a rule, or makes no sense.
     """
     try:
-        rule: Rule = msgspec.convert(said, Rule, strict=False)
+        rule: Rule = msgspec.convert(value, Rule, strict=False)
     except msgspec.ValidationError as error:
-        raise _unreadable(str(error), said) from error
+        raise _unreadable(str(error), value) from error
     if not _ID(rule.id):
         message = f"`id` is `{rule.id[:64]}`, which is no name for a rule."
         raise BadRuleError(
@@ -184,8 +184,8 @@ def parse_rule(said: object, stores: Mapping[str, Store] | None = None) -> Rule:
     return rule
 
 
-def _unreadable(error: str, said: object) -> BadRuleError:
-    kind = str(said.get("kind")) if isinstance(said, dict) else ""
+def _unreadable(error: str, value: object) -> BadRuleError:
+    kind = str(value.get("kind")) if isinstance(value, dict) else ""
     named, place = _NAMED(error), _PLACE(error)
     if named and named["how"].startswith("missing"):
         field = named["field"]

@@ -13,15 +13,15 @@ _WINDOWS = {"15m": "a quarter of an hour", "hour": "an hour", "day": "a business
 def describe_rule(rule: Rule) -> str:
     """When the rule alerts, and for which stores."""
     if isinstance(rule, Threshold):
-        said = _threshold(rule)
+        when = _threshold(rule)
     elif isinstance(rule, Silence):
         who = "a sensor of" if rule.per == "sensor" else "the source"
-        said = f"{who} {rule.source} is silent for {_minutes(rule.minutes)}"
+        when = f"{who} {rule.source} is silent for {_minutes(rule.minutes)}"
     else:
-        said = _level(rule)
+        when = _level(rule)
     only_open = rule.only_open if isinstance(rule, Threshold) else isinstance(rule, Silence) and rule.hours == "open"
     where = "in every store" if rule.stores is None else f"in {_listed(rule.stores)}"
-    return f"Tells when {said}, {where}{', in opening hours' if only_open else ''}."
+    return f"Tells when {when}, {where}{', in opening hours' if only_open else ''}."
 
 
 def _threshold(rule: Threshold) -> str:

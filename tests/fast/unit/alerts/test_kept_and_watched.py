@@ -9,7 +9,7 @@ import pytest
 
 from deploy.services.alerts import READY, WatchedProcess
 from master_dataset.registry.stores import Store
-from speed_layer.alerts.snapshots import KEPT, Snapshots
+from speed_layer.alerts.snapshots import KEPT_SNAPSHOTS, Snapshots
 from speed_layer.alerts.source import TopicIdentity
 from speed_layer.alerts.state import State
 from views.alerts.rule_history import RuleHistory, StoredVersion, rule_version, store_version
@@ -35,7 +35,7 @@ def test_only_the_newest_snapshots_stay_and_a_broken_one_is_passed_over(tmp_path
 
     found = snapshots.newest({"queue_events": 9}, LOGS)
 
-    assert len([*tmp_path.glob("*.state")]) == KEPT
+    assert len([*tmp_path.glob("*.state")]) == KEPT_SNAPSHOTS
     assert found is not None
     assert found.positions == {"queue_events": 3}
     assert found.states["queue_events"].log_ms == 3

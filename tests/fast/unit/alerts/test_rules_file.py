@@ -155,13 +155,13 @@ def test_more_rules_than_a_tenant_may_have_are_refused_before_one_is_written(run
 @pytest.mark.parametrize(
     ("text", "do"),
     [
-        ("[", "Mend it"),
+        ("[", "Correct it"),
         ("rules: 7", "Write `rules:`"),
         ("", "Write `rules:`"),
         ("rules: [7]", "Write `kind`"),
         ("rules: []\nstores: []", "There is: tenant, rules."),
         ("rules: []\ntenant: [a]", "Write one"),
-        ("a: &a [*a]", "Mend it"),
+        ("a: &a [*a]", "Correct it"),
     ],
 )
 def test_what_is_no_file_of_rules_is_refused_with_the_next_step(text: str, do: str) -> None:

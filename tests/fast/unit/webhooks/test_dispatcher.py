@@ -32,7 +32,7 @@ class Table:
         self.has_begun: list[str] = []
         self.is_away = self.cannot_suspend = False
 
-    async def wanted(self) -> Sequence[DesiredEndpoint]:
+    async def desired(self) -> Sequence[DesiredEndpoint]:
         if self.is_away:
             raise CassandraUnavailableError("nobody answers", do="wait")
         return [
@@ -46,7 +46,7 @@ class Table:
             for each in self.endpoints
         ]
 
-    async def begun(self, endpoint: Endpoint) -> None:
+    async def mark_begun(self, endpoint: Endpoint) -> None:
         self.has_begun.append(endpoint.id)
 
     async def suspend(self, endpoint: Endpoint) -> None:
@@ -54,7 +54,7 @@ class Table:
             raise CassandraUnavailableError("nobody answers", do="wait")
         self.suspended.append(endpoint.id)
 
-    async def see(self, endpoint: Endpoint, state: EndpointState) -> None:
+    async def save_state(self, endpoint: Endpoint, state: EndpointState) -> None:
         self.seen.append((endpoint.id, state))
 
 
