@@ -36,7 +36,7 @@ def test_a_relay_that_is_killed_twenty_times_tells_each_alert_once(broker: Drill
 
 @pytest.mark.nightly
 def test_ends_that_are_held_lost_and_late_a_zombie_and_twins_change_no_alert(broker: DrilledBroker) -> None:
-    played = play(broker, Plan(kills=6, alerts=500, seed=1, taps=6, zombies=1, twins=1, pause=6.0))
+    played = play(broker, Plan(kills=6, alerts=500, seed=1, proxied=6, zombies=1, twins=1, pause=6.0))
 
     assert played.is_well, played
     assert played.end_attacks == 5
@@ -46,11 +46,11 @@ def test_ends_that_are_held_lost_and_late_a_zombie_and_twins_change_no_alert(bro
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("kind", "kills", "taps"), [(KEPT, 6, 3), (PLAIN, 10, 0)])
+@pytest.mark.parametrize(("kind", "kills", "proxied"), [(KEPT, 6, 3), (PLAIN, 10, 0)])
 def test_a_naive_relay_is_found_out_by_the_same_attacks(
-    broker: DrilledBroker, kind: str, kills: int, taps: int
+    broker: DrilledBroker, kind: str, kills: int, proxied: int
 ) -> None:
-    played = play(broker, Plan(kills=kills, alerts=300, seed=1, taps=taps, naive=kind))
+    played = play(broker, Plan(kills=kills, alerts=300, seed=1, proxied=proxied, naive=kind))
 
     assert not played.is_well
     assert played.twice > 0

@@ -43,7 +43,7 @@ FORGET_EVERY = 25
 
 @dataclass(frozen=True)
 class Plan:
-    """`kills`: lives that are ended by one, of which `taps` are attacked before. `twins`: how often two run at once.
+    """`kills`: lives that are ended by one, of which `proxied` are attacked before. `twins`: how often two run at once.
 
     `pause`: how long a zombie stands still, in seconds; the product's transactions may take 30. After `minutes` nothing
     more is done, whatever is left of the plan: see MOST_MINUTES.
@@ -52,7 +52,7 @@ class Plan:
     kills: int
     alerts: int
     seed: int = 1
-    taps: int = 0
+    proxied: int = 0
     restarts: int = 0
     zombies: int = 0
     twins: int = 0
@@ -137,11 +137,11 @@ def play(broker: DrilledBroker, plan: Plan) -> Played:
 def _things(plan: Plan, chance: Random) -> list[Thing]:
     """All that is done, mixed."""
     found = list[Thing]()
-    for number in range(plan.kills - plan.taps):
+    for number in range(plan.kills - plan.proxied):
         point = faults.POINTS[number // 2 % len(faults.POINTS)]
         at = partial(faults.killed_at_a_point, point=point)
         found.append(("killed anywhere", faults.killed_anywhere) if number % 2 else (f"killed at {point}", at))
-    found += [_tapped(number) for number in range(plan.taps)]
+    found += [_through_proxy(number) for number in range(plan.proxied)]
     found += [("broker gone", partial(faults.broker_gone, graceful=number % 2 == 1)) for number in range(plan.restarts)]
     for number in range(plan.zombies):
         do = partial(faults.zombie, seconds=plan.pause, has_heir=number % 3 < 2)
@@ -151,7 +151,7 @@ def _things(plan: Plan, chance: Random) -> list[Thing]:
     return found
 
 
-def _tapped(number: int) -> Thing:
+def _through_proxy(number: int) -> Thing:
     """Five of six are about the end of a transaction."""
     group, place = divmod(number, 6)
     if place < len(faults.ENDS):
@@ -209,7 +209,7 @@ def _asked() -> Plan:
     parser.add_argument("--kills", type=int, default=50, help="lives of a relay that end by one")
     parser.add_argument("--alerts", type=int, default=10_000, help="how many are to be told, about")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--tap", type=int, help="of the kills, how many after an attack on the network; else a quarter")
+    parser.add_argument("--proxied", type=int, help="of the kills, how many through the fault proxy; else a quarter")
     parser.add_argument("--restarts", type=int, default=0, help="how often the broker is killed or stopped")
     parser.add_argument("--zombies", type=int, default=0, help="how often a relay is paused, replaced and woken")
     parser.add_argument("--twins", type=int, nargs="?", const=5, default=0, help="how often two run at once, for 10 s")
@@ -218,12 +218,12 @@ def _asked() -> Plan:
     parser.add_argument("--naive", choices=NAIVE, default="", help="of a relay that many would write")
     asked = parser.parse_args()
     quarter = 0 if asked.naive == PLAIN else asked.kills // 4  # without transactions there is no end to attack
-    taps = quarter if asked.tap is None else min(asked.tap, asked.kills)
+    proxied = quarter if asked.proxied is None else min(asked.proxied, asked.kills)
     return Plan(
         asked.kills,
         asked.alerts,
         asked.seed,
-        taps,
+        proxied,
         asked.restarts,
         asked.zombies,
         asked.twins,

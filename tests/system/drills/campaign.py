@@ -35,7 +35,7 @@ ALERTS = (
     "500",
     "--alerts",
     "101000",
-    "--tap",
+    "--proxied",
     "90",
     "--restarts",
     "4",
