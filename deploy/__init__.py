@@ -1,4 +1,1 @@
-"""How the parts are put together: settings, command line, local stack, processes.
-
-Only this package reads the environment.
-"""
+"""How the parts are wired and run: settings, processes, the local stack. Only this package reads the environment."""

@@ -1,1 +1,1 @@
-"""Airflow beside the stack, or somewhere else: how it is started, asked, and told how far a task is."""
+"""Airflow, of the local stack or elsewhere: how it is started and called."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from views.control.recompute import RecomputeRequest
 
 RECOMPUTE, REBUILD = "recompute", "rebuild_views"
-"""The DAG that recomputes on demand, whose runs have the ids of the recomputes; the one that the clock starts."""
+"""The DAG that recomputes on demand, whose runs have the ids of the recomputes; the scheduled DAG."""
 LONGEST_NOTE = 1000
 _SECONDS = 10.0
 
@@ -35,9 +35,9 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True)
 class AirflowClient:
-    """One Airflow and who asks it. Every question raises AirflowUnavailableError if it is away.
+    """The REST API of one Airflow, as one user.
 
-    OperatorError if it does not let this user in.
+    Every method raises AirflowUnavailableError if Airflow does not answer, and OperatorError if it rejects the user.
     """
 
     url: str
@@ -46,46 +46,46 @@ class AirflowClient:
 
     @classmethod
     def of(cls, settings: "Settings") -> "AirflowClient":
-        """The Airflow that the settings name."""
+        """Return the client of the Airflow that the settings name."""
         return cls(settings.airflow.url, settings.airflow.user, Path(settings.airflow.password_file))
 
     def trigger(self, recompute_id: str, request: "RecomputeRequest", reason: str) -> None:
-        """Begin a DAG run for this recompute. One that was begun already stays as it is.
+        """Start a DAG run for this recompute. One that exists stays as it is.
 
-        RequestError if Airflow refuses what is asked.
+        RequestError if Airflow rejects the request.
         """
         self._begin(RECOMPUTE, recompute_id, {**request.to_form(), "reason": reason}, reason)
 
     def begin_rebuild(self, run_id: str, reason: str) -> None:
-        """Begin at once what the clock begins otherwise. A run that was begun already stays as it is."""
+        """Start the scheduled DAG now. A run of that id that exists stays as it is."""
         self._begin(REBUILD, run_id, {}, reason)
 
     def state(self, run_id: str, dag: str = RECOMPUTE) -> str:
-        """Airflow's word for a DAG run, by default that of a recompute: queued, running, success or failed."""
-        answer = self._ask("GET", f"dags/{dag}/dagRuns/{quote(run_id, safe='')}")
-        self._must(answer)
+        """Return the state of a DAG run, by default of a recompute: queued, running, success or failed."""
+        answer = self._request("GET", f"dags/{dag}/dagRuns/{quote(run_id, safe='')}")
+        self._check(answer)
         return str(answer.json()["state"])
 
     def write_note(self, task: Task, note: str) -> None:
-        """Say how far a task is; what it said before is replaced."""
+        """Replace the note of a task."""
         run, name = quote(task.run, safe=""), quote(task.name, safe="")
         path = f"dags/{task.dag}/dagRuns/{run}/taskInstances/{name}?update_mask=note"
-        self._must(self._ask("PATCH", path, {"note": note[:LONGEST_NOTE]}))
+        self._check(self._request("PATCH", path, {"note": note[:LONGEST_NOTE]}))
 
     def _begin(self, dag: str, run_id: str, conf: Mapping[str, Any], reason: str) -> None:
         run = {"dag_run_id": run_id, "logical_date": None, "conf": conf, "note": reason[:LONGEST_NOTE]}
-        answer = self._ask("POST", f"dags/{dag}/dagRuns", run)
+        answer = self._request("POST", f"dags/{dag}/dagRuns", run)
         if answer.status_code in {httpx.codes.BAD_REQUEST, httpx.codes.UNPROCESSABLE_ENTITY}:
             raise RequestError(f"Airflow refuses the recompute: {_detail(answer)}", do="GET /v1/views lists the views")
         if answer.status_code != httpx.codes.CONFLICT:
-            self._must(answer)
+            self._check(answer)
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> httpx.Response:
+    def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> httpx.Response:
         try:
             with httpx.Client(base_url=self.url, timeout=_SECONDS, trust_env=False) as client:
                 who = {"username": self.user, "password": self._password()}
                 token = client.post("/auth/token", json=who)
-                self._must(token)
+                self._check(token)
                 bearer = {"Authorization": f"Bearer {token.json()['access_token']}"}
                 return client.request(method, f"/api/v2/{path}", json=body, headers=bearer)
         except httpx.HTTPError as error:
@@ -101,17 +101,17 @@ class AirflowClient:
             message = f"the password of Airflow's user `{self.user}` cannot be read in `{self.password_file}`"
             raise AirflowUnavailableError(message, do="galatea up, or set GALATEA_AIRFLOW_PASSWORD_FILE") from error
 
-    def _must(self, answer: httpx.Response) -> None:
+    def _check(self, answer: httpx.Response) -> None:
         if answer.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
             message = f"Airflow at `{self.url}` does not let the user `{self.user}` do this"
-            raise OperatorError(message, do="mend GALATEA_AIRFLOW_USER or GALATEA_AIRFLOW_PASSWORD_FILE")
+            raise OperatorError(message, do="correct GALATEA_AIRFLOW_USER or GALATEA_AIRFLOW_PASSWORD_FILE")
         if not answer.is_success:
             message = f"Airflow at `{self.url}` answered {answer.status_code}: {_detail(answer)}"
-            raise AirflowUnavailableError(message, do="look whether its DAGs are loaded, then again")
+            raise AirflowUnavailableError(message, do="check that its DAGs are loaded, then try again")
 
 
 def _detail(answer: httpx.Response) -> str:
-    """Its own words, shortened; never a whole page."""
+    """Return the start of the response's text."""
     return answer.text[:200].replace("\n", " ")
 
 
@@ -122,33 +122,33 @@ log = structlog.get_logger()
 
 
 class Steps(Protocol):
-    """What draws progress."""
+    """What shows progress."""
 
     def step(self, done: int, total: int, what: str) -> None:
-        """`done` of `total`, working on `what`."""
+        """Show that `done` of `total` are done, and what is worked on."""
 
 
 class TaskNote:
-    """Progress of a command; without a task around it nothing is written. A note that fails is logged, no more."""
+    """Progress of a command as the note of its Airflow task, if it has one. Failure to write it is only logged."""
 
     def __init__(self, client: AirflowClient, task: Task | None) -> None:
-        """`task`: whose note it is."""
+        """`task` is the one whose note is written; None outside Airflow."""
         self._client, self._task = client, task
         self._again_at = float("-inf")
 
     @classmethod
     def of_this_process(cls, settings: "Settings") -> Self:
-        """The note of the task that started this process."""
+        """Return the note of the task that started this process."""
         named = [os.environ.get(name, "") for name in _TASK]
         return cls(AirflowClient.of(settings), Task(*named) if all(named) else None)
 
     def step(self, done: int, total: int, what: str) -> None:
-        """`done` of `total`, working on `what`; now and then, because each is a request."""
+        """Write the progress, but not each time, because each note is a request."""
         if time.monotonic() >= self._again_at:
             self.write(f"{what} {done}/{total}")
 
     def write(self, text: str) -> None:
-        """Say it now."""
+        """Write the note now."""
         if self._task is None:
             return
         try:
@@ -160,19 +160,19 @@ class TaskNote:
 
 
 class ProgressAndNote:
-    """Progress that is drawn, and is the task's note as well."""
+    """Progress on the terminal and in the note of the Airflow task."""
 
     def __init__(self, steps: Steps, note: TaskNote) -> None:
-        """`steps` draws it."""
+        """`steps` shows it on the terminal."""
         self._steps, self._note = steps, note
 
     def step(self, done: int, total: int, what: str) -> None:
-        """`done` of `total`, working on `what`."""
+        """Show that `done` of `total` are done, and what is worked on."""
         self._steps.step(done, total, what)
         self._note.step(done, total, what)
 
 
 def airflow_of(settings: "Settings") -> AirflowClient | None:
-    """The one that GALATEA_AIRFLOW_URL names, or that of the local stack if it was started with it, up or down."""
+    """Return the Airflow of GALATEA_AIRFLOW_URL, or of the local stack if it was ever started with it; else None."""
     is_named = settings.airflow.url != local_url(settings)
     return AirflowClient.of(settings) if is_named or NAME in read_states(settings.home) else None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from deploy.settings import Settings
 
-_KEYS = """# Made once by `galatea up`; all else is set by variables.
+_KEYS = """# Created once by `galatea up`; everything else is set by variables.
 [core]
 fernet_key = {fernet}
 [api]
@@ -30,7 +30,7 @@ jwt_secret = {jwt}
 
 @dataclass(frozen=True)
 class AirflowHome:
-    """`home` is the stack's."""
+    """Airflow's folder in the home of a stack: database, logs, keys and the password, readable for the owner only."""
 
     home: Path
 
@@ -41,11 +41,11 @@ class AirflowHome:
 
     @property
     def passwords(self) -> Path:
-        """The password in the form that Airflow reads."""
+        """File with the password in the form that Airflow reads."""
         return self.folder / "passwords.json"
 
     def prepare(self, user: str) -> None:
-        """Make what is not there yet. The password may be changed in its file; Airflow follows at its start."""
+        """Create what is missing. The password may be changed in its file; Airflow reads it at its start."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         keys = self.folder / "airflow.cfg"
         if not keys.exists():
@@ -58,7 +58,7 @@ class AirflowHome:
 
 
 def _write(place: Path, text: str) -> None:
-    """Readable by its owner alone from the first byte on."""
+    """Write a file that only its owner can read from the first byte on."""
     part = place.with_suffix(".part")
     part.unlink(missing_ok=True)
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -69,21 +69,21 @@ def _write(place: Path, text: str) -> None:
 NAME = "airflow"
 _NEEDED = ("metadatabase", "scheduler", "dag_processor")
 _OF_SPARK = {"spark_master", "spark_conf"}
-"""The settings that the connection `galatea_spark` says; `galatea` says all others."""
+"""Settings in the connection `galatea_spark`; `galatea` has all others."""
 
 
 def is_installed() -> bool:
-    """Whether the extra `airflow` is there."""
+    """Whether the extra `airflow` is installed."""
     return find_spec("airflow") is not None
 
 
 def local_url(settings: "Settings") -> str:
-    """Where the local stack's Airflow is, or would be."""
+    """Return the URL of the local stack's Airflow, whether or not it runs."""
     return f"http://{LOOPBACK}:{settings.airflow.port}"
 
 
 def airflow(settings: "Settings") -> Component:
-    """It starts last: its tasks are commands to all others."""
+    """Return Airflow as a component. It starts last, because its tasks use all others."""
     home = AirflowHome(settings.home)
     url = local_url(settings)
     return Component(
@@ -99,9 +99,9 @@ def airflow(settings: "Settings") -> Component:
 
 
 def connections(settings: "Settings") -> "Mapping[str, str]":
-    """The two connections that the DAGs know, as variables that Airflow reads."""
-    told = {name.removeprefix("GALATEA_").lower(): value for name, value in settings.environment().items()}
-    own = {name: value for name, value in told.items() if name not in _OF_SPARK}
+    """Return the two connections of the DAGs, as variables that Airflow reads."""
+    known = {name.removeprefix("GALATEA_").lower(): value for name, value in settings.environment().items()}
+    own = {name: value for name, value in known.items() if name not in _OF_SPARK}
     spark = {"conn_type": "spark", "host": settings.spark.master, "extra": settings.spark.conf}
     return {
         "AIRFLOW_CONN_GALATEA": json.dumps({"conn_type": "generic", "extra": own}),
@@ -140,7 +140,7 @@ def _airflow(settings: "Settings", home: AirflowHome) -> "Mapping[str, str]":
 
 
 def _is_healthy(url: str) -> bool:
-    """Whether runs can be triggered and are started."""
+    """Whether Airflow accepts and starts runs."""
     import httpx
 
     try:

@@ -1,1 +1,1 @@
-"""The local stack: real parts as supervised child processes, no Docker."""
+"""The local stack: real components as supervised child processes, without Docker."""

@@ -1,1 +1,1 @@
-"""Galatea's own processes: each is `python -m deploy.services.<name>`."""
+"""Galatea's processes, one module each: `python -m deploy.services.NAME`."""

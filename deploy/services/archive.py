@@ -57,14 +57,14 @@ class ArchiveWatch:
         """Read the published cut."""
         self._cut = self._cut_now()
 
-    def on_batch(self, topic: str, seen: Progress, *, repeats: bool) -> None:
+    def on_batch(self, topic: str, progress: Progress, *, repeats: bool) -> None:
         """Count a micro-batch and compare its timestamps. A repeated one may be older than the published cut."""
         newest = self._newest.setdefault(topic, {})
-        for partition, sentence in steps_back(seen, newest, UNIX_EPOCH if repeats else self._cut, self._skew):
+        for partition, sentence in steps_back(progress, newest, UNIX_EPOCH if repeats else self._cut, self._skew):
             place = f"{topic}/{partition}"
             log.error("alarm.clock_stepped_back", place=place, detail=sentence)
             self._notice(CLOCK_STEPPED_BACK, datetime.now(UTC), place, sentence)
-        for partition, each in seen.items():
+        for partition, each in progress.items():
             newest[partition] = max(newest.get(partition, each.received_at), each.received_at)
             RECEIVED.labels(topic).inc(each.received)
             EVENTS.labels(topic).inc(each.events)

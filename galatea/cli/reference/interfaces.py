@@ -17,12 +17,12 @@ from master_dataset.sources import registered_sources
 from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.api.app import create_app
 
-ASKED = ("name", "in", "default", "meaning")
+COLUMNS = ("name", "in", "default", "meaning")
 """`in`: path, query or body."""
 
 
 def rest_page() -> Page:
-    """One section per operation."""
+    """Write the page of the REST interface: one section per operation."""
     written = Page(
         "REST",
         "JSON over HTTP. A refusal is `application/problem+json` with a code (see [errors](errors.md)); an argument "
@@ -33,35 +33,35 @@ def rest_page() -> Page:
         for method, operation in methods.items():
             written.heading(code(f"{method.upper()} {path}"))
             written.paragraph(operation.get("description", ""))
-            asked = [*operation.get("parameters", []), *_said(operation, described.get("components", {}))]
-            written.table(ASKED, [_row(each) for each in asked])
+            parameters = [*operation.get("parameters", []), *_body_fields(operation, described.get("components", {}))]
+            written.table(COLUMNS, [_row(each) for each in parameters])
     return written
 
 
 def openapi() -> Mapping[str, Any]:
-    """The document that `/openapi.json` serves."""
+    """Return the OpenAPI document that `/openapi.json` serves."""
     nothing = cast("Any", None)  # nothing is answered here
     described: Mapping[str, Any] = create_app(nothing, nothing, nothing, nothing, alerting=nothing).openapi()
     return described
 
 
-def _said(operation: Mapping[str, Any], components: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The fields of the body, each as if it were a parameter; of events, which every source has its own of, none."""
+def _body_fields(operation: Mapping[str, Any], components: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the fields of a JSON body as parameters; none for events, whose fields depend on the source."""
     schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
     if "$ref" in schema:
         body = components["schemas"][schema["$ref"].rpartition("/")[2]]
         for field, schema in body["properties"].items():
-            told = {"description": schema.get("description", ""), "required": field in body.get("required", ())}
-            yield {"name": field, "in": "body", "schema": schema, **told}
+            about = {"description": schema.get("description", ""), "required": field in body.get("required", ())}
+            yield {"name": field, "in": "body", "schema": schema, **about}
 
 
-def _row(asked: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    schema = asked["schema"]
+def _row(parameter: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    schema = parameter["schema"]
     schema |= next((each for each in schema.get("anyOf", ()) if each.get("type") != "null"), {})
     usual = schema.get("default")
-    default = "required" if asked["required"] else "" if usual in (None, []) else code(orjson.dumps(usual).decode())
-    parts = [asked.get("description", "").rstrip("."), _choice(schema), _bounds(schema)]
-    return code(asked["name"]), asked["in"], default, ". ".join(part for part in parts if part)
+    default = "required" if parameter["required"] else "" if usual in (None, []) else code(orjson.dumps(usual).decode())
+    parts = [parameter.get("description", "").rstrip("."), _choice(schema), _bounds(schema)]
+    return code(parameter["name"]), parameter["in"], default, ". ".join(part for part in parts if part)
 
 
 def _choice(schema: Mapping[str, Any]) -> str:

@@ -24,8 +24,8 @@ def settings_page() -> Page:
     """Write the page of the settings: a table per section, one row per setting."""
     written = Page(
         "Settings",
-        "Every command and component reads the same settings from the environment. An invalid value ends a command with "
-        "exit code 2 before anything starts.",
+        "Every command and component reads the same settings from the environment. With an invalid value, a command "
+        "exits with code 2 before anything starts.",
     )
     every = Settings.catalogue()
     for section in sections().values():
@@ -108,7 +108,7 @@ EXIT_CODES = {
 CLOSER = {
     "bad_opening_hours": "`opening_hours` of a store are not on the quarter hours of a weekday.",
     "duplicate_store": "A file names the same store twice.",
-    "offset_not_15min": "The offset of a store's time zone is no multiple of 15 minutes, so its days would split windows.",
+    "offset_not_15min": "The UTC offset of a store is no multiple of 15 minutes, so its days would split windows.",
     "unknown_currency": "The currency of a store is not in ISO 4217, or has no minor unit.",
     "unknown_field": "An entry of the file has a field that a store does not have.",
     "unknown_timezone": "The time zone of a store is not in the tz database.",
@@ -118,7 +118,7 @@ HTTP_CODES = {
     "not_found": "HTTP 404. There is no such path; `/openapi.json` lists all.",
     "method_not_allowed": "HTTP 405. The path does not support this method.",
     "missing_argument": "HTTP 422. The request lacks the named argument.",
-    "unknown_argument": "HTTP 422. The request has an argument that this path does not know. It is rejected, not ignored.",
+    "unknown_argument": "HTTP 422. The path does not know an argument, which is rejected, not ignored.",
     "internal_error": "HTTP 500. An unexpected error. The response has an id that is in the log of `api` as well.",
 }
 OF_SENDERS = {FOREIGN_STORE: "names a store that does not belong to the sender, whether or not it exists"}

@@ -73,7 +73,7 @@ def test_its_bytes_alone_are_what_was_sent() -> None:
         (["pos_transactions/0"], "no id"),
         (["pos_transactions/0/0", "pos_transactions/0/1", "--with", "FILE"], "instead of one"),
         (["--reason", "bad_time", "--with", "FILE"], "instead of one"),
-        (["pos_transactions/0/0", "--with", "FILE", "--set", "/a=1"], "as a whole or in fields"),
+        (["pos_transactions/0/0", "--with", "FILE", "--set", "/a=1"], "as a whole or by field"),
         (["pos_transactions/0/0", "--with", "NO FILE"], "cannot be read"),
         (["pos_transactions/0/0", "--set", "/a"], "has no value"),
         (["pos_transactions/0/0", "--set", "a=1"], "no pointer"),
