@@ -1,4 +1,4 @@
-"""A source is a kind of event, said as data: its topic, its typed fields, its identity, and what follows from them."""
+"""A source is a kind of event, declared as data: its topic, typed fields, identity and payload."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from master_dataset.fields import Field, Id, Instant, Lines, absent
 from master_dataset.parsing.results import Payload
 from master_dataset.registry.stores import Terms
 
-OF_EVERY_RECORD = frozenset(
+RECORD_COLUMNS = frozenset(
     {
         "kind",
         "topic",
@@ -32,18 +32,30 @@ OF_EVERY_RECORD = frozenset(
     }
 )
 """Columns beside the payload: see `master_dataset.parsing.rows`."""
-Record = Mapping[str, Any]  # the values of one record, by field name; typed, an absent optional field is None
+Record = Mapping[str, Any]
+"""The typed values of one record by field name; None for an optional field that is absent."""
 
 
 @dataclass(frozen=True)
 class Source(Generic[Payload]):
-    """One topic, one schema, one identity.
+    """A source: one topic, one schema, one identity.
 
-    `payload` is a frozen Struct: its fields are the payload columns of the master table. `derive` makes it from the
-    typed record and may raise Refused. `content` names the columns that hold what the sender said beside the identity;
-    all others follow from them. So they alone decide whether two deliveries conflict, and a new column does not.
-    `example`: a record as somebody would send it. `masked`: what must not be kept, not even of a dead letter.
-    `flags`: what may be odd about an event that counts all the same, with its meaning; the column `flags` has them.
+    Args:
+        topic: Name of the source and of its topic.
+        store: The field with the id of the store.
+        happened_at: The field with the time of the event.
+        identity: Fields that identify an event; they include store and time.
+        fields: Field name to its type.
+        payload: A frozen Struct, whose fields are the payload columns of the master table.
+        derive: Makes the payload from a typed record; may raise InvalidRecordError.
+        content: Payload columns with what the sender said beside the identity. They alone decide whether two deliveries
+            conflict; all other columns are derived from them, and can be added without causing conflicts.
+        example: A record as a sender would write it.
+        masked: Pattern of what must never be stored, not even in a dead letter; None for nothing.
+        flags: Values of the column `flags`, with their meaning: oddities of events that count all the same.
+
+    Raises:
+        DefinitionError: The source contradicts itself.
     """
 
     topic: str
@@ -59,10 +71,10 @@ class Source(Generic[Payload]):
     flags: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse, at import, a source that contradicts itself."""
+        """Raise DefinitionError, at import, if the source contradicts itself."""
         for name in (self.store, self.happened_at, *self.identity, *self.example):
             if name not in self.fields:
-                self._refuse(name, "fields", self.fields)
+                self._raise_unknown(name, "fields", self.fields)
         for name, kind in ((self.store, Id), (self.happened_at, Instant)):
             if not isinstance(self.fields[name], kind):
                 raise DefinitionError(f"`{self.topic}` needs `{name}` as {kind.__name__}.", do="Change its type.")
@@ -74,13 +86,13 @@ class Source(Generic[Payload]):
         if not {self.store, self.happened_at} < set(self.identity):
             message = f"The identity of `{self.topic}` needs `{self.store}`, `{self.happened_at}` and one field more."
             raise DefinitionError(message, do="Deliveries of an event are looked for in its store and day: add them.")
-        self._refuse_taken()
+        self._check_columns()
         for name in (*self.content, *(["flags"] if self.flags else [])):
             if name not in self.columns:
-                self._refuse(name, "payload columns", self.columns)
+                self._raise_unknown(name, "payload columns", self.columns)
 
     def __hash__(self) -> int:
-        """Hash by topic: a source is looked up for every record, and no two may share a topic anyway."""
+        """Hash by topic: it is unique, and a source is looked up for every record."""
         return hash(self.topic)
 
     @property
@@ -88,11 +100,11 @@ class Source(Generic[Payload]):
         """Names of the payload columns, in order."""
         return self.payload.__struct_fields__
 
-    def _refuse_taken(self) -> None:
-        if taken := set(self.columns) & OF_EVERY_RECORD:
+    def _check_columns(self) -> None:
+        if taken := set(self.columns) & RECORD_COLUMNS:
             message = f"`{self.topic}` has a payload column `{min(taken)}`, which every record has already."
             raise DefinitionError(message, do="Rename it.")
 
-    def _refuse(self, name: str, where: str, known: Mapping[str, object] | tuple[str, ...]) -> None:
+    def _raise_unknown(self, name: str, where: str, known: Mapping[str, object] | tuple[str, ...]) -> None:
         message = f"`{self.topic}` names `{name}`, which is none of its {where}."
         raise DefinitionError(message, do=f"There is: {', '.join(known)}.")

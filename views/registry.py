@@ -33,7 +33,7 @@ def current_definitions(epoch_seconds: int, visit_gap_seconds: int) -> dict[str,
     """View name to hash, and what else rows of both layers must agree on, by `@` names."""
     agreed = {
         "@epoch_seconds": str(epoch_seconds),
-        VISIT_RULES: VisitRules.of_gap(timedelta(seconds=visit_gap_seconds)).told(),
+        VISIT_RULES: VisitRules.of_gap(timedelta(seconds=visit_gap_seconds)).fingerprint(),
     }
     return {view.name: view.definition_hash for view in registered_views()} | agreed
 

@@ -33,7 +33,7 @@ from master_dataset.delta.incomplete_commits import roll_back_incomplete
 from master_dataset.errors import RangeTooLongError, UnknownNameError
 from master_dataset.kafka.record import RecordPosition
 from master_dataset.parsing.json_bytes import MAX_BYTES
-from master_dataset.parsing.rows import BYTES, INSTANT, PLACE, REFUSAL
+from master_dataset.parsing.rows import BYTES, INSTANT, POSITION_FIELDS, REJECTION
 
 UNDELIVERED = "undelivered"
 """Table of the alerts that an endpoint rejected."""
@@ -374,7 +374,7 @@ def _stored(dataset: Expression, where: Expression) -> Iterator[StoredDeadLetter
 
 def schema() -> pa.Schema:
     """The columns of a dead letter, as the archive writes them."""
-    return pa.schema([*PLACE, *REFUSAL, *BYTES])
+    return pa.schema([*POSITION_FIELDS, *REJECTION, *BYTES])
 
 
 def create(path: str) -> None:

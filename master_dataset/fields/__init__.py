@@ -1,4 +1,4 @@
-"""The types a field of a source can have. Each reads one decoded JSON value exactly, or refuses it with a reason."""
+"""The types that fields of a source can have. Each reads one decoded JSON value exactly, or rejects it."""
 
 from master_dataset.fields.field import Field, Lines, Schema, absent, object_schema, value_schema
 from master_dataset.fields.numbers import BIGINT_MAX, Minor, Scaled, Sign, Whole, millionths, thousandths

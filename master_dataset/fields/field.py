@@ -1,7 +1,4 @@
-"""What every type of a field has in common.
-
-Records of fields: those of a source, and lists of them within one.
-"""
+"""The interface of field types, and lists of records within a record."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,43 +11,43 @@ Schema = Mapping[str, Any]
 
 
 class Field(Protocol):
-    """One field of a source. `hint` is what msgspec may let through; `read` decides."""
+    """The type of one field of a source. `hint` is what msgspec lets through; `read` decides."""
 
     @property
     def about(self) -> str:
-        """What the field says, for whoever sends it."""
+        """What the field means, for senders."""
 
     @property
     def optional(self) -> bool:
-        """Absent and null both mean None."""
+        """Whether the field may be absent or null; both mean None."""
 
     @property
     def hint(self) -> Any:  # noqa: ANN401 - a type form, for which Python 3.11 has no type
-        """The annotation for the decoder: never stricter than `read`, so that it cannot refuse what `read` takes."""
+        """The annotation for msgspec's decoder: never stricter than `read`."""
 
     @property
     def schema(self) -> Schema:
-        """The same for others: never stricter than `read`. Its `description` says what no keyword can."""
+        """A JSON Schema for senders: never stricter than `read`. Its `description` says what no keyword can."""
 
     def read(self, value: Any, currency: Currency) -> Any:  # noqa: ANN401 - a parser is where Any ends
-        """Give the typed value. JSON numbers arrive as int or finite Decimal. Raises Refused."""
+        """Return the typed value. JSON numbers arrive as int or finite Decimal. InvalidRecordError if it is wrong."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Described:
-    """`about`: what the field says; it changes nothing of how the field is read."""
+    """`about`: what the field means; it does not change how the field is read."""
 
     about: str = field(default="", compare=False)
 
 
 def absent(field: object) -> Any:  # noqa: ANN401 - typed by its field
-    """Give what an optional field counts as where it is left out: mostly None."""
+    """Return the value of an optional field that is absent: mostly None."""
     return getattr(field, "otherwise", None)
 
 
 @dataclass(frozen=True)
 class Lines(Described):
-    """A list of records, such as the lines of a receipt. Each becomes a tuple of its fields in the order given here."""
+    """A list of records, such as the lines of a receipt. Each becomes a tuple of its fields, in this order."""
 
     fields: Mapping[str, Field]
     optional: ClassVar[bool] = False
@@ -62,7 +59,7 @@ class Lines(Described):
 
 
 def object_schema(fields: Mapping[str, Field | Lines], example: Mapping[str, Any]) -> dict[str, Any]:
-    """An object of these fields and of any others. Its fields give the values of `example` as theirs."""
+    """Return the JSON Schema of an object with these fields and any others, with values of `example` as examples."""
     return {
         "type": "object",
         "properties": {
@@ -75,7 +72,7 @@ def object_schema(fields: Mapping[str, Field | Lines], example: Mapping[str, Any
 
 
 def value_schema(field: Field | Lines) -> dict[str, Any]:
-    """What may stand in the place of this field: null, too, if it may be absent."""
+    """Return the JSON Schema of a field, which includes null if the field is optional."""
     schema = {**field.schema, "description": f"{field.about} {field.schema['description']}".strip()}
     if field.optional:
         schema["type"] = [schema["type"], "null"]

@@ -1,4 +1,4 @@
-"""Numbers: each becomes a whole one, exactly, or is refused."""
+"""Numeric fields: each value becomes a whole number, exactly, or is rejected."""
 
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
@@ -17,7 +17,7 @@ POWERS = [10**digits for digits in range(19)]
 
 @dataclass(frozen=True)
 class Whole(Described):
-    """A whole number within bounds, both included. `otherwise`: what an absent one counts as."""
+    """A whole number within inclusive bounds. `otherwise`: the value of an absent one."""
 
     least: int
     most: int
@@ -34,7 +34,7 @@ class Whole(Described):
         return {"type": "integer", **bounds, "description": rule, "examples": [max(self.least, 1)]}
 
     def read(self, value: object, _: Currency) -> int:
-        """Give the number. Beyond the bounds is `out_of_range`."""
+        """Return the number. `out_of_range` beyond the bounds."""
         number = scaled(value, 0, BIGINT_MAX + 1)
         if not self.least <= number <= self.most:
             raise InvalidRecordError(Reason.OUT_OF_RANGE, f"must lie between {self.least:,} and {self.most:,}")
@@ -43,7 +43,7 @@ class Whole(Described):
 
 @dataclass(frozen=True)
 class Sign(Described):
-    """1, or -1 for what takes back; absent is 1."""
+    """1, or -1 for a reversal; absent is 1."""
 
     optional: ClassVar[bool] = True
     otherwise: ClassVar[int] = 1
@@ -55,7 +55,7 @@ class Sign(Described):
         return {"type": "integer", "enum": [1, -1], "default": 1, "description": "1 or -1.", "examples": [1]}
 
     def read(self, value: object, _: Currency) -> int:
-        """Give the number. Any other is `out_of_range`."""
+        """Return the number. `out_of_range` for any other."""
         number = scaled(value, 0, BIGINT_MAX + 1)
         if number not in (1, -1):
             raise InvalidRecordError(Reason.OUT_OF_RANGE, "must be 1 or -1")
@@ -64,7 +64,7 @@ class Sign(Described):
 
 @dataclass(frozen=True)
 class Scaled(Described):
-    """A JSON number as a whole number of its smallest unit, exactly. A number in a string is refused."""
+    """A JSON number as a whole number of its smallest unit, exactly. A number in a string is rejected."""
 
     decimals: int
     below: int = BIGINT_MAX + 1  # exclusive bound of the absolute scaled value
@@ -73,7 +73,7 @@ class Scaled(Described):
 
     @property
     def schema(self) -> Schema:
-        """A number. No `multipleOf`: who validates with floats would refuse 1.09."""
+        """A number. No `multipleOf`: validators that use floats would reject 1.09."""
         above = -(-self.below // 10**self.decimals)
         bounds = {"exclusiveMinimum": -above, "exclusiveMaximum": above}
         return {
@@ -84,7 +84,7 @@ class Scaled(Described):
         }
 
     def read(self, value: object, _: Currency) -> int:
-        """Give value x 10^decimals."""
+        """Return value x 10^decimals."""
         return scaled(value, self.decimals, self.below)
 
 
@@ -103,24 +103,27 @@ class Minor(Described):
         return {"type": "number", **bounds, "description": rule, "examples": [2.18]}
 
     def read(self, value: object, currency: Currency) -> int:
-        """Give cents, yen, or thousandths of a dinar."""
+        """Return cents, yen, or thousandths of a dinar."""
         return scaled(value, currency.digits, BIGINT_MAX + 1)
 
 
 def millionths(about: str) -> Scaled:
-    """Give the type of a unit price: decimal(18,6)."""
+    """Return the type of a unit price: decimal(18,6)."""
     return Scaled(decimals=6, below=10**18, about=about)
 
 
 def thousandths(about: str) -> Scaled:
-    """Give the type of a quantity, whole or weighed."""
+    """Return the type of a quantity, whole or weighed."""
     return Scaled(decimals=3, about=about)
 
 
 def scaled(value: object, decimals: int, below: int) -> int:
-    """Give value x 10^decimals, or refuse; nothing is rounded.
+    """Return value x 10^decimals, exactly.
 
-    Size is tested before any big number is built, because 1e999999999 is short to send.
+    Size is checked before any big number is built, because 1e999999999 is short to send.
+
+    Raises:
+        InvalidRecordError: It is no number, has too many decimals, or is not below `below`.
     """
     if type(value) is int:
         whole = value * POWERS[decimals]

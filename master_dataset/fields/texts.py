@@ -12,7 +12,7 @@ from master_dataset.registry.stores import Currency
 
 @dataclass(frozen=True)
 class Text(Described):
-    """Any text. With `max_bytes` it may serve as a key; an optional empty text counts as absent."""
+    """Any text. With `max_bytes` it can be part of a key; an optional empty text counts as absent."""
 
     optional: bool = False
     max_bytes: int | None = None
@@ -30,7 +30,7 @@ class Text(Described):
         return {"type": "string", **most, "description": rule, "examples": ["a"]}
 
     def read(self, value: object, _: Currency) -> str | None:
-        """Give the text as it is."""
+        """Return the text unchanged."""
         if type(value) is not str:
             raise InvalidRecordError(Reason.WRONG_TYPE, "must be a string")
         if self.max_bytes is not None and len(value) > self.max_bytes // 4 and len(value.encode()) > self.max_bytes:
@@ -53,7 +53,7 @@ class Choice(Described):
         return {"type": "string", "enum": [*self.words], "description": rule, "examples": [self.words[0]]}
 
     def read(self, value: object, _: Currency) -> str:
-        """Give the word. Any other is `unknown_value`."""
+        """Return the word. `unknown_value` for any other."""
         if type(value) is not str:
             raise InvalidRecordError(Reason.WRONG_TYPE, "must be a string")
         if value not in self.words:
@@ -75,7 +75,7 @@ class Flag(Described):
         return {"type": "boolean", "default": False, "description": "True or false.", "examples": [False]}
 
     def read(self, value: object, _: Currency) -> bool:
-        """Give the truth. Words and numbers are `wrong_type`."""
+        """Return the value. `wrong_type` for words and numbers."""
         if type(value) is not bool:
             raise InvalidRecordError(Reason.WRONG_TYPE, "must be true or false")
         return value
@@ -89,7 +89,7 @@ LABEL_BYTES = 64
 class Id(Described):
     """A number or a string, compared as text: 1 is "1" and not "01".
 
-    1.0 is refused: whether it equals 1 or "1.0" is anyone's guess.
+    1.0 is rejected, because it may mean "1" or "1.0".
     """
 
     optional: ClassVar[bool] = False
@@ -103,7 +103,7 @@ class Id(Described):
         return {"type": ["string", "integer"], **bounds, "description": rule, "examples": [1]}
 
     def read(self, value: object, _: Currency) -> str:
-        """Give the text. Empty or over 256 bytes of UTF-8 is `bad_identity`: it is part of keys."""
+        """Return the text. `bad_identity` if it is empty or over 256 bytes of UTF-8: it is part of keys."""
         if type(value) is int:
             if not -BIGINT_MAX <= value <= BIGINT_MAX:
                 raise InvalidRecordError(Reason.BAD_NUMBER, "is a number beyond 64 bits; send such an id as a string")
@@ -129,7 +129,7 @@ class Label(Described):
         return {"type": "string", "minLength": 1, "maxLength": LABEL_BYTES, "description": rule, "examples": ["a"]}
 
     def read(self, value: object, _: Currency) -> str:
-        """Give the text. Empty or longer is `bad_identity`: it is part of keys."""
+        """Return the text. `bad_identity` if it is empty or longer: it is part of keys."""
         if type(value) is not str:
             raise InvalidRecordError(Reason.WRONG_TYPE, "must be a string")
         if not value or (len(value) > LABEL_BYTES // 4 and len(value.encode()) > LABEL_BYTES):
@@ -151,7 +151,7 @@ is_hash = HASH.fullmatch
 
 @dataclass(frozen=True)
 class Device(Label):
-    """A keyed hash of a hardware address, made at the edge. The address itself is refused."""
+    """A keyed hash of a hardware address, made at the edge. The address itself is rejected."""
 
     @property
     def schema(self) -> Schema:
@@ -160,7 +160,7 @@ class Device(Label):
         return {"type": "string", "pattern": f"^{HASH.pattern}$", "description": "32 lower-case hex digits.", **example}
 
     def read(self, value: object, currency: Currency) -> str:
-        """Give the hash. What looks like an address is `raw_mac_address`, anything else `out_of_range`."""
+        """Return the hash. `raw_mac_address` for what looks like an address, `out_of_range` for anything else."""
         device = super().read(value, currency)
         if is_hash(device):
             return device

@@ -20,7 +20,7 @@ is_written_well = ISO_8601.fullmatch
 
 @dataclass(frozen=True)
 class Instant(Described):
-    """ISO 8601 with an offset or `Z`. Becomes milliseconds since 1970 UTC; finer digits are cut, never rounded."""
+    """ISO 8601 with an offset or `Z`. Becomes milliseconds since 1970 UTC; finer digits are truncated."""
 
     optional: bool = False
 
@@ -31,13 +31,13 @@ class Instant(Described):
 
     @property
     def schema(self) -> Schema:
-        """A string. `pattern` is what counts; `date-time` is a little stricter, and an annotation only."""
+        """A string. `pattern` decides; `date-time` is a little stricter, and only an annotation."""
         rule = "ISO 8601 with an offset or `Z`, in the years 1970 to 2200; digits beyond milliseconds are cut."
         form = {"format": "date-time", "pattern": f"^{ISO_8601.pattern}$"}
         return {"type": "string", **form, "description": rule, "examples": ["2026-03-07T10:00:00+01:00"]}
 
     def read(self, value: object, _: Currency) -> int:
-        """Give milliseconds. Naive times, leap seconds and years outside 1970..2200 are `bad_time`."""
+        """Return milliseconds. `bad_time` for naive times, leap seconds and years outside 1970 to 2200."""
         if type(value) is not str or not is_written_well(value):
             raise InvalidRecordError(
                 Reason.BAD_TIME, "must be a time such as 2026-11-21T09:00:00Z, with an offset or Z"
@@ -60,14 +60,24 @@ INTERVAL = Whole(1, WINDOW_MS, about="Length of the interval, which lies in one 
 
 
 def refuse_crossing(start_ms: int, interval_ms: int) -> None:
-    """Raise Refused `interval_crosses_window` unless [start, start + interval) lies in one window of UTC."""
+    """Raise InvalidRecordError `interval_crosses_window` unless [start, start + interval) lies in one window."""
     if start_ms % WINDOW_MS + interval_ms > WINDOW_MS:
         why = "reaches beyond the 15-minute window of UTC that `happened_at` lies in"
         raise InvalidRecordError(Reason.INTERVAL_CROSSES_WINDOW, why, "/interval_ms")
 
 
 def lasted(start_ms: int, end_ms: int, most_ms: int, field: str) -> int:
-    """Give end - start in ms. `field`: that of the start. Raises Refused `negative_duration`, `duration_too_long`."""
+    """Return end - start in milliseconds.
+
+    Args:
+        start_ms: Start, milliseconds since 1970.
+        end_ms: End, likewise.
+        most_ms: The longest duration.
+        field: Name of the field with the start.
+
+    Raises:
+        InvalidRecordError: `negative_duration`, `duration_too_long`.
+    """
     if end_ms < start_ms:
         raise InvalidRecordError(Reason.NEGATIVE_DURATION, "lies after the end", f"/{field}")
     if end_ms - start_ms > most_ms:
@@ -78,12 +88,12 @@ def lasted(start_ms: int, end_ms: int, most_ms: int, field: str) -> int:
 
 
 def required(start_ms: int | None, field: str) -> int:
-    """Give an instant that this kind of event has to carry. Raises Refused `missing_field`."""
+    """Return an instant that this kind of event must have. InvalidRecordError `missing_field` without it."""
     if start_ms is None:
         raise InvalidRecordError(Reason.MISSING_FIELD, "is missing", f"/{field}")
     return start_ms
 
 
 def flags(*named: tuple[str, bool]) -> list[str]:
-    """Give the names of those that hold, sorted."""
+    """Return the names of the flags that are true, sorted."""
     return sorted(name for name, holds in named if holds)

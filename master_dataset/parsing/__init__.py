@@ -1,1 +1,1 @@
-"""Bytes to facts: `parse` gives an Event or a DeadLetter. `rows` does it for Arrow, and is imported on its own."""
+"""Bytes to facts: `parse` returns an `Event` or a `DeadLetter`; `rows` does it for Arrow batches."""

@@ -1,4 +1,4 @@
-"""Is a value one readable JSON object? All that can be said of the bytes alone, before any field is looked at."""
+"""Decode the value of a record as one JSON object: everything that can be checked before the fields of a source."""
 
 import json
 import re
@@ -20,11 +20,11 @@ GRAMMAR = msgspec.json.Decoder(msgspec.defstruct("Anything", []))  # skips every
 
 
 class _DuplicateKeyError(Exception):
-    """Two keys of one object are equal."""
+    """Two keys of an object are equal."""
 
 
 def check_size(value: bytes | None) -> bytes:
-    """Give the bytes, or refuse `empty_value` (a tombstone has no value) and `too_large`."""
+    """Return the bytes. InvalidRecordError `empty_value` (also for a tombstone) or `too_large`."""
     if not value:
         raise InvalidRecordError(Reason.EMPTY_VALUE, "has no value")
     if len(value) > MAX_BYTES:
@@ -33,7 +33,11 @@ def check_size(value: bytes | None) -> bytes:
 
 
 def json_object(value: bytes) -> Mapping[str, Any]:
-    """Decode a JSON object exactly: numbers as int or finite Decimal, no key twice on any level. Raises Refused."""
+    """Decode a JSON object exactly: numbers as int or finite Decimal, no duplicate key on any level.
+
+    Raises:
+        InvalidRecordError: The bytes are no such object.
+    """
     if b"\0" in value:
         raise InvalidRecordError(Reason.NOT_UTF8, "holds zero bytes, as UTF-16 and UTF-32 do; send UTF-8")
     try:
@@ -57,9 +61,9 @@ def json_object(value: bytes) -> Mapping[str, Any]:
 
 
 def depth(value: bytes) -> int:
-    """Give the deepest nesting of arrays and objects, without recursion; brackets inside strings do not count."""
+    """Return the nesting depth of arrays and objects, without recursion; 0 if it cannot exceed MAX_DEPTH."""
     if value.count(b"[") + value.count(b"{") <= MAX_DEPTH:
-        return 0  # not the depth, but it cannot be too deep
+        return 0  # too few brackets to be too deep
     deepest = level = 0
     for byte in STRINGS.sub(b"", value).translate(None, NOT_BRACKETS):
         level += 1 if byte in b"[{" else -1

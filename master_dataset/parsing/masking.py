@@ -1,6 +1,6 @@
-"""The one exception to "bytes are kept": what a source must never keep is masked before anything is written.
+"""Mask what a source must never store, before anything is written: the one exception to storing the bytes as received.
 
-In a dead letter wherever it stands; in an event where no field of the source says it, for then nothing else changes.
+In a dead letter it is masked everywhere; in an event only in unknown fields, so that the event does not change.
 """
 
 import re
@@ -19,13 +19,13 @@ from master_dataset.source import Source
 _ESCAPE = re.compile(rb"\\(?:u00(2[0DEde]|3[0-9Aa]|[46][1-6])|.)", re.DOTALL)
 """An escape of JSON; the group: of a hex digit or of what may separate them."""
 _CUT_OFF = re.compile(rb'(?<=")[0-9A-Fa-f:.\- ]{2,}\Z')
-"""What may be the beginning of an address in a record that ends in the middle of a text."""
+"""What may be the start of an address, in a record that ends inside a string."""
 _MASK = b"*"
 fields_of = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def mask_batch(source: Source[Any], batch: pa.RecordBatch, parsed: Sequence[object]) -> pa.RecordBatch:
-    """The batch with its keys and values as they may be kept. `parsed`: what became of each record."""
+    """Mask the keys and values of a batch. `parsed`: the result of parsing each record."""
     for name, keep in (("key", _kept_key), ("value", _kept)):
         if name not in batch.schema.names:
             continue
@@ -37,7 +37,7 @@ def mask_batch(source: Source[Any], batch: pa.RecordBatch, parsed: Sequence[obje
 
 
 def mask_value(source: Source[Any], line: bytes) -> bytes:
-    """The line as it may be sent to a topic."""
+    """Return a record as it may be sent to a topic."""
     return line if source.masked is None else _kept(source, line, _parsed(source, line)) or b""
 
 
@@ -47,35 +47,35 @@ def _kept(source: Source[Any], value: bytes | None, parsed: object) -> bytes | N
     secret = _secret(source)
     plain = _plain(value)
     if isinstance(parsed, DeadLetter):
-        kept = _CUT_OFF.sub(_stars, secret.sub(_stars, plain))
-        # Spelled in a way that the pattern does not see: nothing of it is kept.
+        kept = _CUT_OFF.sub(_asterisks, secret.sub(_asterisks, plain))
+        # An address in a spelling that the pattern does not match: nothing of it is stored.
         nothing_found = b"" if parsed.reason is Reason.RAW_MAC_ADDRESS else value
     else:
-        kept, nothing_found = _unsaid(source, plain), value
+        kept, nothing_found = _mask_unknown_fields(source, plain), value
     return kept if kept != plain else nothing_found
 
 
 def _kept_key(source: Source[Any], key: bytes | None, parsed: object) -> bytes | None:
     is_store = isinstance(parsed, Event) and key == parsed.store.encode()
-    return key if key is None or is_store else _secret(source).sub(_stars, key)
+    return key if key is None or is_store else _secret(source).sub(_asterisks, key)
 
 
-def _stars(found: re.Match[bytes]) -> bytes:
+def _asterisks(found: re.Match[bytes]) -> bytes:
     return _MASK * len(found[0])
 
 
-def _unsaid(source: Source[Any], plain: bytes) -> bytes:
-    """Mask what can be masked without changing the event. Numbered, so that no two names of fields become one.
+def _mask_unknown_fields(source: Source[Any], plain: bytes) -> bytes:
+    """Mask what can be masked without changing the event. Numbered, so that no two field names become equal.
 
-    All at once, and only where that changes the event by halves: a record may hold tens of thousands of addresses, and
-    to parse it for each would take minutes.
+    All at once, and by bisection if that changes the event: a record may hold tens of thousands of addresses, and
+    parsing it for each would take minutes.
     """
     found = [(number, match.span()) for number, match in enumerate(_secret(source).finditer(plain))]
     said = _parsed(source, plain) if found else None
     left = [found] if found else []
     while left:
         part = left.pop()
-        without = _struck_out(plain, part)
+        without = _masked(plain, part)
         if _parsed(source, without) == said:
             plain = without
         elif len(part) > 1:
@@ -83,7 +83,7 @@ def _unsaid(source: Source[Any], plain: bytes) -> bytes:
     return plain
 
 
-def _struck_out(plain: bytes, found: Sequence[tuple[int, tuple[int, int]]]) -> bytes:
+def _masked(plain: bytes, found: Sequence[tuple[int, tuple[int, int]]]) -> bytes:
     struck = bytearray(plain)
     for number, (start, end) in found:
         struck[start:end] = (b"%d" % number).rjust(end - start, _MASK)
@@ -91,7 +91,7 @@ def _struck_out(plain: bytes, found: Sequence[tuple[int, tuple[int, int]]]) -> b
 
 
 def _has_fields_only(source: Source[Any], value: bytes) -> bool:
-    """Whether no field of an event is unknown: almost always, and quickly told."""
+    """Whether an event has no unknown field, which is almost always so and fast to check."""
     try:
         return fields_of(value).keys() <= source.fields.keys()
     except msgspec.MsgspecError:
@@ -99,7 +99,7 @@ def _has_fields_only(source: Source[Any], value: bytes) -> bool:
 
 
 def _plain(value: bytes) -> bytes:
-    """The value without escapes of what is looked for, and without the zeros of wider encodings."""
+    """The value without escapes of relevant characters, and without the zero bytes of wider encodings."""
     if b"\\u00" in value:
         value = _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]) if found[1] else found[0], value)
     return value.replace(b"\0", b"") if b"\0" in value else value

@@ -1,9 +1,9 @@
-"""The one way from bytes to facts. HTTP ingest, `galatea ingest`, archive and speed all call it, so none can disagree.
+"""Parse bytes to events. HTTP ingest, `galatea ingest`, archive and speed all call `parse`, so they cannot disagree.
 
-Order of tests (R5): the header, the bytes, the fields, what follows from them, and then the clock. Duplicates
-and age come after, and are not decided from one record alone. Pure: no I/O, no clock, the same answer for ever.
+A record is checked in this order (R5): header, bytes, fields, what is derived from them, and the time. Duplicates and
+age are decided later, as they depend on other records. Parsing is pure: no I/O, no clock, always the same result.
 
-The Kafka key of a record is the text of its store: all deliveries of an event lie in one partition (R3).
+The Kafka key of a record is the id of its store, so all deliveries of an event lie in one partition (R3).
 """
 
 from collections.abc import Callable, Sequence
@@ -38,11 +38,20 @@ def parse(
     received_us: int | None = None,
     headers: Headers = (),
 ) -> Event[Payload] | DeadLetter:
-    """Give the event that the bytes say, or the reason why they say none. Never raises, whatever the bytes.
+    """Parse the value of a record. Never raises, whatever the bytes.
 
-    `terms_of` knows a store by its text, and the default for an unknown one. `received_us` is the broker's stamp in
-    microseconds since 1970; None before Kafka has given one, and then nothing is from the future. A marker is neither
-    event nor dead letter: test `is_marker` first.
+    A marker is neither event nor dead letter: check `is_marker` first.
+
+    Args:
+        source: The source of the topic.
+        value: The value of the record; None for a tombstone.
+        terms_of: Returns the terms of a store by its id; default terms for one that is not registered.
+        received_us: The broker's timestamp, microseconds since 1970. None before Kafka has stamped the record; then
+            no event is from the future.
+        headers: The headers of the record.
+
+    Returns:
+        The event, or a dead letter with the reason why it is none.
     """
     if headers and (letter := unknown_schema(headers)):
         return letter
@@ -51,8 +60,8 @@ def parse(
         read = how.reader.read(value, terms_of) if value and len(value) <= MAX_BYTES else None
         record, terms = read or readers.read(source, check_size(value), terms_of)
         payload = source.derive(record, terms)
-    except InvalidRecordError as refused:
-        return refused.letter()
+    except InvalidRecordError as error:
+        return error.letter()
     happened_ms: int = record[source.happened_at]
     if received_us is not None and happened_ms * 1000 > received_us + FUTURE_US:
         why = "lies more than an hour after the record was received"
@@ -64,12 +73,12 @@ def parse(
 
 
 def is_marker(headers: Headers) -> bool:
-    """Tell whether this is a record of our own, written to know that everything before it was read (R2)."""
+    """Return whether a record is a marker of Galatea, which shows that everything before it was read (R2)."""
     return any(name == MARKER_HEADER for name, _ in headers)
 
 
 def unknown_schema(headers: Headers) -> DeadLetter | None:
-    """Refuse a record whose header `schema` names a source that no file defines: its bytes are not ours to guess at."""
+    """Return a dead letter if the header `schema` names an unknown source; None otherwise."""
     for name, value in headers:
         if name == SCHEMA_HEADER and (value or b"").decode(errors="replace") not in registered_sources():
             return InvalidRecordError(Reason.UNKNOWN_SCHEMA, "has a header `schema` that names no source").letter()
@@ -77,7 +86,7 @@ def unknown_schema(headers: Headers) -> DeadLetter | None:
 
 
 def identity_hash(topic: str, identity: str) -> int:
-    """Give the signed 64-bit hash under which duplicates are looked for. Candidates only: the identity decides."""
+    """Return the signed 64-bit hash by which duplicates are looked for. The identity decides whether they are."""
     return _signed(blake2b(f"{topic}\0{identity}".encode(), digest_size=8).digest())
 
 
@@ -86,7 +95,7 @@ def _signed(digest: bytes) -> int:
 
 
 class _Compiled(NamedTuple):
-    """What a source says, as functions."""
+    """The compiled functions of a source."""
 
     reader: FastReader
     identity: Callable[[Record], Any]
@@ -95,7 +104,7 @@ class _Compiled(NamedTuple):
 
 @cache
 def _compiled(source: Source[Any]) -> _Compiled:
-    """Make them once per process; equal sources (also after pickling) share them."""
+    """Once per process: sources are equal by value, also after pickling."""
     return _Compiled(FastReader(source), itemgetter(*source.identity), attrgetter(*source.content))
 
 
@@ -104,10 +113,10 @@ KeyOf = Callable[[bytes], bytes | None]
 
 @cache
 def key_of(source: Source[Any]) -> KeyOf:
-    """Give a function from a value to its key, quick because it reads the one field.
+    """Return a function from the value of a record to its key; it reads only the store.
 
-    The key is None where no store can be read: such a record is no event, whatever else it holds. The reverse does not
-    hold, `parse` decides; but an event is always keyed by its `store`.
+    The key is None if no store can be read: such a record is no event. `parse` decides about all others, and an event
+    is always keyed by its `store`.
     """
     store = source.fields[source.store]
     name = source.store

@@ -1,13 +1,12 @@
-"""The reference reader: any bytes to a typed record, or the first reason why not, with a pointer to it. Slow and plain.
+"""Two readers from bytes to a typed record: a careful one that defines the result, and a fast one for valid records.
 
-`fast.py` may only ever give what this gives; whatever it is unsure of comes here.
+The careful reader accepts any bytes and reports the first reason why they are no record, with a JSON pointer. The fast
+one returns the same record or None, and then the careful reader decides.
 
-The quick reader, for the records that are as they should be: almost all. It gives what `careful.py` gives, or None.
-
-msgspec decodes into structs made from the source's fields. It lets a duplicate key pass and does not look into unknown
-fields, so we count quotes: valid JSON holds two for each key and two for each string. If there are exactly as many as
-the decoded fields account for, there was no other key and no other string: no duplicate, nothing unknown, nothing
-deeper than the source itself. Any other count proves nothing, and the careful reader decides.
+msgspec decodes into structs made of the source's fields. It accepts duplicate keys and skips unknown fields, so quotes
+are counted: valid JSON has two for each key and two for each string. If there are exactly as many as the decoded fields
+account for, there is no other key or string, so nothing is duplicate, unknown or nested deeper than the source itself.
+Any other count proves nothing.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +24,7 @@ from master_dataset.source import Record, Source
 
 
 def read(source: Source[Any], value: bytes, terms_of: Callable[[str], Terms]) -> tuple[Record, Terms]:
-    """Give the typed record and the terms of its store. Raises Refused."""
+    """Return the typed record and the terms of its store. InvalidRecordError for the first field that is wrong."""
     decoded = json_object(value)
     store = _field(source.store, source.fields[source.store], decoded, DEFAULT_CURRENCY)
     terms = terms_of(store)
@@ -42,8 +41,8 @@ def _field(name: str, field: Field | Lines, decoded: Mapping[str, Any], currency
         if isinstance(field, Lines):
             return _lines(field, decoded[name], currency)
         return field.read(decoded[name], currency)
-    except InvalidRecordError as refused:
-        raise refused.under(f"/{name}") from None
+    except InvalidRecordError as error:
+        raise error.under(f"/{name}") from None
 
 
 def _lines(lines: Lines, decoded: object, currency: Currency) -> list[tuple[Any, ...]]:
@@ -57,8 +56,8 @@ def _line(lines: Lines, number: int, decoded: object, currency: Currency) -> tup
         raise InvalidRecordError(Reason.WRONG_TYPE, "must be an object", f"/{number}")
     try:
         return tuple(_field(name, field, decoded, currency) for name, field in lines.fields.items())
-    except InvalidRecordError as refused:
-        raise refused.under(f"/{number}") from None
+    except InvalidRecordError as error:
+        raise error.under(f"/{number}") from None
 
 
 UNSET = msgspec.UNSET
@@ -69,10 +68,10 @@ as_tuple: Callable[[Any], tuple[Any, ...]] = msgspec.structs.astuple
 
 
 class FastReader:
-    """The decoder of one source, made once per process."""
+    """The fast reader of one source, made once per process."""
 
     def __init__(self, source: Source[Any]) -> None:
-        """Compile the fields to a struct, and to one function each."""
+        """Compile the fields to a struct and to one function each."""
         self.names = tuple(source.fields)
         self.reads = tuple(_read(field) for field in source.fields.values())
         self.lists = tuple(at for at, field in enumerate(source.fields.values()) if isinstance(field, Lines))
@@ -80,7 +79,7 @@ class FastReader:
         self.decoder = msgspec.json.Decoder(_struct(source.topic, source.fields), float_hook=Decimal)
 
     def read(self, value: bytes, terms_of: Callable[[str], Terms]) -> tuple[Record, Terms] | None:
-        """Give the typed record and the terms of its store; None means: ask the careful reader."""
+        """Return the typed record and the terms of its store. None: use the careful reader."""
         try:
             raw = [*as_tuple(self.decoder.decode(value))]
             store: str = self.reads[self.store](raw[self.store], DEFAULT_CURRENCY)
@@ -103,7 +102,7 @@ class FastReader:
 
 
 def quotes_in(value: bytes) -> int:
-    """Count the quotes that begin or end a string, in valid JSON: all but the escaped ones."""
+    """Count the quotes that begin or end a string in valid JSON: all but escaped ones."""
     quotes = value.count(b'"')
     if b"\\" in value:
         quotes -= value.replace(b"\\\\", b"").count(b'\\"')

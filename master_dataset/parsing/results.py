@@ -9,7 +9,7 @@ import msgspec
 
 
 class Reason(StrEnum):
-    """Stable codes: table, metric label, API and docs use the same word."""
+    """Why a record is no event. The codes are stable, and the same in tables, metrics, API and docs."""
 
     EMPTY_VALUE = "empty_value"
     TOO_LARGE = "too_large"
@@ -35,9 +35,10 @@ class Reason(StrEnum):
 
 
 class DeadLetter(msgspec.Struct, frozen=True, gc=False):
-    """`field` is a JSON pointer (`/transactions/0/price`), empty for the record as a whole.
+    """Why a record is no event.
 
-    `sentence` never quotes the value: it goes into logs and answers, and the value may be anything.
+    `field`: a JSON pointer (`/transactions/0/price`), empty for the record as a whole. `sentence` never quotes the
+    value, which may be anything: it goes into logs and responses.
     """
 
     reason: Reason
@@ -46,24 +47,24 @@ class DeadLetter(msgspec.Struct, frozen=True, gc=False):
 
 
 class InvalidRecordError(Exception):
-    """Raised by a field or a derivation while one record is read; `parse` turns it into a DeadLetter.
+    """Raised by a field or `derive` while a record is read; `parse` turns it into a `DeadLetter`.
 
-    `why` completes the sentence that begins with the name of the field: "has more than 6 decimals".
+    `why` completes a sentence that begins with the name of the field: "has more than 6 decimals".
     """
 
     def __init__(self, reason: Reason, why: str, field: str = "") -> None:
-        """`field` is the pointer from where it is raised; whoever knows the way there puts it in front with `under`."""
+        """`field`: the pointer relative to where it is raised; callers prepend their part with `under`."""
         super().__init__(reason, why, field)
         self.reason = reason
         self.why = why
         self.field = field
 
     def under(self, pointer: str) -> "InvalidRecordError":
-        """Return the same refusal, seen from one level further out."""
+        """Return the same error with a pointer from one level further out."""
         return InvalidRecordError(self.reason, self.why, pointer + self.field)
 
     def letter(self) -> DeadLetter:
-        """Say it to a person."""
+        """Return it as a dead letter with a whole sentence."""
         what = f"`{self.field}`" if self.field else "The record"
         return DeadLetter(self.reason, self.field, f"{what} {self.why}.")
 
@@ -74,15 +75,15 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Event(msgspec.Struct, Generic[Payload], frozen=True, gc=False):
-    """What the master dataset keeps of a record, besides its place and its bytes.
+    """What the master dataset stores of a record, besides its position and bytes.
 
-    `identity` is canonical text: equal for two deliveries of the same event and for nothing else. `identity_hash` only
-    finds candidates, because 64 bits can collide. Equal identity with another `payload_hash` is a conflict.
+    `identity`: canonical text, equal for two deliveries of one event and for nothing else. `identity_hash` only finds
+    candidates, because 64 bits can collide. An equal identity with another `payload_hash` is a conflict.
     """
 
     topic: str
     store: str
-    happened_ms: int  # since 1970 UTC; finer digits are cut
+    happened_ms: int  # milliseconds since 1970 UTC
     identity: str
     identity_hash: int  # signed 64 bit, of topic and identity
     payload_hash: int  # signed 64 bit, of what the sender said; blind to key order, spacing and unknown fields
@@ -100,7 +101,7 @@ class Event(msgspec.Struct, Generic[Payload], frozen=True, gc=False):
 
 
 class Meaning(NamedTuple):
-    """`record`: what is wrong with it, after "The record". `do`: who acts, and whether a replay can help."""
+    """`record`: completes "The record". `do`: who acts, and whether a replay can help."""
 
     record: str
     do: str

@@ -1,10 +1,9 @@
-"""Typed payloads as Arrow columns: the annotations of a payload say the types, so a source says its columns once.
+"""Records of Kafka as typed rows, batch by batch: what archive and speed run inside Spark's `mapInArrow`.
 
-Records of Kafka as typed rows, batch by batch: what `archive` and `speed` run inside Spark's `mapInArrow`.
-
-In: `key`, `value` (binary), `topic`, `partition`, `offset`, `timestamp`, `headers` where there are any. Out: just one
-row per record, in the same order, with the columns of `output_schema`. `kind` says which: an `event` has store to
-payload, a `dead_letter` has reason, field and sentence, a `marker` has neither. Place and bytes every row has.
+In: `key`, `value` (binary), `topic`, `partition`, `offset`, `timestamp`, and `headers` if there are any. Out: one row
+per record, in the same order, with the columns of `output_schema`. Every row has position and bytes. By `kind`, an
+`event` also has the columns from store to payload, a `dead_letter` reason, field and sentence, and a `marker` neither.
+The annotations of a payload define the types of its columns.
 """
 
 from collections.abc import Container, Iterator, Sequence
@@ -26,12 +25,12 @@ SCALARS = {str: pa.string(), int: pa.int64(), bool: pa.bool_()}
 
 
 def arrow_fields(payload: type[msgspec.Struct]) -> list[pa.Field]:
-    """Give one Arrow field per field of a Struct, in its order."""
+    """Return one Arrow field per field of a Struct, in its order."""
     return [pa.field(field.name, arrow_type(field.type)) for field in msgspec.structs.fields(payload)]
 
 
 def arrow_type(annotation: Any) -> pa.DataType:  # noqa: ANN401 - a type form, for which Python 3.11 has no type
-    """Give the Arrow type of `str`, `int`, `bool`, an optional one of these, a list, or a Struct."""
+    """Return the Arrow type of `str`, `int`, `bool`, an optional one of these, a list or a Struct."""
     if isinstance(annotation, UnionType):
         (annotation,) = (each for each in get_args(annotation) if each is not NoneType)
     if get_origin(annotation) is list:
@@ -42,7 +41,7 @@ def arrow_type(annotation: Any) -> pa.DataType:  # noqa: ANN401 - a type form, f
 
 
 def array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Give the column of `values`: None is null, Structs become structs. Columns of columns, never row by row."""
+    """Return a column of values: None becomes null, a Struct a struct. Builds columns, never row by row."""
     if pa.types.is_list(kind):
         lengths = [0 if value is None else len(value) for value in values]
         offsets: list[int | None] = [0, *accumulate(lengths)]
@@ -59,14 +58,14 @@ def array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def transposed(rows: Sequence[tuple[Any, ...]], width: int) -> list[Sequence[Any]]:
-    """Give the columns of some rows, also of none."""
+    """Return the columns of rows, also of none."""
     return list(zip(*rows, strict=True)) if rows else [()] * width
 
 
 INSTANT = pa.timestamp("us", tz="UTC")
 DAY_MS = timedelta(days=1) // timedelta(milliseconds=1)
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-PLACE = [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("received_at", INSTANT)]
+POSITION_FIELDS = [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("received_at", INSTANT)]
 FACT = [
     ("store", pa.string()),
     ("happened_at", INSTANT),
@@ -75,16 +74,18 @@ FACT = [
     ("identity_hash", pa.int64()),
     ("payload_hash", pa.int64()),
 ]
-REFUSAL = [("reason", pa.string()), ("field", pa.string()), ("sentence", pa.string())]
+REJECTION = [("reason", pa.string()), ("field", pa.string()), ("sentence", pa.string())]
 BYTES = [("key", pa.binary()), ("value", pa.binary()), ("headers", HEADERS)]
 Parsed = Event[Any] | DeadLetter | None  # None is a marker
 EVENT, DEAD_LETTER, MARKER = "event", "dead_letter", "marker"
-"""The words of `kind`."""
+"""The values of `kind`."""
 
 
 def output_schema(source: Source[Any]) -> pa.Schema:
-    """Give the columns of `rows`: kind, place, fact, payload, refusal, bytes."""
-    return pa.schema([("kind", pa.string()), *PLACE, *FACT, *arrow_fields(source.payload), *REFUSAL, *BYTES])
+    """Return the columns of `rows`: kind, position, fact, payload, rejection, bytes."""
+    return pa.schema(
+        [("kind", pa.string()), *POSITION_FIELDS, *FACT, *arrow_fields(source.payload), *REJECTION, *BYTES]
+    )
 
 
 def rows(
@@ -94,16 +95,26 @@ def rows(
     *,
     unread: Container[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Parse every record; see the top of this file. Payload columns in `unread` are left NULL: building them costs."""
+    """Parse every record of some batches.
+
+    Args:
+        source: The source of the topic.
+        batches: Batches of records, with the columns of `record_stream`.
+        terms_of: Returns the terms of a store.
+        unread: Payload columns that nobody reads; they are left NULL, because building them takes time.
+
+    Yields:
+        One batch of rows for each batch, with the columns of `output_schema`.
+    """
     schema = output_schema(source)
     for batch in batches:
         parsed = _parsed(source, batch, terms_of)
         columns = [
             pa.array([_kind(each) for each in parsed], pa.string()),
-            *_place(batch),
+            *_position(batch),
             *_facts(parsed),
             *_payloads(source.payload, parsed, unread),
-            *_refusals(parsed),
+            *_rejections(parsed),
             *_bytes(batch if source.masked is None else mask_batch(source, batch, parsed)),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -122,7 +133,7 @@ def _parsed(source: Source[Any], batch: pa.RecordBatch, terms_of: TermsOf) -> li
 
 
 def headers_of(batch: pa.RecordBatch) -> list[Headers] | None:
-    """None if no record has any, which is how almost every batch is."""
+    """Return the headers of each record; None if no record has any, as in almost every batch."""
     if "headers" not in batch.schema.names or not len(batch.column("headers").flatten()):
         return None
     listed = batch.column("headers").to_pylist()
@@ -135,9 +146,9 @@ def _kind(parsed: Parsed) -> str:
     return EVENT if isinstance(parsed, Event) else DEAD_LETTER
 
 
-def _place(batch: pa.RecordBatch) -> list[pa.Array]:
+def _position(batch: pa.RecordBatch) -> list[pa.Array]:
     names = ("topic", "partition", "offset", "timestamp")
-    return [batch.column(name).cast(kind) for name, (_, kind) in zip(names, PLACE, strict=True)]
+    return [batch.column(name).cast(kind) for name, (_, kind) in zip(names, POSITION_FIELDS, strict=True)]
 
 
 def _facts(parsed: Sequence[Parsed]) -> list[pa.Array]:
@@ -163,11 +174,11 @@ def _payloads(payload: type[msgspec.Struct], parsed: Sequence[Parsed], unread: C
     ]
 
 
-def _refusals(parsed: Sequence[Parsed]) -> list[pa.Array]:
-    nothing = (None,) * len(REFUSAL)
-    refusals = [as_tuple(each) if isinstance(each, DeadLetter) else nothing for each in parsed]
-    columns = transposed(refusals, len(REFUSAL))
-    return [pa.array(column, kind) for column, (_, kind) in zip(columns, REFUSAL, strict=True)]
+def _rejections(parsed: Sequence[Parsed]) -> list[pa.Array]:
+    nothing = (None,) * len(REJECTION)
+    rejections = [as_tuple(each) if isinstance(each, DeadLetter) else nothing for each in parsed]
+    columns = transposed(rejections, len(REJECTION))
+    return [pa.array(column, kind) for column, (_, kind) in zip(columns, REJECTION, strict=True)]
 
 
 def _bytes(batch: pa.RecordBatch) -> list[pa.Array]:

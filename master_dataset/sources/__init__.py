@@ -1,4 +1,4 @@
-"""The sources Galatea knows: every module in here that holds a `Source`. Dropping a file in here registers it."""
+"""The sources that Galatea knows: every module in this folder that holds a `Source` is registered."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -13,7 +13,11 @@ from master_dataset.source import Source
 
 @cache
 def registered_sources() -> Mapping[str, Source[Any]]:
-    """Give every source by its topic, sorted. Raises DefinitionError when two claim one topic."""
+    """Return every source by its topic, sorted.
+
+    Raises:
+        DefinitionError: Two sources claim one topic.
+    """
     found: dict[str, Source[Any]] = {}
     for module in sorted(info.name for info in iter_modules(__path__)):
         for value in vars(import_module(f"{__name__}.{module}")).values():
@@ -26,7 +30,11 @@ def registered_sources() -> Mapping[str, Source[Any]]:
 
 
 def source_named(name: str) -> Source[Any]:
-    """Give one source. Raises UnknownNameError, which says what is nearest."""
+    """Return one source by name.
+
+    Raises:
+        UnknownNameError: There is no such source; names the nearest one.
+    """
     sources = registered_sources()
     if name not in sources:
         raise UnknownNameError("source", name, sources)

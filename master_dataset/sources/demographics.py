@@ -23,7 +23,7 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
 
 
 def seen(record: Record, terms: Terms) -> Seen:
-    """Give what was seen. Raises Refused if the interval crosses a window."""
+    """Return what was seen. InvalidRecordError if the interval crosses a window."""
     refuse_crossing(record["happened_at"], record["interval_ms"])
     odd = flags(("unregistered_sensor", not terms.knows_sensor(record["sensor_id"], "demographics")))
     who = record["sensor_id"], record["interval_ms"], record["age_band"], record["gender"]

@@ -28,7 +28,7 @@ class Count(msgspec.Struct, frozen=True, gc=False):
 
 
 def count(record: Record, terms: Terms) -> Count:
-    """Give the count. Raises Refused if the interval crosses a window."""
+    """Return the count. InvalidRecordError if the interval crosses a window."""
     interval = record["interval_ms"]
     refuse_crossing(record["happened_at"], interval)
     people = record["people_in"], record["people_out"]

@@ -59,7 +59,7 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
 
 
 def receipt(record: Record, terms: Terms) -> Receipt:
-    """Add a receipt up. Raises Refused for a line beyond what a shop can sell."""
+    """Add a receipt up. InvalidRecordError for a line beyond what a shop can sell."""
     currency = terms.currency
     scale = 10 ** (9 - currency.digits)  # price x amount counts billionths
     raw_lines: list[RawLine] = record["transactions"]
@@ -95,7 +95,7 @@ def receipt(record: Record, terms: Terms) -> Receipt:
 
 
 def priced(number: int, raw: RawLine, scale: int) -> Line:
-    """Give the line its total: as sent, else price x amount, half-even to the minor unit."""
+    """Return the line its total: as sent, else price x amount, half-even to the minor unit."""
     title, price_micro, amount, total, sku = raw
     if total is None:
         total, rest = divmod(price_micro * amount, scale)

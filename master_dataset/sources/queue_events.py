@@ -30,7 +30,7 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
 
 
 def waiting(record: Record, terms: Terms) -> Waiting:
-    """Give the change. Raises Refused if something ends before it began, or a wait or service lasts over 4 hours."""
+    """Return the change. InvalidRecordError if something ends before it began, or lasts over 4 hours."""
     kind, at = record["kind"], record["happened_at"]
     joined = at if kind == "join" else required(record["joined_at"], "joined_at")
     wait = service = None

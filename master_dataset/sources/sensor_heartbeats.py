@@ -21,7 +21,7 @@ class Beat(msgspec.Struct, frozen=True, gc=False):
 
 
 def beat(record: Record, terms: Terms) -> Beat:
-    """Give the sign of life. Raises Refused if the interval crosses a window."""
+    """Return the sign of life. InvalidRecordError if the interval crosses a window."""
     refuse_crossing(record["happened_at"], record["interval_ms"])
     odd = flags(("unregistered_sensor", not terms.knows_sensor(record["sensor_id"], record["source"])))
     return Beat(record["sensor_id"], record["source"], record["interval_ms"], odd)

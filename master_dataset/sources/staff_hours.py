@@ -29,7 +29,7 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
 
 
 def segment(record: Record, _: Terms) -> Segment:
-    """Give the segment. Raises Refused for one that ends before it starts, or lasts more than 16 hours."""
+    """Return the segment. InvalidRecordError for one that ends before it starts, or lasts more than 16 hours."""
     started = record["started_at"]
     lasted(started, record["happened_at"], LONGEST_MS, "started_at")
     said = record["staff"], record["kind"], record["role"]

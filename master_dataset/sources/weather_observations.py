@@ -22,7 +22,7 @@ class Observation(msgspec.Struct, frozen=True, gc=False):
 
 
 def observation(record: Record, _: Terms) -> Observation:
-    """Give the observation. Raises Refused if the interval crosses a window."""
+    """Return the observation. InvalidRecordError if the interval crosses a window."""
     refuse_crossing(record["happened_at"], record["interval_ms"])
     return Observation(*(record[name] for name in Observation.__struct_fields__))
 

@@ -27,7 +27,7 @@ class Sighting(msgspec.Struct, frozen=True, gc=False):
 
 
 def sighting(record: Record, terms: Terms) -> Sighting:
-    """Give the sighting."""
+    """Return the sighting."""
     odd = flags(
         ("weak_signal", record["signal_dbm"] < WEAK_DBM),
         ("unregistered_sensor", not terms.knows_sensor(record["sensor_id"], "wifi_sightings")),

@@ -23,7 +23,7 @@ class Presence(msgspec.Struct, frozen=True, gc=False):
 
 
 def presence(record: Record, terms: Terms) -> Presence:
-    """Give the crossing. Raises Refused for an exit before its entry, or more than 12 hours after it."""
+    """Return the crossing. InvalidRecordError for an exit before its entry, or more than 12 hours after it."""
     entered = dwell = None
     if record["kind"] == "exit":
         entered = required(record["entered_at"], "entered_at")

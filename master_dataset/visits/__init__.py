@@ -1,1 +1,1 @@
-"""Visits: the only facts that are derived from several events, made of sightings by one rule in both layers."""
+"""Visits: facts that are derived from several events, by one rule in both layers."""

@@ -1,4 +1,4 @@
-"""Visits as rows, as views of visits read them."""
+"""Visits as rows, as their views read them."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -20,11 +20,11 @@ VISITS = pa.schema(
         ("stay_ms", pa.int64()),
     ]
 )
-"""`received_at`: when it was known, which decides its epoch. `happened_at`: whose window it belongs to."""
+"""`received_at`: when it was known, which decides its epoch. `happened_at` decides its window."""
 
 
 class VisitKey(NamedTuple):
-    """Of one store, device and business day (days since 1970) the sightings make bundles."""
+    """Sightings with the same key form bundles. `business_day`: days since 1970."""
 
     store: str
     device: str
@@ -32,25 +32,25 @@ class VisitKey(NamedTuple):
 
 
 VisitRow = tuple[str, str, int, int, bool, bool, bool, int]
-"""The values of `VISITS`, instants in microseconds."""
+"""The values of a row of `VISITS`, instants in microseconds since 1970."""
 
 
-def rows_of(whose: VisitKey, bundle: Bundle, rules: VisitRules) -> Iterator[VisitRow]:
-    """The visits of a bundle that has closed."""
-    return visit_rows(whose, bundle.visits(rules), bundle.closes_at(rules.gap), rules)
+def rows_of(key: VisitKey, bundle: Bundle, rules: VisitRules) -> Iterator[VisitRow]:
+    """Yield the visits of a closed bundle."""
+    return visit_rows(key, bundle.visits(rules), bundle.closes_at(rules.gap), rules)
 
 
-def visit_rows(whose: VisitKey, visits: Iterable[Visit], known_at: int, rules: VisitRules) -> Iterator[VisitRow]:
-    """Each visit with its classes. `known_at`: milliseconds since 1970."""
+def visit_rows(key: VisitKey, visits: Iterable[Visit], known_at: int, rules: VisitRules) -> Iterator[VisitRow]:
+    """Yield visits with their classification. `known_at`: milliseconds since 1970."""
     for each in visits:
         is_in_store = not each.is_stationary and each.stay >= rules.min_stay
         is_bounced = is_in_store and each.stay < rules.engaged_stay
         kinds = (is_in_store, is_bounced, each.is_stationary)
-        yield (whose.store, whose.device, known_at * 1000, each.at * 1000, *kinds, each.stay)
+        yield (key.store, key.device, known_at * 1000, each.at * 1000, *kinds, each.stay)
 
 
 def visits_table(rows: Iterable[VisitRow]) -> pa.Table:
-    """The rows as `VISITS`."""
+    """Return rows as a table with the schema `VISITS`."""
     columns = list(zip(*rows, strict=True)) or [()] * len(VISITS)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, VISITS, strict=True)]
     return pa.Table.from_arrays(arrays, schema=VISITS)

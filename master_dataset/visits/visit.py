@@ -1,11 +1,10 @@
-"""A visit: a device comes into range, perhaps into the store, and is gone. One rule makes it, in both layers.
+"""Visits, made of the Wi-Fi sightings of devices by one rule in both layers.
 
-Times are whole milliseconds since 1970.
+A bundle collects the sightings of a device as they are received, until nothing comes for more than a gap. Closing by
+time of receipt means that a published visit never changes: a later sighting is in another bundle. So a bundle lies on
+exactly one side of every cut, like an event: in the epoch of its last receipt + gap.
 
-Bundles: sightings of a device as they were received, until nothing comes for more than a gap.
-
-Closing by receipt never changes a visit that was shown: what comes after the close is in another bundle. So a bundle,
-like an event, lies wholly on one side of every cut: by the epoch of (its last receipt + gap).
+All times are milliseconds since 1970.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +14,7 @@ from typing import NamedTuple, Self
 
 _MS = timedelta(milliseconds=1)
 _VERSION = 1
-"""Another one where other visits are made of the same sightings."""
+"""Changes when the same sightings lead to other visits."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +35,13 @@ class VisitRules:
         own = gap // _MS
         return cls(own, own // 6, own // 15, own // 6, 12 * own)
 
-    def told(self) -> str:
-        """All of them and of which version the rule is that uses them: equal for equal visits."""
+    def fingerprint(self) -> str:
+        """Return all rules and the version of the algorithm as text: equal for equal visits."""
         return f"{_VERSION}: {self.gap} {self.ahead} {self.min_stay} {self.engaged_stay} {self.longest} ms"
 
     @property
     def longest_known(self) -> timedelta:
-        """How far back sightings may matter to a bundle that is open: what began earlier is no visitor either way."""
+        """How far back sightings matter to an open bundle; one that began earlier is no visitor either way."""
         return (self.longest + 2 * self.gap) * _MS
 
 
@@ -50,7 +49,7 @@ RULES = VisitRules.of_gap(timedelta(minutes=30))
 
 
 class Sighting(NamedTuple):
-    """A device was heard. `received`: the broker's stamp."""
+    """A router saw a device. `received`: the broker's timestamp."""
 
     received: int
     happened: int
@@ -58,9 +57,9 @@ class Sighting(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """`at`: the instant whose window it belongs to. `stay`: from the first to the last sighting inside.
+    """One visit. `at`: decides its window. `stay`: from the first to the last sighting inside.
 
-    `is_stationary`: staff, a printer: nothing else is counted of it.
+    `is_stationary`: staff or a printer, of which nothing else is counted.
     """
 
     at: int
@@ -69,7 +68,7 @@ class Visit(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Sightings without an absence of more than a gap. `newest`: when the one happened that was received last."""
+    """Sightings without an absence of more than a gap. `newest`: when the last received one happened."""
 
     first: int
     last: int
@@ -78,7 +77,7 @@ class Stretch(NamedTuple):
     newest: int
 
     def plus(self, later: "Stretch") -> "Stretch":
-        """Both as one; `later` was received after it."""
+        """Combine it with one that was received later."""
         inside = [each for each in (self.first_inside, later.first_inside) if each is not None]
         until = [each for each in (self.last_inside, later.last_inside) if each is not None]
         return Stretch(
@@ -91,7 +90,7 @@ class Stretch(NamedTuple):
 
 
 def add_sighting(stretches: Sequence[Stretch], sighting: Sighting, gap: int) -> tuple[Stretch, ...]:
-    """The stretches, which lie more than a gap apart, with one more sighting: it may join two of them."""
+    """Add a sighting to stretches that lie more than a gap apart. It may join two of them."""
     at, inside = sighting.happened, sighting.happened if sighting.is_inside else None
     own, apart = Stretch(at, at, inside, inside, at), []
     for each in stretches:
@@ -103,7 +102,7 @@ def add_sighting(stretches: Sequence[Stretch], sighting: Sighting, gap: int) -> 
 
 
 def visits_of(stretches: Sequence[Stretch], rules: VisitRules) -> Iterator[Visit]:
-    """Each stretch is a visit, or something stationary if it lasts too long for one."""
+    """Yield a visit for each stretch; one that lasts too long is stationary."""
     for each in sorted(stretches):
         if each.last - each.first > rules.longest:
             yield Visit(each.newest, 0, is_stationary=True)
@@ -114,7 +113,7 @@ def visits_of(stretches: Sequence[Stretch], rules: VisitRules) -> Iterator[Visit
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Of one store, device, business day and partition. `newest`: when the sighting happened that was received last."""
+    """The sightings of one store, device, business day and partition. `newest`: when the last received one happened."""
 
     first_received: int
     last_received: int
@@ -123,24 +122,24 @@ class Bundle:
 
     @classmethod
     def of(cls, sighting: Sighting, gap: int) -> "Bundle":
-        """A bundle that begins."""
+        """Start a bundle."""
         return cls(sighting.received, sighting.received, sighting.happened, add_sighting((), sighting, gap))
 
-    def takes(self, received: int, gap: int) -> bool:
-        """Whether what is received then belongs to it."""
+    def accepts(self, received: int, gap: int) -> bool:
+        """Return whether a sighting that is received then belongs to it."""
         return received - self.last_received <= gap
 
     def plus(self, sighting: Sighting, gap: int) -> "Bundle":
-        """It with one more sighting; where stamps step back, the latest stands."""
+        """Add a sighting. If timestamps step back, the latest one counts."""
         last = max(self.last_received, sighting.received)
         return Bundle(self.first_received, last, sighting.happened, add_sighting(self.stretches, sighting, gap))
 
     def closes_at(self, gap: int) -> int:
-        """From when on nothing can belong to it any more."""
+        """Return when it closes: later sightings start another bundle."""
         return self.last_received + gap
 
     def visits(self, rules: VisitRules) -> Iterator[Visit]:
-        """The visits it holds; what was received for too long is stationary."""
+        """Yield its visits. A bundle that was received for too long is stationary."""
         if self.last_received - self.first_received > rules.longest:
             yield Visit(self.newest, 0, is_stationary=True)
         else:
@@ -148,10 +147,10 @@ class Bundle:
 
 
 def bundles_of(sightings: Iterable[Sighting], gap: int) -> Iterator[Bundle]:
-    """The bundles of sightings that are given in the order of their partition."""
+    """Yield the bundles of sightings, which are given in the order of their partition."""
     bundle: Bundle | None = None
     for each in sightings:
-        if bundle is not None and bundle.takes(each.received, gap):
+        if bundle is not None and bundle.accepts(each.received, gap):
             bundle = bundle.plus(each, gap)
             continue
         if bundle is not None:

@@ -1,1 +1,1 @@
-"""Endpoints of webhooks, and what they have refused."""
+"""Webhook endpoints."""

@@ -1,9 +1,4 @@
-"""Which addresses of the internet are anybody's, and which are this machine's, its networks' or a cloud's own.
-
-Where a tenant wants to be told: an address of the web, and the secret by which it knows who tells.
-
-How an endpoint is doing, as whoever calls it has seen it last.
-"""
+"""Webhook endpoints of tenants: their URL and secret, which URLs may be called, and the state of delivery."""
 
 import secrets
 from base64 import b64encode
@@ -52,9 +47,11 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True)
 class Endpoint:
-    """`id` is the consumer group's, too. `secret` is told once, when it is made. `batch`: alerts of one call.
+    """A webhook endpoint of a tenant.
 
-    `made_ms`: when, in milliseconds since 1970: it is told of what came afterwards.
+    `id` is the id of the consumer group, too. `secret` is shown once, when it is made. `batch`: alerts per call.
+
+    `made_ms`: when it was made, milliseconds since 1970; alerts since then are delivered.
     """
 
     id: str
@@ -86,15 +83,21 @@ def new_id() -> str:
 
 
 def new_secret() -> str:
-    """256 bits."""
+    """Return a new signing secret of 256 bits."""
     return f"whsec_{b64encode(secrets.token_bytes(32)).decode()}"
 
 
 def check_url(url: str, allowed: Sequence[Network]) -> None:
-    """BadEndpointError unless it can be called: https, a host, no name or password, no fragment, no private address.
+    """Check that a URL can be called: https, a host, no credentials, no fragment, no private address.
 
-    `allowed`: networks that the operator has named, within which a call need not be encrypted. What a name stands for
-    is looked at when it is called.
+    Host names are resolved and checked when they are called.
+
+    Args:
+        url: The URL.
+        allowed: Networks that the operator allows; with any, http is accepted too.
+
+    Raises:
+        BadEndpointError: It cannot be called; says why.
     """
     try:
         parts = urlsplit(url)
@@ -138,7 +141,7 @@ MOST_BLOCKED = 20
 
 
 class BlockedRecord(NamedTuple):
-    """A record that is tried again and again, and all of its store behind it. `why`: one sentence."""
+    """A record that is retried and blocks the alerts of its store. `why`: the reason of the last failure."""
 
     topic: str
     partition: int
@@ -155,11 +158,11 @@ class BlockedRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class EndpointState:
-    """All None: nobody has called it yet.
+    """How deliveries to an endpoint are going. All None: it was not called yet.
 
-    `status`: of the last answer; None with `answered_at`: there was none. `records`: told, or not its tenant's, and not
-    read or delivered yet. `oldest_at`: when the oldest of those was received that were read and wait. `refusing_since`:
-    since when nothing was delivered and all that was settled was refused.
+    `status`: of the last response; None with `answered_at`: there was no response. `records`: not delivered yet, other
+    tenants' records included. `oldest_at`: when the oldest record was received that was read and waits.
+    `refusing_since`: since when nothing was delivered and everything that was settled was rejected.
     """
 
     failing_since: datetime | None = None
@@ -174,7 +177,7 @@ class EndpointState:
 
 
 class RegisteredEndpoint(NamedTuple):
-    """An endpoint, whether it is suspended, and how it is doing. `has_begun`: its place is one of the topic's."""
+    """An endpoint with its state. `has_begun`: its consumer group has committed a position."""
 
     endpoint: Endpoint
     suspended_at: datetime | None = None

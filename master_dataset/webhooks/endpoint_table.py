@@ -1,4 +1,4 @@
-"""The endpoints in Cassandra: read by whoever calls them, changed by operators."""
+"""Webhook endpoints and the state of their deliveries, in Cassandra."""
 
 import json
 from collections import defaultdict
@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 from cassandra.query import UNSET_VALUE
 
 from master_dataset.errors import UnknownNameError
+from master_dataset.kafka.record import RecordPosition
 from master_dataset.webhooks.endpoint import BlockedRecord, Endpoint, EndpointState, RegisteredEndpoint
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
 SKIPPED_FOR = timedelta(days=30)
-"""So long it is known that a record was skipped: as long as a suspended endpoint's backlog may be kept."""
+"""How long a skip is remembered: as long as the backlog of a suspended endpoint may be kept."""
 _COLUMNS = "failing_since, status, answered_at, delivered_at, waiting, oldest_at, blocking, seen_at, refusing_since"
-Place = tuple[str, int, int]
 
 
 class EndpointTable:
-    """One row for each; rows stay when an endpoint is removed, without its secret."""
+    """The tables of endpoints. The row of a removed endpoint stays, without its secret."""
 
     def __init__(self, session: "Session") -> None:
         """`session` uses Galatea's keyspace."""
@@ -50,7 +50,7 @@ class EndpointTable:
         self._skips = prepare("SELECT id, topic, partition, offset FROM webhook_skips")
 
     def all(self) -> Sequence[RegisteredEndpoint]:
-        """Those that are not removed, the oldest first."""
+        """Return the endpoints that are not removed, oldest first."""
         states = {row.id: _state(row) for row in self._session.execute(self._states)}
         found = []
         for row in self._session.execute(self._all):
@@ -62,58 +62,58 @@ class EndpointTable:
         return sorted(found, key=lambda each: (each.endpoint.made_ms, each.endpoint.id))
 
     def find(self, id_: str) -> RegisteredEndpoint:
-        """One of them. UnknownNameError."""
+        """Return one endpoint. UnknownNameError if it does not exist."""
         known = {each.endpoint.id: each for each in self.all()}
         if id_ not in known:
             raise UnknownNameError("webhook", id_, known)
         return known[id_]
 
-    def skips(self) -> Mapping[str, frozenset[Place]]:
-        """By endpoint, the records that it goes on without."""
-        found: dict[str, set[Place]] = defaultdict(set)
+    def skips(self) -> Mapping[str, frozenset[RecordPosition]]:
+        """Return the skipped records by endpoint."""
+        found: dict[str, set[RecordPosition]] = defaultdict(set)
         for row in self._session.execute(self._skips):
-            found[row.id].add((row.topic, row.partition, row.offset))
-        return {id_: frozenset(places) for id_, places in found.items()}
+            found[row.id].add(RecordPosition(row.topic, row.partition, row.offset))
+        return {id_: frozenset(positions) for id_, positions in found.items()}
 
     def add(self, endpoint: Endpoint, now: datetime) -> None:
-        """Call it from now on."""
+        """Add an endpoint."""
         values = (endpoint.id, endpoint.tenant, endpoint.url, endpoint.secret, endpoint.batch)
         self._session.execute(self._insert, (*values, now))
 
     def change(self, id_: str, url: str, batch: int) -> None:
-        """Call it there, and with so many alerts at most. It goes on where it stood."""
+        """Change URL and batch size. Delivery continues at its position."""
         self._session.execute(self._change, (url, batch, id_))
 
     def remove(self, id_: str, now: datetime) -> None:
-        """Call it no more, and forget its secret."""
+        """Remove an endpoint and its secret."""
         self._session.execute(self._remove, (now, id_))
 
     def suspend(self, id_: str, now: datetime) -> None:
-        """Call it no more until it is resumed."""
+        """Suspend deliveries until `resume`."""
         self._session.execute(self._suspend, (now, id_))
 
     def resume(self, id_: str) -> None:
-        """Call it again. How long it has failed counts anew, or it would be suspended at once.
+        """Resume deliveries. The time of failure starts again, or it would be suspended at once.
 
-        If the broker has forgotten where it stood, it begins where it was made.
+        If the broker has lost its position, it starts with the alerts since it was made.
         """
         self._session.execute(self._forgive, (id_,))
         self._session.execute(self._resume, (id_,))
 
     def begin(self, id_: str, now: datetime) -> None:
-        """From now on the broker knows where it stands."""
+        """Record that its consumer group has committed a position."""
         self._session.execute(self._begin, (now, id_))
 
     def renew(self, id_: str, secret: str) -> None:
-        """Sign with another secret from now on."""
+        """Replace the secret."""
         self._session.execute(self._renew, (secret, id_))
 
-    def skip(self, id_: str, place: Place, by: str, now: datetime) -> None:
-        """Go on without this record."""
-        self._session.execute(self._skip, (id_, *place, now, by, int(SKIPPED_FOR.total_seconds())))
+    def skip(self, id_: str, position: tuple[str, int, int], by: str, now: datetime) -> None:
+        """Skip a record that blocks its store."""
+        self._session.execute(self._skip, (id_, *position, now, by, int(SKIPPED_FOR.total_seconds())))
 
     def see(self, id_: str, state: EndpointState, now: datetime) -> None:
-        """How it is doing. What a process that has not called it yet does not know stays as it was."""
+        """Write the state. Fields that a process does not know before its first call stay as they were."""
         unknown: Any = UNSET_VALUE
         called = state.answered_at is not None
         blocking = json.dumps([[*each._replace(since=each.since.isoformat())] for each in state.blocking])  # type: ignore[arg-type]
