@@ -8,7 +8,7 @@ HOME = re.compile(r"(?<![\w.{$])/(?:home|Users|root|work|mnt|scratch)/\w")
 REGISTRY = re.compile(
     r"\b(?:[\w-]+\.)*(?:pypi\.org|pythonhosted\.org|maven\.org|maven\.apache\.org|jfrog\.io|artifactory|nexus|npmjs\.org)\b"
 )
-DEFAULT = {"deploy/settings.py", "docs/reference/settings.md"}
+DEFAULT = {"deploy/sections.py", "docs/reference/settings.md"}
 """The one default setting, and the page that is written from it."""
 LOCKS = {"uv.lock", "deploy/jars/jars.lock.toml"}
 HERE = "tests/fast/house/test_words.py"

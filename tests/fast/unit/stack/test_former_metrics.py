@@ -22,7 +22,7 @@ def test_emitted_alerts_are_counted_under_both_names() -> None:
 def test_events_in_flight_are_shown_under_both_names() -> None:
     counters = SimpleNamespace(now=1, held=2, followers=SimpleNamespace(total=lambda: 3))
     state = SimpleNamespace(in_flight=counters, bodies=counters, live=counters)
-    producer = SimpleNamespace(under_way=SimpleNamespace(records=7, size=8))
+    producer = SimpleNamespace(in_flight=SimpleNamespace(records=7, size=8))
     parts: list[Any] = [
         SimpleNamespace(state=state),
         SimpleNamespace(in_flight=4),
