@@ -110,6 +110,6 @@ def test_commands_that_change_something_are_written_down(
 ) -> None:
     monkeypatch.setenv("GALATEA_HOME", str(tmp_path))
 
-    command_line.audited(words)
+    command_line.audit(words)
 
     assert [line["act"] for line in lines(tmp_path)] == written
