@@ -1,0 +1,91 @@
+"""A home of the version before: this version starts in it, gives the same answers, and goes on with its work."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.conftest import PATIENCE_SECONDS, settings_of
+from tests.system.deployments.test_wheel import ROOT, uv
+
+pytestmark = pytest.mark.nightly
+
+BEFORE = "5451fbf"
+"""The last commit of the version before, which has no tag."""
+STORE = "sim-1"
+
+
+def run(*words: str | Path, environment: Mapping[str, str], cwd: Path = ROOT) -> str:
+    done = subprocess.run(
+        words, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+    )
+    assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Iterator[Path]:
+    """The command of the version before, in an environment of its own lock."""
+    known = subprocess.run(["git", "cat-file", "-e", BEFORE], cwd=ROOT, check=False)  # noqa: S607 - git of the machine
+    assert known.returncode == 0, f"{BEFORE} is not in this clone. Next: git fetch --unshallow"
+    clone = tmp_path / "before"
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "VIRTUAL_ENV", "PYTHON"))}
+    run("git", "worktree", "add", "--quiet", "--detach", clone, BEFORE, environment=own)
+    try:
+        sync = (uv(), "sync", "--quiet", "--frozen", "--no-default-groups", "--group", "spark", "--group", "stack")
+        if subprocess.run([*sync, "--offline"], cwd=clone, env=own, capture_output=True, check=False).returncode:
+            run(*sync, environment=own, cwd=clone)  # the cache lacks a package
+        yield clone / ".venv" / "bin" / "galatea"
+    finally:
+        run("git", "worktree", "remove", "--force", clone, environment=own)
+
+
+def answers(port: int) -> dict[str, Any]:
+    """What readers see, without the times at which they ask."""
+    today = datetime.now(UTC).date()
+    range_ = {"from": str(today - timedelta(days=10)), "to": str(today + timedelta(days=1)), "grain": "day"}
+    found = {}
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=60) as client:
+        for metric in ("net_sales", "total_transactions_count"):
+            answer = client.get(f"/v1/metrics/{metric}", params={"store": STORE, **range_}).raise_for_status().json()
+            found[metric] = answer["points"]
+        found["publications"] = client.get("/v1/publications").raise_for_status().json()
+    return found
+
+
+def test_a_home_of_the_version_before_answers_the_same_and_goes_on(tmp_path: Path, old: Path) -> None:
+    settings, environment = settings_of(tmp_path / "home")
+    new = (sys.executable, "-m", "galatea.cli.main")
+    up = ("up", "--detach", "--without-airflow")
+    days = [str(datetime.now(UTC).date() - timedelta(days=number)) for number in (4, 3)]
+    simulate = ("simulate", "--stores", "1", "--sources", "pos_transactions", "--no-faults")
+    for day in days:
+        run(*new, *simulate, "--from", day, "--to", day, "--out", tmp_path / day, environment=environment)
+
+    try:
+        run(old, *up, environment=environment)
+        run(old, "stores", "load", tmp_path / days[0] / "stores.yaml", environment=environment)
+        run(old, "ingest", "pos_transactions", tmp_path / days[0] / "pos_transactions.jsonl", environment=environment)
+        run(old, "rebuild", "--wait", environment=environment)
+        before = answers(settings.api.port)
+    finally:
+        run(old, "down", environment=environment)
+    assert any(point["value"] for point in before["net_sales"])
+
+    try:
+        run(*new, *up, environment=environment)
+        assert answers(settings.api.port) == before
+
+        run(*new, "ingest", "pos_transactions", tmp_path / days[1] / "pos_transactions.jsonl", environment=environment)
+        rebuilt = json.loads(run(*new, "rebuild", "--wait", "--json", environment=environment))
+        assert rebuilt["state"] == "published"
+        run(*new, "verify", environment=environment)
+    finally:
+        run(*new, "down", environment=environment)
