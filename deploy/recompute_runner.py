@@ -68,7 +68,7 @@ class Launch:
     trigger: Trigger
 
     def start(self, request: RecomputeRequest, reason: str, by: str) -> str:
-        """Record and trigger a recompute; returns its id. If nothing accepts it, the record is `failed` and says why."""
+        """Record and trigger a recompute; returns its id. If nothing accepts it, the record says why."""
         id_ = new_id()
         with translated_driver_errors():
             self.recomputes.create(Recompute(id_, request, by, reason, datetime.now(UTC), "asked"))
@@ -108,7 +108,7 @@ class UnfinishedRecomputes:
         return found
 
     def add(self, id_: str, at_most: int) -> bool:
-        """Add an id, unless there are `at_most` already. OperatorError (DiskFullError) if the file cannot be written."""
+        """Add an id, unless there are `at_most` already. OperatorError if the file cannot be written."""
         with self._lock:
             ids = self.ids()
             if len(ids) >= at_most:

@@ -43,13 +43,13 @@ class Claims:
             CheckpointOutOfStepError: Another micro-batch was claimed: checkpoint or Cassandra were restored from a
                 backup, or a second process runs with another checkpoint.
         """
-        told = orjson.dumps(ends, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS).decode()
+        ends_json = orjson.dumps(ends, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS).decode()
         before = micro_batch - 1 if micro_batch else None
         claim = self._session.prepare(_CLAIM)
-        if self._session.execute(claim, (micro_batch, told, number, before)).one().applied:
+        if self._session.execute(claim, (micro_batch, ends_json, number, before)).one().applied:
             return
         found = self._state(number)
-        if found is not None and found.claimed == micro_batch and found.claimed_ends == told:
+        if found is not None and found.claimed == micro_batch and found.claimed_ends == ends_json:
             return
         if found is not None and found.replaced:
             raise _replaced(number)
@@ -212,16 +212,20 @@ class Generations:
 
     def is_as_far(self, generation: Generation, served: int) -> bool:
         """Whether it has read what the one `served` has recorded, or without one its targets. Changes nothing."""
-        wanted = self.positions(served) if served else generation.targets
-        return reached(self.positions(generation.number), wanted)
+        targets = self.positions(served) if served else generation.targets
+        return reached(self.positions(generation.number), targets)
 
     def progress(self, generation: Generation, served: int) -> tuple[int, int]:
         """How many records it has read of those that it has to read before it may take over, as of now."""
         own = self.positions(generation.number)
         # What it has claimed ends where its positions do, or behind them.
         targets = (self.claims.ends(served) or self.positions(served)) if served else generation.targets
-        wanted = [(own.get(topic, {}).get(partition, 0), target) for topic, partition, target in _places(targets)]
-        return sum(min(at, target) for at, target in wanted), sum(target for _, target in wanted)
+        reached_and_target = [
+            (own.get(topic, {}).get(partition, 0), target) for topic, partition, target in _partitions(targets)
+        ]
+        return sum(min(at, target) for at, target in reached_and_target), sum(
+            target for _, target in reached_and_target
+        )
 
     def take_over(self, generation: Generation) -> bool:
         """Point readers at this generation if it has caught up and the pointer has not moved meanwhile.
@@ -248,8 +252,10 @@ class Generations:
 
 def reached(positions: Offsets, targets: Offsets) -> bool:
     """Whether the positions are at or behind every target; a target of 0 needs no position."""
-    return all(positions.get(topic, {}).get(partition, 0) >= offset for topic, partition, offset in _places(targets))
+    return all(
+        positions.get(topic, {}).get(partition, 0) >= offset for topic, partition, offset in _partitions(targets)
+    )
 
 
-def _places(offsets: Offsets) -> Iterator[tuple[str, int, int]]:
+def _partitions(offsets: Offsets) -> Iterator[tuple[str, int, int]]:
     return ((topic, partition, offset) for topic, own in offsets.items() for partition, offset in own.items())

@@ -57,12 +57,12 @@ def _united(*sketches: hll_sketch) -> hll_sketch:
 
 
 def _written(sketch: hll_sketch) -> str:
-    told = bytearray(sketch.serialize_compact())
-    at = _COUPONS_AT.get(told[0] & 0x3F)
+    data = bytearray(sketch.serialize_compact())
+    at = _COUPONS_AT.get(data[0] & 0x3F)
     if at is None:
-        told[_FLAGS] |= _OUT_OF_ORDER
-        told[_HISTORY] = bytes(8)
+        data[_FLAGS] |= _OUT_OF_ORDER
+        data[_HISTORY] = bytes(8)
     else:
-        coupons = struct.unpack(f"<{(len(told) - at) // 4}I", told[at:])
-        told[at:] = struct.pack(f"<{len(coupons)}I", *sorted(coupons))
-    return b64encode(told).decode()
+        coupons = struct.unpack(f"<{(len(data) - at) // 4}I", data[at:])
+        data[at:] = struct.pack(f"<{len(coupons)}I", *sorted(coupons))
+    return b64encode(data).decode()
