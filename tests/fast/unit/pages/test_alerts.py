@@ -281,7 +281,6 @@ def test_the_page_and_rest_say_the_same_also_while_the_look_at_a_publication_is_
     assert over_rest["provisional"] is provisional
 
 
-@pytest.fixture
 def test_a_rule_that_this_release_cannot_read_is_listed_and_can_be_replaced_or_removed(
     asking: Asking, operator: Browsing
 ) -> None:
