@@ -21,11 +21,11 @@ EVERY, OUTAGE_TRIES = 100, 20
 REASON = "rejected"
 
 
-class Rejected(Exception):
+class RejectedError(Exception):
     """422: this record is wrong, and will be."""
 
 
-class Down(Exception):
+class DownError(Exception):
     """503: whatever the record, come again."""
 
 
@@ -41,9 +41,9 @@ class Sink:
         """Take them all, or say why none."""
         if len(self.taken) >= self._half and self._tries_down:
             self._tries_down -= 1
-            raise Down
+            raise DownError
         if any(number % EVERY == EVERY - 1 for number in numbers):
-            raise Rejected
+            raise RejectedError
         self.taken += numbers
 
 
@@ -58,7 +58,7 @@ class Skipping:
         """One try."""
         try:
             self._sink.take(int(message.value() or b""))
-        except (Rejected, Down):
+        except (RejectedError, DownError):
             return
 
 
@@ -75,9 +75,9 @@ class Telling:
         while True:
             try:
                 self._sink.take(int(message.value() or b""))
-            except Down:
+            except DownError:
                 continue  # the same record again, and nothing before it: the order is kept
-            except Rejected:
+            except RejectedError:
                 self.put(message.value() or b"")
             return
 
@@ -103,9 +103,9 @@ class Taking:
         """One call of the sink."""
         try:
             self._sink.take(*(int(record.value) for record in records))
-        except Down:
+        except DownError:
             return Retry("503: come again")
-        except Rejected:
+        except RejectedError:
             return Reject("422: this record is wrong")
         return Done()
 

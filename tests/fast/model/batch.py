@@ -46,7 +46,7 @@ class Run:
     publication: Publication | None = None
 
 
-class NotYet(Exception):
+class NotYetError(Exception):
     """The run has to wait."""
 
 
@@ -90,19 +90,19 @@ class Batch:
             self.runs[slot].marked = Marked(cut, {})
 
     def mark(self, run: Run) -> None:
-        """Write the markers. NotYet before the clock has passed the cut; the run ends if a stamp is too early."""
+        """Write the markers. NotYetError before the clock has passed the cut; the run ends if a stamp is too early."""
         world = self.world
         if world.now < run.cut + self.skew:
-            raise NotYet
+            raise NotYetError
         if self.world.without in _NO_MARKERS:
             if any(world.now + part.ahead < run.cut + self.skew for part in world.topic.parts):
-                raise NotYet  # found out in another way: that a clock is behind is not what this rule is about
+                raise NotYetError  # found out in another way: that a clock is behind is not what this rule is about
             ends = {part: end - 1 for part, end in world.topic.ends().items() if end}
             run.marked = Marked(run.cut, {TOPIC: self._first_offsets(run.cut) if world.keeps(Rule.MARKERS) else ends})
             return
         markers = [world.topic.send(world.now, None, part.number) for part in world.topic.parts]
         if any(each.received_at < run.cut + self.skew for each in markers) and world.keeps(Rule.MARKER_STAMP):
-            raise NotYet
+            raise NotYetError
         run.marked = Marked(run.cut, {TOPIC: {each.partition: each.offset for each in markers}})
 
     def _archived(self) -> Offsets:
@@ -120,13 +120,13 @@ class Batch:
         return found
 
     def compute(self, run: Run) -> None:
-        """Plan and write the cells. NotYet before the archive has passed the markers."""
+        """Plan and write the cells. NotYetError before the archive has passed the markers."""
         world = self.world
         if run.marked is None:
             self.mark(run)
         assert run.marked is not None
         if not run.marked.passed_by(self._archived()):
-            raise NotYet
+            raise NotYetError
         masters = {TOPIC: Archived.of(world.archive, steps_back=world.keeps(Rule.STEPPED_BACK))}
         base = run.base
         if not world.keeps(Rule.CHANGED_RECOMPUTED):
@@ -206,4 +206,4 @@ class Batch:
         return True
 
 
-REFUSALS = (GalateaError, NotYet)
+REFUSALS = (GalateaError, NotYetError)

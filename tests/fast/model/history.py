@@ -12,7 +12,7 @@ from tests.fast.model.rebuilding import rebuilt
 from tests.fast.model.rules import Rule
 from tests.fast.model.speed import Crash
 from tests.fast.model.steps import SCENES, STEPS, Scene
-from tests.fast.model.world import Different, World
+from tests.fast.model.world import DifferentError, World
 from views.control.recompute import RecomputeRequest
 
 MOST_STEPS = 70
@@ -77,7 +77,7 @@ def lived(steps: Sequence[Chosen], without: Rule | None = None, *, by_arrow: boo
             world.compare()
         ended.lines.append("everything comes to rest")
         _rest(world)
-    except Different as difference:
+    except DifferentError as difference:
         ended.difference = str(difference)
     ended.comparisons = world.comparisons
     return ended
@@ -103,7 +103,7 @@ def _rest(world: World) -> None:
     try:
         shown, waiting = world.serving.answer(world.code, pointer)
     except GalateaError as refusal:
-        raise Different(f"at rest serving refuses: {type(refusal).__name__}") from refusal
+        raise DifferentError(f"at rest serving refuses: {type(refusal).__name__}") from refusal
     if waiting or shown != world.oracle.everything(world.code.number):
         late = "" if newest < pointer.cut + timedelta(hours=1) else f", cut {pointer.cut}, newest {newest}"
         world.differs(f"at rest {waiting} events wait, or cells differ{late}")

@@ -35,7 +35,7 @@ class Crash(IntEnum):
     NEVER = 6
 
 
-class Crashed(Exception):
+class CrashedError(Exception):
     """The process has ended."""
 
 
@@ -124,7 +124,7 @@ class Speed:
             driver.planned = Planned(dict(driver.at), ends)
         try:
             self._write(driver, driver.planned, crash)
-        except Crashed:
+        except CrashedError:
             return True
         except GenerationReplacedError:
             self.driver = None if driver is self.driver else self.driver
@@ -145,27 +145,27 @@ class Speed:
             driver.claimed = driver.number
         counted = self._counted(driver, list(self._records(planned)), crash)
         if crash == Crash.BEFORE_ROWS:
-            raise Crashed
+            raise CrashedError
         added = self._added(driver, counted)
         self.unfinished[own.number] = planned.ends
         until = world.now + HORIZONS.ttl
         shapes = shapes_of(driver.code.views)
         for number, (key, cells) in enumerate(added):
             if crash == Crash.BETWEEN_ROWS and number:
-                raise Crashed
+                raise CrashedError
             block = write_block(shapes[key.shape], cells)
             read = tuple(read_block(shapes[key.shape], block))
             batch: object = driver.number if world.keeps(Rule.OVERWRITTEN) else object()
             self.of(own.number).rows[RowKey(key.shape, key.store, key.epoch, batch)] = SpeedRow(block, read, until)
         if crash in {Crash.BEFORE_POSITIONS, Crash.BETWEEN_ROWS}:
-            raise Crashed
+            raise CrashedError
         reached = list(self._reached(planned))
         for number, each in enumerate(reached):
             if crash == Crash.BETWEEN_POSITIONS and number:
-                raise Crashed
+                raise CrashedError
             world.generations.record(own.number, [each])
         if crash == Crash.BETWEEN_POSITIONS:
-            raise Crashed
+            raise CrashedError
         if not driver.taken_over:
             driver.taken_over = self._take_over(own, crash)
 
@@ -176,7 +176,7 @@ class Speed:
             return False
         definitions = own.definitions if world.keeps(Rule.TAKE_OVER_SAME) else pointer.definitions or own.definitions
         if crash == Crash.BEFORE_SWITCH and world.generations.has_caught_up(own, pointer.generation):
-            raise Crashed
+            raise CrashedError
         return world.generations.take_over(replace(own, definitions=definitions))
 
     def _records(self, planned: Planned) -> Iterator[Record]:
@@ -209,10 +209,10 @@ class Speed:
         lives = HORIZONS.ttl + HORIZONS.remembered if world.keeps(Rule.PLACES_LIVE) else HORIZONS.oldest / 2
         for number, each in enumerate(own):
             if crash == Crash.WHILE_REMEMBERING and number:
-                raise Crashed
+                raise CrashedError
             places[each.of] = (each.place, world.now + lives)
         if crash == Crash.WHILE_REMEMBERING:
-            raise Crashed
+            raise CrashedError
         if not world.keeps(Rule.FIRST_IN_BATCH):
             return old + [each for each in young if _delivery(each).of not in known or _is_first(each, firsts)]
         if not world.keeps(Rule.FIRST_BY_PLACE):

@@ -22,7 +22,7 @@ from views.control.publication import Pointer, PointerRow, Publication
 from views.core.view import View
 
 
-class Different(Exception):
+class DifferentError(Exception):
     """The merged answer is not what it has to be."""
 
 
@@ -65,7 +65,7 @@ class World:
 
     def differs(self, why: str) -> None:
         """End the history."""
-        raise Different(why)
+        raise DifferentError(why)
 
     @property
     def oldest(self) -> timedelta:
@@ -110,13 +110,13 @@ class World:
             self.differs(f"publication {new.number} came after {before}")
 
     def compare(self) -> None:
-        """The merged answer with the naive recompute. Different."""
+        """The merged answer with the naive recompute. DifferentError."""
         pointer = self.pointer.read()
         try:
             shown, waiting = self.serving.answer(self.code, pointer)
         except CellMissingError as missing:
             if not self.has_lost:
-                raise Different("a named cell is absent") from missing
+                raise DifferentError("a named cell is absent") from missing
             return
         except GalateaError:
             return
@@ -177,13 +177,13 @@ class World:
 
     @staticmethod
     def between(shown: Shown, least: Shown, most: Shown, unsure: set[tuple[str, int]]) -> None:
-        """Different unless every count and total is at least and at most so much."""
+        """DifferentError unless every count and total is at least and at most so much."""
         for place in {*shown, *least}:
             if (place.store, place.window) in unsure:
                 continue
             low, is_, high = (each.get(place, (0, 0))[:2] for each in (least, shown, most))
             if not all(a <= b <= c for a, b, c in zip(low, is_, high, strict=False)):
-                raise Different(f"{_said(place)} is {is_}, and it should be between {low} and {high}")
+                raise DifferentError(f"{_said(place)} is {is_}, and it should be between {low} and {high}")
 
     def pass_time(self, span: timedelta) -> None:
         """The clock of everybody but the brokers."""
@@ -195,7 +195,7 @@ def _same(shown: Shown, due: Shown, unsure: set[tuple[str, int]]) -> None:
         return
     for place in sorted({*shown, *due}, key=str):
         if shown.get(place) != due.get(place) and (place.store, place.window) not in unsure:
-            raise Different(f"{_said(place)} is {shown.get(place)}, and it should be {due.get(place)}")
+            raise DifferentError(f"{_said(place)} is {shown.get(place)}, and it should be {due.get(place)}")
 
 
 def _said(place: Place) -> str:

@@ -20,7 +20,7 @@ EVENT, LETTER, MARKER = "event", "dead_letter", "marker"
 STEPS = 40
 
 
-class Ended(Exception):
+class EndedError(Exception):
     """The process, or one of its writes."""
 
 
@@ -163,7 +163,7 @@ class Life:
         try:
             with patch("master_dataset.archive.archive.failpoint", passing):
                 self.archive.write_batch(POS_TRANSACTIONS, frame, self.checkpoint.batch, seen)
-        except (Ended, OSError):
+        except (EndedError, OSError):
             self._process()
             return
         self.checkpoint.batch, self.checkpoint.planned = self.checkpoint.batch + 1, (end, end)
@@ -174,7 +174,7 @@ class Life:
         def passing(_: object) -> None:
             left[0] -= 1
             if not left[0]:
-                raise Ended
+                raise EndedError
 
         return passing
 
