@@ -187,7 +187,7 @@ class Survey:
 
     Attributes:
         current: The current publication.
-        kept: The number of publications that are kept.
+        kept_publications: The number of publications that are kept.
         let_go: The publications that are let go, oldest first.
         manifests: The names of manifests to delete.
         previews: The ids of previews whose ledgers are deleted.
@@ -213,7 +213,7 @@ class Survey:
         """As the command line shows it."""
         return {
             "publication": self.current,
-            "kept": self.kept,
+            "kept": self.kept_publications,
             "collected": list(self.let_go),
             "manifests": len(self.manifests),
             "previews": len(self.previews),
@@ -242,9 +242,9 @@ class GarbageCollector:
         named = {each.manifest for each in entries if each.number in stay}
         names = self._garbage.manifests()
         needed = {name for name in names if name in named or live.needs(name) or self._is_young(name)}
-        named = {RunCells(*key, run) for name in needed for key, run in read_manifest(self._session, name).items()}
+        cells = {RunCells(*key, run) for name in needed for key, run in read_manifest(self._session, name).items()}
         step(0, 0, "cells")
-        reachable, blocks, run_days = self._garbage_beyond(Reachable(named, live))
+        reachable, blocks, run_days = self._garbage_beyond(Reachable(cells, live))
         marked = {each.number for each in entries if each.is_collected}
         return Survey(
             current,

@@ -363,7 +363,8 @@ def _reason(kind: str, names: Sequence[str | int]) -> tuple[str, str]:
     if names[2:3] == ["opening_hours"]:
         return "must be quarter hours of a weekday, such as `mon: [08:00-20:00]`", "bad_opening_hours"
     if kind == "extra_forbidden":
-        entry: type[_Entry] = {"sensors": SensorEntry, "zones": ZoneEntry}.get(str(names[2]), StoreEntry)
+        entries: dict[str, type[_Entry]] = {"sensors": SensorEntry, "zones": ZoneEntry}
+        entry = entries.get(str(names[2]), StoreEntry)
         what = "of a store" if entry is StoreEntry else "here"
         return f"is no field {what}; there is {', '.join(entry.known())}", "unknown_field"
     if kind in {"list_type", "too_long"}:

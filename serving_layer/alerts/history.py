@@ -224,14 +224,18 @@ class AlertListing:
         for body in await self._reader.records(alert_id):
             records[orjson.loads(body)["kind"]] = body
         raised = records["raised"]
-        said = orjson.loads(raised) if raised else {"tenant": None}
-        if not raised or (visibility_scope is not None and said["tenant"] != visibility_scope):
+        alert = orjson.loads(raised) if raised else None
+        if alert is None or (visibility_scope is not None and alert["tenant"] != visibility_scope):
             do = "Use an id that `GET /v1/alerts` gave."
             raise UnknownNameError("alert", alert_id, (), do=do)
-        told = StoredAlert(
-            datetime.fromisoformat(said["raised_at"]), alert_id, *(text or None for text in records.values())
-        )  # type: ignore[arg-type]  # the first is there
-        return told, [encoded(text, Alert) for text in records.values() if text]
+        stored = StoredAlert(
+            datetime.fromisoformat(alert["raised_at"]),
+            alert_id,
+            raised,
+            records["resolved"] or None,
+            records["retracted"] or None,
+        )
+        return stored, [encoded(text, Alert) for text in records.values() if text]
 
     async def _open_ones(self, ask: AlertsRequest) -> AsyncIterator[StoredAlert]:
         before = ask.before

@@ -1,5 +1,6 @@
 """`/layers`: how much each layer holds, how old it is, and where the cut between batch and speed lies."""
 
+import math
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -63,4 +64,5 @@ def _cut_position(fresh: FreshnessReport) -> float | None:
     if not pointer.publication:
         return None
     hours = max((fresh.at - pointer.cut).total_seconds() / 3600, 0.0)
-    return 1 - min(max(MIN_SPEED_PART, (hours / 24) ** 0.5 / 2), MAX_SPEED_PART)
+    speed_part = math.sqrt(hours / 24) / 2
+    return 1 - min(max(MIN_SPEED_PART, speed_part), MAX_SPEED_PART)

@@ -115,7 +115,7 @@ def settings_of(home: Path, **more: str) -> tuple[Settings, dict[str, str]]:
     }
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GALATEA_")} | own
     fields = {name.removeprefix("GALATEA_").lower(): value for name, value in own.items()}
-    return Settings(**fields), environment  # type: ignore[arg-type]
+    return Settings(**fields), environment
 
 
 @pytest.fixture(scope="session")

@@ -184,10 +184,10 @@ def alert_statuses(log: Iterable[Alert], requested: Iterable[Alert] = ()) -> Map
             continue
         seen.add(record.alert_id)
         if record.kind == "raised":
-            status = AlertStatus(record, record)
+            raised = AlertStatus(record, record)
             for follower in early.pop(record.alert_id, ()):
-                status = _with_follow_up(status, follower)
-            found[record.alert_id] = status
+                raised = _with_follow_up(raised, follower)
+            found[record.alert_id] = raised
         elif (status := found.get(record.about or "")) is not None:
             found[status.raised.alert_id] = _with_follow_up(status, record)
         else:

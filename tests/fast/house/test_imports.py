@@ -155,7 +155,7 @@ def test_help_lists_every_verb_with_its_summary_as_its_file_says_it() -> None:
 def test_help_and_status_take_little_processor_time(words: list[str], tmp_path: Path) -> None:
     """The least of some runs: whatever else the machine does adds to a run, and never takes from it."""
     command = [sys.executable, "-m", "galatea.cli.main", *words]
-    seconds = []
+    seconds: list[float] = []
     while len(seconds) < RUNS and min(seconds, default=ENOUGH_SECONDS) >= ENOUGH_SECONDS:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(

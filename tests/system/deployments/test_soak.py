@@ -128,7 +128,7 @@ def curve(samples: Sequence[tuple[int, Sample]]) -> str:
 def grown(samples: Sequence[tuple[int, Sample]]) -> dict[str, tuple[float, float]]:
     """Parts whose median in the last third exceeds what that of the second third allows, with both."""
     third = len(samples) // 3
-    found = {}
+    found: dict[str, tuple[float, float]] = {}
     for part in samples[-1][1]:
         factor, more = GROWTH[part.rpartition(" ")[2]]
         before, after = (

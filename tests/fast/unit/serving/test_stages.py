@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from fractions import Fraction
 
 import pytest
 
@@ -81,7 +82,10 @@ def test_each_store_has_its_own_series() -> None:
 
     values = list(evaluate(asked, aggregated(asked, [sold(NINE, 1)], [sold(NINE, 2)])))
 
-    assert [(each.key, each.points[0].value) for each in values] == [(SeriesKey("1"), 1), (SeriesKey("2"), 2)]
+    assert [(each.key, each.points[0].value) for each in values] == [
+        (SeriesKey("1"), Fraction(1)),
+        (SeriesKey("2"), Fraction(2)),
+    ]
 
 
 @pytest.mark.parametrize("by", [(), ("currency",)])
