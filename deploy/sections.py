@@ -127,7 +127,7 @@ class KafkaSettings(Section):
     partitions: int = Field(default=2, ge=1)
     """Partitions of each source's topic. Fixed once the topic exists."""
     retention_days: int = Field(default=14, ge=1)
-    """Days that topics keep records: at least the life of speed rows plus D. Alerts look 13 days back."""
+    """Days that topics keep records: at least the lifetime of speed rows plus D. Alerts look 13 days back."""
 
     @property
     def retention(self) -> timedelta:
@@ -187,15 +187,15 @@ class SparkSettings(Section):
     master: str = "local[2]"
     """Spark master URL of every Spark process."""
     cores: int = Field(default=2, ge=1)
-    """Cores that each Spark process takes of a cluster. `local[N]` has its own number."""
+    """Cores that each Spark process uses on a cluster. Ignored with `local[N]`, which names the number itself."""
     executor_memory_mb: int = Field(default=1024, ge=512)
-    """Heap of each executor on a cluster, in MB. Its Python workers need more besides."""
+    """Heap of each executor on a cluster, in MB. Its Python workers need memory in addition."""
     driver_host: str = ""
-    """Address at which executors reach a driver; if empty, loopback for a master there, else Spark's choice."""
+    """Address at which executors reach a driver; if empty, loopback for a local master, else Spark's default."""
     python: str = ""
-    """Python of a cluster's executors, with this package installed; if empty, the same path as the driver's."""
+    """Path to Python on a cluster's executors, with this package installed; if empty, that of the driver."""
     conf: dict[str, str] = Field(default_factory=dict)
-    """Further options of Spark, as a JSON object, for example of a cluster manager. Galatea's own take precedence."""
+    """Further Spark options as a JSON object, for example for a cluster manager. Galatea's options take precedence."""
 
     @field_validator("conf", mode="before")
     @classmethod
@@ -233,7 +233,7 @@ class AirflowSettings(Section):
 
 
 class LayerSettings(Section):
-    """What archive, speed layer and batch layer have in common."""
+    """Settings shared by the archive, the speed layer and the batch layer."""
 
     epoch_seconds: int = Field(default=300, ge=1, le=3600)
     """Length of a receipt epoch, in seconds. A cut is a multiple of it."""
@@ -242,7 +242,7 @@ class LayerSettings(Section):
     skew_seconds: float = Field(default=5.0, ge=0)
     """How far clocks may differ, in seconds."""
     records_per_batch: int = Field(default=50_000, ge=1)
-    """Most records per micro-batch and topic."""
+    """Maximum number of records per micro-batch and topic."""
 
     @property
     def epoch(self) -> timedelta:
@@ -279,11 +279,11 @@ class SpeedSettings(Section):
     metrics_port: PortOrZero = 0
     """Prometheus port of the speed layer; 0: any free port, written to `run/speed.targets.json`."""
     ttl_days: int = Field(default=7, ge=2)
-    """How long speed rows live, in days."""
+    """Days after which speed rows expire."""
     partitions: int = Field(default=1, ge=1)
-    """Tasks that share the stores: 1 is fastest on one machine, on a cluster use one per core."""
+    """Tasks that share the stores. On one machine, 1 is fastest; on a cluster, use one per core."""
     receipts_ttl_days: int = Field(default=35, ge=1, validation_alias="receipts_ttl_days")
-    """How long `raw_pos_transactions` keeps a receipt after it happened, in days. The master dataset keeps all."""
+    """Days that `raw_pos_transactions` keeps a receipt after it happened. The master dataset keeps all of them."""
     oldest_hours: int = Field(default=23, validation_alias="oldest_hours")
     """A: the speed layer counts events up to this age on arrival, in hours."""
     remembered_hours: int = Field(default=24, validation_alias="remembered_hours")
@@ -291,7 +291,7 @@ class SpeedSettings(Section):
 
     @property
     def ttl(self) -> timedelta:
-        """How long speed rows live."""
+        """How long speed rows are kept."""
         return timedelta(days=self.ttl_days)
 
     @property
@@ -306,21 +306,21 @@ class SpeedSettings(Section):
 
     @property
     def remembered(self) -> timedelta:
-        """D of R5: an event that speed counts repeats nothing older."""
+        """D of R5: an event that speed counts cannot be a duplicate of anything older."""
         return timedelta(hours=self.remembered_hours)
 
 
 class BatchSettings(Section):
-    """Rebuilds, and what is kept of their results."""
+    """Rebuilds, and how long their results are kept."""
 
     cut_timeout_seconds: float = 300.0
-    """How long a rebuild waits until the archive has passed its markers, in seconds."""
+    """Seconds that a rebuild waits for the archive to pass its markers."""
     vacuum_days: int = Field(default=7, ge=7)
     """Days that files of Delta tables are kept after a compaction or export replaced them."""
     keep_publications: int = Field(default=30, ge=1)
-    """Newest publications that garbage collection keeps complete."""
+    """Number of newest publications that garbage collection keeps complete."""
     keep_days: int = Field(default=7, ge=1)
-    """Days that garbage collection keeps a publication complete after it was last current; also of previews."""
+    """Days that garbage collection keeps a publication after it was last current, and a preview after it was made."""
 
     @property
     def cut_timeout(self) -> timedelta:
@@ -340,60 +340,60 @@ class ApiSettings(Section):
     anonymous_tenant: str = Field(default="default", validation_alias="anonymous_tenant")
     """Tenant whose stores are visible without a key; if empty, every request needs one."""
     reads_per_second: int = Field(default=20, ge=1, validation_alias="reads_per_second")
-    """Reads per second that a tenant's key may make of each process."""
+    """Reads per second that one key of a tenant may make, per process."""
     ingests_per_second: int = Field(default=50, ge=1, validation_alias="ingests_per_second")
-    """Requests with events per second that a tenant's key may make of each process."""
+    """Requests with events per second that one key of a tenant may make, per process."""
 
 
 class LimitSettings(Section):
-    """They hold for each process. Limits of an event itself are the parser's, and the same over REST and Kafka."""
+    """They apply to each process. The limits of a single event are those of the parser, over REST and Kafka alike."""
 
     header_bytes: int = Field(default=16_384, ge=1024, le=262_144)
-    """Bytes of the request line and header fields together."""
+    """Bytes of the request line and all header fields together."""
     header_fields: int = Field(default=100, ge=20)
-    """Header fields of a request."""
+    """Header fields per request."""
     receive_seconds: float = Field(default=10.0, gt=0)
-    """Seconds until a request has arrived completely."""
+    """Seconds within which a request must have arrived completely."""
     idle_seconds: float = Field(default=30.0, ge=1)
-    """Seconds that a connection may be idle between requests, or its client may read nothing of a response."""
+    """Seconds that a connection may be idle between requests, or that its client may stop reading a response."""
     connections: int = Field(default=4_096, ge=16)
-    """Open connections. One more closes the one that has been idle the longest."""
+    """Open connections. If another one is opened, the one that has been idle the longest is closed."""
     unsent_bytes: int = Field(default=128_000_000, ge=1_000_000)
-    """Bytes of responses that clients have not read yet, all connections together."""
+    """Bytes of responses that clients have not read yet, over all connections."""
     body_bytes: int = Field(default=LIMITS.body_bytes, ge=1024)
-    """Bytes of a body with events, as sent."""
+    """Bytes of a body with events, before decompression."""
     unfolded_bytes: int = Field(default=LIMITS.unfolded_bytes, ge=1024)
-    """Bytes of such a body after decompression."""
+    """Bytes of a body with events, after decompression."""
     unfolding: int = Field(default=LIMITS.unfolding, ge=1)
-    """How many times larger than sent a body may be after decompression, if it then exceeds `GALATEA_BODY_BYTES`."""
+    """Highest compression ratio of a body that exceeds `GALATEA_BODY_BYTES` after decompression."""
     request_events: int = Field(default=LIMITS.request_events, ge=1, le=10_000)
-    """Events in a request."""
+    """Events per request."""
     question_bytes: int = Field(default=LIMITS.question_bytes, ge=1024)
     """Bytes of a body without events."""
     bodies_bytes: int = Field(default=LIMITS.bodies_bytes, ge=1_000_000)
     """Bytes of all bodies that are being received or processed."""
     requests_in_flight: int = Field(default=LIMITS.requests_in_flight, ge=1)
-    """Requests in process at once."""
+    """Concurrent requests."""
     ingests_in_flight: int = Field(default=LIMITS.ingests_in_flight, ge=1)
-    """Requests with events in process at once."""
+    """Concurrent requests with events."""
     requests_per_key: int = Field(default=LIMITS.requests_per_key, ge=1)
-    """Requests of one tenant's key in process at once."""
+    """Concurrent requests of one key of a tenant."""
     live_followers: int = Field(default=LIMITS.live_followers, ge=1)
-    """Clients that follow live answers at once."""
+    """Clients that follow live answers at the same time."""
     live_followers_per_key: int = Field(default=LIMITS.live_followers_per_key, ge=1)
-    """Clients that follow live answers at once with one tenant's key."""
+    """Clients that follow live answers at the same time with one key of a tenant."""
     courier_records: int = Field(default=BUFFER.records, ge=1)
-    """Events sent to the broker and not acknowledged yet."""
+    """Events sent to the broker that it has not acknowledged yet."""
     courier_bytes: int = Field(default=BUFFER.size, ge=1_000_000)
-    """Bytes of these events."""
+    """Bytes of events that the broker has not acknowledged yet."""
     range_fine_days: int = Field(default=RANGES.fine_days, ge=1)
     """Days in the range of a query with a grain of 15 minutes or an hour."""
     range_days: int = Field(default=RANGES.coarse_days, ge=1)
     """Days in the range of a query with any other grain."""
     disk_free_percent: float = Field(default=10.0, ge=0, lt=100)
-    """Free space that the home's disk needs for events to be accepted, in percent; 0: no check."""
+    """Free space on the disk of the home, in percent, below which events are refused; 0: no check."""
     disk_free_mb: int = Field(default=1000, ge=0)
-    """The same in MB; 0: no check."""
+    """Free space on the disk of the home, in MB, below which events are refused; 0: no check."""
 
     @property
     def request_limits(self) -> Limits:
@@ -402,14 +402,14 @@ class LimitSettings(Section):
 
     @property
     def connection_limits(self) -> "ConnectionLimits":
-        """Limits of connections, before there is a request. Their defaults are repeated above: they import slowly."""
+        """Limits of connections. Their defaults are repeated above, because importing them is slow."""
         from serving_layer.http.connections import ConnectionLimits  # noqa: PLC0415 - slow to import
 
         return ConnectionLimits(**{each.name: getattr(self, each.name) for each in fields(ConnectionLimits)})
 
     @property
     def ranges(self) -> Ranges:
-        """Longest ranges of queries."""
+        """Maximum ranges of queries."""
         return Ranges(self.range_fine_days, self.range_days)
 
     @property
@@ -424,17 +424,17 @@ class AlertSettings(Section):
     prefix = "alerts_"
 
     metrics_port: PortOrZero = 0
-    """Prometheus port of the alert relay; 0: any free port, written to `run/alerts.targets.json`."""
+    """Prometheus port of the alert processor; 0: any free port, written to `run/alerts.targets.json`."""
     stuck_seconds: float = Field(default=45.0, gt=0)
-    """Seconds without progress after which the alert relay is killed and restarted."""
+    """Seconds without progress after which the alert processor is killed and restarted."""
     tick_seconds: float = Field(default=15.0, gt=0, le=60)
     """How often time advances for alert rules whose topics receive nothing, in seconds."""
     identities_mb: int = Field(default=256, ge=1)
-    """Memory of the alert relay for the event identities of the last day, in MB. Beyond it, the relay stops."""
+    """Memory of the alert processor for the event identities of the last day, in MB. Beyond it, it stops."""
     rules_seconds: float = Field(default=60.0, ge=1, validation_alias="alert_rules_seconds")
-    """Seconds after a version of a rule is written until it takes effect. More than the skew."""
+    """Seconds from the writing of a rule version until it takes effect. More than the skew."""
     rules_per_tenant: int = Field(default=100, ge=1, le=10_000, validation_alias="alert_rules_per_tenant")
-    """Most alert rules per tenant."""
+    """Maximum number of alert rules per tenant."""
 
 
 class WebhookSettings(Section):
@@ -443,11 +443,11 @@ class WebhookSettings(Section):
     prefix = "webhook_"
 
     networks: str = ""
-    """Networks that webhooks may call although they are not public, separated by commas; also without TLS."""
+    """Non-public networks that webhooks may call, also without TLS, separated by commas."""
     suspend_hours: float = Field(default=24.0, gt=0, le=720)
     """Hours of failed calls after which a webhook endpoint is suspended, until it is resumed."""
     per_tenant: int = Field(default=10, ge=1, le=1000, validation_alias="webhooks_per_tenant")
-    """Most webhook endpoints per tenant. Each is a consumer group of its own."""
+    """Maximum number of webhook endpoints per tenant. Each is a separate consumer group."""
     metrics_port: PortOrZero = Field(default=0, validation_alias="dispatcher_metrics_port")
     """Prometheus port of the webhook dispatcher; 0: any free port, written to `run/dispatcher.targets.json`."""
 
@@ -459,7 +459,7 @@ class WebhookSettings(Section):
 
     @property
     def allowed_networks(self) -> Networks:
-        """Networks that webhooks may call although they are not public."""
+        """Non-public networks that webhooks may call."""
         return _networks(self.networks)
 
 
@@ -467,7 +467,7 @@ class FailpointSettings(Section):
     """Fault tests."""
 
     crash_at: str = ""
-    """For fault tests: points at which processes end as by `kill -9`, `name:n,name:n`; the n-th pass, once per home."""
+    """Failpoints at which processes exit as if killed, `name:n,name:n`: at the n-th pass, once per home."""
 
     @field_validator("crash_at")
     @classmethod
