@@ -1,7 +1,7 @@
 """Recomputes and rollbacks that are requested over REST.
 
-A recompute is written down first, then handed to Airflow or to the runner of this process. The runner does one after
-another, each in a child process. The child stays in the session of this process, so the supervisor ends both.
+A recompute is recorded first, then passed to Airflow or to the runner of this process. The runner runs one at a time,
+each in a child process. The child stays in the session of this process, so the supervisor ends both.
 """
 
 import errno
@@ -44,17 +44,17 @@ class RecomputeRecords(Protocol):
     """The records of recomputes: `views.control.recompute.Recomputes`, or memory in tests."""
 
     def create(self, recompute: Recompute) -> None:
-        """Write the record before anything is done."""
+        """Write the record, before anything else is done."""
 
     def find(self, id_: str) -> Recompute:
         """UnknownNameError if there is none of that id."""
 
     def update(self, id_: str, state: State, **values: Problem | None) -> None:
-        """Write the state and these columns."""
+        """Update the state and these columns."""
 
 
 class Trigger(Protocol):
-    """What runs recomputes: Airflow, or the runner of this process."""
+    """Runs recomputes: Airflow, or the runner of this process."""
 
     def trigger(self, recompute_id: str, request: RecomputeRequest, reason: str) -> None:
         """Run the recompute in the background. DependencyUnavailableError if it cannot be accepted now."""
@@ -88,7 +88,7 @@ def translated_driver_errors() -> Iterator[None]:
         yield
     except (DriverException, *FAILURES) as error:
         message = f"Cassandra did not answer: {type(error).__name__}."
-        raise CassandraUnavailableError(message, do="Ask again; `galatea status` says what is wrong.") from error
+        raise CassandraUnavailableError(message, do="Try again; `galatea status` shows what is wrong.") from error
 
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
@@ -116,7 +116,7 @@ class UnfinishedRecomputes:
             try:
                 self._write([*ids, id_])
             except OSError as error:
-                message = f"`{self._path}` cannot be written ({error.strerror}), so no recompute is taken"
+                message = f"`{self._path}` cannot be written ({error.strerror}), so no recompute is accepted"
                 kind = DiskFullError if error.errno in _NO_ROOM else OperatorError
                 raise kind(
                     message, do="free some space or correct the permissions where GALATEA_HOME is, then try again"
@@ -135,7 +135,7 @@ class UnfinishedRecomputes:
 
 
 AT_MOST = 100
-"""Most recomputes that wait, including the running one."""
+"""Maximum number of waiting recomputes, including the running one."""
 GRACE_SECONDS = 5.0
 
 log = structlog.get_logger()
@@ -167,7 +167,7 @@ class Runner:
         environment: Mapping[str, str],
         command: Callable[[Recompute], Sequence[str]] = rebuild_command,
     ) -> None:
-        """`environment`: the settings, on top of this process's own variables."""
+        """`environment`: the settings, added to this process's own variables."""
         self._recomputes, self._command, self._environment = recomputes, command, environment
         self._log = home / "logs" / "recompute.log"
         self._log.parent.mkdir(parents=True, exist_ok=True)
@@ -178,18 +178,18 @@ class Runner:
         self._is_stopping = False
 
     def start(self) -> None:
-        """Mark recomputes as `failed` that the process before this one accepted and did not finish."""
+        """Mark recomputes that the previous process accepted but did not finish as `failed`."""
         for id_ in self._unfinished.ids():
-            self._later(partial(self._settle, id_, "ended with the service"))
+            self._later(partial(self._settle, id_, "was stopped together with the service"))
 
     def trigger(self, recompute_id: str, request: RecomputeRequest, reason: str) -> None:  # noqa: ARG002 - the record says it too
-        """Run it after those before it. TooBusyError if too many wait."""
+        """Queue it. TooBusyError if too many are waiting."""
         if not self._unfinished.add(recompute_id, AT_MOST):
-            raise TooBusyError(f"{AT_MOST} recomputes wait already.", do="Ask again when some of them are done.")
+            raise TooBusyError(f"{AT_MOST} recomputes are already waiting.", do="Try again when some of them are done.")
         self._later(partial(self._do, recompute_id))
 
     def stop(self) -> None:
-        """End the running one and start no other; the next start settles them."""
+        """End the running one and start no other. The next start marks them as failed."""
         with self._lock:
             self._is_stopping = True
             child = self._child
@@ -229,7 +229,7 @@ class Runner:
         try:
             state = self._recomputes.find(id_).state
         except UnknownNameError:
-            state = "failed"  # its row does not exist any more, so nobody waits for it
+            state = "failed"  # its row no longer exists, so nobody is waiting for it
         if state not in ENDS:
             message = f"The process of recompute `{id_}` {how} while it was `{state}`."
             error = RecomputeInterruptedError(message, do=f"read `{self._log}`, then: galatea rebuild --id {id_}")
@@ -241,7 +241,7 @@ class Runner:
 
 
 def _log_failure(done: "Future[None]") -> None:
-    """Cassandra did not answer, or worse. The file still names the recompute, so the next start settles it."""
+    """Log it. The file still names the recompute, so the next start marks it as failed."""
     if not done.cancelled() and (error := done.exception()):
         log.error("recompute.not_settled", exc_info=error)
 
@@ -250,17 +250,17 @@ def _send(child: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
     try:
         os.killpg(child.pid, number)
     except ProcessLookupError:
-        return  # it has ended meanwhile
+        return  # it has ended in the meantime
 
 
 @dataclass(frozen=True)
 class RestRollback:
-    """Rollbacks over REST, switched at once or refused: building a generation takes longer than a caller waits."""
+    """Rollbacks over REST, done at once or refused: building a generation takes longer than a request may."""
 
     settings: "Settings"
 
     def run(self, number: int, why: str, by: str, *, dry_run: bool) -> RollbackResult:
-        """RollbackTooFarError where the command would have to build a generation first."""
+        """Roll back. RollbackTooFarError if a generation would have to be built first."""
         with translated_driver_errors():
             done = rollback_of(self.settings, builds=False).run(number, why, by, self, dry_run=dry_run)
         return RollbackResult(done.publication, done.restores, done.cut, done.generation, done.partitions, done.dry_run)

@@ -1,7 +1,7 @@
 """The process that Spark forks its Python workers from: `python -m deploy.spark_daemon`.
 
-It imports once what the workers need. A fork then starts at once and shares these pages with the others; frozen objects
-are never scanned by garbage collection.
+It imports what the workers need once. A fork then starts immediately and shares these pages with the others; garbage
+collection never scans frozen objects.
 """
 
 from importlib import import_module

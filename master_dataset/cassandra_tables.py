@@ -16,17 +16,20 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
 
 SECONDS = 900
-"""How long a lease outlives its holder: longer than any step between two renewals."""
+"""How long a lease stays valid without a renewal: longer than any step between two renewals."""
 _TAKE = "INSERT INTO leases (name, holder) VALUES (?, ?) IF NOT EXISTS USING TTL ?"
 _RENEW = "UPDATE leases USING TTL ? SET holder = ? WHERE name = ? IF holder = ?"
 _RELEASE = "DELETE FROM leases WHERE name = ? IF holder = ?"
 
 
 class Lease:
-    """The right to do something alone. It is lost unless it is renewed in time: `renew` before each exclusive step."""
+    """The exclusive right to do something.
+
+    It is lost unless renewed in time: call `renew` before each exclusive step.
+    """
 
     def __init__(self, session: "Session", name: str, seconds: int = SECONDS) -> None:
-        """`session` uses Galatea's keyspace. `seconds`: how long it outlives its holder."""
+        """`session` uses Galatea's keyspace. `seconds`: how long the lease stays valid without a renewal."""
         self._session, self._name, self._holder, self._seconds = session, name, str(uuid4()), seconds
         self._take, self._renew, self._release = (session.prepare(each) for each in (_TAKE, _RENEW, _RELEASE))
 
@@ -35,19 +38,19 @@ class Lease:
         self._execute(self._take, (self._name, self._holder, self._seconds))
 
     def renew(self) -> None:
-        """Extend it. UpkeepRunsError if it was lost, so that another process may hold it."""
+        """Extend it. UpkeepRunsError if it was lost; another process may hold it."""
         self._execute(self._renew, (self._seconds, self._holder, self._name, self._holder))
 
     def release(self) -> None:
-        """Let another process acquire it at once."""
+        """Release it, so that another process can acquire it immediately."""
         self._session.execute(self._release, (self._name, self._holder))
 
     def _execute(self, statement: Any, values: tuple[str | int, ...]) -> None:  # noqa: ANN401 - the driver's own
         row = self._session.execute(statement, values).one()
-        # A retry of the driver finds what the first attempt has done.
+        # If the driver retried the request, the lease may already be held by the first attempt.
         if not row.applied and getattr(row, "holder", None) != self._holder:
             message = f"another `{self._name}` runs, or was killed less than {self._seconds} seconds ago"
-            raise UpkeepRunsError(message, do="wait for it, then the same again")
+            raise UpkeepRunsError(message, do="wait for it to end, then run the command again")
 
 
 @contextmanager
@@ -67,7 +70,7 @@ ALERTS_MISROUTED = "alerts_miskeyed"
 
 
 class AlarmTable:
-    """The table `alarms`: a row for each time that something was noticed; rows expire after 30 days."""
+    """The table `alarms`: a row for each observation; rows expire after 30 days."""
 
     def __init__(self, session: "Session") -> None:
         """`session` uses Galatea's keyspace."""
@@ -80,7 +83,7 @@ class AlarmTable:
 
 
 CASSANDRA_UNAVAILABLE = (DriverException, NoHostAvailable, ErrorMessage)
-"""What the driver raises when too few nodes answer. A request that failed with it may have been executed."""
+"""What the driver raises if too few nodes respond. A request that failed in this way may still have been executed."""
 
 
 class ArchivePositions:

@@ -1,13 +1,13 @@
-"""Caching: what serving keeps between requests. docs/explanation/caching.md says why none of it is stale.
+"""Caching: what the serving layer keeps between requests. docs/explanation/caching.md says why none of it is stale.
 
     BodyCache           bodies of answers, by request, visibility scope and ReadVersion
-    RefreshAheadCache   one value that may be a moment old, such as the snapshot
+    RefreshAheadCache   one value that may be slightly old, such as the snapshot
     SingleFlight        no cache: concurrent requests share one read that began after they arrived
     keep                puts a value into an LRU cache of `cachetools`
     etag, has, has_any  entity tags of answers (RFC 9110)
 
-Entity tags are weak. The speed layer writes rows first and its positions after them, so two answers of one version may
-differ by a row that neither of them promised: their `as_of` is the same, but they need not be equal byte by byte.
+Entity tags are weak. The speed layer writes rows first and its positions after them, so two answers with the same
+version, and therefore the same `as_of`, may differ by a row that `as_of` does not cover yet.
 """
 
 import asyncio
@@ -36,13 +36,13 @@ def keep(cache: LRUCache[Key, Value], key: Key, value: Value) -> None:
 
 
 class BodyCache:
-    """Bodies of answers within a number of bytes; each is made once for all who ask meanwhile.
+    """Bodies of answers, bounded in bytes. Concurrent requests for one body share its computation.
 
     Belongs to one event loop.
     """
 
     def __init__(self, most_bytes: int) -> None:
-        """`most_bytes`: of all bodies; those that were used longest ago go first."""
+        """`most_bytes`: of all bodies; the least recently used are evicted first."""
         self._bodies: LRUCache[Hashable, bytes] = LRUCache(most_bytes, getsizeof=len)
         self._in_progress: dict[Hashable, asyncio.Task[bytes]] = {}
 
@@ -51,8 +51,8 @@ class BodyCache:
 
         Args:
             key: everything that the body depends on: the request, the visibility scope, and the ReadVersion. So a
-                request that comes while the body is made may join: it is made from the version that it read itself.
-            make: makes the body; what it raises is raised to all who wait, and nothing is kept.
+                request that arrives while the body is being made can share it: it has read the same version.
+            make: makes the body. If it raises, all waiting requests get the exception, and nothing is kept.
         """
         body = self._bodies.get(key)
         if body is not None:
@@ -60,7 +60,7 @@ class BodyCache:
         task = self._in_progress.get(key)
         if task is None:
             task = self._in_progress[key] = asyncio.ensure_future(self._make(key, make))
-        return await asyncio.shield(task)  # a caller that gives up must not cancel it for the others
+        return await asyncio.shield(task)  # a caller that is cancelled must not cancel it for the others
 
     async def _make(self, key: Hashable, make: Callable[[], Awaitable[bytes]]) -> bytes:
         try:
@@ -74,8 +74,8 @@ class BodyCache:
 class SingleFlight(Generic[Value]):
     """Requests that arrive together share one read, which began after all of them arrived.
 
-    Joining a read already under way would answer from before the request, so a request waits for the next one. At most
-    one read of a key runs and at most one waits. Nothing is kept after the read. Belongs to one event loop.
+    The result of a read that is already under way may be older than the request, so a request waits for the next one.
+    At most one read of a key runs and at most one waits. Nothing is kept after the read. Belongs to one event loop.
     """
 
     def __init__(self) -> None:
@@ -84,7 +84,10 @@ class SingleFlight(Generic[Value]):
         self._next: dict[Hashable, asyncio.Task[Value]] = {}
 
     async def read(self, key: Hashable, start: Callable[[], Awaitable[Value]]) -> Value:
-        """The value of a read that begins no earlier than this call. What it raises is raised to all who share it."""
+        """The value of a read that begins no earlier than this call.
+
+        If it raises, all who share it get the exception.
+        """
         running = self._running.get(key)
         if running is None or running.done():
             task = self._running[key] = asyncio.ensure_future(self._run(key, start, None))
@@ -92,7 +95,7 @@ class SingleFlight(Generic[Value]):
             task = waiting
         else:
             task = self._next[key] = asyncio.ensure_future(self._run(key, start, running))
-        return await asyncio.shield(task)  # a caller that gives up must not cancel it for the others
+        return await asyncio.shield(task)  # a caller that is cancelled must not cancel it for the others
 
     async def _run(
         self, key: Hashable, start: Callable[[], Awaitable[Value]], before: asyncio.Task[Value] | None
@@ -109,7 +112,7 @@ class SingleFlight(Generic[Value]):
 
 
 class RefreshAheadCache(Generic[Value]):
-    """One value that may be a moment old. While it is used it is read ahead, so that hardly any request waits.
+    """One value that may be slightly old. It is refreshed ahead while in use, so that few requests wait.
 
     Belongs to one event loop.
     """
@@ -142,9 +145,9 @@ class RefreshAheadCache(Generic[Value]):
         return value
 
     def expire(self) -> None:
-        """Let the next request read the value after this call."""
+        """Make the next request read the value again."""
         self._kept = None
-        self._expired += 1  # what is being read just now may be older
+        self._expired += 1  # the read in progress may return an older value
 
     async def _newest(self) -> Value:
         return await self._reads.read(None, self._read)
@@ -158,13 +161,13 @@ class RefreshAheadCache(Generic[Value]):
 
 
 def _retrieve_exception(task: asyncio.Task[Value]) -> None:
-    """A failed read ahead is not logged: once the value is too old, the next request reads it and gets the error."""
+    """A failed refresh is not logged: once the value is too old, the next request reads it and gets the error."""
     if not task.cancelled():
         task.exception()
 
 
 def etag(request: tuple[object, ...], scope: str, version: Hashable, fingerprint: str) -> str:
-    """The entity tag of the answer to a request. Nothing can be read back from it.
+    """The entity tag of the answer to a request. It is a hash.
 
     Args:
         request: its kind, all of it, and the format of the answer.
@@ -178,14 +181,14 @@ def etag(request: tuple[object, ...], scope: str, version: Hashable, fingerprint
 
 def has(sent: Sequence[str], tag: str) -> bool:
     """Whether the `If-None-Match` fields of a request name the tag. Weak comparison; `*` names none in particular."""
-    if [tag] == sent:  # nearly always: the caller sends back what it got
+    if [tag] == sent:  # the usual case: the caller sends back the tag it received
         return True
     field = ",".join(sent)
     return bool(_LIST.fullmatch(field)) and _opaque(tag) in _TAG.findall(field)
 
 
 def has_any(sent: Iterable[str]) -> bool:
-    """Whether they are `*`: the caller has whatever there is."""
+    """Whether they are `*`, which matches any answer."""
     return [each.strip() for each in sent] == [ANY]
 
 

@@ -4,7 +4,7 @@
     OUTPUT: how far each partition was read, and the sightings of devices
 
 Sightings come from every delivery that is young enough, duplicates included: a duplicate can only keep its bundle open
-for longer, in batch alike. So visits need no memory of identities.
+for longer, and does so in the batch layer too. So visits need no memory of identities.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ INPUT_COLUMNS = pa.schema(
     ]
 )
 INPUT = INPUT_COLUMNS.append(pa.field("contributions", CONTRIBUTIONS))
-"""Of events; in a position, only kind and position are not NULL."""
+"""The columns of events. In a position, only kind and position are not NULL."""
 _POSITION = ("topic", "partition", "offset")
 OUTPUT = pa.schema(
     [

@@ -51,7 +51,7 @@ class SpeedDriver:
         self._generations = Generations(connect())
         self._taken_over = False
         self.refusal: CheckpointOutOfStepError | GenerationReplacedError | None = None
-        """The error that ended the query, if it was one of these."""
+        """The error that ended the query, if it is of one of these types."""
 
     def start(self, spark: SparkSession, generation: Generation, feed: Feed, checkpoint: str) -> StreamingQuery:
         """Start or continue the query of this generation."""

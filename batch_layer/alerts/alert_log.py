@@ -37,8 +37,10 @@ _WAIT_SECONDS = 1.0
 _STALLED_SECONDS = 120.0
 """Longer than the broker leaves a transaction open."""
 _AHEAD_MS = 24 * 3_600_000
-"""A record is written at most so long before its window: an event may be an hour ahead of its receipt, and clocks are
-not off by as much as the rest."""
+"""How long before its window a record can be written: an event may be an hour ahead of its receipt.
+
+The rest allows for clock differences.
+"""
 _AT_ONCE = 1000
 _QUIET = {"enable.auto.commit": False, "log_level": 2, "error_cb": lambda _: None}
 
@@ -59,7 +61,7 @@ class AlertLog:
         self._bootstrap, self._topics = bootstrap, Topics(bootstrap)
 
     def emitted(self, since_ms: int) -> Iterator[Alert]:
-        """The committed alerts about windows that began since then, up to the end of the topic as of now."""
+        """The committed alerts about windows that began since then, up to the current end of the topic."""
         return (each.record for each in self._read(ALERTS_TOPIC, since_ms, self._topics.end_offsets(ALERTS_TOPIC)))
 
     def request_ends(self) -> Mapping[int, int]:
@@ -73,7 +75,7 @@ class AlertLog:
         return self._read(CORRECTIONS_TOPIC, since_ms, ends, begin)
 
     def request(self, records: Sequence[Alert]) -> None:
-        """Request records. Requested twice, they are emitted once."""
+        """Request records. A record that is requested twice is emitted once."""
         failed: list[str] = []
 
         def delivered(error: object, _: Message) -> None:
@@ -83,7 +85,7 @@ class AlertLog:
         producer = Producer(producer_settings(self._bootstrap, "galatea-alert-audit", _GIVE_UP_SECONDS))
         try:
             for each in records:
-                while len(producer) >= _MAX_IN_FLIGHT:  # the client holds so much and no more
+                while len(producer) >= _MAX_IN_FLIGHT:  # the client's queue is full
                     producer.poll(_WAIT_SECONDS)
                 producer.produce(CORRECTIONS_TOPIC, value=each.to_json(), key=each.store, on_delivery=delivered)
                 producer.poll(0)
@@ -94,7 +96,7 @@ class AlertLog:
             raise _away(failed[0] if failed else f"{left} records were not acknowledged")
 
     def processor_positions(self, topics: Sequence[str]) -> dict[str, dict[int, int]]:
-        """The committed positions of the alert processor: what came of earlier records is emitted."""
+        """The committed positions of the alert processor: the alerts for earlier records have been emitted."""
         consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": PROCESSOR_GROUP, **_QUIET})
         try:
             places = [TopicPartition(topic, part) for topic in topics for part in self._topics.partitions(topic)]
@@ -111,9 +113,9 @@ class AlertLog:
     def _read(
         self, topic: str, since_ms: int, ends: Mapping[int, int], begin: Mapping[int, int] | None = None
     ) -> Iterator[CorrectionRequest]:
-        """One record after the other, so that they are never all in memory."""
+        """Yield one record at a time, so that they are never all in memory."""
         try:
-            # The broker stamps records itself, so what is about these windows lies behind.
+            # The broker stamps records, so every record about these windows comes after this offset.
             first = self._topics.offsets_since(topic, since_ms - _AHEAD_MS) if since_ms > _AHEAD_MS else {}
             starts = {n: max(first.get(n, 0), (begin or {}).get(n, 0)) for n in ends}
             at = {number: min(offset, ends[number]) for number, offset in starts.items()}
@@ -124,7 +126,7 @@ class AlertLog:
             raise _away(str(error)) from error
 
     def _records(self, topic: str, at: dict[int, int], ends: Mapping[int, int]) -> Iterator[CorrectionRequest]:
-        """Up to the end of everything that was written; waits for open transactions."""
+        """Read up to the end of everything written; waits for open transactions."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self._bootstrap,
@@ -148,7 +150,7 @@ class AlertLog:
                 if sum(at.values()) > before:
                     moved_at = time.monotonic()
                 elif time.monotonic() - moved_at > _STALLED_SECONDS:
-                    raise _away(f"`{topic}` was not read to its end: nothing came for {_STALLED_SECONDS:.0f} s")
+                    raise _away(f"`{topic}` was not read to its end: nothing arrived for {_STALLED_SECONDS:.0f} s")
         finally:
             consumer.close()
 
@@ -171,7 +173,7 @@ class EmittedAlerts:
     Attributes:
         topics: The topics.
         seen: How far the last finished audit had read the requests, by partition.
-        ends: How far the requests go by now.
+        ends: The current end of the requests, by partition.
         unseen: Filled by `statuses`: ids of requests behind `seen`. They come from an audit that was overtaken, by
             numbers that are no longer the newest, so they are judged again.
     """

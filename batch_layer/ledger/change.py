@@ -1,4 +1,4 @@
-"""What a ledger compares: what readers were shown just before a publication and just after, and where both differ."""
+"""What a ledger compares: what readers saw just before and just after a publication, and where the two differ."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PublishedState:
-    """What readers were shown: the published cells and, from the cut on, the rows of that generation."""
+    """What readers saw: the published cells and, from the cut on, the rows of that generation."""
 
     cut: datetime
     manifest: Mapping[tuple[str, date], str]
@@ -33,7 +33,7 @@ class PublishedState:
 
 @dataclass(frozen=True)
 class Change:
-    """`is_rollback`: the events of both are the same, and something published earlier is shown again."""
+    """`is_rollback`: both have the same events, and an earlier publication is shown again."""
 
     before: PublishedState
     after: PublishedState
@@ -41,11 +41,11 @@ class Change:
 
     @property
     def until(self) -> datetime:
-        """Both are compared by what was received before this instant."""
+        """Only events received before this instant are compared."""
         return max(self.before.cut, self.after.cut)
 
     def runs(self, view: str) -> tuple[dict[date, str], dict[date, str]]:
-        """Day to run, before and after, of the days whose run is another one."""
+        """For the days whose run changed: day to run, before and after."""
         keys = {key for key in {*self.before.manifest, *self.after.manifest} if key[0] == view}
         other = [key for key in keys if self.before.manifest.get(key) != self.after.manifest.get(key)]
         first, second = (
@@ -55,7 +55,7 @@ class Change:
         return first, second
 
     def all_runs(self, view: str) -> tuple[dict[date, str], dict[date, str]]:
-        """Day to run, before and after, of every day."""
+        """For every day: day to run, before and after."""
         first, second = (
             {day: run for (name, day), run in state.manifest.items() if name == view}
             for state in (self.before, self.after)
@@ -63,9 +63,10 @@ class Change:
         return first, second
 
     def spans(self, connect: "Callable[[], Session]", view: "View") -> tuple[SpeedSpan, SpeedSpan]:
-        """The rows of speed that were and are shown of a view. Those with other definitions are of another generation.
+        """The speed rows of a view that were shown, and those that are shown now.
 
-        Else both are read of the newer generation: it has the rows of the one before, and has read further.
+        If its definition changed, the two are of different generations. Otherwise both are read from the newer
+        generation, which has the rows of the one before and has read further.
         """
         of = self.before.generation if self.fixed_cause(view) == "definition changed" else self.after.generation
         return (
@@ -78,7 +79,7 @@ class Change:
         return not view.is_defined_alike(self.before.definitions, self.after.definitions)
 
     def fixed_cause(self, view: "View") -> Cause | None:
-        """The one cause of all that changes in a view, if it does not depend on the events."""
+        """The cause of every change in a view, if it does not depend on the events."""
         if self.is_rollback:
             return "rolled back"
         return "definition changed" if self.is_changed(view) and self.before.manifest else None
@@ -106,7 +107,7 @@ class BlockDifferences:
 
 
 def differing(before: Days, after: Days) -> BlockDifferences:
-    """Of days that were written by another run: the blocks that are not the same."""
+    """For days written by another run: the blocks that differ."""
     found = BlockDifferences()
     for day in {*before, *after}:
         old, new = before.get(day, {}), after.get(day, {})

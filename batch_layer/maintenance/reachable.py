@@ -1,4 +1,4 @@
-"""What garbage collection keeps: what a kept publication names, and what a live recompute may still need (R11).
+"""What garbage collection keeps: what a kept publication names, and what an unfinished recompute may still need (R11).
 
 Pure: no I/O, no clock.
 """
@@ -30,7 +30,7 @@ class RecomputeState(NamedTuple):
 
 @dataclass(frozen=True)
 class Retention:
-    """Keep the newest `publications`, those that were current within `shown`, and previews as young as that."""
+    """Keep the newest `publications`, those that were current within `shown`, and previews made within `shown`."""
 
     publications: int
     shown: timedelta
@@ -46,16 +46,16 @@ class LiveRecomputes:
     now: datetime
 
     def needs(self, run: str) -> bool:
-        """Whether the run's recompute goes on, can be resumed, or is a preview that is still shown."""
+        """Whether the run's recompute is in progress, can be resumed, or is a preview that is still shown."""
         return self._is_live(owner(run))
 
     def has_ended_without(self, run: str) -> bool:
-        """Whether it belonged to a recompute that published nothing and is not needed any more."""
+        """Whether it belonged to a recompute that published nothing and is no longer needed."""
         own = self.recomputes.get(owner(run))
         return own is not None and own.state != "published" and not self.needs(run)
 
     def abandoned(self) -> list[str]:
-        """The ids of recomputes whose state says that they go on, but which no process has worked on for long."""
+        """The ids of recomputes that are in progress by their state, but have not been worked on for a long time."""
         return sorted(id_ for id_, each in self.recomputes.items() if each.state not in ENDS and not self._is_live(id_))
 
     def _is_live(self, id_: str) -> bool:

@@ -22,7 +22,7 @@ from views.control.publication import Pointer, PointerRow, Publication
 
 
 def generation_to_publish(generations: Generations, base: Pointer, current: Mapping[str, str]) -> int:
-    """The generation to publish with: of the same definitions, and as far as the one of now (R12). 0: none yet.
+    """The generation to publish with: same definitions, and as far as the current one (R12). 0: none yet.
 
     Changes nothing: see `hand_over`.
     """
@@ -38,9 +38,9 @@ def generation_to_publish(generations: Generations, base: Pointer, current: Mapp
 
 
 def hand_over(generations: Generations, base: Pointer, to: int) -> None:
-    """Before a publication points at another generation: let the one of now write nothing more.
+    """Stop the current generation from writing, before a publication points at another one.
 
-    CutNotReachedError if that may have written what `to` has not read yet; it is replaced all the same.
+    CutNotReachedError if it may have written what `to` has not read yet; it is replaced in any case.
     """
     generation = generations.find(to)
     if generation is not None and to != base.generation and not generations.has_caught_up(generation, base.generation):
@@ -53,15 +53,15 @@ def _not_caught_up(number: int) -> CutNotReachedError:
 
 
 def refuse_gap(generations: Generations, to: int, cut: datetime) -> None:
-    """What was received between a cut and the first rows of the generation would be in neither layer."""
+    """Events received between the cut and the first rows of the generation would be in neither layer."""
     generation = generations.find(to) if to else None
     if generation is not None and generation.emit_from > cut:
         message = f"the rows of generation {to} of the speed layer begin after the cut {cut:%F %T} UTC"
-        raise CutNotReachedError(message, do="galatea status; when Kafka answers: galatea rebuild")
+        raise CutNotReachedError(message, do="galatea status; once Kafka responds: galatea rebuild")
 
 
 def refuse_partial(base: Pointer, current: Mapping[str, str]) -> None:
-    """A part keeps the published cut, so everything else has to be published already, with the same definitions."""
+    """A partial recompute keeps the published cut, so everything else must be published with the same definitions."""
     if not base.publication:
         raise NothingPublishedError(
             "nothing is published yet, so a part cannot be recomputed alone", do="galatea rebuild"
@@ -77,9 +77,9 @@ log = structlog.get_logger()
 def publish(pointer: PointerRow, base: Pointer, new: Publication) -> None:
     """Switch readers to `new`. PublicationMovedError if somebody else has published since `base` was read.
 
-    A generation of the same definitions that took over meanwhile is kept: it began at the base's cut or before.
-    The history decides after a failure, or a second try that did not find what the first had changed: if its row is
-    ours, so is the switch. Raises what the driver raised if nothing was published at all.
+    A generation with the same definitions that took over in the meantime is kept: it starts at the base's cut or
+    before. After a failure, or a retry that found its own first attempt, the history decides: if its row is ours, so is
+    the switch. Raises what the driver raised if nothing was published at all.
     """
     now = pointer.read()
     if now.publication == base.publication and dict(now.definitions) == dict(new.definitions):

@@ -1,7 +1,8 @@
-"""The alert process: `python -m deploy.services.alerts`. Starts the alert relay as a child and watches it.
+"""The alert process: `python -m deploy.services.alerts`. Starts the alert processor as a child and watches it.
 
-A call of the Kafka client may hang forever and ignore its timeout. So the relay sends a heartbeat for each part that
-has to make progress; if one stays silent for too long, the relay is killed, which it is built for, and restarted.
+A call of the Kafka client may hang forever and ignore its timeout. So the alert processor sends a heartbeat for each
+part that has to make progress; if one stays silent for too long, the alert processor is killed and restarted, which is
+always safe.
 """
 
 import os
@@ -24,13 +25,13 @@ from master_dataset.errors import OperatorError
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 10.0
 STEADY_SECONDS = 60.0
 READY = 255
-"""Sent once by each partition when it reads; smaller numbers are heartbeats."""
+"""Sent once by each partition when it starts to read; smaller numbers are heartbeats."""
 
 log = structlog.get_logger()
 
 
 def heartbeat_count(partitions: int) -> int:
-    """Count the heartbeats of the relay: one per partition, the history writer's, the tick loop's; in this order."""
+    """The number of heartbeats: one per partition, then the history writer's and the tick loop's."""
     return partitions + 2
 
 
@@ -54,7 +55,7 @@ class WatchedProcess:
         self.ready = 0
 
     def is_stuck(self, seconds: float) -> bool:
-        """Read heartbeats for up to a second, and tell whether a part has sent none for `seconds`."""
+        """Read heartbeats for up to a second; returns whether a part has sent none for `seconds`."""
         readable, _, _ = select.select([self._pipe], [], [], min(1.0, seconds / 4))
         if readable:
             for number in os.read(self._pipe, 65_536):
@@ -76,7 +77,7 @@ class WatchedProcess:
 
 @contextmanager
 def watched(settings: Settings) -> Iterator[WatchedProcess]:
-    """Start the relay, and kill it on leaving."""
+    """Start the alert processor, and kill it when the block ends."""
     command = [sys.executable, "-m", "deploy.services.alerts_relay"]
     child = WatchedProcess(
         command, {**os.environ, **settings.environment()}, heartbeat_count(settings.kafka.partitions)
@@ -88,7 +89,7 @@ def watched(settings: Settings) -> Iterator[WatchedProcess]:
 
 
 def run(process: Process, settings: Settings) -> None:
-    """Keep the relay running until the process is stopped. OperatorError if the relay stopped with one."""
+    """Keep the alert processor running until the process is stopped. OperatorError if it stopped with one."""
     wait, is_ready = FIRST_WAIT_SECONDS, False
     while True:
         began = time.monotonic()
@@ -103,7 +104,7 @@ def run(process: Process, settings: Settings) -> None:
                     process.ready()
                     is_ready = True
         if code == NAMED_STOP:
-            raise OperatorError("the alert relay has stopped; the reason is in its log", do="read logs/alerts.log")
+            raise OperatorError("the alert processor has stopped; the reason is in its log", do="read logs/alerts.log")
         wait = FIRST_WAIT_SECONDS if time.monotonic() - began > STEADY_SECONDS else wait
         time.sleep(random.uniform(FIRST_WAIT_SECONDS, wait))  # noqa: S311 - no secret
         wait = min(2 * wait, LONGEST_WAIT_SECONDS)

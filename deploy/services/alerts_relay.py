@@ -1,7 +1,7 @@
-"""The alert relay process, a child of `deploy.services.alerts`: `python -m deploy.services.alerts_relay PIPE`.
+"""The alert processor, a child process of `deploy.services.alerts`: `python -m deploy.services.alerts_relay PIPE`.
 
 A thread per partition evaluates rules, one writes the alert history that the serving layer lists, one advances time.
-If one of them ends, so does the process.
+If one thread ends, so does the process.
 """
 
 import os
@@ -52,10 +52,10 @@ log = structlog.get_logger()
 
 
 class StoreNotes(Protocol):
-    """The rule store, as far as the tick loop uses it. Every method raises CassandraUnavailableError."""
+    """The part of the rule store that the tick loop uses. Every method raises CassandraUnavailableError."""
 
     def record_stores(self, stores: Mapping[str, Store], beat: Callable[[], None]) -> None:
-        """Record registered stores that are not recorded yet."""
+        """Record the registered stores that have not been recorded yet."""
 
     def read(self) -> RuleHistory:
         """Return the rules as of now."""
@@ -74,11 +74,11 @@ class TickLoop:
     def __init__(
         self, notes: StoreNotes, stores: Callable[[], Mapping[str, Store]], ticks: TickWriter, beat: Callable[[], None]
     ) -> None:
-        """`stores` reads the registry, and may raise what the driver does. `beat` sends a heartbeat."""
+        """`stores` reads the registry, and may raise errors of the driver. `beat` sends a heartbeat."""
         self._notes, self._stores, self._ticks, self._beat = notes, stores, ticks, beat
 
     def run(self, seconds: float) -> None:
-        """Do a round every `seconds` until the process ends."""
+        """Run a round every `seconds` until the process ends."""
         while True:
             self.once()
             until = time.monotonic() + seconds
@@ -87,7 +87,7 @@ class TickLoop:
                 time.sleep(min(left, _NAP_SECONDS))
 
     def once(self) -> None:
-        """Do one round. Failures that pass are logged and counted, and the next round tries again."""
+        """Run one round. Temporary failures are logged and counted, and the next round tries again."""
         for step in (self._note, self._tick):
             try:
                 step()
@@ -109,7 +109,7 @@ class TickLoop:
 
 MISROUTED = Counter("galatea_alerts_miskeyed", "Events that alerts ignore: not in their store's partition.", ("topic",))
 NOTICE_AGAIN_SECONDS = 1800.0
-"""At most one alarm per topic in this time: each is a row."""
+"""Raise at most one alarm per topic in this time, because each one is a row."""
 MISROUTED_DETAIL = "events lie in another partition than their store's"
 
 
@@ -154,7 +154,7 @@ HEARTBEAT_SECONDS, READERS_SECONDS = 1.0, 5.0
 
 
 class Heartbeat:
-    """Tells the watching process that one part of the relay makes progress."""
+    """Reports to the watching process that one part of the alert processor makes progress."""
 
     def __init__(self, pipe: int, number: int) -> None:
         """`number` of the part, below `READY`."""
@@ -169,7 +169,7 @@ class Heartbeat:
             self._beaten_at = time.monotonic()
 
     def ready(self) -> None:
-        """Report, once, that this part reads its input."""
+        """Report, once, that this part has started to read its input."""
         if not self._is_ready:
             os.write(self._pipe, bytes([READY]))
             self._is_ready = True
@@ -234,7 +234,7 @@ def _processor(
 
 
 def _tick_loop(settings: Settings, session: "Session", rules: CassandraRuleStore, heartbeat: Heartbeat) -> TickLoop:
-    """Record the stores that are registered already: no record is read before."""
+    """Record the stores that are already registered, before any record is read."""
     registry = Registry(session)
     rules.record_stores(registry.stores(), heartbeat.beat)
     ticker = Ticker(settings.kafka.bootstrap, range(settings.kafka.partitions))

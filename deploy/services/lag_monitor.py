@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ROUND_SECONDS = 2.0
 
 _LABELS = ("reader", "topic", "partition")
-POSITION = Gauge("galatea_position", "Offset up to which the query has recorded to have read.", _LABELS)
+POSITION = Gauge("galatea_position", "Offset up to which the query has recorded that it has read.", _LABELS)
 RECORDS = Gauge("galatea_lag_records", "Records not read yet.", _LABELS)
 SECONDS = Gauge("galatea_lag_seconds", "Age of the oldest record not read yet.", _LABELS)
 NOT_MEASURED = Counter("galatea_lag_failures", "Rounds in which the lag could not be measured or stored.", ("reader",))
@@ -51,7 +51,7 @@ class LagMonitor:
         threading.Thread(target=self._watch, args=(table, also), name="lag-monitor", daemon=True).start()
 
     def measure(self, table: LagTable) -> None:
-        """Do one round. Failure to commit the group is only counted; failure to measure is raised."""
+        """Run one round. A failure to commit the group is only counted; a failure to measure is raised."""
         positions = self._positions()
         measured = self._probe.measure(self._topics, positions)
         now = datetime.now(UTC)

@@ -21,7 +21,7 @@ from master_dataset.errors import GenerationReplacedError, OperatorError
 NAMED_STOP = 3
 RESTART_ME = 75
 SCRAPE_SECONDS = 10.0
-"""Longest silence of a client that reads metrics: each holds a thread."""
+"""How long a client that reads metrics may be silent: each one occupies a thread."""
 
 log = structlog.get_logger()
 
@@ -46,7 +46,7 @@ class Process:
         write_metrics_target(self._settings.home, self._name, server.server_port)
 
     def main(self, run: Callable[["Process", Settings], None]) -> None:
-        """Run until the end, and exit with the code that tells why."""
+        """Run until the end, and exit with the code for the reason."""
         structlog.configure(
             processors=[
                 structlog.processors.add_log_level,
@@ -76,4 +76,4 @@ class Process:
 
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:
-    os._exit(0)  # a stream may be killed anywhere: it repeats what it had not finished
+    os._exit(0)  # a stream may be killed anywhere: it repeats whatever it had not finished

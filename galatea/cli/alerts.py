@@ -24,10 +24,16 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.
 
 @app.command()
 def apply(
-    file: Annotated[Path, typer.Argument(help="alerts.yaml: a list `rules` of {kind, id, ...}.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the difference, and change nothing.")] = False,
-    tenant: Annotated[str, typer.Option("--tenant", help="Tenant of rules, if neither rule nor file names it.")] = "",
-    prune: Annotated[bool, typer.Option("--prune", help="Remove rules of these tenants that FILE lacks.")] = False,
+    file: Annotated[Path, typer.Argument(help="A YAML file with a list `rules` of {kind, id, ...}.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the differences without changing anything.")
+    ] = False,
+    tenant: Annotated[
+        str, typer.Option("--tenant", help="Tenant of the rules, if neither the rule nor the file names one.")
+    ] = "",
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Also remove rules of these tenants that are not in FILE.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Create or change the rules of FILE. Nothing changes if one of them is invalid."""
@@ -65,9 +71,9 @@ def rules(tenant: Annotated[str, typer.Option("--tenant", help="Tenant.")] = DEF
 
 @app.command("list")
 def list_alerts(
-    tenant: Annotated[str, typer.Option("--tenant", help="Tenant; all if left out.")] = "",
+    tenant: Annotated[str, typer.Option("--tenant", help="Tenant (default: all).")] = "",
     store: Annotated[list[str] | None, typer.Option("--store", help="Only alerts of this store; repeatable.")] = None,
-    state: Annotated[str, typer.Option("--state", help="open, resolved or retracted; all if left out.")] = "",
+    state: Annotated[str, typer.Option("--state", help="open, resolved or retracted (default: all).")] = "",
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="List at most this many.")] = 50,
     as_json: AsJson = False,
 ) -> None:
@@ -90,7 +96,9 @@ def list_alerts(
         return
     rows = [(each.raised_at, each.state, each.tenant, each.store, each.sentence) for each in told]
     print_table(("raised", "state", "tenant", "store", "says"), rows)
-    print_message(f"  as of {as_of}" if as_of else "  no alert history yet: is the component `alerts` running?")
+    print_message(
+        f"  as of {as_of}" if as_of else "  there is no alert history yet: is the component `alerts` running?"
+    )
 
 
 async def _page(
@@ -145,4 +153,4 @@ def _said(value: object) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _when(alerting: "AlertService", changes: int) -> str:
-    return f"; they hold from {alerting.rules.effective_at():%H:%M:%S} UTC" if changes else ""
+    return f"; they take effect at {alerting.rules.effective_at():%H:%M:%S} UTC" if changes else ""

@@ -23,7 +23,7 @@ _ONCE = "Stop at the end, and exit 0 only if every number was right."
 
 
 def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
-    """Load a year of real receipts and play a trading day on a new local stack, and check every cell independently."""
+    """Load a year of real receipts, play a trading day on a new local stack, and check every cell independently."""
     from deploy.airflow.component import is_installed
     from deploy.local.stack import Stack
     from lab.demo.home import remove, settings_of_the_demo
@@ -67,12 +67,12 @@ def _conclude(found: "DemoResult", settings: "Settings", seconds: float) -> None
     stdout.print(f"{found.cells:,} cells compared, {found.differing:,} differing")
     stdout.print(
         f"{found.sent:,} records sent = {parts.events:,} events + {parts.duplicates:,} duplicates + "
-        f"{found.dead_letters + parts.conflicts:,} dead letters (of these {parts.conflicts:,} conflicting duplicates)"
+        f"{found.dead_letters + parts.conflicts:,} dead letters ({parts.conflicts:,} conflicting duplicates)"
         f"{'' if found.is_conserved else '   DOES NOT ADD UP'}"
     )
     stdout.print(
-        f"{found.waiting:,} waiting for the next publication: {parts.old:,} events that are left out of both sides, "
-        f"and repeats of old ones{'' if found.is_waiting_covered else '   DOES NOT FIT'}"
+        f"{found.waiting:,} waiting for the next publication: {parts.old:,} old events that neither side counts, "
+        f"and duplicates of old ones{'' if found.is_waiting_covered else '   DOES NOT FIT'}"
     )
     for example in found.examples:
         stdout.print(f"  {example}", markup=False)
@@ -102,5 +102,5 @@ def _print_state(name: str, state: str, seconds: float) -> None:
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
     for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)  # the stop that follows must not be interrupted
+        signal.signal(number, signal.SIG_IGN)  # the following stop must not be interrupted
     raise SystemExit(INTERRUPTED)

@@ -11,7 +11,7 @@ from deploy.settings import Settings
 
 
 def export(
-    views: Annotated[list[str] | None, Argument(help="Views; all if left out.", show_default=False)] = None,
+    views: Annotated[list[str] | None, Argument(help="Views (default: all).", show_default=False)] = None,
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Update the Delta tables of corrected views to the current publication. Only changed days are written."""

@@ -28,16 +28,16 @@ LISTED = ("id", "tenant", "url", "state", "since", "last_status", "last_delivere
 def add(
     url: Annotated[str, typer.Argument(metavar="URL", help="https://host/path")],
     tenant: Annotated[str, typer.Option("--tenant", help="Tenant whose alerts it receives.")],
-    batch: Annotated[int, typer.Option("--batch", min=1, max=500, help="Most alerts per call.")] = 100,
+    batch: Annotated[int, typer.Option("--batch", min=1, max=500, help="Maximum number of alerts per call.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """Send a tenant's alerts to this URL from now on, and print the signing secret, once."""
+    """Send a tenant's alerts to this URL from now on, and print the signing secret. It is not shown again."""
     _told_secret(_with(lambda hooks: hooks.make(tenant, url, batch)), as_json=as_json)
 
 
 @app.command("list")
 def list_webhooks(as_json: AsJson = False) -> None:
-    """List the endpoints and their state, without secrets."""
+    """List the endpoints and their states, without secrets."""
     found = [_told(each) for each in _with(lambda hooks: hooks.listed(None))]
     if as_json:
         print_json({"webhooks": found})
@@ -56,10 +56,12 @@ def show(id_: Id, as_json: AsJson = False) -> None:
 def change(
     id_: Id,
     url: Annotated[str | None, typer.Option("--url", help="https://host/path")] = None,
-    batch: Annotated[int | None, typer.Option("--batch", min=1, max=500, help="Most alerts per call.")] = None,
+    batch: Annotated[
+        int | None, typer.Option("--batch", min=1, max=500, help="Maximum number of alerts per call.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change the URL or the batch size. Delivery continues where it was."""
+    """Change the URL or the batch size. Delivery continues where it stopped."""
 
     async def changed(hooks: "WebhookService") -> "RegisteredEndpoint":
         return await hooks.change(await hooks.found(None, id_), url, batch)
@@ -81,7 +83,7 @@ def remove(id_: Id, as_json: AsJson = False) -> None:
 
 @app.command()
 def resume(id_: Id, as_json: AsJson = False) -> None:
-    """Resume a suspended endpoint. Delivery continues where it was."""
+    """Resume a suspended endpoint. Delivery continues where it stopped."""
 
     async def resumed(hooks: "WebhookService") -> "RegisteredEndpoint":
         return await hooks.resume(await hooks.found(None, id_))
@@ -91,7 +93,7 @@ def resume(id_: Id, as_json: AsJson = False) -> None:
 
 @app.command()
 def rotate(id_: Id, as_json: AsJson = False) -> None:
-    """Replace the signing secret, and print the new one, once."""
+    """Replace the signing secret, and print the new one. It is not shown again."""
 
     async def rotated(hooks: "WebhookService") -> "RegisteredEndpoint":
         return await hooks.rotate(await hooks.found(None, id_))
@@ -118,11 +120,11 @@ def try_out(id_: Id, as_json: AsJson = False) -> None:
 def skip(
     id_: Id,
     record: Annotated[
-        str, typer.Argument(metavar="[RECORD]", help="topic/partition/offset; not needed if one blocks.")
+        str, typer.Argument(metavar="[RECORD]", help="topic/partition/offset; not needed if only one record blocks.")
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Skip the record that blocks; it becomes a dead letter."""
+    """Skip the blocking record. It becomes a dead letter."""
 
     async def skipped(hooks: "WebhookService") -> str:
         found = await hooks.found(None, id_)

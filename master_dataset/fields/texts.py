@@ -12,14 +12,14 @@ from master_dataset.registry.stores import Currency
 
 @dataclass(frozen=True)
 class Text(Described):
-    """Any text. With `max_bytes` it can be part of a key; an optional empty text counts as absent."""
+    """Any text. With `max_bytes`, it can be part of a key; if it is optional, an empty text counts as absent."""
 
     optional: bool = False
     max_bytes: int | None = None
 
     @property
     def hint(self) -> Any:  # noqa: ANN401 - see Field
-        """A string, or null where it may be absent."""
+        """A string, or null if the field is optional."""
         return str | None if self.optional else str
 
     @property
@@ -48,7 +48,7 @@ class Choice(Described):
 
     @property
     def schema(self) -> Schema:
-        """A string of the list."""
+        """One of the allowed strings."""
         rule = f"One of {', '.join(f'`{word}`' for word in self.words)}."
         return {"type": "string", "enum": [*self.words], "description": rule, "examples": [self.words[0]]}
 
@@ -124,7 +124,10 @@ class Label(Described):
 
     @property
     def schema(self) -> Schema:
-        """A string; its bytes are counted, and every character has at least one."""
+        """A string.
+
+        The limit is in bytes, so the schema can only limit characters, which have at least one byte each.
+        """
         rule = f"1 to {LABEL_BYTES} bytes of UTF-8."
         return {"type": "string", "minLength": 1, "maxLength": LABEL_BYTES, "description": rule, "examples": ["a"]}
 
@@ -160,7 +163,7 @@ class Device(Label):
         return {"type": "string", "pattern": f"^{HASH.pattern}$", "description": "32 lower-case hex digits.", **example}
 
     def read(self, value: object, currency: Currency) -> str:
-        """Return the hash. `raw_mac_address` for what looks like an address, `out_of_range` for anything else."""
+        """Return the hash. `raw_mac_address` if it looks like an address, otherwise `out_of_range`."""
         device = super().read(value, currency)
         if is_hash(device):
             return device

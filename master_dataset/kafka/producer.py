@@ -1,7 +1,7 @@
-"""Send records to Kafka from an event loop: a future for each record, and one thread that polls the driver.
+"""Send records to Kafka from an event loop: a future for each record, and a thread that polls the driver.
 
-What is in flight is bounded. The records of one call are accepted all or none, and those with equal keys keep their
-order.
+The number and size of records in flight are bounded. Either all records of a call are accepted or none, and records
+with equal keys keep their order.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ LEAVE_SECONDS = 1.0
 
 
 class DeliveryStatus(StrEnum):
-    """What became of a record. UNCONFIRMED: it may be in the topic or not; sending it again is safe."""
+    """The outcome of sending a record. UNCONFIRMED: it may or may not be in the topic; sending it again is safe."""
 
     ACKNOWLEDGED = "acknowledged"
     UNCONFIRMED = "unconfirmed"
@@ -48,7 +48,7 @@ class _Report(NamedTuple):
 
 
 class AsyncProducer:
-    """The producer of a process, used from one event loop. It can be made while no broker is running."""
+    """The producer of a process, used from one event loop. It can be created while no broker is running."""
 
     def __init__(
         self,
@@ -60,14 +60,14 @@ class AsyncProducer:
 
         Args:
             settings: Settings of librdkafka, such as `async_producer_settings`.
-            connect: Makes the driver's producer from the settings.
+            connect: Creates the driver's producer from the settings.
             limits: How much may be in flight at once.
         """
         self._connect = partial(connect, {**settings, "error_cb": self._on_error})
         self._producer = self._connect()
         self._limits = limits
         self.in_flight = BufferLimits(0, 0)  # belongs to the event loop
-        self._reports: list[_Report] = []  # belongs to the thread, and to `close` when that has ended
+        self._reports: list[_Report] = []  # belongs to the thread, and to `close` once the thread has ended
         self._is_broken = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing = threading.Event()
@@ -75,7 +75,7 @@ class AsyncProducer:
         self._poller.start()
 
     def send(self, topic: str, records: Sequence[ProducerRecord]) -> list[asyncio.Future[DeliveryStatus]]:
-        """Send records of one topic, in order; all of them or none.
+        """Send records to one topic, in order: all of them or none.
 
         Args:
             topic: The topic.
@@ -122,11 +122,11 @@ class AsyncProducer:
             self._pass_reports()
 
     def _replace_producer(self) -> None:
-        """After a fatal error a producer accepts nothing more. What it still had becomes unconfirmed."""
+        """After a fatal error, a producer accepts nothing more. The records still in flight become unconfirmed."""
         broken, self._producer = self._producer, self._connect()
         broken.purge()
         broken.flush(LEAVE_SECONDS)
-        self._is_broken = False  # last: what was left may report the same error
+        self._is_broken = False  # last, because the remaining records may report the same error
 
     def _on_error(self, error: Any) -> None:  # noqa: ANN401 - confluent_kafka ships no types
         self._is_broken = self._is_broken or error.fatal()
@@ -137,7 +137,7 @@ class AsyncProducer:
         self._reports.append(_Report(future, size, delivery_status(error)))
 
     def _pass_reports(self) -> None:
-        """Pass many reports at once: waking the event loop for each would cost more than all else."""
+        """Pass many reports at once, because waking the event loop for each one would dominate the cost."""
         reports, self._reports = self._reports, []
         if reports and self._loop is not None:
             with suppress(RuntimeError):  # the loop has ended, so nobody waits
@@ -152,12 +152,12 @@ class AsyncProducer:
 
 
 def async_producer_settings(bootstrap: str) -> dict[str, Any]:
-    """Return settings of a producer that gives up after GIVE_UP_SECONDS and hardly waits to fill a batch."""
+    """Return settings of a producer that gives up after GIVE_UP_SECONDS and barely waits to fill a batch."""
     return {**producer_settings(bootstrap, "galatea-api", GIVE_UP_SECONDS), "linger.ms": 2}
 
 
 def delivery_status(error: Any) -> DeliveryStatus:  # noqa: ANN401
-    """Return what an error of the driver says about the record; None means that it was acknowledged."""
+    """Translate the driver's error into a delivery status; None means that the record was acknowledged."""
     if error is None:
         return DeliveryStatus.ACKNOWLEDGED
     return DeliveryStatus.TOO_LARGE if error.code() == KafkaError.MSG_SIZE_TOO_LARGE else DeliveryStatus.UNCONFIRMED

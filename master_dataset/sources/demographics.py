@@ -57,6 +57,6 @@ DEMOGRAPHICS = Source(
         "people": 3,
     },
     flags={
-        "unregistered_sensor": "The store has registered sensors, and this is none of them.",
+        "unregistered_sensor": "The store has registered sensors, but not this one.",
     },
 )

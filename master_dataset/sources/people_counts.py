@@ -84,6 +84,6 @@ PEOPLE_COUNTS = Source(
         "groups_above_people": "More groups than people passed.",
         "implausible_rate": "More than four people a second passed.",
         "no_staff_split": "The sensor does not tell staff apart.",
-        "unregistered_sensor": "The store has registered sensors, and this is none of them.",
+        "unregistered_sensor": "The store has registered sensors, but not this one.",
     },
 )

@@ -78,6 +78,6 @@ QUEUE_EVENTS = Source(
     },
     flags={
         "instant_wait": "Somebody waited for no time at all.",
-        "unregistered_sensor": "The store has registered sensors, and this is none of them.",
+        "unregistered_sensor": "The store has registered sensors, but not this one.",
     },
 )

@@ -1,4 +1,4 @@
-"""A sensor says that it was alive over a short interval. One that knows itself to be blind sends nothing."""
+"""A sensor reports that it was working during a short interval. One that knows it is blind sends nothing."""
 
 import msgspec
 
@@ -8,11 +8,14 @@ from master_dataset.registry.stores import Terms
 from master_dataset.source import Record, Source
 
 WATCHED = ("wifi_sightings", "queue_events", "demographics", "zone_presence")
-"""Sources whose silence may mean nothing. Counting intervals of `people_counts` are their own proof of life."""
+"""Sources whose sensors may have nothing to report.
+
+`people_counts` needs none: each interval shows that its sensor works.
+"""
 
 
 class Beat(msgspec.Struct, frozen=True, gc=False):
-    """The source that the sensor feeds, and for how long it was alive."""
+    """The source that the sensor feeds, and for how long it was working."""
 
     sensor_id: str
     source: str
@@ -21,7 +24,7 @@ class Beat(msgspec.Struct, frozen=True, gc=False):
 
 
 def beat(record: Record, terms: Terms) -> Beat:
-    """Return the sign of life. InvalidRecordError if the interval crosses a window."""
+    """Return the heartbeat. InvalidRecordError if the interval crosses a window boundary."""
     refuse_crossing(record["happened_at"], record["interval_ms"])
     odd = flags(("unregistered_sensor", not terms.knows_sensor(record["sensor_id"], record["source"])))
     return Beat(record["sensor_id"], record["source"], record["interval_ms"], odd)
@@ -50,6 +53,6 @@ SENSOR_HEARTBEATS = Source(
         "interval_ms": 60_000,
     },
     flags={
-        "unregistered_sensor": "The store has registered sensors, and this is none of them.",
+        "unregistered_sensor": "The store has registered sensors, but not this one.",
     },
 )

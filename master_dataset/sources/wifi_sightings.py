@@ -74,6 +74,6 @@ WIFI_SIGHTINGS = Source(
     masked=HARDWARE_ADDRESS,
     flags={
         "weak_signal": "Below -90 dBm.",
-        "unregistered_sensor": "The store has registered sensors, and this is none of them.",
+        "unregistered_sensor": "The store has registered sensors, but not this one.",
     },
 )

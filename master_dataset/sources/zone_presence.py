@@ -70,7 +70,7 @@ ZONE_PRESENCE = Source(
         "entered_at": "2026-03-07T10:06:00+01:00",
     },
     flags={
-        "unknown_zone": "The store has registered zones, and this is none of them.",
-        "unregistered_sensor": "The store has registered sensors, and this is none of them.",
+        "unknown_zone": "The store has registered zones, but not this one.",
+        "unregistered_sensor": "The store has registered sensors, but not this one.",
     },
 )

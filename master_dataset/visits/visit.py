@@ -1,7 +1,7 @@
-"""Visits, made of the Wi-Fi sightings of devices by one rule in both layers.
+"""Visits, derived from the Wi-Fi sightings of devices by one rule in both layers.
 
-A bundle collects the sightings of a device as they are received, until nothing comes for more than a gap. Closing by
-time of receipt means that a published visit never changes: a later sighting is in another bundle. So a bundle lies on
+A bundle collects the sightings of a device as they are received, until none arrives for longer than a gap. Closing by
+time of receipt means that a published visit never changes: a later sighting belongs to another bundle. A bundle is on
 exactly one side of every cut, like an event: in the epoch of its last receipt + gap.
 
 All times are milliseconds since 1970.
@@ -14,14 +14,20 @@ from typing import NamedTuple, Self
 
 _MS = timedelta(milliseconds=1)
 _VERSION = 1
-"""Changes when the same sightings lead to other visits."""
+"""Incremented whenever the same sightings would lead to different visits."""
 
 
 @dataclass(frozen=True)
 class VisitRules:
-    """`gap`: a longer absence ends a visit. `ahead`: how far a sensor's clock may be fast. `min_stay`: who stays less
-    was not in the store. `engaged_stay`: who stays less bounced. `longest`: what lasts longer is no visitor.
-    """  # noqa: D205 - one sentence needs two lines
+    """The thresholds of visits.
+
+    Attributes:
+        gap: A longer absence ends a visit.
+        ahead: How far a sensor's clock may be fast.
+        min_stay: A shorter stay was outside the store.
+        engaged_stay: A shorter stay is a bounce.
+        longest: A longer stay is not a visitor.
+    """
 
     gap: int
     ahead: int
@@ -31,7 +37,7 @@ class VisitRules:
 
     @classmethod
     def of_gap(cls, gap: timedelta) -> Self:
-        """Of 30 minutes: 5 minutes, 2 minutes, 5 minutes and 6 hours; other gaps keep these ratios."""
+        """Derive the others from the gap: for 30 minutes, 5 minutes, 2 minutes, 5 minutes and 6 hours."""
         own = gap // _MS
         return cls(own, own // 6, own // 15, own // 6, 12 * own)
 
@@ -41,7 +47,7 @@ class VisitRules:
 
     @property
     def longest_known(self) -> timedelta:
-        """How far back sightings matter to an open bundle; one that began earlier is no visitor either way."""
+        """How far back sightings matter to an open bundle; one that began earlier is not a visitor in any case."""
         return (self.longest + 2 * self.gap) * _MS
 
 
@@ -77,7 +83,7 @@ class Stretch(NamedTuple):
     newest: int
 
     def plus(self, later: "Stretch") -> "Stretch":
-        """Combine it with one that was received later."""
+        """Combine it with a stretch that was received later."""
         inside = [each for each in (self.first_inside, later.first_inside) if each is not None]
         until = [each for each in (self.last_inside, later.last_inside) if each is not None]
         return Stretch(
@@ -126,7 +132,7 @@ class Bundle:
         return cls(sighting.received, sighting.received, sighting.happened, add_sighting((), sighting, gap))
 
     def accepts(self, received: int, gap: int) -> bool:
-        """Return whether a sighting that is received then belongs to it."""
+        """Return whether a sighting received at this time belongs to the bundle."""
         return received - self.last_received <= gap
 
     def plus(self, sighting: Sighting, gap: int) -> "Bundle":
@@ -135,11 +141,11 @@ class Bundle:
         return Bundle(self.first_received, last, sighting.happened, add_sighting(self.stretches, sighting, gap))
 
     def closes_at(self, gap: int) -> int:
-        """Return when it closes: later sightings start another bundle."""
+        """Return when the bundle closes: later sightings start another one."""
         return self.last_received + gap
 
     def visits(self, rules: VisitRules) -> Iterator[Visit]:
-        """Yield its visits. A bundle that was received for too long is stationary."""
+        """Yield its visits. If its sightings arrive over too long a time, it is stationary."""
         if self.last_received - self.first_received > rules.longest:
             yield Visit(self.newest, 0, is_stationary=True)
         else:
@@ -147,7 +153,7 @@ class Bundle:
 
 
 def bundles_of(sightings: Iterable[Sighting], gap: int) -> Iterator[Bundle]:
-    """Yield the bundles of sightings, which are given in the order of their partition."""
+    """Yield the bundles of sightings, which must be in the order of their partition."""
     bundle: Bundle | None = None
     for each in sightings:
         if bundle is not None and bundle.accepts(each.received, gap):

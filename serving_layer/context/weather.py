@@ -22,13 +22,13 @@ THOUSAND, TEN = 1000, 10
 
 
 class ObservedWeather:
-    """A row per store and point in which anything was observed; at `15m` a row per hour."""
+    """A row per store and point with observations; at `15m`, a row per hour."""
 
     name = "weather"
     views: Sequence[str] = (WEATHER.name,)
 
     async def rows(self, query: "ResolvedQuery", snapshot: ReadSnapshot, cells: MergedCells) -> Weather:
-        """Means are over the observations of all `providers`; `observations` is how many there were."""
+        """Means are over the observations of all `providers`; `observations` is their number."""
         grain = "hour" if query.grain == "15m" else query.grain
         stores = await asyncio.gather(*(_rows(of, _timeline(query, of), snapshot, cells) for of in query.stores))
         return Weather(grain, UNITS, [row for rows in stores for row in rows])
@@ -83,7 +83,7 @@ def _row(store: str, start: str, cells: Sequence[Cell], *, is_final: bool) -> We
 
 
 def _precipitation(cells: Sequence[Cell]) -> Fraction:
-    """The mean of the providers in each window, summed over windows: the same rain counts once, not per provider."""
+    """The mean of the providers in each window, summed over windows: so rain counts once, not once per provider."""
     windows: dict[int, list[int]] = {}
     for cell in cells:
         windows.setdefault(cell.key.window, []).append(int(cell.merged[PRECIPITATION] or 0))

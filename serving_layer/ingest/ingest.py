@@ -48,7 +48,7 @@ UNKNOWN = EventResult(
     EventStatus.UNKNOWN,
     BrokerUnavailableError.code,
     None,
-    "The broker did not confirm it in time; sent again it counts once.",
+    "The broker did not confirm it in time. If you send it again, it counts once.",
 )
 TOO_LARGE = EventResult(EventStatus.REJECTED, Reason.TOO_LARGE, "", f"The record is larger than {MAX_BYTES:,} bytes.")
 FOREIGN_STORE = "foreign_store"
@@ -57,7 +57,7 @@ FOREIGN_STORE = "foreign_store"
 
 def _foreign_store(pointer: str) -> EventResult:
     """Reject a store that is not the sender's, in the same way whether or not the store exists."""
-    sentence = f"`{pointer}` names a store that is none of the sender's."
+    sentence = f"`{pointer}` names a store that does not belong to the sender."
     return EventResult(EventStatus.REJECTED, FOREIGN_STORE, pointer, sentence)
 
 
@@ -73,7 +73,7 @@ class EventResults:
         """202 if all are accepted, 422 if all are rejected, else 207. BrokerUnavailableError if all are unknown."""
         if self.counts[EventStatus.UNKNOWN] == len(self.items):
             message = "The broker did not confirm any of the events in time."
-            raise BrokerUnavailableError(message, do="Send the same again: what arrives twice counts once.")
+            raise BrokerUnavailableError(message, do="Send the same request again: duplicates count once.")
         if self.counts[EventStatus.ACCEPTED] == len(self.items):
             return HTTPStatus.ACCEPTED
         none = self.counts[EventStatus.REJECTED] == len(self.items)
@@ -182,7 +182,7 @@ class IngestService:
         """
         limit = self._limits.ingests_in_flight
         if self.in_flight >= limit:
-            raise TooBusyError(f"{limit} requests with events are already in progress.", do="Send it again.")
+            raise TooBusyError(f"{limit} requests with events are already in progress.", do="Send the request again.")
         self.in_flight += 1
         try:
             yield
@@ -220,14 +220,16 @@ class IngestService:
         try:
             pending = self._producer.send(topic, [each for each in validated if isinstance(each, ProducerRecord)])
         except BufferError as error:
-            raise TooBusyError("Too many events already wait for the broker.", do="Send the same again.") from error
+            raise TooBusyError(
+                "Too many events are already waiting for the broker.", do="Send the same request again."
+            ) from error
         if pending:
             await asyncio.wait(pending, timeout=DELIVERY_TIMEOUT_SECONDS)
         delivered = iter([RESULTS[each.result()] if each.done() else UNKNOWN for each in pending])
         return [next(delivered) if isinstance(each, ProducerRecord) else each for each in validated]
 
     async def _known_stores(self) -> Mapping[str, Store]:
-        """While Cassandra is unavailable no store can be registered, so the stores read last are still complete."""
+        """While Cassandra is unavailable, no store can be registered, so the stores last read are still complete."""
         try:
             _, self._stores = await self._registry()
         except CassandraUnavailableError:

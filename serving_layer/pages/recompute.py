@@ -25,7 +25,7 @@ async def get_form(visit: OperatorVisit) -> Response:
 
 @router.post("/recomputes")
 async def start(visit: OperatorVisit) -> Response:
-    """Start a recompute and lead to its page; or the form again, with what is wrong."""
+    """Start a recompute and redirect to its page, or show the form again with the error."""
     form = await visit.form()
     try:
         question = RecomputeQuestion.model_validate(_body(form))
@@ -40,7 +40,7 @@ async def start(visit: OperatorVisit) -> Response:
 
 @router.get("/recomputes/{id_}")
 async def get_recompute(visit: OperatorVisit, id_: str) -> Response:
-    """How far a recompute is; once it has ended, what it did."""
+    """The progress of a recompute; once it has ended, its report."""
     record = (await require_recompute(visit.operations.recomputes, id_)).response()
     report = fields_of(record.report) if record.report else {}
     values = {"record": record, "report": report, "has_ended": record.state in ENDS, "steps": STEPS}
@@ -54,7 +54,7 @@ async def _form_page(visit: Visit, form: Form, error: GalateaError | None) -> Re
 
 
 def _body(form: Form) -> dict[str, object]:
-    """The body that `POST /v1/recomputes` would get, which knows what is allowed."""
+    """The form as a body of `POST /v1/recomputes`, which validates it."""
     return {
         "views": form.get("views", []),
         "stores": form.ids("stores"),

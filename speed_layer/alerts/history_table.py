@@ -43,12 +43,13 @@ class _Record(NamedTuple):
 
 
 class HistoryPosition(NamedTuple):
-    """How far one partition is written, as in the table `alerts_kept`.
+    """How far one partition has been stored, as in the table `alerts_kept`.
 
     Attributes:
-        position: The offset before which everything is written.
-        as_of: The tables contain every alert on what was received before that; None if it is not known.
-        complete_from: Alerts before that may be missing, because the topic had lost them; None without a gap.
+        position: Everything before this offset is stored.
+        as_of: The tables contain every alert about events received before this time; None if unknown.
+        complete_from: Alerts before this time may be missing, because the topic had deleted them; None if there is no
+            gap.
     """
 
     position: int
@@ -57,7 +58,10 @@ class HistoryPosition(NamedTuple):
 
 
 class HistoryTable:
-    """Implements `AlertHistory`. Two writers at once write the same. Every method raises CassandraUnavailableError."""
+    """Implements `AlertHistory`.
+
+    Concurrent writers write the same rows. Every method raises CassandraUnavailableError.
+    """
 
     def __init__(self, session: "Session") -> None:
         """`session` uses Galatea's keyspace."""
@@ -84,9 +88,9 @@ class HistoryTable:
             self._write_follow_up(scope, raised, header.kind, body)
 
     def migrate_open_alerts(self, beat: Callable[[], None], now: datetime) -> None:
-        """List open alerts by hour, unless that was done: for tables of a release that had no list by hour.
+        """Fill the list of open alerts by hour once, for tables written by a release that did not have it.
 
-        The alerts are found through `alerts_told`, day by day: the former list may be too long to be read.
+        The alerts are found through `alerts_told`, day by day, because the former list may be too long to read.
         """
         if self._run("SELECT moved_at FROM alerts_open_moved WHERE bucket = ?", _BUCKET):
             return
@@ -107,17 +111,17 @@ class HistoryTable:
         self._run("INSERT INTO alerts_open_moved (bucket, moved_at) VALUES (?, ?)", _BUCKET, now)
 
     def prune(self, beat: Callable[[], None], now: datetime) -> None:
-        """Delete hours without open alerts from the list of hours, as each of them is a query."""
+        """Delete hours without open alerts from the list of hours, because each hour costs a query."""
         for row in self._run("SELECT sight, hour FROM alert_open_hours"):
             beat()
             hour = row.hour.replace(tzinfo=UTC)
             query = "SELECT alert_id FROM alerts_open_by_hour WHERE sight = ? AND hour = ? LIMIT 1"
             if hour < now - _PRUNE_AFTER and not self._run(query, row.sight, hour):
-                self._known_hours.discard((row.sight, hour))  # a processor that lags may still raise alerts in it
+                self._known_hours.discard((row.sight, hour))  # late alerts may be raised in it
                 self._run("DELETE FROM alert_open_hours WHERE sight = ? AND hour = ? IF EXISTS", row.sight, hour)
 
     def positions(self) -> dict[int, HistoryPosition]:
-        """How far each partition is written."""
+        """How far each partition has been stored."""
         query = "SELECT partition, position, as_of, complete_from FROM alerts_kept WHERE bucket = ?"
         return {
             row.partition: HistoryPosition(row.position, _utc(row.as_of), _utc(row.complete_from))
@@ -125,13 +129,13 @@ class HistoryTable:
         }
 
     def save_position(self, partition: int, position: HistoryPosition, now: datetime) -> None:
-        """Save how far a partition is written, after its rows."""
+        """Record how far a partition has been stored, after its rows."""
         columns = "bucket, partition, position, as_of, complete_from, measured_at"
         cql = f"INSERT INTO alerts_kept ({columns}) VALUES (?, ?, ?, ?, ?, ?)"  # noqa: S608 - our own columns
         self._run(cql, _BUCKET, partition, *position, now)
 
     def _write_raised(self, raised: RecordHeader, body: str) -> None:
-        """With the follow-ups that were read before it."""
+        """Write it together with the follow-ups that were read before it."""
         follow_ups = [each for each in self._records(raised.alert_id) if each.header.kind != "raised"]
         for scope in (raised.tenant, ALL_TENANTS):
             self._insert(scope, raised, body)

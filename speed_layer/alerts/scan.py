@@ -1,7 +1,7 @@
 """One scan of the rules: what they look at, and how they raise and resolve alerts.
 
 Each record of the log leads to one `Scan`. The rules (thresholds, silences, levels) read the state through it, and emit
-through its `Emitter`, which keeps what is open in the state.
+through its `Emitter`, which records open alerts in the state.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,9 +26,9 @@ class Detection(NamedTuple):
     Attributes:
         rule: The rule.
         shop: The store.
-        name: Of what in the store: a sensor, queue or window; empty for the store.
+        name: What the rule is about within the store: a sensor, queue or window; empty for the store itself.
         since_ms: Start of the window.
-        forget_ms: Until when the rule might hold for the same window again.
+        forget_ms: Until when the rule might hold again for the same window.
         until_s: End of the window; 0 if it is not known.
     """
 
@@ -129,13 +129,13 @@ class Scan:
                 yield each, each.rule
 
     def shops(self, stores: Sequence[str]) -> Iterator[ShopClock]:
-        """Those of the stores that are registered, in a fixed order."""
+        """Those of registered stores, in a fixed order."""
         for store in sorted(stores):
             if store in self.rule_set.shops:
                 yield self.rule_set.shops[store]
 
     def is_fresh(self, since_ms: int) -> bool:
-        """Whether what became certain then may still raise an alert."""
+        """Whether a condition that became certain at this time may still raise an alert."""
         return since_ms + to_ms(self.horizons.fresh) >= self.state.log_ms
 
     def sums(self, view: str, store: str, span: Span) -> list[int] | None:

@@ -1,6 +1,6 @@
 """Where a new endpoint starts: with the alerts emitted after it was added, however late its consumer starts.
 
-Starting at the end of the topic would not do: after a crash before the first commit, the end would be a later one.
+Starting at the end of the topic would skip alerts: after a crash before the first commit, the end would have moved.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,13 +16,13 @@ TIMEOUT_SECONDS = 15.0
 
 
 class PositionLostError(OperatorError):
-    """The broker has lost the position of an endpoint. Starting at its creation would repeat alerts."""
+    """The broker has lost the position of an endpoint. Starting at its creation time would repeat alerts."""
 
 
 def commit_start_positions(
     settings: dict[str, Any], topic: str, partitions: Iterable[int], since_ms: int, *, has_begun: bool = False
 ) -> None:
-    """Commit the positions of that time for the partitions in which the group has none.
+    """Commit positions for that time in the partitions where the group has none.
 
     A partition that was added later thus starts like the others. Records that the topic deleted before they were
     delivered are logged.
@@ -35,10 +35,10 @@ def commit_start_positions(
         has_begun: Whether the group had committed positions before.
 
     Raises:
-        PositionLostError: It has begun, and has no position at all.
-        KafkaException: The broker did not answer.
+        PositionLostError: Delivery has begun, and the group has no position at all.
+        KafkaException: The broker did not respond.
     """
-    own = {"enable.auto.commit": False, "isolation.level": "read_committed"}  # the end is that before open transactions
+    own = {"enable.auto.commit": False, "isolation.level": "read_committed"}  # ends before open transactions
     consumer = Consumer({**settings, **own})
     try:
         positions = [TopicPartition(topic, number) for number in partitions]
@@ -50,7 +50,7 @@ def commit_start_positions(
         if has_begun and len(new) == len(positions):
             message = f"the broker no longer knows where it stood in {len(new)} partitions"
             raise PositionLostError(message, do="see docs/how-to/troubleshooting.md")
-        # The ends first: an alert that is written between the two calls lies behind them, or is found by its time.
+        # The ends are read first: an alert written between the two calls is beyond them, or is found by its time.
         ends = {each.partition: _end(consumer, each) for each in new}
         queries = [TopicPartition(topic, each.partition, since_ms) for each in new]
         found = _checked(consumer.offsets_for_times(queries, timeout=TIMEOUT_SECONDS))

@@ -1,6 +1,6 @@
 """Whether a rule holds for a window of a store. The speed layer and the audit both use this.
 
-Pure: the facts are arguments. The speed layer passes what it has folded so far, the audit everything there is.
+Pure: the facts are arguments. The speed layer passes what it has aggregated so far, the audit all events.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +22,7 @@ _DIGITS = Decimal("0.000001")
 
 
 class ThresholdResult(NamedTuple):
-    """`value`, `baseline`: in the unit that people read; None if there is no such number."""
+    """`value`, `baseline`: in display units; None if there is no such number."""
 
     holds: bool
     value: Decimal | None
@@ -57,7 +57,7 @@ def evaluate_threshold(
 
 
 def can_fire_early(rule: Threshold) -> bool:
-    """Whether the rule is judged while its window lasts: an upper bound on a sum. All others wait for the end."""
+    """Whether the rule is evaluated before its window ends: true for an upper bound on a sum."""
     metric = alertable_metrics()[rule.metric]
     return rule.above is not None and rule.versus is None and metric.formula.is_sum
 
@@ -69,7 +69,7 @@ def bound_of(rule: Threshold, metric: Metric, currency: Currency) -> Fraction:
 
 
 def in_unit(value: Fraction | None, metric: Metric, currency: Currency) -> Decimal | None:
-    """A value in the unit that people read: exact, or rounded to six digits."""
+    """A value in display units: exact, or rounded to six digits."""
     if value is None:
         return None
     if metric.unit == "money":
@@ -91,7 +91,7 @@ def _is_beyond(rule: Threshold, value: Fraction | None, bound: Fraction) -> bool
 
 
 def _metric_value(metric: Metric, states: Sequence[str], sums: Sequence[int] | None) -> Fraction | None:
-    """A window without events has the sum 0; any other metric has no value then."""
+    """In a window without events, a sum is 0, and any other metric has no value."""
     named = dict(zip(states, sums or [0] * len(states), strict=True))
     value, _ = metric.value(named)
     return value if isinstance(value, Fraction) else None

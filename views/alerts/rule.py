@@ -24,9 +24,9 @@ class _Rule(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", forbid_
 
 
 class Threshold(_Rule, frozen=True, kw_only=True, tag="threshold"):
-    """A metric of one window beyond a bound: exactly one of `above` and `below`, in the unit that people read.
+    """A metric of one window beyond a bound: exactly one of `above` and `below`, in display units.
 
-    With `versus`, the bound is the percentage by which the window lies above or below the window seven days before.
+    With `versus`, the bound is a percentage of the window seven days before.
     `hours`: None means `open` for `below` and `versus`, else `always`.
     """
 
@@ -44,7 +44,7 @@ class Threshold(_Rule, frozen=True, kw_only=True, tag="threshold"):
 
 
 class Silence(_Rule, frozen=True, kw_only=True, tag="silence"):
-    """No event of a source for so many minutes: from a store, or from a sensor that has sent events before."""
+    """No event of a source for this many minutes: from a store, or from a sensor that has sent events before."""
 
     source: str
     minutes: int
@@ -53,7 +53,7 @@ class Silence(_Rule, frozen=True, kw_only=True, tag="silence"):
 
 
 class Level(_Rule, frozen=True, kw_only=True, tag="level"):
-    """More people than `above` for so many minutes: waiting in one queue, or inside the store."""
+    """More people than `above` for this many minutes: waiting in one queue, or inside the store."""
 
     of: Literal["queue", "occupancy"]
     above: int
@@ -63,4 +63,4 @@ class Level(_Rule, frozen=True, kw_only=True, tag="level"):
 Rule = Threshold | Silence | Level
 
 LEVEL_SOURCES = {"queue": "queue_events", "occupancy": "people_counts"}
-"""Whose events a level is followed by."""
+"""The source from whose events a level is computed."""

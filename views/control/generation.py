@@ -1,13 +1,13 @@
 """Generations of the speed layer's rows (R9), and the claims of their micro-batches.
 
-A generation is one continuous life of speed rows; its checkpoint can be deleted at any time. A new generation reads
+A generation is one continuous set of speed rows; its checkpoint can be deleted at any time. A new generation reads
 from (the published cut - D), so that it knows what was received before; writes rows of epochs from `emit_from` on, its
-cut at the start; and takes over only when it has read as far as the old one can have written, or without an old one as
-far as the topics reached at its start. So an answer never shrinks.
+cut at the start; and takes over only when it has read as far as the old one can have written (if there is none, as far
+as the topics reached at its start). So an answer never shrinks.
 
-A driver claims each micro-batch by number and end offsets before its first row is written. Of two drivers that
-disagree, the slower one is refused; a driver that was paused and wakes up can only write again what was claimed, the
-same rows. A generation that is replaced can claim nothing more, so what it may have written ends at its last claim.
+A driver claims each micro-batch by number and end offsets before its first row is written. If two drivers disagree, the
+slower one is refused. A driver that was paused and resumes can only rewrite the rows that were claimed. A replaced
+generation can claim nothing more, so it has written nothing beyond its last claim.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ from views.core.cut import utc
 
 _CLAIM = (
     "UPDATE generations SET claimed = ?, claimed_ends = ? WHERE generation = ? "
-    "IF claimed = ? AND replaced = null AND emit_from != null"  # of a generation that is not there all are null
+    "IF claimed = ? AND replaced = null AND emit_from != null"  # all columns of a missing generation are null
 )
 
 
@@ -36,11 +36,11 @@ class Claims:
         self._session = session
 
     def claim(self, number: int, micro_batch: int, ends: "Offsets") -> None:
-        """Return if this micro-batch, read up to `ends`, is the next of that generation or its last one again.
+        """Claim a micro-batch read up to `ends`: the next one of that generation, or its last one again.
 
         Raises:
             GenerationReplacedError: The generation may write nothing more.
-            CheckpointOutOfStepError: Another micro-batch was claimed: checkpoint or Cassandra were restored from a
+            CheckpointOutOfStepError: Another micro-batch was claimed: the checkpoint or Cassandra was restored from a
                 backup, or a second process runs with another checkpoint.
         """
         ends_json = orjson.dumps(ends, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS).decode()
@@ -61,9 +61,9 @@ class Claims:
         )
 
     def replace(self, number: int, wanted_from: datetime | None = None) -> "Offsets":
-        """Let that generation write nothing more; gives back up to where it may have written. It stays readable.
+        """Stop that generation from writing; returns the offsets up to which it may have written. It stays readable.
 
-        `wanted_from`: the next one has to write rows from this cut on, if that is older than the published one.
+        `wanted_from`: the cut from which the next one must write rows, if older than the published cut.
         """
         if wanted_from is None:
             update = self._session.prepare("UPDATE generations SET replaced = true WHERE generation = ? IF EXISTS")
@@ -77,26 +77,26 @@ class Claims:
         return self.ends(number)
 
     def ends(self, number: int) -> "Offsets":
-        """Up to where that generation may have written by now."""
+        """The offsets up to which that generation may have written."""
         found = self._state(number)
         if found is None or found.claimed_ends is None:
             return {}
         return {topic: {int(n): at for n, at in own.items()} for topic, own in orjson.loads(found.claimed_ends).items()}
 
     def wanted_from(self, number: int) -> datetime | None:
-        """From which cut on the generation after that one has to write rows, if anybody wants that."""
+        """The cut from which the next generation must write rows, if one was requested."""
         query = self._session.prepare("SELECT wanted_from FROM generations WHERE generation = ?")
         found = self._session.execute(query, (number,)).one()
         return utc(found.wanted_from) if found is not None and found.wanted_from else None
 
     def is_replaced(self, number: int) -> bool:
-        """Whether that generation may write nothing more, as far as is known: only `claim` is certain."""
+        """Whether that generation is known to have been replaced. Only `claim` is certain."""
         query = self._session.prepare("SELECT replaced FROM generations WHERE generation = ?")
         found = self._session.execute(query, (number,)).one()
         return found is not None and bool(found.replaced)
 
     def refuse_replaced(self, number: int) -> None:
-        """GenerationReplacedError if that generation may write nothing more, as far as is known."""
+        """Raise GenerationReplacedError if that generation is known to have been replaced."""
         if self.is_replaced(number):
             raise _replaced(number)
 
@@ -117,9 +117,9 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 
 class Reached(NamedTuple):
-    """How far a partition was read: everything before `position`; when the last record of it was received.
+    """How far a partition was read: everything before `position`, and when its last record was received.
 
-    None if this micro-batch had no record of the partition, because only ends of transactions were passed.
+    None if the micro-batch had no record of the partition, only transaction markers.
     """
 
     topic: str
@@ -130,7 +130,7 @@ class Reached(NamedTuple):
 
 @dataclass(frozen=True)
 class Generation:
-    """`targets`: the positions that it must have written before readers may move to it. `definitions`: view to hash."""
+    """`targets`: the positions it must have written before readers may switch to it. `definitions`: view to hash."""
 
     number: int
     emit_from: datetime
@@ -139,7 +139,7 @@ class Generation:
 
 
 class Generations:
-    """The generations as Cassandra keeps them."""
+    """The generations, in Cassandra."""
 
     def __init__(self, session: Session) -> None:
         """`session` uses Galatea's keyspace."""
@@ -156,7 +156,7 @@ class Generations:
         )
 
     def find(self, number: int) -> Generation | None:
-        """The generation of that number, if it was ever begun."""
+        """The generation of that number; None if it was never started."""
         query = self._session.prepare("SELECT * FROM generations WHERE generation = ?")
         row = self._session.execute(query, (number,)).one()
         if row is None:
@@ -165,7 +165,10 @@ class Generations:
         return Generation(number, utc(row.emit_from), dict(row.definitions or {}), targets)
 
     def begin(self, generation: Generation, started_at: datetime) -> None:
-        """Write the generation down before its first row. GenerationReplacedError if another process was first."""
+        """Record the generation before its first row is written.
+
+        GenerationReplacedError if another process was first.
+        """
         insert = self._session.prepare(
             "INSERT INTO generations (generation, emit_from, started_at, definitions, targets) "
             "VALUES (?, ?, ?, ?, ?) IF NOT EXISTS"
@@ -174,7 +177,7 @@ class Generations:
         values = (generation.number, generation.emit_from, started_at, dict(generation.definitions))
         begun = self._session.execute(insert, (*values, orjson.dumps(targets).decode())).one().applied
         if not begun and self.find(generation.number) != generation:
-            message = f"generation {generation.number} of the speed layer was begun by another process"
+            message = f"generation {generation.number} of the speed layer was started by another process"
             raise GenerationReplacedError(message, do="end the second speed process")
 
     def greatest(self) -> int:
@@ -202,23 +205,23 @@ class Generations:
                 self._session.execute(self._received, (position, received_at, position, *place))
 
     def has_caught_up(self, generation: Generation, served: int) -> bool:
-        """Whether no answer shrinks if this generation is read instead of the one `served` (0: of none).
+        """Whether this generation can be read instead of the one `served` (0: none) without an answer shrinking.
 
-        From then on the one served writes nothing more, so it is asked to stop only when this one has come as far.
+        This stops the served one from writing, so it is done only once this one has come as far.
         """
         if not self.is_as_far(generation, served):
             return False
         return not served or reached(self.positions(generation.number), self.claims.replace(served))
 
     def is_as_far(self, generation: Generation, served: int) -> bool:
-        """Whether it has read what the one `served` has recorded, or without one its targets. Changes nothing."""
+        """Whether it has read what the one `served` has recorded or, if there is none, its targets. Changes nothing."""
         targets = self.positions(served) if served else generation.targets
         return reached(self.positions(generation.number), targets)
 
     def progress(self, generation: Generation, served: int) -> tuple[int, int]:
-        """How many records it has read of those that it has to read before it may take over, as of now."""
+        """How many of the records that it must read before it can take over it has read so far."""
         own = self.positions(generation.number)
-        # What it has claimed ends where its positions do, or behind them.
+        # Its claims end at its positions or later.
         targets = (self.claims.ends(served) or self.positions(served)) if served else generation.targets
         reached_and_target = [
             (own.get(topic, {}).get(partition, 0), target) for topic, partition, target in _partitions(targets)
@@ -230,7 +233,8 @@ class Generations:
     def take_over(self, generation: Generation) -> bool:
         """Point readers at this generation if it has caught up and the pointer has not moved meanwhile.
 
-        Other definitions than the published ones wait for the next rebuild, which publishes both together (R12).
+        If the definitions differ from the published ones, it waits for the next rebuild, which publishes both together
+        (R12).
         """
         pointer = self._pointer.read()
         same = dict(pointer.definitions) == dict(generation.definitions)
@@ -238,7 +242,7 @@ class Generations:
             return False
         if pointer.generation >= generation.number:
             return True
-        if generation.emit_from > pointer.cut:  # somebody rolled back meanwhile: another one has to begin
+        if generation.emit_from > pointer.cut:  # after a rollback: another generation must start
             self.claims.replace(generation.number)
             return False
         if not self.has_caught_up(generation, pointer.generation):

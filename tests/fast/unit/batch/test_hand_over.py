@@ -65,5 +65,5 @@ def test_a_number_that_another_process_has_begun_is_refused_and_the_same_beginni
 
     generations.begin(old, BEGUN)
 
-    with pytest.raises(GenerationReplacedError, match="begun by another process"):
+    with pytest.raises(GenerationReplacedError, match="started by another process"):
         generations.begin(Generation(old.number, BEGUN, NEW, {}), BEGUN)

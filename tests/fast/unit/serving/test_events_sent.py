@@ -172,7 +172,7 @@ def test_events_of_stores_of_others_are_rejected_whether_or_not_there_is_such_a_
     foreign = ("rejected", "foreign_store", "/operation_id")
     assert outcomes(orjson.loads(encode(taken.response()))) == [("accepted", None, None), foreign, foreign]
     assert {item.sentence for item in taken.items[1:]} == {
-        "`/operation_id` names a store that is none of the sender's."
+        "`/operation_id` names a store that does not belong to the sender."
     }
     assert asking.broker.values(TOPIC) == [sale(1)]
 
