@@ -1,1 +1,1 @@
-"""Facts to corrected cells to one publication. Knows nothing of the speed layer; they meet in the cut and in data."""
+"""The batch layer: from events to corrected cells to one publication. It does not import the speed layer."""

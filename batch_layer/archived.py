@@ -1,4 +1,4 @@
-"""A source's table at one version as Spark reads it.
+"""A source's table at one version, as a Spark DataFrame.
 
 Spark's Delta reader replays the table's log in jobs of its own, which takes four seconds in a JVM that has just
 started. delta-rs has read the log for the plan, so Spark is given the files that it names.
@@ -49,7 +49,7 @@ def archived(spark: SparkSession, source: "Source[Any]", master: Master, days: C
 
 
 def _are_plain(path: str, files: Collection[str]) -> bool:
-    """Whether Spark finds the files by name: in a local folder, not by a link, nothing encoded, no glob pattern."""
+    """Whether Spark finds the files by name: a local folder, no link, no encoded characters, no glob pattern."""
     return not re.search(r"://|[*?{}\[\]\\]", path) and all(file.startswith(f"{path}/") for file in files)
 
 

@@ -1,8 +1,8 @@
 """The corrected cells of a view, as blocks of one store and day, computed from the first deliveries.
 
 Spark evaluates the view's row expressions and brings the rows of one store and day together, before array elements are
-taken apart: a tenth of the rows are moved. Arrow adds them up, some ten times faster than Spark's own aggregation
-where almost every line is a cell of its own (measured: docs/explanation/benchmarks.md).
+exploded, so that only a tenth of the rows are shuffled. Arrow adds them up, about ten times faster than Spark's own
+aggregation if almost every line is a separate cell (measured: docs/explanation/benchmarks.md).
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -24,11 +24,11 @@ from views.core.sketch import sketch_of
 from views.core.view import View, dimension_sql, values_sql, window_sql
 
 _AT_ONCE = 100_000
-"""Rows that are added up together, unless one store and day has more: bounds a worker's memory."""
+"""Rows that are added up together, unless one store and day has more. Bounds a worker's memory."""
 _OWN = ["store", "day"]
 
 StoreDay = tuple[str, date]
-"""(store, UTC day of the windows): what a block holds the cells of."""
+"""The key of a block: store, and UTC day of its windows."""
 Use = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Takes batches of `made_schema`, in Spark's workers."""
 
@@ -42,14 +42,14 @@ def made_schema(view: View) -> pa.Schema:
 
 
 class Extent(NamedTuple):
-    """What of the rows counts: those received before the cut; and windows of these UTC days, or of all."""
+    """Which rows count: those received before the cut, in windows of these UTC days, or of all days."""
 
     cut: datetime
     days: Collection[date] = ()
 
 
 def blocks_used(view: View, events: DataFrame, extent: Extent, use: Use, schema: pa.Schema) -> DataFrame:
-    """What `use` makes of the blocks in the process that made them: they do not go through Spark once more."""
+    """Apply `use` to the blocks in the worker that made them, so that they do not pass through Spark again."""
     make = Blocks.of(view)
     return cell_rows(view, events, extent).mapInArrow(lambda rows: use(make(rows)), from_arrow_schema(schema))
 
@@ -148,7 +148,7 @@ class Blocks:
         sums = cells.group_by(_OWN, use_threads=False).aggregate(
             [("store", "count"), *((name, "sum") for name in added)]
         )
-        sums = sums.sort_by([(key, "ascending") for key in _OWN])  # groups come in no order
+        sums = sums.sort_by([(key, "ascending") for key in _OWN])  # groups have no order
         if sums.select(_OWN) != made.select(_OWN):
             raise AssertionError("the sums are of other stores or days than the blocks")
         made = made.append_column("cells", sums["store_count"])
@@ -159,6 +159,6 @@ class Blocks:
 
 
 def _starts(rows: pa.Table) -> list[int]:
-    """Where a store and day begins that is another one than in the row before."""
+    """The rows at which the store or day differs from the row before."""
     changes = [pc.not_equal(rows[name].slice(1), rows[name].slice(0, rows.num_rows - 1)) for name in _OWN]
     return [0, *(pc.indices_nonzero(pc.or_(*changes)).to_numpy() + 1).tolist()]

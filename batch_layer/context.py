@@ -25,17 +25,17 @@ class AlertHorizons(NamedTuple):
 
 @dataclass(frozen=True)
 class BatchContext:
-    """One deployment, as batch work sees it.
+    """What batch work needs of one deployment.
 
     Attributes:
-        connect: Gives a session in Galatea's keyspace; also called in Spark's workers, so it must be picklable.
+        connect: Returns a session in Galatea's keyspace; also called in Spark's workers, so it must be picklable.
         tables: The tables of the master dataset.
         fence: Makes cuts; its epoch is that of the deployment.
         definitions: The current definitions, see `views.registry.current_definitions`.
         visits: When sightings make a visit.
-        oldest: A of R5: what is older on arrival is left to batch.
+        oldest: A of R5: events that are older on arrival are left to batch.
         cut_timeout: How long to wait until the archive or the speed layer has read up to a cut.
-        speed_ttl: How long speed rows live.
+        speed_ttl: How long speed rows are kept.
         retention: How long the topics keep records.
         bootstrap: The Kafka brokers.
         partitions: Partitions per source topic.
@@ -61,6 +61,9 @@ class BatchContext:
         return self.connect()
 
     def masters_of(self, publication: Publication) -> Mapping[str, Master]:
-        """The tables at the versions that the rebuild read: a part relies on older versions than it reads."""
+        """The tables at the versions that the rebuild read.
+
+        A partial rebuild relies on older versions than it reads.
+        """
         versions = publication.stats.read_versions or publication.master_versions
         return {topic: Master(self.tables.path(topic), version) for topic, version in versions.items()}

@@ -1,4 +1,4 @@
-"""Which delivery of an event counts: in a partition the least offset, of several partitions the one received first.
+"""Which delivery of an event counts: within a partition the lowest offset, across partitions the one received first.
 
 Duplicates are dropped over everything archived, before the cut selects (R4). The 64-bit hash only finds candidates, the
 identity itself decides. Whole events are never shuffled: the places of later deliveries are found once, from narrow
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from master_dataset.source import Source
 
 BROADCAST_AT_MOST = 2_000_000
-"""Up to so many narrow rows are broadcast instead of shuffling the events."""
+"""Up to this many narrow rows are broadcast instead of shuffling the events."""
 
 _SUSPECT = ["day", "identity_hash"]
 PLACE = ["identity_hash", "partition", "offset"]
@@ -48,9 +48,10 @@ class Deliveries:
 
 
 def deliveries(archived: DataFrame) -> Deliveries:
-    """Take apart the rows of whole days of one source's table. Equal identities always lie in one day.
+    """Separate first deliveries from repeats, for whole days of one source's table.
 
-    Few questions to Spark: of a few thousand rows each costs a second in a Java that has just started.
+    Equal identities always lie in one day. Few Spark jobs: each takes a second in a JVM that has just started, even for
+    a few thousand rows.
     """
     twice = archived.groupBy(_SUSPECT).count().where("count > 1").select(_SUSPECT).persist(StorageLevel.MEMORY_AND_DISK)
     days = {row.day: row.number for row in twice.groupBy("day").agg(F.count("*").alias("number")).collect()}
@@ -73,12 +74,13 @@ def deliveries(archived: DataFrame) -> Deliveries:
 
 
 def _later(candidates: DataFrame) -> DataFrame:
-    """Every row behind the first of its identity. `is_copy`: the first delivery itself, archived once more.
+    """Every row after the first of its identity. `is_copy`: the first delivery itself, archived a second time.
 
-    An archive that lost its checkpoint goes on at its recorded positions and may keep some places twice.
+    An archive that lost its checkpoint continues from its recorded positions, and may archive some records twice.
     """
     home = Window.partitionBy("identity", "partition").orderBy("offset")
-    # Stamps may step back, and speed goes by offset: else it would count the one and batch the other (R3).
+    # Timestamps may step back, and speed goes by offset. Otherwise the two layers could count different deliveries
+    # (R3).
     met = candidates.withColumn("_met", F.first("received_at").over(home))
     same = Window.partitionBy("identity").orderBy("_met", "partition", "offset")
     ranked = met.select(
@@ -98,12 +100,12 @@ def small(rows: DataFrame, number: int) -> DataFrame:
     return F.broadcast(rows) if number <= BROADCAST_AT_MOST else rows
 
 
-SENTENCE = "Another record with the same identity was received first and has another content; the first one counts."
+SENTENCE = "Another record with the same identity but different content was received first; the first one counts."
 _DEAD_LETTER_PLACE = ["topic", "partition", "offset"]
 
 
 class Repeats(NamedTuple):
-    """How many deliveries repeat an earlier one, and how many of these have another payload or another partition."""
+    """How many deliveries repeat an earlier one, and how many of these have a different payload or partition."""
 
     repeats: int
     conflicts: int

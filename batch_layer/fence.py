@@ -1,8 +1,8 @@
 """The fence (R2): waits until it is certain that nothing with a timestamp before a cut can still appear.
 
-Wait until the clock has passed the cut and the skew; write a marker into every partition of every source; see that the
-broker stamped it no earlier; wait until whoever reads the topic has passed it. An open transaction, an unreplicated
-record or an idle partition cannot hide a record from that.
+Wait until the clock has passed the cut and the skew; write a marker into every partition of every source; check that
+the broker did not stamp it earlier; wait until the reader of the topic has passed it. An open transaction, an
+unreplicated record or an idle partition cannot hide a record from that.
 """
 
 import time
@@ -66,9 +66,7 @@ class Fence:
         sent = _Markers(self.bootstrap).send(self.topics)
         early = [partition for partition, stamp in sent.stamps.items() if stamp < cut + self.skew]
         if early:
-            message = (
-                f"the broker stamped a marker in {early[0]} before the cut `{cut}` although the clock has passed it"
-            )
+            message = f"the broker stamped a marker in {early[0]} before the cut `{cut}`, which has passed here"
             raise OperatorError(message, do="compare the brokers' clocks with this machine's; then run it again")
         failpoint(Failpoint.REBUILD_MARKED)
         return Marked(cut, sent.offsets)
@@ -76,7 +74,7 @@ class Fence:
     def wait(self, marked: Marked, positions: Callable[[], Offsets], reader: str, timeout: timedelta) -> None:
         """Return when the reader has passed the markers. CutNotReachedError, naming the partition, after the timeout.
 
-        OperatorError if it has passed them because its positions are those of another log than the broker's.
+        OperatorError if it only seems to have passed them, because its positions belong to a different log.
         """
         deadline = time.monotonic() + timeout.total_seconds()
         while not marked.passed_by(found := positions()):
@@ -88,16 +86,18 @@ class Fence:
         self._refuse_beyond(found, reader)
 
     def _refuse_beyond(self, positions: Offsets, reader: str) -> None:
-        """Topics that were made anew count from 0 again, and old positions are behind every marker."""
+        """Offsets of recreated topics start at 0 again, so old positions are beyond every marker."""
         for topic, ends in self.ends().items():
             for partition, end in ends.items():
                 at = positions.get(topic, {}).get(partition, 0)
                 if at > end:
-                    message = f"{reader} has read `{topic}/{partition}` to {at}, which ends at {end}: another log"
-                    raise OperatorError(message, do="put the broker's log back, or see docs/how-to/backups.md")
+                    message = (
+                        f"{reader} has read `{topic}/{partition}` to {at}, but it ends at {end}: it is a different log"
+                    )
+                    raise OperatorError(message, do="restore the broker's log, or see docs/how-to/backups.md")
 
     def ends(self) -> Offsets:
-        """Where the topics end now."""
+        """The current end offsets of the topics."""
         admin = Topics(self.bootstrap)
         return {topic: admin.end_offsets(topic) for topic in self.topics}
 
@@ -113,7 +113,7 @@ def _behind(marked: Marked, positions: Offsets, reader: str) -> str:
 
 
 class _Markers:
-    """Sends one marker to every partition and keeps where it came to lie."""
+    """Sends one marker to every partition and records their offsets."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap

@@ -1,8 +1,8 @@
 """One source's master table at one version, read from its Delta log and narrow columns, without Spark.
 
 The days that a rebuild has to recompute (R12) follow from the files that were appended since the base. These are not
-simply the files that the older version lacks, because a compaction writes new files of old rows. So the spans between
-compactions are walked, each from behind one compaction to before the next.
+simply the files that the older version lacks, because a compaction writes new files of old rows. So the log is read
+span by span, from one compaction to the next.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ class Master:
 
     @classmethod
     def newest(cls, path: str) -> "Master":
-        """The table as it is now."""
+        """The current version of the table."""
         return cls(path, DeltaTable(path).version())
 
     def days(self, stores: Sequence[str] = ()) -> set[date]:
@@ -113,7 +113,7 @@ def files_at(path: str, version: int) -> list[DataFile]:
 def _compactions(path: str, since: int, until: int) -> list[int]:
     """The versions of compactions, since < version <= until, in order.
 
-    delta-rs lists commits newest first, including those after the loaded version, but numbers them downwards from the
+    delta-rs lists commits newest first, including those after the loaded version, but numbers them backwards from the
     loaded one. So they are numbered here, upwards from the oldest.
     """
     number = until - since

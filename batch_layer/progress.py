@@ -1,4 +1,4 @@
-"""How far a recompute is: shown to whoever watches it, and recorded for REST."""
+"""The progress of a recompute: shown to the user, and recorded for REST."""
 
 import time
 from collections.abc import Callable

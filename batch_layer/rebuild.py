@@ -1,4 +1,4 @@
-"""Facts to corrected cells: what a rebuild computes, portion by portion.
+"""From events to corrected cells: what a rebuild computes, portion by portion.
 
     first deliveries of the portion's days -> cells of every view -> blocks under the run's name
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from master_dataset.source import Source
 
 EVENTS_TOGETHER = 2_000_000
-"""Half a minute of work: large enough that what each portion costs by itself does not show."""
+"""Half a minute of work: large enough that the fixed cost of a portion does not matter."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Portion:
 
     @property
     def days_read(self) -> set[date]:
-        """Of which days events are read to compute them."""
+        """The days whose events are read to compute them."""
         return {day for view, days in self.work for day in view.days_read(days)}
 
     def events_of(self, days: Iterable[date]) -> int:

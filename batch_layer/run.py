@@ -27,7 +27,7 @@ Manifest = Mapping[tuple[str, date], str]
 
 _IN_FLIGHT = 32
 _REQUEST_CHARACTERS = 30_000
-"""Cassandra refuses a batch of more than 50 KiB by default; a single block may be larger, and is no batch then."""
+"""Cassandra rejects batches of more than 50 KiB by default. A larger block is written without a batch."""
 
 Row = dict[str, Any]
 
@@ -51,14 +51,14 @@ def written_schema(view: View) -> pa.Schema:
 
 @dataclass(frozen=True)
 class BlockWriter:
-    """Runs in Spark's workers: writes blocks, gives back `written_schema` for each."""
+    """Runs in Spark's workers: writes blocks, and returns `written_schema` for each."""
 
     connect: "Callable[[], Session]"
     view: str
     run: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Every block is acknowledged before its row is yielded. Fast if a store's days follow each other."""
+        """Every block is acknowledged before its row is yielded. Fastest if the days of a store are adjacent."""
         session = self.connect()
         insert = session.prepare(
             "INSERT INTO batch_cells (view_name, store, month, run, day, block) VALUES (?, ?, ?, ?, ?, ?)"
@@ -86,7 +86,7 @@ def digest_of(block: str) -> str:
 
 
 def requests(rows: Iterable[Row]) -> Iterator[tuple[date, list[Row]]]:
-    """Blocks that follow each other and lie in one of Cassandra's partitions, as many as a request may hold."""
+    """Adjacent blocks of one Cassandra partition, as many as a request may hold."""
     for (_, month), own in groupby(rows, key=lambda row: (row["store"], month_of(row["day"]))):
         request: list[Row] = []
         size = 0
@@ -103,11 +103,11 @@ class Run:
     """One run's cells, and the manifest that a publication may name."""
 
     def __init__(self, connect: "Callable[[], Session]", name: str) -> None:
-        """`connect` is also called in Spark's workers; `name` is unique for ever."""
+        """`connect` is also called in Spark's workers; `name` is unique."""
         self._connect, self._session, self.name = connect, connect(), name
 
     def write(self, view: View, events: DataFrame, cut: datetime, days: set[date]) -> int:
-        """Write the blocks of these days, and for each day which stores have one. Gives back how many blocks."""
+        """Write the blocks of these days, and for each day which stores have one. Returns the number of blocks."""
         writer = BlockWriter(self._connect, view.name, self.name)
         written = blocks_used(view, events, Extent(cut, days), writer, written_schema(view))
         stores: dict[date, Digests] = {day: {} for day in days}

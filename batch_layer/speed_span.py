@@ -38,11 +38,11 @@ _SELECT = (
 )
 _PARTITIONS_AT_ONCE = 32
 _ROWS_AT_ONCE = 100
-"""Of a partition, some 50 kB each at most: bounds a worker's memory."""
+"""Rows of a partition that are read at once, up to about 50 kB each. Bounds a worker's memory."""
 
 
 class SpeedPartition(NamedTuple):
-    """Where the rows of a view and store lie that were received on a UTC day."""
+    """The partition of the rows of a view and store that were received on a UTC day."""
 
     view: str
     store: str
@@ -100,7 +100,7 @@ class SpeedSpan:
 
 @dataclass(frozen=True)
 class StoreDayFinder:
-    """Runs in Spark's workers: takes partitions, gives back `STORE_DAYS`. Cells stay where they were read."""
+    """Runs in Spark's workers: takes partitions, returns `STORE_DAYS`. Cells stay in the worker."""
 
     span: SpeedSpan
 

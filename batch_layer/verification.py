@@ -4,7 +4,7 @@
     recompute(E)  all first deliveries received before E, without those that wait for batch
 
 Both are compared where the recompute is: each Spark worker reads the published blocks and the speed rows of its stores
-and days. The driver knows (store, day) pairs and counts, and no cell.
+and days. The driver sees (store, day) pairs and counts, but no cells.
 """
 
 import random
@@ -72,7 +72,7 @@ _SELECT_BLOCK = "SELECT block FROM batch_cells WHERE view_name = ? AND store = ?
 
 @dataclass(frozen=True)
 class CellComparer:
-    """Takes recomputed blocks, gives back `COMPARED`.
+    """Takes recomputed blocks, returns `COMPARED`.
 
     `runs`: whose batch cells are published for a day. `received`: on which days speed received the rows of a
     store and day; the rows themselves are read by the worker that compares it.
@@ -195,9 +195,10 @@ class Verification:
         return Verdict(epoch, cells, differing, examples[:10], waiting, days)
 
     def _closed(self) -> tuple[datetime, Pointer]:
-        """An epoch that both layers have closed, on what is published. Begins anew if somebody publishes meanwhile.
+        """An epoch that both layers have closed, on the current publication. Starts again if somebody publishes.
 
-        A generation that has taken over meanwhile has the rows of the one before: it began at this cut or earlier.
+        A generation that has taken over in the meantime has the rows of the one before: it starts at this cut or
+        earlier.
         """
         fence, generations = self._context.fence, Generations(self._session)
         while True:
@@ -225,11 +226,11 @@ class Verification:
         for row in compared.toLocalIterator(prefetchPartitions=True) if compared is not None else ():
             left.discard((row.store, row.day))
             yield row.asDict()
-        for store, day in sorted(left):  # shown, but a recompute knows nothing of it
+        for store, day in sorted(left):  # shown, but not recomputed
             yield {"cells": 1, "differing": 1, "example": f"{view.name} store {store} {day}: shown, not recomputed"}
 
     def _counted(self, events: DataFrame, speed: SpeedSpan, ended: ExitStack) -> CountedRows:
-        """What both layers together have to show of these events."""
+        """What both layers together should show for these events."""
         found = deliveries(events)
         ended.callback(found.release)
         first = found.first

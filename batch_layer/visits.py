@@ -1,7 +1,7 @@
-"""Visits for views that count them: bundles of all that was archived, and what came too late to be in one.
+"""Visits for views that count them: bundles of everything archived, and sightings that came too late for one.
 
 Bundles are made of everything, and the cut selects those that closed before it (R4). Late sightings have no bundle:
-speed leaves them to batch, which makes visits of those that were received before the cut, by when they happened.
+speed leaves them to batch, which derives visits from those received before the cut, by the time they happened.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator

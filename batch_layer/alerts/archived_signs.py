@@ -58,12 +58,12 @@ class ArchivedEvent(NamedTuple):
 
     @property
     def at_ms(self) -> int:
-        """The moment that it is a sign of life for. A clock may be fast, so not later than its receipt."""
+        """When it shows that the store was alive: not later than its receipt, because a clock may be fast."""
         return min(self.ended_ms, self.received_ms)
 
 
 class TimeRange(NamedTuple):
-    """Moments within (`since_ms`, `until_ms`)."""
+    """An open time range: (`since_ms`, `until_ms`)."""
 
     since_ms: int
     until_ms: int
@@ -73,7 +73,7 @@ class TimeRange(NamedTuple):
 class ArchivedSigns:
     """Events received before the cut.
 
-    There may be millions, so they stay in columns, some 40 bytes each, until they are yielded one by one.
+    There may be millions, so they are kept in columns, about 40 bytes each, and yielded one by one.
 
     Attributes:
         masters: Source to its table.

@@ -1,7 +1,7 @@
-"""Compares alerts with the numbers that are published now, after each publication, and asks for corrections.
+"""After each publication, compares alerts with the published numbers, and requests corrections.
 
 The audit follows a publication and is not part of it: a failure is logged, and the next recompute tries again. Several
-recomputes may end at once, so an audit that was overtaken looks again: it may have asked for what newer numbers deny.
+recomputes may end at once, so an audit that was overtaken runs again: its requests may contradict newer numbers.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
 
 RELAY_TIMEOUT = timedelta(seconds=30)
-"""The relay is ahead of the archive, unless it is stopped."""
+"""How long to wait for the alert processor. It is ahead of the archive, unless it is stopped."""
 _BEFORE = timedelta(hours=27)
 """How long before an audited window the windows begin whose alerts are read from the log."""
 _DAY = timedelta(days=1)
@@ -59,7 +59,7 @@ class AlertAuditor:
         return self.context.session
 
     def catch_up(self, steps: Steps) -> None:
-        """Audit alerts against what is published now, unless that was done. A failure is only logged."""
+        """Audit alerts against the current publication, unless that was done before. A failure is only logged."""
         try:
             with translated_failures("ID"):
                 self._catch_up(steps)
@@ -74,7 +74,7 @@ class AlertAuditor:
         for _ in range(_TRIES):  # several rebuilds may end at once
             seen, now = audited.read(), pointer.read().publication
             rows = list(RuleVersions(self._session, timedelta()).read())
-            # An overtaken audit may have requested what newer numbers deny, and no other audit has seen that.
+            # An overtaken audit may have made requests that newer numbers contradict, and no other audit has seen them.
             if seen.publication == now and not is_overtaken and not self._has_unseen_requests(seen, rows):
                 return
             base, found = pointer.publication(min(since, seen.publication)), pointer.publication(now)

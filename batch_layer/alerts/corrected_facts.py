@@ -28,7 +28,7 @@ _LEDGER = "SELECT lines, written_at FROM ledgers WHERE subject = ?"
 _BLOCK = "SELECT block FROM corrections WHERE subject = ? AND view_name = ? AND store = ? AND day = ?"
 _LEDGER_CAUSES: Sequence[AlertCause] = ("unexplained", "miskeyed", "definition changed", "rolled back", "waited")
 _SOONER = timedelta(days=1)
-"""An event may be an hour ahead of its receipt, and no clock is off by as much as the rest."""
+"""An event may be an hour ahead of its receipt; the rest allows for clock differences."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class LedgerCauses:
     last: int
 
     def causes(self, queries: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
-        """The gravest cause for each query; no entry if no cell of its windows was corrected."""
+        """The most serious cause for each query; no entry if no cell of its windows was corrected."""
         found: dict[CauseQuery, set[str]] = {each: set() for each in queries}
         places: dict[tuple[str, str, date], list[tuple[CauseQuery, Span]]] = {}
         for each in queries:
@@ -73,7 +73,7 @@ class LedgerCauses:
 
 
 def _within(by_ledgers: Any, span: Span) -> Iterator[str]:  # noqa: ANN401 - likewise
-    if isinstance(by_ledgers, Mapping):  # one line that stands for the whole day
+    if isinstance(by_ledgers, Mapping):  # one line for the whole day
         yield by_ledgers["whole"]
         return
     yield from (line["cause"] for line in by_ledgers if span.start <= line["window"] < span.end)
@@ -115,7 +115,7 @@ class CorrectedFacts:
         return self._touched[view]
 
     def signs(self, source: str, queries: Collection[SignQuery]) -> Mapping[SignQuery, Sequence[SignOfLife]]:
-        """See `AuditFacts`. Reads the source twice: whole for new queries, and what is new for the others."""
+        """See `AuditFacts`. Reads the source twice: completely for new queries, and only new events for the others."""
         found: dict[SignQuery, list[SignOfLife]] = {each: [] for each in queries}
         for is_new in (True, False):
             by_store: dict[str, list[SignQuery]] = {}

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 _BLOCK = "SELECT block FROM batch_cells WHERE view_name = ? AND store = ? AND month = ? AND run = ? AND day = ?"
 _STORES = "SELECT stores FROM run_days WHERE run = ? AND view_name = ? AND day = ?"
 _LONGEST = timedelta(hours=27)
-"""Of a window, with what comes until it is judged: a business day, when clocks are set back, and the grace."""
+"""The longest window (a business day on which clocks are set back), plus the grace period until it is evaluated."""
 _KEPT = 4096
-"""Stores and days whose sums are kept in memory, some 10 kB each."""
+"""Stores and days whose sums are kept in memory, about 10 kB each."""
 _DAY = timedelta(days=1)
 Quarters = Mapping[int, Sequence[int]]
 """A quarter of an hour, in seconds since 1970, to its sums."""
@@ -90,7 +90,7 @@ class PublishedCells:
             run = self.after.get((view, day))
             found = self._read(view, store, day, run)
             if run is not None and not found and store in self._stores(run, view, day):
-                message = f"the cells of `{view}` of {day} are gone, so alerts cannot be audited"
+                message = f"the cells of `{view}` of {day} no longer exist, so alerts cannot be audited"
                 raise PublicationMovedError(message, do="galatea rebuild")
             self._known[key] = found
             if len(self._known) > _KEPT:

@@ -1,1 +1,1 @@
-"""The correction ledger (R13): what a publication changed in what readers were shown, and why."""
+"""The correction ledger (R13): which published values a publication changed, and why."""

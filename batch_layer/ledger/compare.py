@@ -1,7 +1,7 @@
 """Compares the cells of a store's days before and after a publication, in Spark's workers.
 
-The worker has the events that may explain a change beside the cells. Cells of two definitions of a view have nothing in
-common but the names of dimensions and states, so they are compared by name.
+The worker has the events that may explain a change next to the cells. Cells of two definitions of a view share only the
+names of dimensions and states, so they are compared by name.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,9 +41,9 @@ _SUM = Column("", "sum")
 
 
 def add_block(cells: NamedCells, view: View, block: str | bytes) -> None:
-    """Add the cells of a block, which may have been written for another definition than `view`, the one of now.
+    """Add the cells of a block, which may have been written for an older definition than `view`.
 
-    What is text is a dimension; a state that the view no longer has is a sum.
+    Text columns are dimensions; a state that the view no longer has is treated as a sum.
     """
     columns: Mapping[str, list[Value | str]] = orjson.loads(block)
     windows = columns[WINDOW_KEY]

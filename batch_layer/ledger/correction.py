@@ -1,6 +1,6 @@
-"""The correction ledger in Cassandra (R13): its lines, what they add up to, and the tables `corrections` and `ledgers`.
+"""The correction ledger in Cassandra (R13): its lines, their totals, and the tables `corrections` and `ledgers`.
 
-A line is a state of a cell whose shown value a publication changed. Lines are kept in blocks, one per subject, view,
+A line is a state of a cell whose published value was changed. Lines are kept in blocks, one per subject, view,
 store and day; a subject is a publication's number, or the id of a preview. A ledger is complete once `ledgers` says so.
 """
 
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
 Cause = Literal["waited", "definition changed", "miskeyed", "unexplained", "rolled back"]
 EVENTS_NAMED = 20
-"""So many events responsible are named in a line; `events_total` counts all."""
+"""A line names at most this many responsible events; `events_total` counts all."""
 
 
 class Correction(NamedTuple):
-    """`window`: seconds since 1970. `shown`, `corrected`: None where there was no such cell, or no value in it.
+    """A line of a ledger.
 
-    `events`: identities of the events responsible, the first of them.
+    `window`: seconds since 1970. `shown`, `corrected`: None if there was no such cell, or no value in it. `events`:
+    identities of the first responsible events.
     """
 
     window: int
@@ -42,17 +43,17 @@ class Correction(NamedTuple):
 
     @property
     def difference(self) -> int:
-        """What was added; a cell that was not there counted nothing. Sketches have no difference: 0."""
+        """What was added, where a missing cell counts as 0. Sketches have no difference: 0."""
         shown, corrected = (each if isinstance(each, int) else 0 for each in (self.shown, self.corrected))
         return corrected - shown
 
     def kept(self) -> dict[str, Any]:
-        """As it is kept, and as REST shows it."""
+        """The form in which it is stored, and which REST returns."""
         return self._asdict() | {"difference": self.difference}
 
 
 class Whole(NamedTuple):
-    """One entry for a whole block: nothing was shown of that view, store and day before, so all of it is new.
+    """One entry for a whole block: nothing of that view, store and day was shown before, so all of it is new.
 
     It is not copied line by line, because the block of the run already has the cells.
     """
@@ -77,7 +78,7 @@ Summed = dict[str, tuple[int, dict[str, tuple[int, int]]]]
 
 
 def summed(lines: Iterable[Correction]) -> Summed:
-    """What lines of one view and store add up to."""
+    """The totals of the lines of one view and store."""
     cells: dict[str, set[object]] = {}
     states: dict[str, dict[str, tuple[int, int]]] = {}
     for line in lines:
@@ -89,10 +90,10 @@ def summed(lines: Iterable[Correction]) -> Summed:
 
 
 class TotalsBuilder:
-    """Adds up what a ledger consists of, by cause."""
+    """Adds up the lines of a ledger by cause."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
+        """Start with nothing."""
         self._causes: dict[str, CauseTotals] = {}
 
     def add(self, view: str, some: Summed) -> None:
@@ -126,7 +127,7 @@ class Ledgers:
         self._session = session
 
     def totals(self, subject: str) -> LedgerTotals | None:
-        """None as long as the ledger is not complete."""
+        """The totals; None until the ledger is complete."""
         query = self._session.prepare("SELECT totals FROM ledgers WHERE subject = ?")
         row = self._session.execute(query, (subject,)).one()
         return msgspec.json.decode(row.totals, type=LedgerTotals) if row and row.totals else None

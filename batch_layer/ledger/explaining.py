@@ -14,7 +14,7 @@ from views.core.aggregates import Column, Value
 from views.core.cells import States
 
 _SUMS_AT_MOST = 5_000
-"""Of several miskeyed deliveries: so many combinations are tried before a cell counts as unexplained."""
+"""How many combinations of miskeyed deliveries are tried before a cell counts as unexplained."""
 
 
 class Contribution(NamedTuple):
@@ -61,7 +61,7 @@ def _replaces(
     came: Sequence[Contribution],
     went: Sequence[Contribution],
 ) -> bool:
-    """Whether taking the ones away and adding the others is all of the difference. Only sums can be taken back."""
+    """Whether removing the former and adding the latter explains the whole difference. Only sums can be subtracted."""
     shown, corrected = pair
     for at, column in enumerate(columns):
         difference = _number(corrected, at) - _number(shown, at)

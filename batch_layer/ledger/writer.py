@@ -1,7 +1,7 @@
 """Writes correction ledgers: of a run before it is published, and of publications whose ledger is still missing.
 
-A ledger compares what readers were shown with what they would be shown, so the speed layer must have read up to the
-later of both cuts (R13). Where it has not, the ledger is written by a later recompute, as long as the speed rows live.
+A ledger compares what readers saw with what they would see, so the speed layer must have read up to the
+later of both cuts (R13). Where it has not, the ledger is written by a later recompute, as long as the speed rows exist.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -53,7 +53,7 @@ class LedgerWriter:
 
     @property
     def table(self) -> Ledgers:
-        """Which ledgers there are."""
+        """The existing ledgers."""
         return Ledgers(self._session)
 
     def of_run(self, plan: Plan, run: str, steps: Steps) -> LedgerTotals | None:
@@ -114,7 +114,7 @@ class LedgerWriter:
 
     def _of_publication(self, base: Publication, found: Publication, generation: int, steps: Steps) -> None:
         is_changed = dict(base.definitions) != dict(found.definitions)
-        # The one that readers were shown last with the old definitions.
+        # The last publication with the old definitions.
         shown_last = base.generation if found.stats.base_generation is UNSET else found.stats.base_generation
         before = shown_last if is_changed else generation
         change = Change(
@@ -132,7 +132,7 @@ class LedgerWriter:
         return ledger.write(registered_views(), base, steps.step)
 
     def _is_read(self, cut: datetime, generation: int, steps: Steps) -> bool:
-        """Whether speed has read all before the cut (R13)."""
+        """Whether speed has read everything before the cut (R13)."""
         if not generation:
             return False
         positions = partial(Generations(self._session).positions, generation)

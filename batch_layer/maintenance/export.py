@@ -30,12 +30,12 @@ _SELECT_BLOCK = "SELECT block FROM batch_cells WHERE view_name = ? AND store = ?
 _IN_FLIGHT = 32
 _PARTITIONS = ["day", "run"]
 Runs = Mapping[date, str]
-"""Which run computed the cells of a day."""
+"""The run that computed the cells of a day."""
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written of one view: days that came or changed, days that went, and the cells of the former."""
+    """What was written for one view: days added or changed, days removed, and the cells of the former."""
 
     view: str
     days: int
@@ -81,13 +81,13 @@ class CorrectedTable:
             reader = pa.RecordBatchReader.from_batches(self._schema, counted())
             try:
                 self._write(reader, {*changed, *gone} if there else None, publication)
-            except DeltaError as error:  # the writer only hears that reading ended
+            except DeltaError as error:  # the writer only learns that reading has ended
                 raise self._moved or error from error
             DeltaTable(self._path).vacuum(int(keeps / timedelta(hours=1)), dry_run=False)
         return Exported(self._view.name, len(changed), len(gone), cells)
 
     def _there(self) -> Runs:
-        """Nothing if the definition has got other columns: then all is written anew."""
+        """Nothing if the columns of the definition have changed: then everything is rewritten."""
         if not DeltaTable.is_deltatable(self._path):
             return {}
         table = DeltaTable(self._path)
@@ -119,8 +119,8 @@ class CorrectedTable:
         return found
 
     def _taken_away(self, day: date) -> PublicationMovedError:
-        message = f"The cells of `{self._view.name}` of {day} were taken away meanwhile."
-        return PublicationMovedError(message, do="Ask again: what is published now is written then.")
+        message = f"The cells of `{self._view.name}` of {day} were deleted in the meantime."
+        return PublicationMovedError(message, do="Run it again: it then writes the current publication.")
 
     def _cells(self, runs: Runs, of: Mapping[date, Sequence[str]]) -> Iterator[pa.RecordBatch]:
         select = self._session.prepare(_SELECT_BLOCK)

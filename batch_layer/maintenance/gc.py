@@ -1,12 +1,12 @@
-"""Garbage collection: the only deletion of cells (R11). It marks, then deletes; an interrupted one can be repeated.
+"""Garbage collection: the only deletion of cells (R11). It marks, then deletes and can be repeated.
 
-A publication that is let go is marked in the transaction that checks the pointer, where a rollback looks for the mark:
-of the two, the second is refused. What is to be deleted is found by reading keys, never remembered, so a collection
-that was killed is finished by the next one. Keys are read page by page without the blocks. Rows of a run are deleted by
-one range per partition; never a whole partition of cells, where another run may be writing.
+A publication to be deleted is marked in the transaction that checks the pointer, and a rollback checks for the mark: if
+both run, the second is refused. What to delete is found by reading keys, never remembered, so the next collection
+finishes one that was killed. Keys are read page by page without the blocks. Rows of a run are deleted by one range per
+partition; never a whole partition of cells, where another run may be writing.
 
-Order of reading: recomputes before publications before cells. A run that is in no manifest read here was alive when
-recomputes were read, or wrote its first block later.
+Order of reading: recomputes before publications before cells. A run that is in no manifest read here was in progress
+when recomputes were read, or wrote its first block later.
 """
 
 from collections import Counter
@@ -105,7 +105,7 @@ class GarbageTables:
             yield RunDay(row.run, row.view_name, row.day.date(), _instant(row.micros or 0))
 
     def previews(self, live: LiveRecomputes) -> list[str]:
-        """The subjects of ledgers that nobody needs any more: of previews, and of runs that were never published.
+        """The subjects of ledgers that are no longer needed: of previews, and of runs that were never published.
 
         That of a publication stays. Its lines lie under its run's name, if they were written before the switch.
         """
@@ -176,8 +176,8 @@ log = structlog.get_logger()
 
 Step = Callable[[int, int, str], None]
 _YOUNG = timedelta(days=1)
-"""A run that was not known, or not live, when recomputes were read can go on for at most this long."""
-_ABANDONED = "The process that worked on it ended without reporting why, and no other has resumed it."
+"""A run that was not known, or not in progress, when recomputes were read can continue for at most this long."""
+_ABANDONED = "The process that worked on it ended without reporting why, and no other process has resumed it."
 _MARK = "UPDATE publications SET collected_at = ? WHERE series = 'galatea' AND publication = ? IF current = ?"
 
 
@@ -188,13 +188,13 @@ class Survey:
     Attributes:
         current: The current publication.
         kept_publications: The number of publications that are kept.
-        let_go: The publications that are let go, oldest first.
+        let_go: The publications whose cells are deleted, oldest first.
         manifests: The names of manifests to delete.
         previews: The ids of previews whose ledgers are deleted.
-        runs: The runs that lose something.
+        runs: The runs of which something is deleted.
         blocks: The number of blocks to delete.
         run_days: The number of (run, view, day) rows to delete.
-        abandoned: Recomputes whose state says that they go on, but which no process has worked on for long.
+        abandoned: Recomputes that are in progress by their state, but have not been worked on for a long time.
         reachable: What is kept.
     """
 
@@ -210,7 +210,7 @@ class Survey:
     reachable: Reachable
 
     def shown(self) -> dict[str, object]:
-        """As the command line shows it."""
+        """The form in which the command line shows it."""
         return {
             "publication": self.current,
             "kept": self.kept_publications,
@@ -293,13 +293,13 @@ class GarbageCollector:
         log.info("gc.done", **survey.shown())
 
     def _forget_plans(self, survey: Survey) -> None:
-        """Discard the plans of recomputes whose cells are collected: a resumption plans anew."""
+        """Discard the plans of recomputes whose cells are collected: if resumed, they are planned again."""
         recomputes = Recomputes(self._session)
         for id_ in sorted({*map(owner, survey.runs), *survey.abandoned} & survey.reachable.live.recomputes.keys()):
             found = recomputes.find(id_)
             plan = None if found.state == "published" else found.plan
             if plan and not recomputes.plan(found, PlanNumber(plan.number)):
-                message = f"recompute `{id_}` was taken up again while this collection was planned"
+                message = f"recompute `{id_}` was resumed while this collection was planned"
                 raise PublicationMovedError(message, do="galatea gc")
             if id_ in survey.abandoned:
                 problem = Problem("recompute_interrupted", _ABANDONED, f"galatea rebuild --id {id_}")

@@ -1,1 +1,1 @@
-"""A recompute from the request to the plan, as it is recorded and taken up again."""
+"""Recomputes: planned, computed, published, and resumed after an interruption."""

@@ -1,6 +1,6 @@
 """A recompute, carried out by one process: plan, compute, publish.
 
-Each step can be repeated. It reads the record first and goes on where an earlier attempt ended, in this process or
+Each step can be repeated. It reads the record first and continues where an earlier attempt ended, in this process or
 another: a plan that still holds is kept, finished portions are not computed again, a publication happens at most once.
 
     plan      reach a cut, choose the work, keep it under a new run name                      planning -> planned
@@ -57,10 +57,10 @@ log = structlog.get_logger()
 
 
 class RecomputeJob:
-    """Holds the lock of a recompute from entering to leaving.
+    """Holds the lock of a recompute while the `with` block runs.
 
     Attributes:
-        record: The recompute as it is written down, read again after every change.
+        record: The recompute as stored, read again after every change.
     """
 
     def __init__(
@@ -76,8 +76,8 @@ class RecomputeJob:
         Args:
             context: The deployment.
             id_: The id of the recompute.
-            spark: Gives the session; called only when something has to be computed.
-            steps: Shows how far the work is.
+            spark: Returns the session; called only when something has to be computed.
+            steps: Shows the progress.
             planner: Another planner, for measurements.
 
         Raises:
@@ -118,7 +118,7 @@ class RecomputeJob:
             return self.record
         self._update("planning", problem=None)
         number = (self.record.plan.number if self.record.plan else 0) + 1
-        self._keep_plan(PlanNumber(number))  # whatever comes of this plan, nobody goes on with the one before
+        self._keep_plan(PlanNumber(number))  # the previous plan is abandoned, whatever happens to this one
         self._recomputes.forget_portions(self._id)
         plan = self._planner.plan(self.record.request, self._steps)
         report = self._planned_report(plan)
@@ -231,7 +231,7 @@ class RecomputeJob:
         log.info("rebuild.published", publication=publication.number, cut=str(plan.cut), recompute=self._id)
         report = msgspec.structs.replace(report, publication=publication.number)
         self._update("published", publication=publication.number, report=report)
-        if report.corrections:  # else speed is behind, or Kafka is away, as was seen just now
+        if report.corrections:  # otherwise speed is behind, or Kafka is unavailable
             self._ledgers.catch_up(self._steps)
 
     def _end_preview(self, run: str, base: int) -> None:
@@ -275,7 +275,9 @@ class RecomputeJob:
         if stored is None or not self._is_resumable(stored):
             if self.record.plan:  # recording the failure must not make an old plan look young
                 self._keep_plan(PlanNumber(self.record.plan.number))
-            message = f"recompute `{self._id}` is not planned, or that is too long ago, or views were changed since"
+            message = (
+                f"recompute `{self._id}` has no plan, or an outdated one, or views have changed since it was planned"
+            )
             raise RequestError(message, do=f"galatea rebuild --id {self._id}")
         return Plan.restored(stored, registered_views()), stored.run
 
@@ -284,7 +286,7 @@ class RecomputeJob:
         return self.record.plan if isinstance(self.record.plan, StoredPlan) else None
 
     def _plan_holds(self) -> bool:
-        """Whether nobody has published since it was made, or what was published is its own run."""
+        """Whether nobody has published since it was made, except its own run."""
         stored = self._stored_plan
         if stored is None or not self._is_resumable(stored):
             return False
@@ -300,7 +302,7 @@ class RecomputeJob:
         return is_young and stored.definitions == self._context.definitions
 
     def _is_computed(self, run: str) -> bool:
-        """Whether all cells of this run are written. The state alone may be that of another plan."""
+        """Whether all cells of this run are written. The state may belong to another plan."""
         return self.record.state == "computed" and self._report.run == run
 
     def _problem(self, error: BaseException) -> Problem:
@@ -316,13 +318,13 @@ class RecomputeJob:
             raise self._lock.lost()
 
     def _keep_plan(self, plan: PlanNumber) -> None:
-        """Go on with this plan. RecomputeRunningError if another process has planned it meanwhile."""
+        """Continue with this plan. RecomputeRunningError if another process has planned it in the meantime."""
         if not self._recomputes.plan(self.record, plan):
             raise self._lock.lost()
         self.record = self._recomputes.find(self._id)
 
     def _update(self, state: State, **values: Progress | Problem | Report | int | None) -> Recompute:
-        """Write the state and these columns. RecomputeRunningError if another process has taken over meanwhile."""
+        """Write the state and these columns. RecomputeRunningError if another process has taken over."""
         self._renew()
         self._recomputes.update(self._id, state, **values)
         self.record = self._recomputes.find(self._id)

@@ -1,8 +1,8 @@
 """Locks of recomputes: one process works on each, and no two on the same days of a view at once.
 
-A lock is a row in Cassandra that expires unless it is renewed; a process of this machine that is gone is known to be so
-at once. Locks save work: of two runs based on one publication only one can publish. Exactness does not rest on them but
-on the compare-and-set of the switch.
+A lock is a row in Cassandra that expires unless it is renewed; a process of this machine that has ended is detected at
+once. Locks only save work, because only one of two runs based on one publication can publish. Exactness depends on the
+compare-and-set of the switch.
 """
 
 import os
@@ -46,7 +46,7 @@ log = structlog.get_logger()
 
 
 class _Holder(msgspec.Struct, frozen=True):
-    """The process that holds a lock. `attempt` tells two attempts of one process apart."""
+    """The process that holds a lock. `attempt` distinguishes attempts of one process."""
 
     host: str
     pid: int
@@ -59,7 +59,7 @@ class _Holder(msgspec.Struct, frozen=True):
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs. Of another machine only the row is known, which expires."""
+        """Whether the process is running. On another machine, it is until its row expires."""
         if self.host != socket.gethostname():
             return True
         try:
@@ -78,7 +78,7 @@ class _Claim(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RecomputeLock:
-    """Held from entering to leaving."""
+    """Held while the `with` block runs."""
 
     def __init__(self, session: "Session", id_: str) -> None:
         """`session` uses Galatea's keyspace."""
@@ -93,7 +93,7 @@ class RecomputeLock:
         """RecomputeRunningError if a living process works on it already."""
         insert = self._session.prepare(_INSERT)
         found = self._session.execute(insert, (self._id, self._holder, _json(self._claim))).one()
-        # A second try of the driver's finds what its first one has done.
+        # A retry by the driver finds what its first attempt has done.
         is_held = not found.applied and found.holder != self._holder
         if is_held and (_Holder.read(found.holder).is_alive or not self._take(found.holder)):
             by = _Holder.read(found.holder)
@@ -151,12 +151,12 @@ class RecomputeLock:
 
 
 def spans(plan: "Plan") -> Spans:
-    """The days of each view, those that follow each other as one span."""
+    """The days of each view, with consecutive days as one span."""
     return {view.name: list(_joined(days)) for view, days in plan.work if days}
 
 
 def overlapping(one: Spans, other: Spans) -> str | None:
-    """A view of which both have a day."""
+    """A view for which both have a common day."""
     for view, own in one.items():
         for first, last in own:
             if any(first <= theirs[1] and theirs[0] <= last for theirs in other.get(view, ())):

@@ -41,8 +41,9 @@ PREVIEWED_AT_MOST = 10_000
 class Plan:
     """`work`: each view with the UTC days to recompute. `masters`: topic to the table version that is read.
 
-    `master_versions`: topic to the version up to which the next rebuild may rely on this one. A part of views or days
-    relies on no newer version than its base did: rows with an older stamp may have come since for other days.
+    `master_versions`: topic to the version up to which the next rebuild may rely on this one. A partial recompute
+        relies on no newer version than its base did, because rows with an older timestamp may have arrived since for
+        other days.
     `generation` and `definitions` are what the publication will point at together with its cells.
     """
 
@@ -57,7 +58,7 @@ class Plan:
     whys: Mapping[str, Why] = field(default_factory=dict)
     """View to the reason why its days are recomputed."""
     read_at: datetime | None = None
-    """Before the tables were read: what the archive kept later may not be in them."""
+    """Before the tables were read: events archived later may not be in them."""
 
     @property
     def days(self) -> set[date]:
@@ -76,7 +77,7 @@ class Plan:
         return bool(self.base.publication) and not self.days and self.cut == self.base.cut
 
     def stored(self, number: int, run: str) -> StoredPlan:
-        """The plan as it is kept; `run` is the name under which its cells are written."""
+        """The plan in its stored form; `run` is the name under which its cells are written."""
         return StoredPlan(
             number=number,
             run=run,
@@ -94,7 +95,7 @@ class Plan:
 
     @classmethod
     def restored(cls, stored: StoredPlan, views: Sequence[View]) -> "Plan":
-        """The inverse, among these views. KeyError if one is missing: definitions are compared before."""
+        """The inverse of `stored`. KeyError if a view is missing; definitions are compared first."""
         by_name = {view.name: view for view in views}
         return cls(
             base=stored.base,
@@ -155,7 +156,7 @@ class Planner:
         return same and view.source.topic in self.base_versions
 
     def _touched(self, topic: str, cut: datetime, gap: timedelta) -> tuple[set[date], set[date]]:
-        """Touched days and, apart, those touched by rows with a stamp before the base's cut (an alarm).
+        """Touched days, and separately those touched by rows with a timestamp before the base's cut (an alarm).
 
         `gap`: for how long before the cut an event may wait to be part of something.
         """
@@ -194,7 +195,7 @@ class RecomputePlanner:
         if request.is_partial:
             plan = self._planned(request, base, versions, generation, base.cut)
             if not plan.days:
-                message = "no events are archived of what is asked for"
+                message = "no events are archived for the requested views, days and stores"
                 raise NothingArchivedError(message, do="galatea rebuild, without days")
             return plan
         try:
@@ -205,7 +206,7 @@ class RecomputePlanner:
             plan = self._planned(request, base, versions, generation, base.cut)
             if not plan.days:
                 raise
-            steps.step(0, 0, f"Kafka does not answer: at the published cut, {base.cut:%H:%M:%S} UTC")
+            steps.step(0, 0, f"Kafka does not respond: using the published cut, {base.cut:%H:%M:%S} UTC")
             return plan
         return self._planned(request, base, versions, generation, cut)
 

@@ -1,7 +1,7 @@
-"""Rollback: publishes again what an older publication said, its cells at its cut, under a new number.
+"""Rollback: publishes the cells of an older publication again, at its cut, under a new number.
 
-Readers merge those cells with speed rows from that cut on. If the speed rows of now begin later, another generation of
-the speed layer has to be built first, which takes minutes.
+Readers merge those cells with speed rows from that cut on. If the current speed rows begin later, another generation of
+the speed layer must be built first, which takes minutes.
 """
 
 import time
@@ -40,7 +40,7 @@ log = structlog.get_logger()
 class RolledBack(NamedTuple):
     """`publication`: the number of the new one; `restores`: whose cells it shows. `partitions`: (view, day), changed.
 
-    `builds_generation`: the speed rows of now do not go back to `cut`; another generation was (or is to be) built.
+    `builds_generation`: the current speed rows do not go back to `cut`, so another generation was (or must be) built.
     """
 
     publication: int
@@ -64,27 +64,27 @@ class Rollback:
         return self.context.session
 
     def run(self, number: int, why: str, by: str, steps: Steps, *, dry_run: bool = False) -> RolledBack:
-        """Switch all readers at once to what an older publication said.
+        """Switch all readers at once to an older publication.
 
         Args:
             number: The publication to restore.
             why: The reason, kept with the new publication.
             by: Who does it.
-            steps: Shows how far a new generation is.
+            steps: Shows the progress of a new generation.
             dry_run: Change nothing; return what would be done.
 
         Raises:
             UnknownNameError: There is no such publication.
             RequestError: It is the current one.
             RollbackTooFarError: There are no speed rows from its cut on, or its cells were collected.
-            PublicationMovedError: Others published meanwhile.
+            PublicationMovedError: Somebody else has published.
         """
         pointer = PointerRow(self._session)
         now = pointer.read()
         to = self._publication(pointer, number, now)
         covered = self._covers(now.generation, to)
         if not covered and not self.builds:
-            message = f"the speed rows of now begin after the cut of publication {number}"
+            message = f"the current speed rows begin after the cut of publication {number}"
             raise RollbackTooFarError(message, do=f"galatea rollback {number}, which builds a generation first")
         if dry_run:
             return self._result(now, to, now.generation, builds=not covered, dry_run=True)
@@ -97,15 +97,15 @@ class Rollback:
         if to is None:
             raise UnknownNameError("publication", str(number), map(str, range(1, now.publication + 1)))
         if number == now.publication:
-            raise RequestError(f"publication {number} is what readers see", do="galatea publications")
+            raise RequestError(f"publication {number} is the current one", do="galatea publications")
         if to.is_collected:
             raise RollbackTooFarError(f"the cells of publication {number} were collected", do="galatea rebuild --full")
         if not dict(to.definitions) == dict(now.definitions) == dict(self.context.definitions):
             message = f"publication {number} was made with other definitions of the views, or another epoch length"
-            do = "galatea rebuild; to have the old ones back: galatea down, galatea up --detach with them, before that"
+            do = "galatea rebuild; to go back, first run galatea down and galatea up --detach with the old ones"
             raise RollbackTooFarError(message, do=do)
         if to.cut + self.context.speed_ttl - _DAY < datetime.now(UTC):
-            message = f"the cut of publication {number} is older than speed rows live"
+            message = f"the cut of publication {number} is older than speed rows are kept"
             raise RollbackTooFarError(message, do="galatea rebuild --full")
         return to
 
@@ -113,7 +113,7 @@ class Rollback:
         return covers(Generations(self._session).find(generation), to)
 
     def _build(self, old: int, to: Publication, steps: Steps) -> None:
-        """Another generation that writes rows from its cut on. Readers move to it when it has come as far."""
+        """Build another generation that writes rows from its cut on. Readers switch to it once it has caught up."""
         generations = Generations(self._session)
         newest = generations.greatest()
         generations.claims.replace(newest, to.cut)
@@ -124,7 +124,7 @@ class Rollback:
             if new is not None and new.number > newest:
                 steps.step(*generations.progress(new, shown), f"generation {new.number}")
             if time.monotonic() > deadline:
-                message = f"no generation of the speed layer has reached the one of now from the cut {to.cut}"
+                message = f"no generation of the speed layer has caught up with the current one from the cut {to.cut}"
                 raise CutNotReachedError(message, do="galatea status, galatea lag; then try again")
             time.sleep(_POLL_SECONDS)
 
@@ -150,12 +150,12 @@ class Rollback:
                 failpoint(Failpoint.ROLLBACK_PUBLISHED)
                 log.info("rollback.published", publication=new.number, restores=to.number)
                 return self._result(seen, to, seen.generation, builds=builds, dry_run=False)
-        message = f"others publish while publication {to.number} is to be restored, or its cells were collected"
+        message = f"others have published while publication {to.number} was being restored, or its cells were collected"
         raise PublicationMovedError(message, do=f"galatea publications; then: galatea rollback {to.number}")
 
     @staticmethod
     def _restored(pointer: PointerRow, seen: Pointer, new: Publication, restored: int) -> bool:
-        """The history decides after an unknown outcome, or a second try that found its own first one."""
+        """The history decides after an unknown outcome, or a retry that found its own first attempt."""
         try:
             if pointer.restore(seen, new, restored):
                 return True

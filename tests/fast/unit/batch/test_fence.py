@@ -60,5 +60,5 @@ def test_a_reader_that_tells_of_records_behind_the_end_of_a_topic_has_read_anoth
 
     fence(CUT).wait(marked, lambda: {"t": {0: 8}}, "archive", timedelta(0))
 
-    with pytest.raises(OperatorError, match="archive has read `t/0` to 900, which ends at 8"):
+    with pytest.raises(OperatorError, match="archive has read `t/0` to 900, but it ends at 8"):
         fence(CUT).wait(marked, lambda: {"t": {0: 900}}, "archive", timedelta(0))

@@ -116,5 +116,5 @@ def test_a_block_that_is_named_and_gone_is_an_error_and_never_no_event() -> None
     session = Blocks({("gone", "1", TUESDAY): {(NOON, "EUR"): 2}})
     session.blocks.clear()
 
-    with pytest.raises(PublicationMovedError, match="are gone"):
+    with pytest.raises(PublicationMovedError, match="no longer exist"):
         cells_of(session, "", "gone").sums("sales", "1", Span(NOON, NOON + 3600))
