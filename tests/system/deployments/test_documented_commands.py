@@ -1,6 +1,7 @@
 """Every command of README.md and of the tutorial, as a reader types it, on a stack that it starts itself."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from tests.support.documented import PATIENCE_SECONDS, ROOT, Shell, blocks
 
 pytestmark = pytest.mark.nightly
 
+INLINE = re.compile(r"`((?:[A-Z_]+=\S+ )?uv run galatea [a-z]+)`")
+"""Commands in the text; without uv, as the README says, the installed `galatea` is used."""
 PORTS = ("GALATEA_API_PORT", "GALATEA_KAFKA_PORT", "GALATEA_CASSANDRA_PORT", "GALATEA_AIRFLOW_PORT")
 
 
@@ -62,6 +65,7 @@ def test_the_readmes_demo_answers_its_query_and_its_python_example(
     said = [block for block in blocks(ROOT / "README.md") if block.section == "Quick start"]
     [demo, query] = [block.text for block in said if not block.language]
     [example] = [block.text for block in said if block.language == "python"]
+    commands = INLINE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
     environment = {**environment, "GALATEA_HOME": str(tmp_path / "home")}
     log = tmp_path / "demo.log"
     with (
@@ -79,15 +83,15 @@ def test_the_readmes_demo_answers_its_query_and_its_python_example(
             with Shell(ROOT, environment, port) as shell:
                 answer = shell.run(query)
                 printed = shell.run(f"{sys.executable} - <<'PY'\n{example}\nPY")
-                status = shell.run("galatea status")
-                shell.run("galatea verify")
-                shell.run("galatea down")
+                followed = [shell.run(command.replace("uv run ", "")) for command in commands]
             ended = running.wait(120)
         finally:
             if running.poll() is None:
-                os.killpg(running.pid, signal.SIGKILL)
+                os.killpg(running.pid, signal.SIGINT)
+                running.wait(120)
 
     assert '"series"' in answer
     assert len(printed.split()) == 2
-    assert "speed" in status
+    assert [command.rpartition(" ")[2] for command in commands] == ["status", "verify", "down"]
+    assert "speed" in followed[0]
     assert ended in {0, 2}, log.read_text()  # make's own code when what it runs was told to end
