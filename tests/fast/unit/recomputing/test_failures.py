@@ -4,7 +4,7 @@ import errno
 import os
 
 import pytest
-from cassandra import OperationTimedOut, WriteTimeout
+from cassandra import InvalidRequest, OperationTimedOut, Unauthorized, WriteTimeout
 from cassandra.cluster import NoHostAvailable
 
 from batch_layer.failures import translated_failures
@@ -50,7 +50,14 @@ def test_a_full_disk_is_named_with_the_command_that_goes_on(failure: Exception) 
 
 
 @pytest.mark.parametrize(
-    "failure", [CutNotReachedError("not yet", do="galatea lag"), ValueError("a bug"), OSError(errno.EPERM, "no")]
+    "failure",
+    [
+        CutNotReachedError("not yet", do="galatea lag"),
+        ValueError("a bug"),
+        OSError(errno.EPERM, "no"),
+        InvalidRequest("Undefined column name blok"),
+        Unauthorized("no permission"),
+    ],
 )
 def test_what_is_something_else_stays_as_it_is(failure: Exception) -> None:
     with pytest.raises(type(failure)) as said, translated_failures("mine"):
