@@ -114,7 +114,7 @@ class WorkerFactory:
     def make(self, wanted: DesiredEndpoint) -> EndpointWorker:
         """Make a worker that starts to read where its endpoint was created. It is not started yet.
 
-        Raises what the Kafka client does, BrokerUnavailableError, and PlaceLost.
+        Raises what the Kafka client does, BrokerUnavailableError, and PositionLostError.
         """
         endpoint, bootstrap = wanted.endpoint, self._settings.kafka.bootstrap
         consumer_group = group(bootstrap, endpoint)

@@ -125,7 +125,7 @@ MATRIX = (
         "D22",
         "Q L",
         "*full disk of broker, Cassandra, master dataset, checkpoints; fsync fails or is slow",
-        f"{ROOTED}; `tests/fast/unit/serving/test_disk_room.py`, `tests/fast/unit/stack/test_supervisor.py`",
+        f"{ROOTED}; `tests/fast/unit/serving/test_disk_space.py`, `tests/fast/unit/stack/test_supervisor.py`",
     ),
     Row("D23", "Q L", "a file of the master dataset lost", "`tests/integration/test_faults.py`"),
     Row(
