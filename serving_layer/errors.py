@@ -9,6 +9,13 @@ class BadQuestionError(RequestError):
     status = 422
 
 
+class ArgumentMissingError(RequestError):
+    """The request lacks an argument that it needs."""
+
+    code = "missing_argument"
+    status = 422
+
+
 class NotAvailableError(RequestError):
     """The request uses a combination that this version does not support."""
 
