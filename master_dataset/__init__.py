@@ -1,1 +1,1 @@
-"""FACTS. Every event ever received, and how bytes become events."""
+"""The master dataset: every event ever received, and how bytes become events."""

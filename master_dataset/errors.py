@@ -1,4 +1,4 @@
-"""Every error, by who has to act. A record that is no event raises nothing: it becomes a `DeadLetter`.
+"""Every error, by who has to act. A record that is not an event raises nothing: it becomes a `DeadLetter`.
 
 GalateaError
 |-- DefinitionError                  the author of a view or source; at import
@@ -14,8 +14,8 @@ GalateaError
 |   |-- CutNotReachedError           the archive has not passed the cut in every partition
 |   |-- PublicationMovedError        another publication came first
 |   |-- CheckpointOutOfStepError     speed rows and checkpoint belong to different micro-batches
-|   |-- GenerationReplacedError      a generation of the speed layer that must not write any more
-|   |-- NothingPublishedError        there is no publication yet
+|   |-- GenerationReplacedError      a generation of the speed layer that must no longer write
+|   |-- NothingPublishedError        nothing has been published yet
 |   |-- DefinitionNotCoveredError    views have changed, and no speed layer runs the new definitions yet
 |   |-- RecomputeRunningError        another process works on the same views and days
 |   |-- RollbackTooFarError          there are no speed rows for the cut of that publication
@@ -24,8 +24,8 @@ GalateaError
 |   |-- DayFixedError                a store with sightings cannot change when its business days begin
 |   |-- MasterFileLostError          a file of the master dataset is missing or broken
 |   |-- UpkeepRunsError              another compaction or export is running
-|   |-- SpeedExpiredError            the cut is older than speed rows live
-|   `-- LinesNotSentError            an ingest did not bring every line to the broker
+|   |-- SpeedExpiredError            the cut is older than speed rows are kept
+|   `-- LinesNotSentError            an ingest did not deliver every line to the broker
 `-- DependencyUnavailableError       nobody yet; retried, then 503 with Retry-After
     |-- BrokerUnavailableError
     |-- CassandraUnavailableError
@@ -44,7 +44,8 @@ Fires = Literal["never", "always"]
 class GalateaError(Exception):
     """One sentence on what happened (`str(error)`), and what to do next (`do`).
 
-    `code` is stable, and the same in API, docs and logs. `status` is the HTTP status, `exit_code` that of the command.
+    `code` is stable, and the same in the API, docs and logs. `status` is the HTTP status, `exit_code` that of the
+    command.
     """
 
     exit_code: ClassVar[int] = 1
@@ -107,7 +108,7 @@ class UnknownNameError(RequestError):
         if nearest:
             do = f"Did you mean `{nearest[0]}`?"
         elif names:
-            do = f"There is: {', '.join(f'`{each}`' for each in names)}."
+            do = f"Use one of: {', '.join(f'`{each}`' for each in names)}."
         super().__init__(f"There is no {kind} `{name}`.", do=do or f"No {kind} is registered yet.")
 
 
@@ -118,7 +119,7 @@ class RangeTooLongError(RequestError):
 
 
 class NothingArchivedError(RequestError):
-    """The days or stores to recompute have no events."""
+    """There are no events for the days or stores to recompute."""
 
     status = 404
 
@@ -225,7 +226,7 @@ class UpkeepRunsError(OperatorError):
 
 
 class SpeedExpiredError(OperatorError):
-    """The published cut is older than speed rows live; the merged answer would miss events (R10)."""
+    """The published cut is older than speed rows are kept; the merged answer would miss events (R10)."""
 
     status = 503
 
@@ -235,18 +236,18 @@ class LinesNotSentError(OperatorError):
 
 
 class DependencyUnavailableError(GalateaError):
-    """A system that this process depends on does not answer. Retried in order first; nobody has to act yet."""
+    """A system that this process depends on does not respond. The request is retried first; nobody has to act yet."""
 
     code = "unavailable"
     status = 503
 
 
 class BrokerUnavailableError(DependencyUnavailableError):
-    """Kafka did not answer in time."""
+    """Kafka did not respond in time."""
 
 
 class CassandraUnavailableError(DependencyUnavailableError):
-    """Cassandra did not answer in time."""
+    """Cassandra did not respond in time."""
 
     code = "store_unavailable"
 
@@ -256,4 +257,4 @@ class SpeedUnavailableError(DependencyUnavailableError):
 
 
 class AirflowUnavailableError(DependencyUnavailableError):
-    """Airflow did not answer in time, or does not know the DAG (yet)."""
+    """Airflow did not respond in time, or does not know the DAG (yet)."""

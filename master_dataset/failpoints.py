@@ -63,15 +63,15 @@ def parse_plan(text: str) -> list[PlannedCrash]:
     for part in filter(None, text.split(",")):
         name, _, nth = part.strip().partition(":")
         if name not in set(Failpoint):
-            raise ValueError(f"there is no crash point `{name}`; there is: {', '.join(Failpoint)}")
+            raise ValueError(f"there is no failpoint `{name}`; known ones are: {', '.join(Failpoint)}")
         if nth and not (nth.isdecimal() and int(nth)):
-            raise ValueError(f"`{part}` must be a name, or a name and a number from 1 on: `{name}:2`")
+            raise ValueError(f"`{part}` must be a name, or a name and a number of at least 1: `{name}:2`")
         found.append(PlannedCrash(Failpoint(name), int(nth or 1)))
     return found
 
 
 class _Armed:
-    """The planned crashes of this process, and how often it passed each failpoint."""
+    """The planned crashes of this process, and how often it has passed each failpoint."""
 
     def __init__(self) -> None:
         self.plan: list[PlannedCrash] = []

@@ -107,4 +107,4 @@ class Source(Generic[Payload]):
 
     def _raise_unknown(self, name: str, where: str, known: Mapping[str, object] | tuple[str, ...]) -> None:
         message = f"`{self.topic}` names `{name}`, which is none of its {where}."
-        raise DefinitionError(message, do=f"There is: {', '.join(known)}.")
+        raise DefinitionError(message, do=f"Use one of: {', '.join(known)}.")

@@ -1,1 +1,1 @@
-"""Keeps every record: the archive, its positions, and the audit of both."""
+"""The archive, which stores every record, its positions, and the check of both."""

@@ -2,8 +2,8 @@
 
 One streaming query per source. A micro-batch is written in this order: events, dead letters, positions. Each commit
 carries the query and the number of its micro-batch. Only the first micro-batch of a process can have been written
-before, by a process that crashed: what the tables hold of it is left out then. The position comes last, so whoever
-has read it may rely on the tables (R2).
+before, by a process that crashed. Whatever the tables already hold of it is then left out. The position is written
+last, so whoever has read it can rely on the tables (R2).
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ log = structlog.get_logger()
 
 
 class Positions(Protocol):
-    """Where the archive records how far it has come."""
+    """Where the archive records its progress."""
 
     def record(self, topic: str, partition: int, position: int, received_at: "datetime") -> None:
         """Everything before the offset `position` is archived. A smaller position than the recorded one is ignored."""
@@ -46,18 +46,18 @@ class Positions(Protocol):
 
 
 class ArchiveMonitor(Protocol):
-    """Sees what is archived, for metrics and alarms."""
+    """Is notified of what has been archived, for metrics and alarms."""
 
     def on_batch(self, topic: str, progress: Progress, *, repeats: bool) -> None:
         """A micro-batch is in the tables, and its positions are not recorded yet.
 
-        `repeats`: its events were there already, written before a crash.
+        `repeats`: its events had already been written before a crash.
         """
 
 
 @dataclass(frozen=True)
 class Trigger:
-    """How often a micro-batch starts, and how many records it has at most."""
+    """How often a micro-batch starts, and the maximum number of its records."""
 
     seconds: float
     records: int
@@ -80,7 +80,10 @@ class Archive:
         self._written_to: set[str] = set()  # topics of which this process has written a micro-batch
 
     def roll_back_incomplete(self, checkpoints: "Mapping[Source[Any], str]") -> None:
-        """Remove what a power cut left half written; before any source starts and before tables are read."""
+        """Remove whatever a power cut left half-written.
+
+        Call it before any source starts and before tables are read.
+        """
         marks = {}
         for source, checkpoint in checkpoints.items():
             drop_incomplete(checkpoint)
@@ -119,7 +122,7 @@ class Archive:
     def _starting_offsets(self, source: "Source[Any]", bootstrap: str) -> str:
         """Without a checkpoint: the recorded positions, which were written after everything before them was archived.
 
-        What was archived behind a position is archived twice. Batch drops equal positions together with duplicates.
+        Records archived beyond a position are archived twice. Batch drops equal positions together with duplicates.
         """
         positions = self._positions.read().get(source.topic, {})
         partitions = Topics(bootstrap).partitions(source.topic)
@@ -174,9 +177,9 @@ class Archive:
     def _write_events(
         self, source: "Source[Any]", batch: DataFrame, mark: str, progress: "Accumulator[Progress]", *, repeats: bool
     ) -> Progress:
-        """Append the events, unless they are there already. Returns what the micro-batch contains.
+        """Append the events, unless they have already been appended. Returns what the micro-batch contains.
 
-        A micro-batch is often nothing but markers, and an empty commit costs a second: then it is only parsed.
+        Many micro-batches contain only markers. They are only parsed, because an empty commit takes a second.
         """
         events = batch.where("kind = 'event'")
         is_empty = repeats or events.isEmpty()
@@ -186,7 +189,7 @@ class Archive:
         else:
             self._tables.append_events(source, events, mark)
         if is_empty and not repeats and any(each.events for each in progress.value.values()):
-            progress.value = {}  # a store was registered since `isEmpty`, so a dead letter has become an event
+            progress.value = {}  # a store has been registered since `isEmpty`, so a dead letter has become an event
             self._tables.append_events(source, events, mark)
         return dict(progress.value)  # a copy: parsing again for dead letters adds everything a second time
 

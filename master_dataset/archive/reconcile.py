@@ -175,7 +175,7 @@ def compare_offsets(audit: OffsetAudit, events: pa.ChunkedArray, letters: pa.Chu
 
     Args:
         audit: What the partition contains.
-        events: Offsets of events within the audit; one may occur several times, which is no fault.
+        events: Offsets of events within the audit; one may occur several times, which is not an error.
         letters: Offsets of dead letters, likewise.
     """
     own, others = events.unique(), letters.unique()

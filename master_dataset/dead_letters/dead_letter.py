@@ -54,7 +54,7 @@ class StoredDeadLetter(DeadLetterSummary):
     size: int
 
     def whole(self) -> dict[str, Any]:
-        """As one dead letter is shown: text as far as it is UTF-8, and base64, both of the first SHOWN_BYTES."""
+        """The form of one dead letter: the first SHOWN_BYTES as text, as far as it is UTF-8, and as base64."""
         start = (self.value or b"")[:SHOWN_BYTES]
         return {
             **self.summary(),
@@ -72,7 +72,10 @@ def _text(value: bytes | None) -> str | None:
 
 @dataclass(frozen=True)
 class DeadLetterQuery:
-    """Which dead letters to select. `since` (inclusive), `until` (exclusive): of `received_at`. Each None: all."""
+    """Which dead letters to select.
+
+    `since` (inclusive) and `until` (exclusive) apply to `received_at`. None: no condition.
+    """
 
     reason: str | None = None
     source: str | None = None
@@ -106,5 +109,5 @@ def received_bound(text: str | None) -> datetime | None:
             return found.astimezone(UTC)
     except (ValueError, OverflowError):
         pass
-    do = "A UTC day such as 2026-11-21, or an instant such as 2026-11-21T09:00:00Z."
-    raise RequestError(f"`{text}` is no time of receipt.", do=do)
+    do = "Use a UTC day such as 2026-11-21, or an instant such as 2026-11-21T09:00:00Z."
+    raise RequestError(f"`{text}` is not a valid time.", do=do)

@@ -1,6 +1,7 @@
 """Find the archived deliveries of an event by its identity.
 
-All deliveries with one identity lie in one day of its source's table: one partition and a few narrow columns suffice.
+All deliveries with one identity are in the same day of its source's table, so one partition and a few narrow columns
+suffice.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,7 +19,7 @@ ALL_COLUMNS = [*KEY_COLUMNS, "received_at", "identity", "payload_hash"]
 
 
 class EventKey(NamedTuple):
-    """Where the deliveries of one event are looked for."""
+    """Where to look for the deliveries of one event."""
 
     topic: str
     day: date
@@ -35,7 +36,7 @@ class Delivery(NamedTuple):
 
 
 def first_of(deliveries: Collection[Delivery]) -> Delivery:
-    """Return the delivery that counts, of at least one, all with one identity, as batch decides it (R3)."""
+    """Return the delivery that counts among those of one identity, by the rule of the batch layer (R3)."""
     homes: dict[int, Delivery] = {}
     for each in deliveries:
         known = homes.get(each.position.partition, each)
@@ -51,7 +52,7 @@ class ArchivedEvents:
         self._root = root
 
     def deliveries(self, keys: Collection[EventKey]) -> Mapping[EventKey, Sequence[Delivery]]:
-        """Return the deliveries that are archived by now, each position once; none for an event without any."""
+        """Return the deliveries archived so far, each position once."""
         found: dict[EventKey, dict[RecordPosition, Delivery]] = {each: {} for each in keys}
         for topic in {each.topic for each in keys}:
             path = f"{self._root}/{topic}"

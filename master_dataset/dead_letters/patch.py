@@ -25,7 +25,7 @@ class Patch:
 
     @property
     def changes_anything(self) -> bool:
-        """Whether other bytes are sent than the stored ones."""
+        """Whether the bytes that are sent differ from the stored ones."""
         return self.body is not None or bool(self.fields)
 
     @property
@@ -49,17 +49,19 @@ def patch_value(pointer: str, text: bytes) -> bytes:
     """Check a pointer and the JSON text to set there. Returns the text.
 
     Raises:
-        RequestError: The pointer names no field, or the text is no JSON.
+        RequestError: The pointer does not name a field, or the text is not JSON.
     """
     if not pointer.startswith("/"):
         raise RequestError(
-            f"`{pointer}` is no pointer to a field.", do="It begins with `/`, as in /transactions/0/price."
+            f"`{pointer}` is not a pointer to a field.", do="A pointer begins with `/`, as in /transactions/0/price."
         )
     try:
         msgspec.json.decode(text)
     except (msgspec.MsgspecError, RecursionError) as error:
-        do = "A number as it is, a text in double quotes, as in --set '/happened_at=\"2026-11-21T09:00:00Z\"'."
-        raise RequestError(f"What `{pointer}` is to be set to is no JSON.", do=do) from error
+        do = (
+            "Write a number as it is, and a text in double quotes, as in --set '/happened_at=\"2026-11-21T09:00:00Z\"'."
+        )
+        raise RequestError(f"The new value of `{pointer}` is not JSON.", do=do) from error
     return text
 
 
@@ -75,15 +77,15 @@ def set_pointer(value: bytes, pointer: str, new: bytes) -> bytes:
         new: The JSON text to set.
 
     Raises:
-        InvalidRecordError: The record is no JSON object, or has no such place.
+        InvalidRecordError: The record is not a JSON object, or the pointer does not exist in it.
     """
-    json_object(check_size(value))  # else a key that occurs twice would silently become one
+    json_object(check_size(value))  # otherwise a duplicate key would silently be merged into one
     return _set_within(value, _parts(pointer), new, pointer)
 
 
 def _parts(pointer: str) -> Sequence[str]:
     if not pointer.startswith("/"):
-        why = "cannot be replaced as a whole by a field; a pointer begins with `/`"
+        why = "cannot be set as a whole; a pointer begins with `/`"
         raise InvalidRecordError(Reason.MISSING_FIELD, why)
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/")]
 
@@ -92,7 +94,7 @@ def _set_within(value: bytes, parts: Sequence[str], new: bytes, pointer: str) ->
     if not parts:
         return new
     first, rest = parts[0], parts[1:]
-    why = "is no place in the record, so nothing can be set there"
+    why = "does not exist in the record, so nothing can be set there"
     no_such_place = InvalidRecordError(Reason.MISSING_FIELD, why, pointer)
     kind = value.lstrip()[:1]
     if kind == b"{":

@@ -1,4 +1,4 @@
-"""Read dead letters together with what became of their replays, for API, pages and command."""
+"""Read dead letters together with the outcomes of their replays, for the API, the pages and the command."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace

@@ -1,8 +1,8 @@
 """Send dead letters to their topics again, unless they would become dead letters a second time.
 
 Each one is parsed first, as every layer would parse it. What is sent is recorded before and after. A replay can be
-repeated at any time, because an event that arrives twice counts once. A dead letter becomes one event at most: patched
-into another event while an earlier one counts, or may count, it is refused.
+repeated at any time, because an event that arrives twice counts once. A dead letter becomes at most one event: if an
+earlier patch has made it an event that counts or may count, patching it into a different one is refused.
 """
 
 import secrets
@@ -44,18 +44,19 @@ _MADE_NO_EVENT = frozenset({ReplayOutcome.DEAD_LETTER, ReplayOutcome.CONFLICT})
 
 # Why a dead letter is not sent; each completes a sentence that begins with the record.
 MASKED = (
-    "was masked before it was kept, so these bytes are no record any more: set the field anew, or send a whole record"
+    "was masked before it was stored, so its bytes are no longer a valid record: set the masked field, or send a whole "
+    "record"
 )
 TAKEN = (
-    "has the identity of a record that was received first and has another content; the first one counts, so sent again "
-    "it would be the same conflict: mend a field of its identity, or leave it"
+    "has the same identity as an earlier record with different content. The first one counts, so a replay would be the "
+    "same conflict: change a field of its identity, or leave it"
 )
 SENT_BEFORE = (
-    "was sent again before, mended into another event that counts or may count; a second one would count the same "
-    "twice. Where what became of the first is `unknown`, send that again"
+    "has already been replayed with a different patch, and that event counts or may count. A second one would count it "
+    "twice. If the outcome of the first is `unknown`, repeat that replay"
 )
-NO_EVENT = "is an alert that a webhook refused, and no event: nothing tells it again, so hand its bytes on by yourself"
-NO_SOURCE = "lies in a topic that no source file defines any more"
+NO_EVENT = "is an alert that a webhook rejected, not an event. It is not delivered again, so forward its bytes yourself"
+NO_SOURCE = "is in a topic that no source defines any more"
 
 log = structlog.get_logger()
 
@@ -65,7 +66,10 @@ Step = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """`by`: who asks. A dry run sends nothing. `summaries`: of the dead letters, if known: they are found faster."""
+    """`by`: who requests it.
+
+    A dry run sends nothing. `summaries`: of the dead letters, if known, to find them faster.
+    """
 
     positions: Sequence[RecordPosition]
     patch: Patch
@@ -128,7 +132,7 @@ class ReplayRecord(NamedTuple):
 
 
 class SendReport(NamedTuple):
-    """`to`: where the record lies; None unless it was acknowledged."""
+    """`to`: the position of the record; None unless it was acknowledged."""
 
     status: DeliveryStatus
     to: RecordPosition | None = None
@@ -138,7 +142,7 @@ class Sender(Protocol):
     """Sends records to the broker."""
 
     def check_topics(self, topics: Collection[str]) -> None:
-        """BrokerUnavailableError if the broker does not answer or lacks one of these topics."""
+        """BrokerUnavailableError if the broker does not respond or lacks one of these topics."""
 
     def send(self, records: Sequence[ReplayRecord]) -> Sequence[SendReport]:
         """Send them in order. Returns a report for each; never raises for one of them."""
@@ -160,7 +164,7 @@ class Replayer:
         Args:
             request: Which ones, and how.
             terms_of: How the records of a store are parsed.
-            step: Told about progress.
+            step: Called with the progress.
 
         Returns:
             A result for each dead letter, in the order of receipt within a portion.
@@ -263,7 +267,7 @@ def _ended(replay: Replay, report: SendReport) -> Replay:
 
 def _sent(result: DeadLetterResult, report: SendReport) -> DeadLetterResult:
     if report.status is DeliveryStatus.TOO_LARGE:
-        rejection = DeadLetter(Reason.TOO_LARGE, "", "The record is larger than the broker takes.")
+        rejection = DeadLetter(Reason.TOO_LARGE, "", "The record is larger than the broker accepts.")
         return replace(result, outcome=ReplayStatus.REFUSED, rejection=rejection)
     return replace(result, outcome=ReplayStatus.UNKNOWN if report.to is None else ReplayStatus.SENT, to=report.to)
 
@@ -279,7 +283,7 @@ class ReplayCheck:
 
     @property
     def key(self) -> EventKey | None:
-        """Where deliveries of its event are looked for; None if it would be none."""
+        """Where to look for deliveries of its event; None if it would not be an event."""
         event = self.event
         return None if event is None else EventKey(event.topic, event.day, event.identity_hash)
 
@@ -338,12 +342,12 @@ class ReplaySender:
         self._settings, self._connect = producer_settings(bootstrap, "galatea-replay", GIVE_UP_SECONDS), connect
 
     def check_topics(self, topics: Collection[str]) -> None:
-        """BrokerUnavailableError if the broker does not answer or lacks one of these topics: then nothing is sent."""
+        """BrokerUnavailableError if the broker does not respond or lacks one of these topics: then nothing is sent."""
         producer = self._connect(self._settings)
         try:
             known = producer.list_topics(timeout=METADATA_SECONDS).topics
         except KafkaException as error:
-            message = "The broker does not answer; nothing was sent."
+            message = "The broker does not respond; nothing was sent."
             raise BrokerUnavailableError(message, do="galatea status") from error
         for topic in topics:
             if topic not in known or known[topic].error is not None:
@@ -365,7 +369,7 @@ class ReplaySender:
         for index, record in enumerate(records):
             try:
                 if not _produce(producer, record, reporter(index), deadline):
-                    break  # the rest is unconfirmed, though it was not sent: either may be sent again
+                    break  # the rest was not sent, but also counts as unconfirmed: both are safe to send again
             except KafkaException as error:
                 reports[index] = SendReport(delivery_status(error.args[0]))
         producer.flush(GIVE_UP_SECONDS + LEAVE_SECONDS)

@@ -1,7 +1,7 @@
-"""The Delta table `replays`: which dead letters were sent again, and what became of them.
+"""The Delta table `replays`: which dead letters were sent again, and with which outcome.
 
-Append-only, as all of the master dataset. Each replay has one row from before it was sent and another from when the
-broker had answered. The dead letter itself is never changed.
+Append-only, like the whole master dataset. Each replay has one row written before it was sent, and another written
+after the broker had responded. The dead letter itself is never changed.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ from master_dataset.parsing.results import Reason
 
 
 class SendStatus(StrEnum):
-    """BEGUN is recorded before anything is sent. UNKNOWN: it may be in the topic or not. REFUSED: too large."""
+    """BEGUN is recorded before anything is sent. UNKNOWN: it may or may not be in the topic. REFUSED: too large."""
 
     BEGUN = "begun"
     SENT = "sent"
@@ -40,8 +40,9 @@ class SendStatus(StrEnum):
 class Replay:
     """One time that a dead letter was sent again.
 
-    `run`: shared by what was replayed together. `by`: id of an API key or name of a user. `mended`: the description of
-    the patch. `to`: where the broker put it, None unless it is SENT. `day`, `identity_hash`: of the event in it.
+    `run`: shared by all dead letters of one request. `by`: id of an API key or name of a user. `mended`: the
+        description of
+    the patch. `to`: its position in the topic, None unless it is SENT. `day`, `identity_hash`: of the event in it.
     """
 
     position: RecordPosition
@@ -103,16 +104,16 @@ class ReplayTable:
         rows = pa.Table.from_pylist([_row(each) for each in replays], COLUMNS)
         if not DeltaTable.is_deltatable(self._path):
             message = f"The master dataset has no table `{REPLAYS}`; nothing was sent."
-            raise OperatorError(message, do="galatea up: the archive makes it when it starts")
+            raise OperatorError(message, do="galatea up: the archive creates it when it starts")
         try:
             append(self._path, rows)
         except (DeltaError, OSError) as error:
             message = f"The table `{REPLAYS}` of the master dataset cannot be written: {error}."
-            do = "Patch that, then the same again: what was sent already counts once."
+            do = "Fix that, then repeat the command: records that were already sent count once."
             raise OperatorError(message, do=do) from error
 
     def of(self, positions: Collection[RecordPosition]) -> dict[RecordPosition, list[Replay]]:
-        """Return the replays of dead letters, in the order of time. One that was never replayed is left out."""
+        """Return the replays of dead letters, oldest first. A dead letter that was never replayed is left out."""
         if not positions:
             return {}
         topics, offsets = sorted({each.topic for each in positions}), sorted({each.offset for each in positions})
@@ -177,11 +178,11 @@ def _replay(row: dict[str, Any]) -> Replay:
     )
 
 
-# What became of replays
+# Outcomes of replays
 
 
 class ReplayOutcome(StrEnum):
-    """What became of a replay. UNKNOWN: the broker did not confirm it. WAITING: sent, and not archived yet."""
+    """The outcome of a replay. UNKNOWN: the broker did not confirm it. WAITING: sent, and not archived yet."""
 
     UNKNOWN = "unknown"
     WAITING = "waiting"
@@ -193,7 +194,7 @@ class ReplayOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """`of`: the delivery that counts, if it is another one. `reason`: why it is a dead letter again."""
+    """`of`: the delivery that counts, if it is a different one. `reason`: why it is a dead letter again."""
 
     outcome: ReplayOutcome
     of: RecordPosition | None = None
@@ -210,7 +211,7 @@ class Summaries(Protocol):
 def replay_results(
     replays: Collection[Replay], letters: Summaries, events: ArchivedEvents
 ) -> dict[Replay, ReplayResult]:
-    """Find out what became of replays, from where the broker put them. Nothing of it is stored."""
+    """Find out the outcomes of replays by their positions. They are not stored."""
     sent = {each: each.to for each in replays if each.to is not None}
     rejected = letters.summaries(set(sent.values()))
     keys = {each: EventKey(each.position.topic, each.day, each.identity_hash) for each in sent}

@@ -43,7 +43,7 @@ TABLES = ("dead_letters", "conflicts", UNDELIVERED)
 MOST_CACHED = 32
 """How many counts are cached; each is valid until a table changes."""
 MOST_COUNTED = 5_000_000
-"""How many rows a count may read: some seconds, and some hundred MB meanwhile."""
+"""How many rows a count may read: this takes some seconds and some hundred MB."""
 
 POSITION = ["topic", "partition", "offset"]
 SUMMARY_SCHEMA = pa.schema(
@@ -74,7 +74,7 @@ END = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True)
 class DataFile:
-    """`oldest_at`, `newest_at`: bounds of `received_at` from the table's log; the widest possible if it has none."""
+    """`oldest_at`, `newest_at`: bounds of `received_at` from the table's log; unbounded if it has none."""
 
     fragment: Any
     rows: int
@@ -118,7 +118,7 @@ class DataFiles:
 
 
 def data_files(path: str, where: Any) -> DataFiles | None:  # noqa: ANN401 - likewise
-    """Return the files of the newest version; None if there is no such table. `where`: None selects everything."""
+    """Return the files of the newest version; None if the table does not exist. `where`: None selects everything."""
     if not DeltaTable.is_deltatable(path):
         return None
     table = DeltaTable(path)
@@ -174,8 +174,8 @@ class DeadLetterTable:
         where = _selected(query)
         tables = list(self._tables(where))
         if sum(files.rows for files in tables) > MOST_COUNTED:
-            message = f"More than {MOST_COUNTED:,} dead letters would have to be looked through."
-            raise RangeTooLongError(message, do="Name a source, or a shorter time with `from` and `to`.")
+            message = f"More than {MOST_COUNTED:,} dead letters would have to be searched."
+            raise RangeTooLongError(message, do="Name a source, or a shorter time range with `from` and `to`.")
         versions = [(files.table.table_uri, files.table.version()) for files in tables]
         key = (query, *versions, self._replays.version())
         counts = self._counted.get(key)
@@ -206,8 +206,8 @@ class DeadLetterTable:
 
         Args:
             query: Which ones.
-            limit: At most so many.
-            after: Only those behind this cursor; None starts at the first.
+            limit: Maximum number of dead letters.
+            after: Only those after this cursor; None starts at the first.
             oldest_first: Instead of newest first.
         """
         where = _not_before(_selected(query), after, oldest_first=oldest_first)
@@ -250,9 +250,7 @@ class DeadLetterTable:
                 found = {letter.position: letter for letter in _stored(files.whole, where)} | found
         for position in positions:
             if position not in found:
-                raise UnknownNameError(
-                    "dead letter", position.id, [], do="`galatea dead-letters list` shows those there are."
-                )
+                raise UnknownNameError("dead letter", position.id, [], do="`galatea dead-letters list` shows them.")
         return sorted(found.values(), key=lambda letter: (letter.received_at, letter.position))
 
     def summaries(self, positions: Collection[RecordPosition]) -> dict[RecordPosition, DeadLetterSummary]:
@@ -325,7 +323,7 @@ def deduplicate(found: pa.Table) -> pa.Table:
 
 
 def _first(found: pa.Table, most: int, after: DeadLetterCursor | None, *, oldest_first: bool) -> pa.Table:
-    """At most so many rows behind `after`, each position once, in the order of receipt."""
+    """Rows after `after`, up to a limit, each position once, in the order of receipt."""
     direction = "ascending" if oldest_first else "descending"
     keys = found.select(["received_at", *POSITION])
     taken: list[int] = []

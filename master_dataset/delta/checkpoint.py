@@ -2,7 +2,7 @@
 
 Spark plans a micro-batch (`offsets/N`), runs it and records its end (`commits/N`), in files that it does not flush. A
 power cut may remove some of them or leave them empty. If the plan of a micro-batch that has written were lost, its
-number would be used again for other records, which would be taken for a repetition. So the plan is flushed before
+number would be reused for different records, which would be mistaken for a repetition. So the plan is flushed before
 anything is written. An empty file is then either the end of a micro-batch or the plan of one that never started.
 """
 
@@ -18,11 +18,11 @@ from master_dataset.delta.fsync import checksum_file, fsync_files
 PLANS, ENDS, SOURCES, METADATA = "offsets", "commits", "sources", "metadata"
 """Names that Spark gives to the parts of a checkpoint."""
 
-# Not from Spark's own listener: to pass it to Python, py4j searches every jar for classes that are in none, which took
+# Not from Spark's own listener: to pass it to Python, py4j searches every jar for classes that do not exist, which took
 # more than a third of the speed layer's Java time at 1,000 receipts a second (docs/explanation/benchmarks.md).
 MICRO_BATCH = Histogram(
     "galatea_micro_batch_seconds",
-    "How long it took to keep or to count a micro-batch.",
+    "How long it took to archive or to count a micro-batch.",
     ("reader",),
     buckets=(0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300),
 )
@@ -40,7 +40,10 @@ def fsync_plan(checkpoint: str, number: int) -> None:
 
 
 def drop_incomplete(checkpoint: str) -> None:
-    """Remove files that a power cut left empty: Spark would not start with them. Without metadata nothing is usable."""
+    """Remove files that a power cut left empty: Spark would not start with them.
+
+    Without metadata, nothing is usable.
+    """
     folder = Path(checkpoint.removeprefix("file://"))
     if _is_empty(folder / METADATA):
         shutil.rmtree(folder)

@@ -20,7 +20,7 @@ from master_dataset.delta.history import MARK, DeltaHistory
 INTENTS = "_untold"
 """Folder of the intents below a table; the name is part of the layout on disk."""
 MAX_COMMIT_RETRIES = 1000
-"""Of several processes that append at once one wins a version; the others try the next one."""
+"""If several processes append at once, one gets the version, and the others try the next one."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -55,7 +55,7 @@ def commit_intent(table: str) -> Iterator[str]:
 
 
 def pending_intents(table: str) -> dict[str, bool]:
-    """Return the marks of commits that are under way or interrupted, and whether the machine rebooted since."""
+    """Return the marks of commits that are in progress or interrupted, and whether the machine has rebooted since."""
     boot_id = _boot_id()
     intents = (DeltaHistory.of(table).folder / INTENTS).glob("*")
     return {intent.name: bool(boot_id) and intent.read_text() != boot_id for intent in sorted(intents)}
@@ -64,7 +64,7 @@ def pending_intents(table: str) -> dict[str, bool]:
 def clear_intent(table: str, mark: str) -> None:
     """Remove an intent whose commit is on the disk, or was rolled back.
 
-    The removal is flushed: an intent that came back would roll back a good commit.
+    The removal is flushed: an intent that reappeared would roll back a good commit.
     """
     folder = DeltaHistory.of(table).folder
     (folder / INTENTS / mark).unlink(missing_ok=True)
@@ -79,7 +79,7 @@ def _write_intent(history: DeltaHistory, mark: str) -> None:
 
 
 def _boot_id() -> str:
-    """Empty where the system has none."""
+    """Empty if the system has none."""
     return _BOOT_ID.read_text() if _BOOT_ID.exists() else ""
 
 

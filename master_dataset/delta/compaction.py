@@ -23,12 +23,12 @@ log = structlog.get_logger()
 
 TARGET_BYTES = 128 * 1024 * 1024
 MIN_SMALL_FILES = 4
-"""A partition with so many files below half the target is compacted: all of it is read and written again."""
+"""A partition with this many files below half the target size is compacted: all of it is rewritten."""
 PORTION_BYTES = 1024 * 1024 * 1024
 """How much one commit compacts. The archive searches the newest 100 commits for its own marks."""
 _PARALLEL_TASKS = 2
 _LIKE_SPARK = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=100_000)
-"""As the archive writes. A row group is in memory while it is written, raw bytes included."""
+"""The same as for the archive. A row group is in memory while it is written, including raw bytes."""
 _COMMIT_INFO = {"galatea": "compact"}
 
 Step = Callable[[int, int, str], None]
@@ -67,7 +67,7 @@ class Compaction:
             step: Called with the portions that are done, of how many, and the name of the table.
 
         Raises:
-            MasterFileLostError: A file cannot be read. What was committed until then stays.
+            MasterFileLostError: A file cannot be read. Earlier commits stay.
             OperatorError: The name of the folder hides the log from delta-rs.
         """
         table = DeltaTable(path)

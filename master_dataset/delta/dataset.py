@@ -33,7 +33,7 @@ def arrow_dataset(table: DeltaTable) -> Any:  # noqa: ANN401 - pyarrow ships no 
 
 
 def path_of(table: DeltaTable) -> str:
-    """Return the path of a table as people write it: its URI is percent-encoded."""
+    """Return the path of a table in readable form: its URI is percent-encoded."""
     return unquote(table.table_uri.removeprefix("file://")).rstrip("/")
 
 
@@ -77,6 +77,8 @@ def file_lost(path: str, file: str, how: str) -> MasterFileLostError:
     name = file.removeprefix(f"{path}/")
     message = f"the data file `{name}` of the table `{path}` {how}"
     if not any(uri.endswith(name) for uri in DeltaTable(path).file_uris()):
-        return MasterFileLostError(f"{message}, because it was compacted since", do="begin anew: galatea rebuild")
-    do = f"put `{name}` back from a backup of `{path}`, then the same again; without one: docs/how-to/backups.md"
+        return MasterFileLostError(
+            f"{message}, because the table has been compacted since", do="start again: galatea rebuild"
+        )
+    do = f"put `{name}` back from a backup of `{path}`, then run it again; without a backup, see docs/how-to/backups.md"
     return MasterFileLostError(message, do=do)

@@ -1,7 +1,7 @@
 """Flush the files of Delta tables and checkpoints to the disk before anybody relies on them.
 
 Spark closes its files and leaves them to the operating system, which writes them within half a minute. A power cut
-before that would leave an empty commit behind a position that says that its events are archived.
+before that could leave an empty commit, although the position says that its events are archived.
 
 Spark keeps a checksum file (`.name.crc`) beside each file, and refuses to read a file that does not match it. So a file
 is flushed together with its checksum file. Format of Hadoop's ChecksumFileSystem: `crc`, a zero byte, the bytes per

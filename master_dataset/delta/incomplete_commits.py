@@ -3,10 +3,10 @@
 Only two kinds of commits can be incomplete, because all others were flushed before anybody relied on them: the one of
 a micro-batch that Spark will repeat, and one with an intent (`commit_intents.py`). Its log entry may be truncated, or
 name files that are. It is replaced by an empty commit, as versions have no gaps. Spark then repeats the micro-batch,
-and whoever asked for another commit asks again.
+and whoever made another commit repeats it.
 
-The commit of a micro-batch stays if it is complete, as others may rely on it by now. Nobody relies on a commit that
-still has an intent.
+The commit of a micro-batch stays if it is complete, because others may already rely on it. Nobody relies on a commit
+that still has an intent.
 """
 
 import os
@@ -61,7 +61,7 @@ def roll_back_incomplete(table: str, unfinished: Collection[str] = ()) -> None:
             _replace_by_empty_commit(history, commit)
         elif commit:
             fsync_commit(table, mark)
-        if commit or has_rebooted:  # else it may be under way
+        if commit or has_rebooted:  # otherwise it may be in progress
             clear_intent(table, mark)
 
 
@@ -99,7 +99,10 @@ def _is_truncated(line: Path) -> bool:
 
 
 def _is_complete(history: DeltaHistory, commit: Commit) -> bool:
-    """Whether all files of one micro-batch are complete. They are read whole: a disk may have only their last block."""
+    """Whether all files of one micro-batch are complete.
+
+    They are read completely, because any of their blocks may be missing.
+    """
     files = {history.folder / name: size for name, size in commit.added.items()}
     are_there = all(file.exists() and file.stat().st_size == size for file, size in files.items())
     return are_there and all(map(_is_readable, files)) and _is_readable(commit.path)
@@ -133,7 +136,7 @@ def _can_be_removed(history: DeltaHistory, commit: Commit) -> bool:
 def _replace_by_empty_commit(history: DeltaHistory, commit: Commit) -> None:
     """Replace the commit by one that adds nothing, after removing everything that was derived from it.
 
-    In this order, so that a process that is killed in between finds the commit again.
+    In this order, so that after a kill in between the commit is found again.
     """
     for file in history.log.iterdir():
         found = _NUMBER.match(file.name)
@@ -141,7 +144,7 @@ def _replace_by_empty_commit(history: DeltaHistory, commit: Commit) -> None:
         if found and is_derived and int(found[1]) >= commit.number:
             file.unlink()
     for file in (history.log / LAST_CHECKPOINT, checksum_file(history.log / LAST_CHECKPOINT)):
-        file.unlink(missing_ok=True)  # engines look for one themselves
+        file.unlink(missing_ok=True)  # engines search for checkpoints themselves
     fsync_path(history.log)
     info = {name: value for name, value in commit.info.items() if name != MARK} | {"operation": "TAKEN BACK"}
     part = commit.path.with_suffix(".part")

@@ -53,7 +53,7 @@ class MasterTables:
         return f"{self.root}/{name}"
 
     def create(self, spark: SparkSession, source: "Source[Any]") -> None:
-        """Create the tables that this source needs, if they are not there yet."""
+        """Create the tables that this source needs, if they do not exist yet."""
         _create(spark, self.path(source.topic), event_schema(source), "day")
         _create(spark, self.path(DEAD_LETTERS), dead_letter_schema(source), "topic")
         _create(spark, self.path(CONFLICTS), dead_letter_schema(source), "topic")
@@ -86,7 +86,7 @@ class MasterTables:
     def holds(self, spark: SparkSession, name: str, mark: str) -> bool:
         """Whether one of the newest commits carries this mark.
 
-        Delta's own `txnVersion` tells it too, but computes the whole state of the table at every append.
+        Delta's own `txnVersion` shows this too, but computing it loads the whole state of the table at every append.
         """
         newest = DeltaTable.forPath(spark, self.path(name)).history(_NEWEST_COMMITS)
         return not newest.where(F.col(MARK) == mark).isEmpty()
@@ -110,7 +110,7 @@ def _create(spark: SparkSession, path: str, schema: pa.Schema, partitioned_by: s
         .addColumns(from_arrow_schema(schema))
         .partitionedBy(partitioned_by)
         .property("delta.appendOnly", "true")
-        .property("delta.dataSkippingStatsColumns", "received_at")  # what a rebuild asks for; each column costs
+        .property("delta.dataSkippingStatsColumns", "received_at")  # what a rebuild filters by; each column has a cost
     )
     for name, value in LOG_PROPERTIES.items():
         table = table.property(name, value)

@@ -41,7 +41,7 @@ class Described:
 
 
 def absent(field: object) -> Any:  # noqa: ANN401 - typed by its field
-    """Return the value of an optional field that is absent: mostly None."""
+    """Return the value of an optional field that is absent; usually None."""
     return getattr(field, "otherwise", None)
 
 

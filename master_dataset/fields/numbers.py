@@ -10,7 +10,7 @@ from master_dataset.registry.stores import Currency
 
 BIGINT_MAX = 2**63 - 1
 MAX_PLACES = 19  # digits before the point that BIGINT can hold
-TOO_LARGE = "is a number beyond what can be stored"
+TOO_LARGE = "is too large a number to be stored"
 scaleb = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN).scaleb  # the default context rounds silently at 28 digits
 POWERS = [10**digits for digits in range(19)]
 

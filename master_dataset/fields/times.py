@@ -26,12 +26,12 @@ class Instant(Described):
 
     @property
     def hint(self) -> Any:  # noqa: ANN401 - see Field
-        """A string, or null where it may be absent."""
+        """A string, or null if the field is optional."""
         return str | None if self.optional else str
 
     @property
     def schema(self) -> Schema:
-        """A string. `pattern` decides; `date-time` is a little stricter, and only an annotation."""
+        """A string. `pattern` decides; `date-time` is slightly stricter, but only an annotation."""
         rule = "ISO 8601 with an offset or `Z`, in the years 1970 to 2200; digits beyond milliseconds are cut."
         form = {"format": "date-time", "pattern": f"^{ISO_8601.pattern}$"}
         return {"type": "string", **form, "description": rule, "examples": ["2026-03-07T10:00:00+01:00"]}
@@ -55,14 +55,14 @@ class Instant(Described):
 WINDOW_MS = 900_000
 """15 minutes: the longest interval, and the length of a window."""
 HOUR_MS = 3_600_000
-INTERVAL = Whole(1, WINDOW_MS, about="Length of the interval, which lies in one 15-minute window of UTC.")
+INTERVAL = Whole(1, WINDOW_MS, about="Length of the interval, which lies in one 15-minute UTC window.")
 """The length of a counting interval that begins at `happened_at`."""
 
 
 def refuse_crossing(start_ms: int, interval_ms: int) -> None:
     """Raise InvalidRecordError `interval_crosses_window` unless [start, start + interval) lies in one window."""
     if start_ms % WINDOW_MS + interval_ms > WINDOW_MS:
-        why = "reaches beyond the 15-minute window of UTC that `happened_at` lies in"
+        why = "extends beyond the 15-minute UTC window that `happened_at` lies in"
         raise InvalidRecordError(Reason.INTERVAL_CROSSES_WINDOW, why, "/interval_ms")
 
 

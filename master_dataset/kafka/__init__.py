@@ -1,1 +1,1 @@
-"""Topics, producers, consumers, and how far each reader has come."""
+"""Topics, producers, consumers, and the progress of each reader."""

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 
 def producer_settings(bootstrap: str, client: str, give_up_seconds: float) -> dict[str, Any]:
-    """Return settings of librdkafka for a producer of events: nothing is repeated or reordered, equal keys meet.
+    """Return settings of librdkafka for a producer that neither duplicates nor reorders events.
 
     Args:
         bootstrap: `host:port` of any broker.
@@ -19,7 +19,7 @@ def producer_settings(bootstrap: str, client: str, give_up_seconds: float) -> di
         "max.in.flight.requests.per.connection": 5,
         "delivery.timeout.ms": int(give_up_seconds * 1000),
         "compression.type": "lz4",
-        "partitioner": "murmur2_random",  # as Java clients do, so that equal keys meet whoever produces them
+        "partitioner": "murmur2_random",  # like Java clients: one partition per key
         "reconnect.backoff.max.ms": 1000,  # a restarted broker is found again within a second
         "linger.ms": 10,
         "queue.buffering.max.messages": 100_000,

@@ -1,7 +1,7 @@
 """Send JSON Lines to the topic of a source: in order, acknowledged by every replica, each line once.
 
-A line that is no event is sent too; it becomes a dead letter with its bytes and position. Only a line that is larger
-than the broker accepts is rejected. A line that is sent again by a resumed ingest is a duplicate and counts once.
+A line that is not an event is sent too; it becomes a dead letter with its bytes and position. Only a line larger than
+the broker accepts is rejected. A line that a resumed ingest sends again is a duplicate and counts once.
 """
 
 import time
@@ -17,7 +17,7 @@ from master_dataset.parsing.masking import mask_value
 from master_dataset.parsing.parse import key_of
 from master_dataset.source import Source
 
-MAX_LINE_BYTES = 4 * 1024 * 1024 - 1024  # the broker takes 4 MiB with the key and the envelope
+MAX_LINE_BYTES = 4 * 1024 * 1024 - 1024  # the broker accepts 4 MiB including the key and the envelope
 
 
 def read_lines(file: BinaryIO) -> Iterator[bytes]:
@@ -47,7 +47,7 @@ POLL_EVERY = 256  # lines
 REPORT_SECONDS = 0.1
 MAX_NAMED = 20  # rejected lines
 NO_KEY_PARTITION = (
-    0  # for lines without a key, which are no events; a fixed one, so that repeating an ingest is deterministic
+    0  # for lines without a key, which are not events; fixed, so that repeating an ingest is deterministic
 )
 
 
@@ -66,7 +66,7 @@ class IngestResult:
 class IngestOptions:
     """Options of an ingest."""
 
-    first_line: int = 1  # number of the first line, for an ingest that is resumed
+    first_line: int = 1  # number of the first line, to resume an ingest
     give_up_seconds: float = 300.0  # how long a line may stay unacknowledged; longer than a restart of the broker
 
 
@@ -82,7 +82,7 @@ def ingest(
 ) -> IngestResult:
     """Send every line that is not blank, and return once the broker has acknowledged all of them.
 
-    A restart of the broker is waited for.
+    Waits while the broker restarts.
 
     Args:
         source: The source of the lines.
@@ -114,7 +114,7 @@ def ingest(
 
 
 class _LineSender:
-    """One producer, and the lines that it has not got acknowledged. Its queue bounds the memory."""
+    """One producer, and the lines that are not acknowledged yet. Its queue bounds the memory."""
 
     def __init__(self, source: Source[Any], bootstrap: str, progress: ProgressCallback, give_up_seconds: float) -> None:
         self._source, self._topic, self._key_of, self._progress = source, source.topic, key_of(source), progress
@@ -155,9 +155,7 @@ class _LineSender:
         if self.failure:
             message = f"Ingest stopped because {self.failure}; {result.acknowledged:,} lines were acknowledged."
             resume = min(self._pending, default=last + 1)
-            raise LinesNotSentError(
-                message, do=f"Repeat it with `--from-line {resume}`: what arrives twice counts once."
-            )
+            raise LinesNotSentError(message, do=f"Repeat it with `--from-line {resume}`: duplicates count once.")
         return result
 
     def _check_topic(self) -> None:
@@ -165,7 +163,7 @@ class _LineSender:
             topic = self._producer.list_topics(self._topic, timeout=METADATA_SECONDS).topics[self._topic]
         except KafkaException as error:
             raise BrokerUnavailableError(
-                "The broker does not answer; nothing was sent.", do="galatea status"
+                "The broker does not respond; nothing was sent.", do="galatea status"
             ) from error
         if topic.error is not None:
             raise BrokerUnavailableError(f"There is no topic `{self._topic}`; nothing was sent.", do="galatea up")
@@ -181,7 +179,7 @@ class _LineSender:
             self._pending.discard(number)
             self._reject(number)
         elif not self.failure:
-            self.failure = f"the broker did not take line {number} ({error.str()})"
+            self.failure = f"the broker did not accept line {number} ({error.str()})"
 
     def _reject(self, number: int) -> None:
         self._rejected += 1

@@ -1,8 +1,8 @@
 """How far a reader is behind its topics, by the positions that it records itself.
 
 A position can lie before the end although nothing is left to read, because transaction markers and aborted records
-take offsets too. So if a position is not at the end, the next committed record is fetched. Its timestamp tells since
-when the reader is behind; if there is none, there is no lag.
+take offsets too. So if a position is not at the end, the next committed record is fetched. Its timestamp shows since
+when the reader has been behind; if there is none, there is no lag.
 """
 
 import time
@@ -37,7 +37,7 @@ class UnreadRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class Lag:
-    """The lag of one partition. `end`: offset behind the last committed record. `oldest`: None if all are read."""
+    """The lag of one partition. `end`: offset after the last committed record. `oldest`: None if all are read."""
 
     topic: str
     partition: int
@@ -64,7 +64,7 @@ class LagProbe:
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
-                "group.id": "galatea.lag",  # the client asks for one; it is never joined
+                "group.id": "galatea.lag",  # the client requires one; it is never joined
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "earliest",
@@ -87,7 +87,7 @@ class LagProbe:
         """Measure the lag of every partition.
 
         Raises:
-            BrokerUnavailableError: The broker does not answer within PROBE_SECONDS.
+            BrokerUnavailableError: The broker does not respond within PROBE_SECONDS.
         """
         try:
             found = [
@@ -103,7 +103,7 @@ class LagProbe:
         return [Lag(*each, oldest=oldest.get(each[:2])) for each in found]
 
     def _oldest(self, behind: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], UnreadRecord]:
-        """The first committed record at or behind each of these offsets; a partition without one is left out."""
+        """The first committed record at or after each of these offsets; a partition without one is left out."""
         self._consumer.assign([TopicPartition(topic, partition, at) for (topic, partition), at in behind.items()])
         found: dict[tuple[str, int], UnreadRecord] = {}
         open_partitions = set(behind)
@@ -169,7 +169,7 @@ class LagTable:
 def last_moves(
     before: Mapping[PartitionId, tuple[int, datetime]], measured: Iterable[Lag], now: datetime
 ) -> dict[PartitionId, tuple[int, datetime]]:
-    """Return each position, and since when it has not moved, as far as measurements tell."""
+    """Return each position, and since when it has not moved, as far as measurements show."""
     found = {}
     for each in measured:
         place = (each.topic, each.partition)

@@ -19,7 +19,7 @@ REPORT_SECONDS = 2.0
 _DELETED = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET)  # noqa: SLF001 - its name
 
 Step = Callable[[int, int, str], None]
-"""Called with the number of offsets that are read, of how many, and the topic."""
+"""Called with the number of offsets read, their total, and the topic."""
 
 
 class OffsetAudit(NamedTuple):
@@ -45,13 +45,13 @@ def audit_offsets(bootstrap: str, topic: str, until: Mapping[int, int], step: St
         bootstrap: `host:port` of any broker.
         topic: The topic.
         until: Partition to position.
-        step: Told about progress.
+        step: Called with the progress.
 
     Returns:
         Partition to its records before the position.
 
     Raises:
-        BrokerUnavailableError: The broker does not answer for SILENT_SECONDS.
+        BrokerUnavailableError: The broker does not respond for SILENT_SECONDS.
     """
     consumer = Consumer(
         {
@@ -61,7 +61,7 @@ def audit_offsets(bootstrap: str, topic: str, until: Mapping[int, int], step: St
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
             "log_level": 2,
-            "auto.offset.reset": "error",  # else a partition would go on at its end once its first records are deleted
+            "auto.offset.reset": "error",  # never skip to the end, even if records were deleted
         }
     )
     try:
@@ -99,7 +99,7 @@ class _Counter:
                 step(self._sum(self._at), self._sum(self._until), self._topic)
             if time.monotonic() - heard_at > SILENT_SECONDS:
                 raise BrokerUnavailableError(
-                    f"`{self._topic}` says nothing for {SILENT_SECONDS:g} s.", do="galatea status"
+                    f"`{self._topic}` has sent nothing for {SILENT_SECONDS:g} s.", do="galatea status"
                 )
         total = self._sum(self._until)
         step(total, total, self._topic)

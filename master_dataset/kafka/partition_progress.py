@@ -1,8 +1,8 @@
 """What a micro-batch contains of each partition, collected in Spark's workers while they parse it.
 
-It also tells whether the broker's clock steps back (R1): behind the timestamps before, or below a published cut. A step
-within the skew is allowed for by the fence (R2). A larger one may put a record below a cut that is already published;
-the next rebuild finds and counts it, until then it is missing.
+It also detects whether the broker's clock steps back (R1): behind earlier timestamps, or below a published cut. The
+fence allows for a step within the skew (R2). A larger one may put a record below a cut that is already published; the
+next rebuild finds and counts it, until then it is missing.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ NO_STEP = timedelta(0)
 
 
 def clock_steps(parsed: pa.RecordBatch, newest: Newest) -> dict[int, timedelta]:
-    """Return per partition by how much a timestamp lies behind the newest one before it, at most. Updates `newest`.
+    """Return, per partition, how far a timestamp is behind the newest one before it, at most. Updates `newest`.
 
     Called with all batches of a task in order: one task reads a partition, in the order of offsets (R3).
     """
@@ -60,7 +60,7 @@ def steps_back(
         if each.oldest_at < cut:
             yield partition, f"a record is stamped {at}, below the published cut {cut:%F %T} UTC"
         elif step > skew:
-            yield partition, f"a stamp near {at} lies {step.total_seconds():.1f} s behind those before it"
+            yield partition, f"a stamp near {at} is {step.total_seconds():.1f} s behind those before it"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ _ID = re.compile(r"([^/]+)/(\d{1,19})/(\d{1,19})", re.ASCII)
 
 
 class RecordPosition(NamedTuple):
-    """Where a record lies. It identifies the record for ever, and is the id of a dead letter."""
+    """Where a record lies. It identifies the record permanently, and is the id of a dead letter."""
 
     topic: str
     partition: int
@@ -30,13 +30,15 @@ class RecordPosition(NamedTuple):
         """Parse an `id`.
 
         Raises:
-            RequestError: The text is no position.
+            RequestError: The text is not a position.
         """
         if found := _ID.fullmatch(text):
             position = cls(found[1], int(found[2]), int(found[3]))
             if position.partition <= GREATEST_PARTITION and position.offset <= GREATEST_OFFSET:
                 return position
-        raise RequestError(f"`{text}` is no id of a dead letter.", do="topic/partition/offset, as `list` shows it")
+        raise RequestError(
+            f"`{text}` is not the id of a dead letter.", do="use topic/partition/offset, as `list` shows it"
+        )
 
 
 class ConsumerRecord(NamedTuple):

@@ -18,18 +18,23 @@ if TYPE_CHECKING:
 EARLIEST = -2
 """What Spark calls the first offset that a partition still has."""
 
-_HEADERS = "coalesce(headers, array())"  # Spark's Arrow writer takes a time that is quadratic in NULLs of a list
+_HEADERS = "coalesce(headers, array())"  # the time of Spark's Arrow writer is quadratic in the NULLs of a list
 _TOPIC_EXISTS = 36
 _CRITICAL = 2
 """Lowest log level of the driver: it would log a lost broker every second."""
 _TIMEOUT_SECONDS = 30
 _OFFSET_TIMEOUT_MS, _OFFSET_RETRIES = 10_000, 18
-"""How long Spark waits for the end offset of a partition, and how often it tries. Java's client asks a lost leader
-until the timeout, one minute by default; only the next try finds the new leader."""
+"""How long Spark waits for the end offset of a partition, and how often it tries.
+
+The Java client queries a lost leader until the timeout, one minute by default; only the next attempt finds the new
+leader.
+"""
 
 _WAIT_MS = 5
-"""How long the broker may hold a fetch for more records. Spark fetches only what exists, and then asks for both ends of
-the partition over the same connection, which would wait for Kafka's default of half a second per partition.
+"""How long the broker may hold a fetch for more records.
+
+Spark fetches only what exists, and then queries both ends of the partition over the same connection, which would wait
+for Kafka's default of half a second per partition.
 """
 
 
@@ -92,7 +97,7 @@ def record_span(
         bootstrap: `host:port` of any broker.
         topic: The topic.
         since: Partition to first offset.
-        until: Partition to the offset behind the last.
+        until: Partition to the offset after the last.
     """
     return (
         spark.read.format("kafka")
@@ -135,7 +140,7 @@ class Topics:
             retention_ms: How long records are kept.
 
         Raises:
-            BrokerUnavailableError: The cluster does not answer.
+            BrokerUnavailableError: The cluster does not respond.
         """
         config = {
             "message.timestamp.type": "LogAppendTime",  # R1
@@ -156,7 +161,7 @@ class Topics:
         """Check that the broker stamps the records of a topic and that its number of partitions has not changed.
 
         Raises:
-            OperatorError: One of it is not so.
+            OperatorError: One of the two is not the case.
         """
         resource = ConfigResource(ResourceType.TOPIC, topic)
         config = self._admin.describe_configs([resource])[resource].result(_TIMEOUT_SECONDS)
@@ -168,7 +173,7 @@ class Topics:
         found = len(self.partitions(topic))
         if found != partitions:
             message = f"the topic `{topic}` has {found} partitions and the setting says {partitions}; keys would move"
-            raise OperatorError(message, do=f"set GALATEA_KAFKA_PARTITIONS={found}, or make a new topic")
+            raise OperatorError(message, do=f"set GALATEA_KAFKA_PARTITIONS={found}, or create a new topic")
 
     def partitions(self, topic: str) -> list[int]:
         """Return the partition numbers of a topic. BrokerUnavailableError if it cannot be read."""
@@ -180,7 +185,7 @@ class Topics:
         return sorted(metadata.partitions)
 
     def end_offsets(self, topic: str) -> dict[int, int]:
-        """Return partition to the offset behind its last record."""
+        """Return partition to the offset after its last record."""
         return self._offsets(topic, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def committed_ends(self, topic: str) -> dict[int, int]:
@@ -190,7 +195,7 @@ class Topics:
     def offsets_since(self, topic: str, epoch_ms: int) -> dict[int, int]:
         """Return partition to the first offset stamped at or after a time; its end if there is none.
 
-        The end is read first: a record that arrives meanwhile lies behind it and is read either way.
+        The end is read first: a record that arrives in between is after it, and is read in any case.
         """
         ends = self.end_offsets(topic)
         since = self._offsets(topic, OffsetSpec.for_timestamp(epoch_ms))

@@ -66,7 +66,7 @@ def alertable_metric(name: str) -> Metric:
         return known[name]
     if name in registered_metrics():
         message = f"`metric` is `{name}`, which cannot be followed event by event."
-        raise BadRuleError("metric", message, do=f"There is: {', '.join(sorted(known))}.")
+        raise BadRuleError("metric", message, do=f"Use one of: {', '.join(sorted(known))}.")
     unknown = UnknownNameError("metric", name, known)
     raise BadRuleError("metric", unknown.message, do=unknown.do)
 
@@ -194,11 +194,11 @@ def _unreadable(error: str, value: object) -> BadRuleError:
     if named:
         known = _FIELDS.get(kind, ())
         near = get_close_matches(named["field"], known, n=1)
-        do = f"Did you mean `{near[0]}`?" if near else f"There is: {', '.join(known)}."
+        do = f"Did you mean `{near[0]}`?" if near else f"Use one of: {', '.join(known)}."
         return BadRuleError(named["field"], f"`{named['field']}` is no field of a rule of kind `{kind}`.", do=do)
     field = place["field"] or "" if place else ""
     if field == "kind":
-        return BadRuleError("kind", f"`{kind}` is no kind of rule.", do=f"There is: {', '.join(KINDS)}.")
+        return BadRuleError("kind", f"`{kind}` is no kind of rule.", do=f"Use one of: {', '.join(KINDS)}.")
     what = place["what"] if place else error
     if not field:
         return BadRuleError("", "A rule is an object with `id` and `kind`.", do=f"Kinds are: {', '.join(KINDS)}.")

@@ -117,7 +117,7 @@ class Term:
         if lacking:
             message = f"`{self.text}` needs `{lacking[0]}`, which the view `{view.name}` does not have."
             there = sorted({*view.columns, *view.metrics, *view.dimensions})
-            raise DefinitionError(message, do=f"There is: {', '.join(there)}.")
+            raise DefinitionError(message, do=f"Use one of: {', '.join(there)}.")
         return names
 
     def value(self, view: View, values: Sequence[Value]) -> FormulaValue:

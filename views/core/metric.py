@@ -68,7 +68,7 @@ class Metric:
         unknown = {f"{STORE}.{term.states[0]}" for term in self._terms() if term.view == STORE} - STORE_FACTS
         if unknown:
             message = f"The metric `{self.id}` uses `{min(unknown)}`, which is no fact of a store."
-            raise DefinitionError(message, do=f"There is: {', '.join(sorted(STORE_FACTS))}.")
+            raise DefinitionError(message, do=f"Use one of: {', '.join(sorted(STORE_FACTS))}.")
         said = {each.flag for each in self.cautions} | ({self.only.flag} if self.only else set())
         if not said - {""} <= set(self.flags):
             raise DefinitionError(f"The metric `{self.id}` does not announce all its flags.", do="Add it to `flags`.")

@@ -23,7 +23,7 @@ def registered_metrics() -> Mapping[str, Metric]:
         for term in metric.terms.values():
             if metric.view_of(term) not in views:
                 message = f"The metric `{metric.id}` uses `{term.text}`, whose view does not exist."
-                raise DefinitionError(message, do=f"There is: {', '.join(views)}.")
+                raise DefinitionError(message, do=f"Use one of: {', '.join(views)}.")
             term.columns(views[metric.view_of(term)])
         found[metric.id] = metric
     return MappingProxyType(dict(sorted(found.items())))

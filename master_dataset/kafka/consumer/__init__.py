@@ -1,7 +1,7 @@
 """Consume topics record by record: in order per key, several keys in parallel, bounded in memory, at least once.
 
 A rejected record would be rejected again: the handler stores it as a dead letter, and its key continues. A retry may
-succeed later: the record is handed over again, and the records behind it of the same key wait.
+succeed later: the record is passed to the handler again, and later records of the same key wait.
 """
 
 from master_dataset.kafka.consumer.handler import (

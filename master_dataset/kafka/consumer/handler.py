@@ -11,9 +11,9 @@ class Done(NamedTuple):
 
 
 class Retry(NamedTuple):
-    """The call failed and may succeed later: the same batch is handed over again.
+    """The call failed and may succeed later: the same batch is passed again.
 
-    `why`: one sentence. `after`: seconds to wait at least, if the receiver asked for it. `fewer`: a smaller batch may
+    `why`: one sentence. `after`: minimum seconds to wait, if the receiver requested it. `fewer`: a smaller batch may
     succeed.
     """
 
@@ -23,7 +23,7 @@ class Retry(NamedTuple):
 
 
 class Reject(NamedTuple):
-    """The call would fail in the same way for ever. `why`: one sentence that never contains the value."""
+    """The call would always fail in the same way. `why`: one sentence that never contains the value."""
 
     why: str
 
@@ -35,7 +35,7 @@ class Handler(Protocol):
     """Handles the records of a topic. Never called twice at once for the same key."""
 
     def accepts(self, record: ConsumerRecord) -> bool:
-        """Return whether the record is handed over at all. One that is not accepted counts as done at once."""
+        """Return whether the record is for this handler. If not, it counts as done immediately."""
 
     async def handle(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
         """Handle a batch of one key, in order of offset."""
@@ -47,8 +47,8 @@ class Handler(Protocol):
 class ConsumerLimits(NamedTuple):
     """Bounds of one consumer.
 
-    `under_way`: calls at once, over all keys. `waiting`: records in memory. `batch`: records per call.
-    `longest_wait`: seconds between two attempts, at most. `leave`: seconds that running calls get when the consumer
+    `under_way`: concurrent calls, over all keys. `waiting`: records in memory. `batch`: records per call.
+    `longest_wait`: maximum seconds between two attempts. `leave`: seconds that running calls get when the consumer
     stops or loses a partition.
     """
 

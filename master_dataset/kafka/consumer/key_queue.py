@@ -16,7 +16,7 @@ FAST_SECONDS = 0.5
 STALLED_SECONDS = 2.0
 """A key without progress for this long gives up its share of the memory to others."""
 ATTEMPTS_BEFORE_SPLIT = 10
-"""Attempts with a batch that may be too large before its records are handed over one by one."""
+"""Attempts with a batch that may be too large before its records are passed one by one."""
 FIRST_BACKOFF_SECONDS = 0.25
 MAX_REQUESTED_SECONDS = 3600.0
 """Longest wait that a receiver can ask for (`Retry.after`)."""
@@ -25,12 +25,12 @@ _RANDOM = random.SystemRandom()
 
 
 class KeyQueue:
-    """Hands the records of one key to a handler, one call at a time.
+    """Passes the records of one key to a handler, one call at a time.
 
-    A batch is what waits, up to the current batch size: no record waits for a batch to fill up. `Done` removes the
-    batch. `Retry` hands over the very same batch again after a backoff, so that a handler whose answer was lost can
-    recognise it. `Reject` says that one record of the batch is to blame: they are handed over one by one, and the one
-    that is rejected alone is stored by the handler.
+    A batch consists of the waiting records, up to the current batch size: no record waits for a batch to fill up.
+    `Done` removes the batch. `Retry` passes exactly the same batch again after a backoff, so that a handler whose
+    response was lost can recognize it. `Reject` says that one record of the batch is to blame: they are passed one by
+    one, and the handler stores the one that is rejected on its own.
     """
 
     def __init__(
@@ -38,12 +38,12 @@ class KeyQueue:
     ) -> None:
         """`longest_wait`: seconds between two attempts, at most.
 
-        `failed_since`: when this key began to fail, if its partition was revoked and assigned again meanwhile.
+        `failed_since`: when this key began to fail, if its partition has been revoked and assigned again.
         """
         self._handler, self._longest_wait = handler, longest_wait
         self.waiting: deque[ConsumerRecord] = deque()
         self._batch_size = BatchSize(max_batch)
-        self._in_flight = 0  # records of the current call, or of the batch that is handed over again
+        self._in_flight = 0  # records of the current call, or of the batch that is retried
         self._attempts = 0
         self.failing_since: float | None = None  # seconds since 1970
         self._failed_since = failed_since
@@ -52,10 +52,10 @@ class KeyQueue:
         self._is_stopped, self._awake = False, asyncio.Event()
 
     async def run(self, calls: asyncio.Semaphore, on_done: Callable[[ConsumerRecord], None]) -> None:
-        """Hand over records until none waits or the queue is stopped.
+        """Pass records to the handler until none is waiting or the queue is stopped.
 
         Args:
-            calls: Bounds the calls that run at once, over all keys.
+            calls: Bounds the concurrent calls, over all keys.
             on_done: Called for each record that is done, in order.
         """
         while self.waiting and not self._is_stopped:
@@ -83,7 +83,7 @@ class KeyQueue:
                     self._batch_size.done(took)
 
     async def _handle(self, batch: Sequence[ConsumerRecord]) -> HandlerResult:
-        """A record that is rejected alone is stored, and then it is done."""
+        """A record that is rejected on its own is stored, and then done."""
         result = await self._handler.handle(batch)
         if isinstance(result, Reject) and len(batch) == 1:
             return await self._handler.store_rejected(batch[0], result)
@@ -134,16 +134,16 @@ class BatchSize:
     def __init__(self, most: int) -> None:
         """Start with one record; never more than `most`."""
         self._most, self._size = most, 1
-        self._repeated = 0  # size of the batch that failed and has to be handed over as it was
+        self._repeated = 0  # size of the failed batch, which must be repeated unchanged
         self._too_large = 0  # how often it failed because it may be too large
-        self._one_by_one = 0  # records that are still to be handed over alone
+        self._one_by_one = 0  # records that must still be passed one by one
 
     def next(self, waiting: int) -> int:
-        """The size of the next batch, of so many waiting records."""
+        """The size of the next batch, for this number of waiting records."""
         return 1 if self._one_by_one else self._repeated or min(self._size, waiting)
 
     def done(self, seconds: float) -> None:
-        """A batch is done after so many seconds."""
+        """A batch was done in this many seconds."""
         self._repeated = self._too_large = 0
         if self._one_by_one:
             self._one_by_one -= 1
@@ -160,7 +160,7 @@ class BatchSize:
         return is_split
 
     def split(self, size: int) -> None:
-        """Hand over the next `size` records one by one."""
+        """Pass the next `size` records one by one."""
         self._one_by_one = size
         self._repeated = self._too_large = 0
 

@@ -1,8 +1,8 @@
-"""One member of a consumer group that hands records to a handler: in order per key, several keys in parallel.
+"""One member of a consumer group that passes records to a handler: in order per key, several keys in parallel.
 
-Only offsets before which everything is done are committed, so a record may be handed over twice and is never lost.
+Only offsets before which everything is done are committed, so a record may be passed twice but is never lost.
 Memory is bounded: when too many records wait, those behind a stalled key are dropped and read again later; when too
-many still wait, the partitions are paused, and polling goes on so that the member stays in its group.
+many still wait, the partitions are paused, and polling continues, so that the member stays in its group.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ log = structlog.get_logger()
 POLL_SECONDS, COMMIT_SECONDS = 0.1, 1.0
 _RECORDS_PER_POLL = 500
 _THREADS = 2
-"""Each member has its own: one polls, one commits. A member that hangs takes none of another's."""
+"""Threads of each member: one polls, one commits. A hanging member does not block others."""
 _STALLED_SHARE = 4
-"""All stalled keys together keep a quarter of the memory, beside what is in flight."""
+"""All stalled keys together keep a quarter of the memory, in addition to what is in flight."""
 
 
 class KeyedConsumer:
@@ -41,7 +41,7 @@ class KeyedConsumer:
         limits: ConsumerLimits = DEFAULT_LIMITS,
         connect: Callable[[dict[str, Any]], Any] = Consumer,
     ) -> None:
-        """Make a member; it joins its group in `run`.
+        """Create a member; it joins its group in `run`.
 
         Args:
             settings: Settings of librdkafka: at least servers and group. Commits, isolation and offset reset are set
@@ -49,7 +49,7 @@ class KeyedConsumer:
             topics: Topics to subscribe to.
             handler: Handles the records.
             limits: Bounds of memory and parallel calls.
-            connect: Makes the driver's consumer from the settings.
+            connect: Creates the driver's consumer from the settings.
         """
         own = {
             "enable.auto.commit": False,
@@ -92,7 +92,7 @@ class KeyedConsumer:
             raise self._failure
 
     def stop(self) -> None:
-        """Accept no more records; `run` returns when the running calls have ended, or their time is over."""
+        """Accept no more records; `run` returns when the running calls have ended or timed out."""
         self._stopping.set()
 
     def wake(self, topic: str, partition: int, offset: int) -> None:
@@ -147,7 +147,7 @@ class KeyedConsumer:
             log.warning(
                 "consumer.offset_went_back", topic=record.topic, partition=record.partition, offset=record.offset
             )
-            await self._forget({id_})  # its offsets mean other records now
+            await self._forget({id_})  # its offsets now belong to different records
             self._assign({id_})
         partition = self._partitions[id_]
         if partition.admit(record, self._handler.accepts):
@@ -193,7 +193,7 @@ class KeyedConsumer:
             await self._commit()
 
     async def _commit(self) -> None:
-        """Commit what has moved, one commit after the other.
+        """Commit the positions that have moved, one commit at a time.
 
         Positions are read on the event loop: on the thread they might change while they are read.
         """
@@ -211,7 +211,7 @@ class KeyedConsumer:
         try:
             offsets = [TopicPartition(*id_, position) for id_, position in positions.items()]
             self._consumer.commit(offsets=offsets, asynchronous=False)
-        except KafkaException as error:  # what is not committed is handed over again
+        except KafkaException as error:  # uncommitted records are passed again
             log.warning("consumer.commit_failed", why=str(error))
             return False
         return True
@@ -247,7 +247,7 @@ class KeyedConsumer:
         async with self._commit_lock:  # a commit that has begun must end before the last one, or it would go back
             committing.cancel()
         for partition in self._partitions.values():
-            partition.unread_from = None  # a closed consumer cannot be asked for the end
+            partition.unread_from = None  # a closed consumer cannot look up the end
         try:
             await self._commit()
         finally:
@@ -276,7 +276,7 @@ class _Workers:
         self.waiting = 0
 
     def add(self, id_: PartitionId, partition: Partition, record: ConsumerRecord) -> None:
-        """Append the record to the queue of its key, and see that the queue runs."""
+        """Append the record to the queue of its key, and start the queue if necessary."""
         key = id_, record.key
         queue = partition.queues.get(record.key)
         if queue is None:
@@ -291,7 +291,7 @@ class _Workers:
             task.add_done_callback(partial(self._on_queue_end, key, partition))
 
     def drop_stalled(self, partitions: Collection[Partition]) -> int:
-        """Drop what waits behind stalled keys. Returns how many of their records still wait."""
+        """Drop records waiting behind stalled keys. Returns how many of their records still wait."""
         stalled = [(part, key, queue) for part in partitions for key, queue in part.queues.items() if queue.is_stalled]
         for part, key, _ in stalled:
             self.waiting -= part.drop_tail(key, self._limits.waiting // (_STALLED_SHARE * len(stalled)))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Partition:
-    """Tracks each key of a partition, so that only what is done without a gap is committed.
+    """Tracks each key of a partition, so that only records done without a gap are committed.
 
     A key without progress must not fill the memory: the tail of its queue is dropped, and read again later by seeking
     back. So a key is in one or more of these states, each with the first offset that it still needs:
@@ -66,7 +66,7 @@ class Partition:
         return is_admitted
 
     def drop_tail(self, key: bytes, keep: int) -> int:
-        """Drop what waits of a key beyond `keep` records, but nothing in flight. Returns how many were dropped."""
+        """Drop a key's waiting records beyond `keep`, but nothing in flight. Returns how many were dropped."""
         removed = self.queues[key].drop_tail(keep)
         if removed:
             self._drop_from(key, removed[0].offset, len(removed))

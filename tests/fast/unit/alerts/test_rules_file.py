@@ -159,7 +159,7 @@ def test_more_rules_than_a_tenant_may_have_are_refused_before_one_is_written(run
         ("rules: 7", "Write `rules:`"),
         ("", "Write `rules:`"),
         ("rules: [7]", "Write `kind`"),
-        ("rules: []\nstores: []", "There is: tenant, rules."),
+        ("rules: []\nstores: []", "Use one of: tenant, rules."),
         ("rules: []\ntenant: [a]", "Write one"),
         ("a: &a [*a]", "Correct it"),
     ],

@@ -84,7 +84,7 @@ def test_a_broker_that_is_away_or_lacks_the_topic_is_named_before_anything_is_se
 ) -> None:
     monkeypatch.setattr(replay, "METADATA_SECONDS", 0.3)
 
-    with pytest.raises(BrokerUnavailableError, match="does not answer; nothing was sent"):
+    with pytest.raises(BrokerUnavailableError, match="does not respond; nothing was sent"):
         ReplaySender("nowhere:1", without_a_broker).check_topics([TOPIC])
     with pytest.raises(BrokerUnavailableError, match="no topic `pos_transactions`; nothing was sent"):
         ReplaySender("nowhere:1", beside_a_broker).check_topics([TOPIC])

@@ -70,17 +70,17 @@ def test_its_bytes_alone_are_what_was_sent() -> None:
     [
         ([], "named, or selected"),
         (["pos_transactions/0/0", "--reason", "bad_time"], "named, or selected"),
-        (["pos_transactions/0"], "no id"),
+        (["pos_transactions/0"], "not the id of a dead letter"),
         (["pos_transactions/0/0", "pos_transactions/0/1", "--with", "FILE"], "instead of one"),
         (["--reason", "bad_time", "--with", "FILE"], "instead of one"),
         (["pos_transactions/0/0", "--with", "FILE", "--set", "/a=1"], "as a whole or by field"),
         (["pos_transactions/0/0", "--with", "NO FILE"], "cannot be read"),
         (["pos_transactions/0/0", "--set", "/a"], "has no value"),
-        (["pos_transactions/0/0", "--set", "a=1"], "no pointer"),
-        (["pos_transactions/0/0", "--set", "/a=yesterday"], "no JSON"),
+        (["pos_transactions/0/0", "--set", "a=1"], "not a pointer"),
+        (["pos_transactions/0/0", "--set", "/a=yesterday"], "not JSON"),
         (["--reason", "bad_tim"], "no reason"),
         (["--source", "tills"], "no source"),
-        (["--from", "yesterday"], "no time of receipt"),
+        (["--from", "yesterday"], "not a valid time"),
     ],
 )
 def test_what_is_asked_wrongly_is_refused_before_anything_is_sent(words: list[str], said: str, tmp_path: Path) -> None:

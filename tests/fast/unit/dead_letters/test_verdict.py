@@ -51,7 +51,7 @@ def test_an_alert_that_a_webhook_refused_is_no_event_and_says_so() -> None:
     rejection = check_replay(refused, Patch(), lambda _: Terms(), NOW_US).rejection
 
     assert rejection is not None
-    assert (rejection.reason, "an alert that a webhook refused" in rejection.sentence) == (
+    assert (rejection.reason, "an alert that a webhook rejected" in rejection.sentence) == (
         "alert_delivery_rejected",
         True,
     )

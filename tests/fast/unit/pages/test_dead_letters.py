@@ -174,8 +174,8 @@ def test_many_are_tried_then_sent_with_one_field_set(operator: Browsing) -> None
     [
         ({}, "Choose some of them first."),
         ({"reason": "none"}, "reason"),
-        ({"reason": "bad_time", "pointer": "x", "value": "1"}, "no pointer"),
-        ({"reason": "bad_time", "pointer": "/a", "value": "yesterday"}, "no JSON"),
+        ({"reason": "bad_time", "pointer": "x", "value": "1"}, "not a pointer"),
+        ({"reason": "bad_time", "pointer": "/a", "value": "yesterday"}, "not JSON"),
         ({"reason": "bad_time", "after": "none"}, "no token"),
     ],
 )
