@@ -31,7 +31,7 @@ class _Body(msgspec.Struct, frozen=True):
 
     positions: dict[str, int]
     states: dict[str, bytes]
-    topic_ids: dict[str, TopicIdentity]
+    topic_ids: dict[str, TopicIdentity] = msgspec.field(name="logs")  # the name on disk
 
 
 class Snapshots:

@@ -1,8 +1,10 @@
 """A snapshot of which anything is other than it was written is not there: neither taken as state nor in the way."""
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -48,6 +50,14 @@ def test_what_was_kept_is_read_again(kept: Path) -> None:
 
     assert state is not None
     assert state.digest() == STATE.digest()
+
+
+def test_a_snapshot_of_the_release_before_is_read(kept: Path) -> None:
+    body = msgspec.msgpack.encode({"positions": AT, "states": {TOPIC: STATE.to_bytes()}, "logs": LOGS})
+    kept.write_bytes(hashlib.sha256(b"galatea alerts 2" + body).digest() + body)
+
+    assert found(kept) is not None
+    assert set(Snapshots(kept.parent).topics) == {TOPIC}
 
 
 @given(at=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
