@@ -43,11 +43,22 @@ def list_stores(as_json: AsJson = False) -> None:
 
     stores = Registry(session_of(Settings().cassandra.address)).stores()
     if as_json:
-        print_json(
-            {"stores": [{"id": each.id, "name": each.name, "timezone": each.timezone} for each in stores.values()]}
-        )
+        listed = [
+            {"id": each.id, "name": each.name, "timezone": each.timezone, "groups": each.current_groups}
+            for each in stores.values()
+        ]
+        print_json({"stores": listed})
     else:
         print_table(
-            ("id", "name", "time zone", "currency"),
-            [(s.id, s.name, s.timezone, s.currency.code) for s in stores.values()],
+            ("id", "name", "time zone", "currency", "groups"),
+            [
+                (
+                    s.id,
+                    s.name,
+                    s.timezone,
+                    s.currency.code,
+                    ", ".join(f"{n}={v}" for n, v in s.current_groups.items()),
+                )
+                for s in stores.values()
+            ],
         )

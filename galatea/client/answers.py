@@ -388,11 +388,19 @@ class StoreZone(Record, frozen=True, kw_only=True):
     m2: Number | None = None
 
 
+class StoreGroups(msgspec.Struct, frozen=True, kw_only=True):
+    """The groups of a store from business day `valid_from` on; None: from its first day on."""
+
+    valid_from: date | None = None
+    groups: dict[str, str] = {}
+
+
 class Store(msgspec.Struct, frozen=True, kw_only=True):
     """A registered store, with the fields of `stores.yaml`. None: not stated there.
 
     `timezone`: IANA name. `currency`: ISO 4217 code. `opening_hours`: periods such as `09:00-18:00` by weekday.
-    `floor_m2`: in square metres. `conversion_target`: in percent.
+    `floor_m2`: in square metres. `conversion_target`: in percent. `groups`: the newest version of its groups;
+    `group_versions`: all of them, oldest first.
     """
 
     id: str
@@ -412,6 +420,8 @@ class Store(msgspec.Struct, frozen=True, kw_only=True):
     conversion_target: Number | None = None
     sensors: tuple[StoreSensor, ...] = ()
     zones: tuple[StoreZone, ...] = ()
+    groups: dict[str, str] = {}
+    group_versions: tuple[StoreGroups, ...] = ()
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """Registered stores: currency, opening hours, sensors, and the terms by which their records are parsed."""
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
@@ -117,6 +118,18 @@ class Zone:
 
 
 @dataclass(frozen=True)
+class GroupVersion:
+    """The groups that a store is in from business day `valid_from` on; None: from its first day on.
+
+    `values`: name of a group (`region`) to the store's value (`West`). It is the whole set, not a change to the one
+    before.
+    """
+
+    valid_from: date | None
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Store:
     """One registered store. None and empty values mean that the operator has not said.
 
@@ -124,6 +137,7 @@ class Store:
     time lies on the next day. `country`, `subdivision`: ISO 3166, for holidays. `day_starts_at`: local time at which
     business days begin. `closed_on`: local dates without opening hours. `week_starts_on`: a weekday.
     `comp_start_date`: from when on it is a comparable store. `conversion_target`: percent of visitors who should buy.
+    `groups`: versions by `valid_from`, oldest first. No record is parsed by them.
     """
 
     id: str
@@ -143,6 +157,7 @@ class Store:
     conversion_target: Decimal | None = None
     sensors: tuple[Sensor, ...] = ()
     zones: tuple[Zone, ...] = ()
+    groups: tuple[GroupVersion, ...] = ()
 
     @cached_property
     def terms(self) -> Terms:
@@ -151,9 +166,42 @@ class Store:
         zones = frozenset(zone.id for zone in self.zones)
         return Terms(self.currency, self.timezone, time.fromisoformat(self.day_starts_at), sensors, zones)
 
+    def group(self, name: str, day: date) -> str | None:
+        """Return the store's value of a group on a business day; None if it was in no such group."""
+        return self.groups_on(day).get(name)
+
+    def groups_on(self, day: date) -> Mapping[str, str]:
+        """Return all groups of the store on a business day, name to value."""
+        known = bisect_right(self._groups_since, day)
+        return self.groups[known - 1].values if known else {}
+
+    def current_group(self, name: str) -> str | None:
+        """Return the value of a group in the newest version, whatever its `valid_from`; None if it has none there."""
+        return self.current_groups.get(name)
+
+    @property
+    def current_groups(self) -> Mapping[str, str]:
+        """All groups of the newest version, name to value."""
+        return self.groups[-1].values if self.groups else {}
+
+    @cached_property
+    def group_names(self) -> frozenset[str]:
+        """The names of all groups that the store is in, or was."""
+        return frozenset(name for version in self.groups for name in version.values)
+
+    @cached_property
+    def _groups_since(self) -> tuple[date, ...]:
+        return tuple(version.valid_from or date.min for version in self.groups)
+
     def to_json(self) -> str:
-        """Encode it for the registry; `from_json` returns an equal store."""
-        return msgspec.json.encode(msgspec.to_builtins(self)).decode()
+        """Encode it for the registry; `from_json` returns an equal store.
+
+        A store without groups is encoded as it was before there were groups, so that it does not count as changed.
+        """
+        fields = msgspec.to_builtins(self)
+        if not self.groups:
+            del fields["groups"]
+        return msgspec.json.encode(fields).decode()
 
     @classmethod
     def from_json(cls, body: str) -> Self:

@@ -5,7 +5,7 @@ empty value counts as a missing one.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
@@ -31,7 +31,16 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from master_dataset.errors import BadFileError, RequestError
 from master_dataset.fields import ID_BYTES, LABEL_BYTES
-from master_dataset.registry.stores import DEFAULT_CURRENCY, WEEKDAYS, Currency, Sensor, Store, Zone, currency
+from master_dataset.registry.stores import (
+    DEFAULT_CURRENCY,
+    WEEKDAYS,
+    Currency,
+    GroupVersion,
+    Sensor,
+    Store,
+    Zone,
+    currency,
+)
 from master_dataset.sources import registered_sources
 
 MOST_STORES = 10_000
@@ -42,6 +51,12 @@ MOST_LISTED = 1_000
 """Sensors, zones or closed days of one store."""
 MOST_PERIODS = 8
 """Opening hours of one day."""
+MOST_GROUPS = 20
+"""Names of one version."""
+MOST_GROUP_VERSIONS = 200
+GROUP_NAME_LENGTH = 40
+GROUP_VALUE_LENGTH = 100
+_GROUP_NAME = re.compile(rf"[a-z][a-z0-9_]{{0,{GROUP_NAME_LENGTH - 1}}}\Z", re.ASCII)
 _PERIOD = re.compile(r"(?:[01]\d|2[0-3]):(?:00|15|30|45)-(?:(?:[01]\d|2[0-3]):(?:00|15|30|45)|24:00)\Z", re.ASCII)
 
 
@@ -192,6 +207,52 @@ def _source(text: str) -> str:
     return text
 
 
+_VALID_FROM = "valid_from"
+
+
+def _group_versions(groups: object) -> tuple[GroupVersion, ...]:
+    """Read `groups`: one mapping that is always valid, or a list of mappings, each with `valid_from`."""
+    if isinstance(groups, dict):
+        if _VALID_FROM in groups:
+            raise _wrong(
+                "wrong_type", "is for a list of versions; write `groups: [{valid_from: ..., ...}]`", _VALID_FROM
+            )
+        return (GroupVersion(None, dict(_groups(groups, ""))),) if groups else ()
+    if not isinstance(groups, list) or len(groups) > MOST_GROUP_VERSIONS:
+        raise _wrong("wrong_type", f"must be groups such as `region: West`, or a list of at most {MOST_GROUP_VERSIONS}")
+    versions: dict[date, GroupVersion] = {}
+    for number, entry in enumerate(groups):
+        where = f"[{number}]"
+        if not isinstance(entry, dict):
+            raise _wrong("wrong_type", "must be groups such as `valid_from: 2026-01-01, region: West`", where)
+        try:
+            day = _closed_day(entry.get(_VALID_FROM))
+        except PydanticCustomError as error:
+            raise _wrong("bad_time", error.message(), f"{where}.{_VALID_FROM}") from None
+        if day in versions:
+            raise _wrong("duplicate_version", f"repeats the version of {day}", f"{where}.{_VALID_FROM}")
+        values = {name: value for name, value in entry.items() if name != _VALID_FROM}
+        versions[day] = GroupVersion(day, dict(_groups(values, where)))
+    return tuple(versions[day] for day in sorted(versions))
+
+
+def _groups(values: Mapping[object, object], where: str) -> Iterator[tuple[str, str]]:
+    """The groups of one version that are not empty. `where`: index of the version."""
+    if len(values) > MOST_GROUPS:
+        raise _wrong("out_of_range", f"has more than {MOST_GROUPS} groups", where)
+    for name, value in values.items():
+        if not isinstance(name, str) or not _GROUP_NAME.match(name):
+            why = f"has a wrong name of a group: `{name}`; one has lower-case letters, digits and `_`, at most"
+            raise _wrong("bad_group", f"{why} {GROUP_NAME_LENGTH}", where)
+        at = f"{where}.{name}"
+        if not isinstance(value, str):
+            raise _wrong("wrong_type", "must be a single value", at)
+        if len(value) > GROUP_VALUE_LENGTH:
+            raise _wrong("out_of_range", f"is longer than {GROUP_VALUE_LENGTH} characters", at)
+        if value:
+            yield name, value
+
+
 Id = Annotated[str, AfterValidator(_id)]
 Label = Annotated[str, AfterValidator(_label)]
 Day = Annotated[date, BeforeValidator(_day)]
@@ -266,7 +327,7 @@ class ZoneEntry(_FlatEntry):
 class StoreEntry(_Entry):
     """A store. See `Store` for what the fields mean."""
 
-    lists: ClassVar[tuple[str, ...]] = ("opening_hours", "closed_on", "sensors", "zones")
+    lists: ClassVar[tuple[str, ...]] = ("opening_hours", "closed_on", "sensors", "zones", "groups")
 
     id: Id
     name: Id = ""
@@ -288,6 +349,7 @@ class StoreEntry(_Entry):
     conversion_target: Percent | None = None
     sensors: list[SensorEntry] = Field(default_factory=list, max_length=MOST_LISTED)
     zones: list[ZoneEntry] = Field(default_factory=list, max_length=MOST_LISTED)
+    groups: Annotated[tuple[GroupVersion, ...], PlainValidator(_group_versions)] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -325,6 +387,7 @@ class StoreEntry(_Entry):
             conversion_target=self.conversion_target,
             sensors=tuple(sensor.to_sensor() for sensor in self.sensors),
             zones=tuple(Zone(zone.id, zone.m2) for zone in self.zones),
+            groups=self.groups,
         )
 
 
@@ -347,12 +410,18 @@ def _bad_file(invalid: ValidationError) -> BadFileError:
 def _bad_field(error: ErrorDetails) -> BadFileError:
     context = error.get("ctx", {})
     names = [name for name in (*error["loc"], context.get("field")) if name not in {"[key]", "", None}] or ["stores"]
-    where = "".join(f"[{name}]" if isinstance(name, int) else f".{name}" for name in names).removeprefix(".")
+    where = "".join(_step(name) for name in names).removeprefix(".")
     if error["type"] == "galatea":
         if "do" in context:
             return BadFileError(f"`{where}`: {context['why']}", do=context["do"], code=context["code"])
         return _bad(where, context["why"], context["code"])
     return _bad(where, *_reason(error["type"], names))
+
+
+def _step(name: str | int) -> str:
+    if isinstance(name, int):
+        return f"[{name}]"
+    return name if name.startswith(("[", ".")) else f".{name}"
 
 
 def _reason(kind: str, names: Sequence[str | int]) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from serving_layer.api.conditional_requests import conditional_response
 from serving_layer.caching import etag
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.schemas import or_not_modified, returns
-from serving_layer.responses.stores import RegisteredStore, StoreList, StoreSensor, StoreZone
+from serving_layer.responses.stores import RegisteredStore, StoreGroups, StoreList, StoreSensor, StoreZone
 
 router = APIRouter(prefix="/v1", tags=["state"])
 
@@ -48,4 +48,6 @@ def _registered(store: Store) -> RegisteredStore:
             StoreSensor(each.id, each.source, each.place or None, each.since, each.until) for each in store.sensors
         ],
         zones=[StoreZone(each.id, each.m2) for each in store.zones],
+        groups=store.current_groups,
+        group_versions=[StoreGroups(each.valid_from, each.values) for each in store.groups],
     )

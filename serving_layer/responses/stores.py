@@ -30,8 +30,18 @@ class StoreZone(Struct):
     m2: Number | None
 
 
+class StoreGroups(Struct):
+    """The groups of a store from business day `valid_from` on; null: from its first day on."""
+
+    valid_from: date | None
+    groups: Mapping[str, str]
+
+
 class RegisteredStore(Struct):
-    """A store in the words of `stores.yaml`. Null: not said there."""
+    """A store in the words of `stores.yaml`. Null: not said there.
+
+    `groups`: the newest version. `group_versions`: all of them, oldest first.
+    """
 
     id: str
     name: str
@@ -50,6 +60,8 @@ class RegisteredStore(Struct):
     conversion_target: Number | None
     sensors: Sequence[StoreSensor]
     zones: Sequence[StoreZone]
+    groups: Mapping[str, str]
+    group_versions: Sequence[StoreGroups]
 
 
 class StoreList(Struct):
