@@ -19,7 +19,7 @@ from views.core.sketch import sketch_of
 from views.core.view import View
 
 EVENTS_AT_ONCE = 5_000
-"""Some twelve contributions each, a kilobyte of memory per contribution."""
+"""Each has about twelve contributions, of a kilobyte of memory each."""
 _MICROSECOND = timedelta(microseconds=1)
 
 Shapes = Mapping[str, Shape]

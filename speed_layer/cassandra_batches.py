@@ -1,6 +1,6 @@
 """Reads and writes many small rows with few requests to Cassandra.
 
-A request costs Cassandra and us more than the rows that it carries.
+The cost of a request is higher than that of the rows it carries.
 """
 
 from collections import deque
@@ -25,7 +25,7 @@ Key = TypeVar("Key", bound=tuple[Hashable, ...])
 
 
 class Insert(NamedTuple):
-    """A statement; and from the values of a row, its partition and its size in bytes."""
+    """A statement, and functions from the values of a row to its partition and its size in bytes."""
 
     statement: PreparedStatement
     partition: Callable[[Any], Hashable]

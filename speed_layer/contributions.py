@@ -30,8 +30,8 @@ _SQL_TYPE = "array<struct<view:string,window:bigint,dimensions:array<string>,val
 def contributions_sql(views: Sequence[View], oldest: timedelta, rules: VisitRules) -> str:
     """SQL of the contributions of one parsed row of any source; NULL for a row that is not an event.
 
-    Events older than `oldest` (A of R5) on arrival may be duplicates of what this generation never read, so they are
-    left to batch and counted as waiting. To a view of visits an event contributes itself (see `sighting_rows`), or
+    Events older than `oldest` (A of R5) on arrival may be duplicates of events that this generation never read, so they
+    are left to batch and counted as waiting. To a view of visits an event contributes itself (see `sighting_rows`), or
     waits: see `master_dataset.visits`.
     """
     of: dict[str, list[View]] = {}
@@ -63,7 +63,7 @@ def _waiting(name: str) -> str:
 
 
 def _sighting_sql(view: str, rules: VisitRules) -> str:
-    """The business day takes the place of the window, the device that of a dimension."""
+    """The business day replaces the window, and the device replaces a dimension."""
     values = ["unix_millis(happened_at)", "if(is_inside, 1L, 0L)"]
     sighting = _struct(view, "business_day", ["device"], values)
     return f"array(if({fresh_sql(rules)}, {sighting}, {_waiting(view)}))"

@@ -28,7 +28,7 @@ _INSERT = (
 )
 _MICROSECONDS = pa.duration("us")
 _PLACE_BYTES = 100
-"""Of a row besides its identity."""
+"""The columns of a row besides its identity."""
 
 Identity = tuple[str, str]
 """Of an event: its topic and the identity in it."""
@@ -102,7 +102,7 @@ class FirstDeliveries:
         deliveries = [Delivery(*values) for values in zip(*(young[name].to_pylist() for name in _FIELDS), strict=True)]
         first = first_in_batch(deliveries)
         firsts, own = settled(first, self._remembered(first))
-        # Those of a replay too: they are to live as long as the rows that it writes.
+        # Also those of a replay: they must be kept as long as the rows that it writes.
         self._remember(own)
         counts = pa.array([firsts[each.of] == each.place for each in deliveries], pa.bool_())
         return pa.concat_tables([events.filter(too_old), young.filter(counts)])

@@ -35,9 +35,9 @@ _INSERT = (
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
 )
 MAX_CELLS = 1_000
-"""Of one row, some 50 kB: Cassandra rejects writes of many megabytes, and every dimension may be a long text."""
+"""Maximum number of cells per row, about 50 kB: Cassandra rejects writes of megabytes, and dimensions may be long."""
 _PARTITION, _BLOCK = itemgetter(0, 1, 2), 7
-"""Among the values of `_INSERT`."""
+"""Where partition and block are among the values of `_INSERT`."""
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -45,7 +45,7 @@ class SpeedRows:
     """Writes the rows of one generation."""
 
     def __init__(self, session: "Session", generation: int, ttl: timedelta, shapes: Shapes) -> None:
-        """`ttl`: how long rows live. `shapes`: of everything that has rows."""
+        """`ttl`: how long rows are kept. `shapes`: of everything that has rows."""
         self._session, self._generation, self._shapes = session, generation, shapes
         self._ttl_seconds = int(ttl.total_seconds())
 
@@ -73,7 +73,7 @@ class Horizons:
         visits: When sightings make a visit.
         skew: How far timestamps may step back.
         remembered: How long identities are remembered (D of R5).
-        ttl: How long rows live.
+        ttl: How long rows are kept.
     """
 
     epoch: timedelta
@@ -111,7 +111,7 @@ class MicroBatch:
 
     def _count(self, events: pa.Table) -> None:
         session, own, horizons = self.connect(), self.generation, self.horizons
-        # A row is served for at most `ttl`, and a duplicate comes at most `remembered` after the first delivery.
+        # A row is served for at most `ttl`, and a duplicate arrives at most `remembered` after the first delivery.
         firsts = FirstDeliveries(session, own.number, horizons.oldest, horizons.ttl + horizons.remembered)
         first = firsts.filter_first(events)
         failpoint(Failpoint.SPEED_REMEMBERED)

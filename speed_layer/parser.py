@@ -1,6 +1,7 @@
 """Parses records of all topics into typed rows of one width, within Spark's `mapInArrow`.
 
-All sources share one stream, one Python worker and one plan: each of them alone would cost a micro-batch as much.
+All sources share one stream, one Python worker and one plan: a separate stream per source would cost as much for each
+micro-batch.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -37,7 +37,7 @@ class Feed:
 
     Attributes:
         starting_offsets: The JSON that Spark's Kafka source takes.
-        per_batch: How many records a micro-batch reads at most.
+        per_batch: The maximum number of records per micro-batch.
         terms: Creates the look-up of stores in a worker.
         offsets_since: Topic and time (ms) to the first offset, by partition, with that timestamp or a later one.
         receipts: Topic to the writer of its records, for topics whose records are shown unchanged.
@@ -61,7 +61,7 @@ def input_stream(spark: SparkSession, views: Sequence[View], feed: Feed, ages: A
 
 
 def past_input(spark: SparkSession, view: View, feed: Feed, ages: Ages, span: Span) -> DataFrame:
-    """What the topic of a view contained between two offsets, as INPUT. Nothing is written for it."""
+    """The events of a view's topic between two offsets, as INPUT, without side effects."""
     records = record_span(spark, feed.bootstrap, view.source.topic, *span)
     return _arrivals_of(records, [view], replace(feed, receipts={}), ages)
 

@@ -1,8 +1,8 @@
-"""Visits in the speed layer. The driver follows them, as only it sees all partitions.
+"""Visits in the speed layer. The driver tracks them, because only it sees all partitions.
 
     sightings -> open bundles -> closed bundles -> visits -> additions to the views of visits
 
-Open bundles are in memory only. They follow from the topic alone, so a driver that starts reads its last hours again.
+Open bundles are in memory only. They depend on the topic alone, so a driver that starts reads its last hours again.
 """
 
 from collections import OrderedDict
@@ -103,7 +103,7 @@ class VisitTracker:
         while any(since[number] < end for number, end in until.items()):
             upto = {number: min(end, since[number] + _RECOVERED_AT_ONCE) for number, end in until.items()}
             for _ in self._track(self._read_past(spark, since, upto)):
-                pass  # visits that closed then were counted then
+                pass  # visits that closed earlier have been counted
             since = upto
         self.is_recovered = True
 

@@ -1,4 +1,4 @@
-"""The questions. One view, one file: a file dropped into this folder is registered, computed, served and documented."""
+"""The views, one file each: a file in this folder is registered, computed, served and documented."""
 
 from views.registry import current_definitions, registered_views, view_named
 

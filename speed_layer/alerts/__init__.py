@@ -1,1 +1,4 @@
-"""Alerts: rules are followed on the event streams, and each alert is emitted exactly once. The rules know no Kafka."""
+"""Alerts: rules are evaluated on the event streams, and each alert is emitted exactly once.
+
+Rules do not depend on Kafka.
+"""

@@ -39,8 +39,8 @@ class LogRecord(NamedTuple):
 class Fold:
     """Follows one (topic, partition).
 
-    Events whose store belongs to another partition are skipped and counted as `misrouted`: two partitions that count
-    one store would each miss a part of its events, and emit one alert twice.
+    Events whose store belongs to another partition are skipped and counted as `misrouted`: if two partitions counted
+    one store, each would miss a part of its events, and an alert could be emitted twice.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Fold:
             self.misrouted += 1
             return None
         identity = blake2b(event.identity.encode(), digest_size=16).digest()
-        if self._counts:  # for signs of life duplicates do not matter
+        if self._counts:  # duplicates do not matter for signs of life
             if self.state.has_seen(identity):
                 return None
             self.state.identities.setdefault(self.state.log_ms // HOUR_MS, set()).add(identity)
@@ -129,7 +129,7 @@ def _resolve_changed(scan: Scan) -> None:
         shop = scan.rule_set.shops.get(open_.store)
         rules = scan.rule_set.rules_of(scan.topic, shop) if shop else ()
         if open_.key not in {each.key for each in rules}:
-            scan.emitter.resolve(key, "rule_changed", "The rule was changed or taken away.")
+            scan.emitter.resolve(key, "rule_changed", "The rule was changed or deleted.")
 
 
 def _terms(rule_set: RuleSet, store: str) -> Terms:

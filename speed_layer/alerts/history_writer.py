@@ -43,7 +43,7 @@ class TopicRecord(NamedTuple):
 
 
 class Completeness(NamedTuple):
-    """A partition up to `end` contains every alert on what was received before `as_of`."""
+    """Up to `end`, a partition contains every alert about events received before `as_of`."""
 
     end: int
     as_of: datetime
@@ -59,10 +59,10 @@ class AlertsTopic(Protocol):
         """Read on from these positions."""
 
     def poll(self) -> Sequence[TopicRecord] | None:
-        """The next records, or none after a short wait; None if records that had to be read next are deleted."""
+        """The next records, or none after a short wait; None if the next records to read have been deleted."""
 
     def completeness(self) -> Mapping[int, Completeness]:
-        """How far the processor has come, for the partitions where that is known."""
+        """The progress of the processor, for the partitions where it is known."""
 
 
 class KafkaAlertsTopic:
@@ -151,13 +151,13 @@ class AlertHistory(Protocol):
         """Write the rows of a record. msgspec.MsgspecError if it is no alert."""
 
     def positions(self) -> Mapping[int, HistoryPosition]:
-        """How far each partition is written."""
+        """How far each partition has been stored."""
 
     def save_position(self, partition: int, position: HistoryPosition, now: datetime) -> None:
-        """Save how far a partition is written."""
+        """Record how far a partition has been stored."""
 
     def migrate_open_alerts(self, beat: Callable[[], None], now: datetime) -> None:
-        """Move what a former release has listed as open to the tables of today, once."""
+        """Migrate the list of open alerts of a former release, once."""
 
     def prune(self, beat: Callable[[], None], now: datetime) -> None:
         """Delete hours without open alerts from the list of hours."""
@@ -173,7 +173,7 @@ class HistoryWriter:
         now: Callable[[], datetime],
         beat: Callable[[], None] = lambda: None,
     ) -> None:
-        """Nothing is read yet."""
+        """Start without reading anything."""
         self._topic, self._history, self._now, self._beat = topic, history, now, beat
         self._positions: dict[int, HistoryPosition] = {}
         self._saved: dict[int, HistoryPosition] = {}
@@ -213,7 +213,7 @@ class HistoryWriter:
         self._topic.seek({partition: each.position for partition, each in self._positions.items()})
 
     def step(self) -> bool:
-        """Write what is there. False if records are gone: then start again. DependencyUnavailableError."""
+        """Write the available records. False if records were deleted: then start again. DependencyUnavailableError."""
         polled = self._topic.poll()
         if polled is None:
             return False
@@ -232,7 +232,7 @@ class HistoryWriter:
     def _prune(self) -> None:
         try:
             self._history.prune(self._beat, self._now())
-        except CassandraUnavailableError as error:  # it only keeps a list short
+        except CassandraUnavailableError as error:  # failures do no harm: this only keeps a list short
             log.warning("alert_history.untidy", why=str(error))
 
     def _write(self, record: TopicRecord) -> None:

@@ -1,7 +1,7 @@
-"""Level rules: how many wait in a queue or are inside, and since when there have been more than a rule allows.
+"""Level rules: how many people wait in a queue or are inside, and since when there have been more than a rule allows.
 
 A level is that of the newest event by event time: an older one that arrives late changes nothing. It starts again at
-zero with each business day, as nobody stays the night, and errors of a camera must not accumulate.
+zero with each business day, because nobody stays overnight, and counting errors must not accumulate.
 """
 
 from decimal import Decimal
@@ -19,7 +19,7 @@ from views.traffic import TRAFFIC
 
 INSIDE = ""
 LATE_MS = 15_000
-"""How long an alert waits for late events that say that the level has ended in time."""
+"""How long an alert waits for late events that show that the level ended in time."""
 _STEPS = {"join": 1, "service_start": -1, "abandon": -1, "leave": 0}
 
 
@@ -65,7 +65,7 @@ def _set(scan: Scan, shop: ShopClock, name: str, level: Level) -> None:
 
 
 def _length(scan: Scan, shop: ShopClock, payload: Waiting) -> int:
-    """By the sensor if it says so, else one more or less than before."""
+    """As reported by the sensor; otherwise one more or less than before."""
     if payload.length_after is not None:
         return payload.length_after
     known = scan.state.levels.get(shop.store.id, {}).get(payload.queue)

@@ -4,8 +4,8 @@
       -> read the committed positions -> restore the state at them -> read every alert that was emitted
       -> poll -> fold -> commit alerts and positions -> poll -> ...
 
-Whenever an outcome is uncertain, all of it starts again from the top. So a processor that is killed anywhere emits each
-alert exactly once.
+Whenever an outcome is uncertain, everything starts again from the top. So a processor that is killed anywhere emits
+each alert exactly once.
 """
 
 import random
@@ -68,7 +68,7 @@ class IdentityBudget:
         self._identities[partition] = identities
         if self.bytes > self._limit_mb * _MB:
             what = f"the identities of the last day take more than the {self._limit_mb} MB that alerts may use"
-            do = "raise GALATEA_ALERTS_IDENTITIES_MB if there is memory; none may be forgotten before its day is over"
+            do = "raise GALATEA_ALERTS_IDENTITIES_MB if there is memory; identities must be kept for a day"
             raise OperatorError(what, do=do)
 
 
@@ -76,7 +76,7 @@ class KnownAlerts:
     """The ids of emitted alerts, by day: a record with a known id is not emitted again."""
 
     def __init__(self, retention: timedelta) -> None:
-        """`retention`: how long ids are kept by the time of the log, rounded up to whole days."""
+        """`retention`: how long ids are kept, in log time, rounded up to whole days."""
         self._days = -(-retention // timedelta(days=1))
         self._ids: dict[int, set[str]] = {}
 
@@ -89,7 +89,7 @@ class KnownAlerts:
         return sum(map(len, self._ids.values()))
 
     def add(self, alert_id: str, at_ms: int) -> None:
-        """`at_ms`: when it was emitted by the time of the log, or a little later."""
+        """`at_ms`: the log time at which it was emitted, or slightly later."""
         day = at_ms // _DAY_MS
         if day not in self._ids:
             newest = max((day, *self._ids))
@@ -101,7 +101,7 @@ def known_alerts_retention(retention: timedelta) -> timedelta:
     """How long ids of alerts have to be known if topics keep records for `retention`.
 
     A publication requests corrections of windows that began within the retention, give or take a day, and a processor
-    that was stopped may read such a request as late again. The rules themselves emit alerts only of the last hours.
+    that was stopped may read such a request as late again. The rules themselves only emit alerts about the last hours.
     """
     return 2 * retention + timedelta(days=2)
 
@@ -122,20 +122,22 @@ def start_positions(reader: PartitionReader, snapshots: Snapshots, committed: Co
         forgotten = missing if snapshots.exist or reader.bounds(ALERTS_TOPIC)[1] > 0 else []
     if forgotten:
         named = ", ".join(f"`{topic}/{reader.partition}`" for topic in forgotten)
-        what = f"alerts have read {named} before, and the committed position is gone"
-        raise OperatorError(what, do="say where to go on: see docs/how-to/alerts.md, When positions are gone")
+        what = f"alerts have read {named} before, but the committed position no longer exists"
+        raise OperatorError(
+            what, do="set the position to continue from: see docs/how-to/alerts.md, When positions are gone"
+        )
     return {topic: reader.bounds(topic)[topic != CORRECTIONS_TOPIC] for topic in missing}
 
 
 def check_log_continuity(
     reader: PartitionReader, committed: CommittedPositions, topic_ids: Mapping[str, TopicIdentity]
 ) -> None:
-    """OperatorError if a topic is another one than was read up to its position; RecordsLostError if it starts later."""
-    do = "put the broker's log back, or see docs/how-to/alerts.md, When records are gone"
+    """OperatorError if a topic is not the one that was read up to its position; RecordsLostError if it starts later."""
+    do = "restore the broker's log, or see docs/how-to/alerts.md, When records are gone"
     for topic, position in committed.positions.items():
         name = f"`{topic}/{reader.partition}`"
         if committed.ids.get(topic, topic_ids[topic].id) != topic_ids[topic].id:
-            raise OperatorError(f"{name} was recreated since alerts have read it to {position}: another log", do=do)
+            raise OperatorError(f"{name} was recreated after alerts had read it to {position}", do=do)
         first, end = reader.bounds(topic)
         if end < position:
             raise OperatorError(f"alerts have read {name} to {position}, which ends at {end}: another log", do=do)
@@ -150,7 +152,7 @@ class ProcessorConfig:
     Attributes:
         topics: The topics of the sources that rules can watch.
         snapshots: Of this partition.
-        known_alerts_retention: How long ids of alerts are remembered at least.
+        known_alerts_retention: How long ids of alerts are remembered, at least.
         identity_budget: Shared by all partitions of a process.
         beat: Called whenever there is progress.
         ready: Called when the processor has caught up and reads what comes in.
@@ -255,7 +257,7 @@ class AlertProcessor:
                 at[lost.topic] = reader.bounds(lost.topic)[0]
                 if at[lost.topic] > committed[lost.topic]:
                     raise
-                if lost.topic in folds:  # retention deletes meanwhile: as if the log had begun where it begins now
+                if lost.topic in folds:  # retention has deleted records: continue as if the log had always started here
                     folds[lost.topic] = self._fold(lost.topic, None)
                 reader.seek(at)
                 continue
@@ -280,7 +282,7 @@ class AlertProcessor:
         positions, self._positions = dict(self._positions), {}  # a state that is half folded must not be reused
         found: dict[str, Alert] = {}
         for alert in (alert for read in polled for alert in self._alerts_for(read)):
-            found.setdefault(alert.alert_id, alert)  # a publication may request what is raised at this moment
+            found.setdefault(alert.alert_id, alert)  # a publication may request an alert that is just being raised
         alerts = list(found.values())
         self._check_budget(self._folds)
         failpoint(Failpoint.ALERTS_FOLDED)

@@ -21,7 +21,7 @@ _GIVE_UP_SECONDS = 30.0
 _WAIT_SECONDS = 5.0
 _TICKED_AFTER_MS = 3_600_000
 _GRID_MS = GRID // _MS
-"""Versions begin to hold at whole seconds."""
+"""Versions take effect at whole seconds."""
 
 
 class CassandraRuleStore:
@@ -38,7 +38,7 @@ class CassandraRuleStore:
         self._versions, self._skew, self._now = versions, skew, now
 
     def read(self) -> RuleHistory:
-        """Read all versions as of now. CassandraUnavailableError."""
+        """Read all current versions. CassandraUnavailableError."""
         began = self._now()
         try:
             rows = list(self._versions.read())
@@ -67,7 +67,7 @@ class CassandraRuleStore:
 def ticked_topics(history: RuleHistory, now_ms: int) -> Sequence[str]:
     """Sources that a rule watches, or watched within the last hour.
 
-    Alerts of a rule that was deleted are resolved when the time of the log passes on.
+    Alerts of a deleted rule are resolved as log time advances.
     """
     first_ms = (now_ms - _TICKED_AFTER_MS) // _GRID_MS * _GRID_MS
     moments = (*range(first_ms, now_ms + 1, _GRID_MS), now_ms)
@@ -76,7 +76,7 @@ def ticked_topics(history: RuleHistory, now_ms: int) -> Sequence[str]:
 
 
 class Ticker:
-    """Writes markers to the sources that rules watch, so that the time of a log passes without events."""
+    """Writes markers to the sources that rules watch, so that log time advances without events."""
 
     def __init__(self, bootstrap: str, partitions: Sequence[int]) -> None:
         """`partitions`: of every source."""
@@ -87,8 +87,8 @@ class Ticker:
     def tick(self, history: RuleHistory) -> None:
         """Write one marker to each partition of each of `ticked_topics`.
 
-        BrokerUnavailableError unless all are acknowledged. The next tick then uses a new client, as one that failed
-        once may accept no records any more.
+        BrokerUnavailableError unless all are acknowledged. The next tick then uses a new client, because a client that
+        failed may no longer accept records.
         """
         settings = producer_settings(self._bootstrap, "galatea-alerts-ticks", _GIVE_UP_SECONDS)
         producer, self._producer, self._failed = self._producer or Producer(settings), None, []

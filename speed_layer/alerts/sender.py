@@ -1,4 +1,4 @@
-"""Sends alerts and positions in one transaction, and gives the producer up as soon as an outcome is uncertain.
+"""Sends alerts and positions in one transaction, and discards the producer as soon as an outcome is uncertain.
 
 A commit that librdkafka resends on its own may arrive late and end the next transaction of the same producer half-way.
 So the statistics are checked after each commit; if anything was resent, timed out or lost its connection, the producer
@@ -23,7 +23,7 @@ TRANSACTION_MS = 30_000
 _SAMPLE_MS = 50
 _RETRY_SECONDS = 0.1
 _SAMPLES = 2
-"""The first that is seen after a commit may have been taken before it."""
+"""The first statistics seen after a commit may be from before it."""
 _FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)  # noqa: SLF001 - its name
 _FAULTS = ("txretries", "disconnects", "req_timeouts")
 
@@ -66,7 +66,10 @@ class TransactionalSender:
             raise self._as_our_error(error) from error
 
     def send(self, alerts: Sequence[Alert], positions: Mapping[str, int], group: object) -> None:
-        """All of it or nothing. ProducerDiscardedError if that is uncertain: then read what is committed."""
+        """Send everything or nothing.
+
+        ProducerDiscardedError if the outcome is uncertain: then read what is committed.
+        """
         self._producer.poll(0)
         before = self._faults
         self._failed = []
@@ -80,7 +83,7 @@ class TransactionalSender:
             raise ProducerDiscardedError("something was sent again, or a connection was lost")
 
     def poll(self) -> None:
-        """Call it while nothing is sent, as statistics arrive all the time."""
+        """Call it while nothing is sent, because statistics arrive all the time."""
         self._producer.poll(0)
 
     def discard(self) -> None:
@@ -97,7 +100,7 @@ class TransactionalSender:
         for alert in alerts:
             while not self._try_produce(alert):
                 if time.monotonic() >= until:
-                    raise ProducerDiscardedError("the client has made no room for alerts in time")
+                    raise ProducerDiscardedError("the client's buffer did not become free in time")
             producer.poll(0)
         failpoint(Failpoint.ALERTS_PRODUCED)
         # Before the positions: a transaction that ends half-way can repeat a known alert, but not lose one.
@@ -110,7 +113,7 @@ class TransactionalSender:
         producer.commit_transaction(CALL_SECONDS)
 
     def _try_produce(self, alert: Alert) -> bool:
-        """False if the client's buffer is full; some of it has been sent meanwhile."""
+        """False if the client's buffer is full; some records may already have been sent."""
         try:
             self._producer.produce(
                 ALERTS_TOPIC,

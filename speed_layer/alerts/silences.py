@@ -1,4 +1,4 @@
-"""Silence rules: no sign of life for some minutes, while the store is open and the log itself was alive."""
+"""Silence rules: no sign of life for some minutes, while the store is open and the log itself has no gap."""
 
 from decimal import Decimal
 
@@ -13,7 +13,7 @@ ANY = ""
 
 
 def on_event(scan: Scan, shop: ShopClock, sensor: str, at_ms: int) -> None:
-    """Something in the store was alive at that moment."""
+    """Something in the store showed a sign of life at that moment."""
     store, at_ms = shop.store.id, min(at_ms, scan.state.log_ms)  # a clock may be fast
     signs = scan.state.signs.setdefault(store, {})
     for name in {ANY, sensor}:
@@ -23,7 +23,7 @@ def on_event(scan: Scan, shop: ShopClock, sensor: str, at_ms: int) -> None:
             key = open_alert_key(store, versioned, name)
             open_ = scan.state.opened.get(key)
             if open_ and signs[name] > open_.since_ms:
-                scan.emitter.resolve(key, "heard", f"{_who(rule, name)} is heard again.")
+                scan.emitter.resolve(key, "heard", f"{_who(rule, name)} has sent events again.")
 
 
 def on_tick(scan: Scan) -> None:
@@ -49,7 +49,7 @@ def _check(scan: Scan, versioned: VersionedRule, rule: Silence, shop: ShopClock,
         opened = since * 1000
     if key in state.opened:
         if opened > state.opened[key].since_ms:
-            scan.emitter.resolve(key, "closed", "The store has closed, and opened again.")
+            scan.emitter.resolve(key, "closed", "The store has closed and opened again.")
         else:
             return
     since_ms = max(state.signs[store][name], opened, state.awake_ms)
@@ -75,7 +75,7 @@ def _resolve_expired(scan: Scan) -> None:
     silent = {key: open_ for key, open_ in scan.state.opened.items() if open_.key in rules}
     for key, open_ in sorted(silent.items()):
         if open_.name not in scan.state.signs.get(open_.store, {}):
-            scan.emitter.resolve(key, "forgotten", "It was silent for so long that it is no longer waited for.")
+            scan.emitter.resolve(key, "forgotten", "It has been silent for so long that it is no longer watched.")
 
 
 def _who(rule: Silence, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Snapshots of the state: they make a start quick, and can be deleted at any time."""
+"""Snapshots of the state. They speed up a start, and can be deleted at any time."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ from speed_layer.alerts.state import State
 
 KEPT_SNAPSHOTS = 3
 _FORM = b"galatea alerts 2"
-"""Changes with the form of the state: what has another one is not there."""
+"""Incremented when the form of the state changes. Snapshots of another version are ignored."""
 _DIGEST_BYTES = 32
 
 
@@ -27,7 +27,7 @@ class Snapshot(NamedTuple):
 
 
 class _Body(msgspec.Struct, frozen=True):
-    """`topic_ids`: what each topic was."""
+    """`topic_ids`: the id of each topic."""
 
     positions: dict[str, int]
     states: dict[str, bytes]
@@ -38,7 +38,7 @@ class Snapshots:
     """The snapshots of one partition, in a folder of their own."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder` is made if it is not there."""
+        """`folder` is created if it does not exist."""
         self._folder = folder
 
     def save(
@@ -96,7 +96,7 @@ class Snapshots:
 
 
 def _body(written: bytes) -> _Body | None:
-    """None unless it is what was written, bit by bit."""
+    """None unless it is exactly what was written."""
     digest, body = written[:_DIGEST_BYTES], written[_DIGEST_BYTES:]
     return msgspec.msgpack.decode(body, type=_Body) if _digest(body) == digest else None
 

@@ -32,12 +32,12 @@ log = structlog.get_logger()
 
 
 class RecordsLostError(OperatorError):
-    """Records that had to be read next were deleted from a topic."""
+    """The next records to read were deleted from a topic."""
 
     def __init__(self, topic: str, partition: int) -> None:
-        """Keep the topic, so that a reader that catches up can go on."""
+        """Keep the topic, so that a reader that catches up can continue."""
         self.topic = topic
-        what = f"records of `{topic}/{partition}` are gone before alerts have read them"
+        what = f"records of `{topic}/{partition}` were deleted before alerts had read them"
         super().__init__(what, do="see docs/how-to/alerts.md, When records are gone")
 
 
@@ -68,7 +68,7 @@ def encode_topic_ids(topic_ids: Mapping[str, TopicIdentity]) -> str:
 
 
 def parse_committed(partitions: Iterable[TopicPartition]) -> CommittedPositions:
-    """What Kafka answers for one partition of each topic."""
+    """Kafka's response for one partition of each topic."""
     positions, ids, known_topics = dict[str, int](), dict[str, str](), set[str]()
     for each in partitions:
         if each.offset >= 0:
@@ -171,7 +171,7 @@ class PartitionReader:
         self._consumer.close()
 
     def _alert_id(self, entry: LogRecord) -> str | None:
-        """None if another program wrote the record: it is no reason not to emit an alert."""
+        """None if another program wrote the record; it does not prevent an alert."""
         try:
             return msgspec.json.decode(entry.value, type=_AlertId).alert_id if entry.value else None
         except msgspec.DecodeError as error:
@@ -214,13 +214,13 @@ class TransactionMonitor:
     """Measures from check to check for how long the same open transaction holds back readers."""
 
     def __init__(self) -> None:
-        """Nothing was checked yet."""
+        """Start before the first check."""
         self._since: dict[int, tuple[int, float]] = {}
 
     def check(self, ends: Mapping[int, int], stable_ends: Mapping[int, int], now: float) -> TransactionLag:
         """Compare the end offsets with the last stable offsets, by partition. `now` is in seconds.
 
-        A last stable offset that has moved since the check before belongs to another transaction.
+        A last stable offset that has moved since the previous check belongs to a different transaction.
         """
         before, self._since = self._since, {}
         for partition, end in ends.items():

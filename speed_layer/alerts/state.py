@@ -26,7 +26,7 @@ class Horizons:
         oldest: The greatest age on arrival of events that count (A of R5).
         remembered: How long identities are remembered (D of R5).
         fresh: How long after its end a window may still raise an alert.
-        grace: How long after its end a window is judged.
+        grace: How long after its end a window is evaluated.
         pulse: How often rules are scanned because time has passed.
         blind: A log without records for longer was down, and says nothing about the stores.
         future: How far an event may be ahead of its receipt.
@@ -75,13 +75,13 @@ class State(msgspec.Struct):
 
     Attributes:
         log_ms: The greatest receipt time.
-        awake_ms: Since when the log has had no break.
-        closed_s: Windows that end by then are judged.
+        awake_ms: Since when the log has had no gap.
+        closed_s: Windows that end by then have been evaluated.
         identities: Hour of receipt to digests of identities.
         cells: View, store and quarter of an hour to sums.
         signs: Store and sensor (empty: any) to the last sign of life.
         levels: Store and queue to the level.
-        episodes: Rule, store and queue to since when the level is above the bound.
+        episodes: Rule, store and queue to the time since when the level has been above the bound.
         opened: Open alerts by `open_alert_key`.
         known: Ids of raised alerts, and until when they are remembered.
     """
@@ -120,7 +120,7 @@ class State(msgspec.Struct):
         return sum(map(len, self.identities.values()))
 
     def forget(self, hour_ms: int, horizons: Horizons) -> None:
-        """At a full hour of the log, drop what no rule can need any more."""
+        """At each full hour of log time, drop whatever no rule can need any more."""
         kept_ms = hour_ms - int(horizons.kept / timedelta(milliseconds=1))
         remembered = (hour_ms - int(horizons.remembered / timedelta(milliseconds=1))) // HOUR_MS
         self.identities = {

@@ -1,4 +1,4 @@
-"""Threshold rules: judged when their window is over, and upper bounds on sums with every event as well."""
+"""Threshold rules: evaluated when their window is over, and upper bounds on sums also with every event."""
 
 from speed_layer.alerts.scan import Detection, Scan, open_alert_key, to_ms
 from speed_layer.alerts.state import HOUR_MS
@@ -21,7 +21,7 @@ def on_event(scan: Scan, shop: ShopClock, quarter: int) -> None:
 
 
 def on_tick(scan: Scan) -> None:
-    """Time has passed: judge the windows that are over."""
+    """Time has passed: evaluate the windows that are over."""
     _resolve_expired(scan)
     state, grace = scan.state, to_ms(scan.horizons.grace)
     over = (state.log_ms - grace) // 1000 // STEP * STEP
@@ -72,7 +72,7 @@ def _check(scan: Scan, versioned: VersionedRule, rule: Threshold, shop: ShopCloc
 
 
 def _has_data_before(scan: Scan, metric: Metric, rule: Threshold, shop: ShopClock, span: Span) -> bool:
-    """Whether there are events from before: in a log that begins inside a window, events may be missing."""
+    """Whether there are earlier events: if the log begins inside the window, events may be missing."""
     if rule.above is not None and rule.versus is None:
         return True
     first = min(scan.state.cells.get(metric.view, {}).get(shop.store.id, {span.end: []}))
@@ -80,16 +80,16 @@ def _has_data_before(scan: Scan, metric: Metric, rule: Threshold, shop: ShopCloc
 
 
 def _resolve_expired(scan: Scan) -> None:
-    """Resolve alerts whose window is beyond the horizon, if no later window has been judged."""
+    """Resolve alerts whose window is beyond the horizon, if no later window has been evaluated."""
     rules = {each.key for each in scan.rule_set.by_topic.get(scan.topic, ()) if isinstance(each.rule, Threshold)}
     kept_ms = scan.state.log_ms // HOUR_MS * HOUR_MS - to_ms(scan.horizons.kept)
     for key, open_ in sorted(scan.state.opened.items()):
         if open_.key in rules and open_.until_s * 1000 < kept_ms:
-            scan.emitter.resolve(key, "forgotten", "Its window is so old that it is no longer followed.")
+            scan.emitter.resolve(key, "forgotten", "Its window is so old that it is no longer watched.")
 
 
 def _resolve_followed(scan: Scan) -> None:
-    """An alert on a window is over once the window after it has been judged."""
+    """An alert about a window is over once the next window has been evaluated."""
     rules = {each.key: each.rule for each in scan.rule_set.by_topic.get(scan.topic, ())}
     for key, open_ in sorted(scan.state.opened.items()):
         rule, shop = rules.get(open_.key), scan.rule_set.shops.get(open_.store)

@@ -42,7 +42,7 @@ CONNECTIONS = httpx.Limits(max_connections=16, max_keepalive_connections=8, keep
 """Of one endpoint. More than the concurrent calls, as connections that are being closed count."""
 CALLS = Histogram(
     "galatea_webhook_call_seconds",
-    "How long a call of an endpoint took that was answered, or was not in time.",
+    "Duration of calls to an endpoint, answered or timed out.",
     buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
 RETRIED_STATUSES = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
@@ -58,7 +58,8 @@ class AddressRefusedError(ValueError):
 class Resolver:
     """DNS look-ups of one endpoint, in threads of its own, uncached.
 
-    A name whose servers never respond blocks a thread beyond the deadline of the call; other endpoints use other ones.
+    A name whose servers never respond blocks a thread beyond the deadline of the call, but not threads of other
+    endpoints.
     """
 
     def __init__(self) -> None:
@@ -77,7 +78,7 @@ def _look_up(host: str, port: int) -> list[str]:
     try:
         return [str(address[0]) for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
     except UnicodeError as error:
-        raise AddressRefusedError("the address has a host that can be no name") from error
+        raise AddressRefusedError("the host of the address is not a valid name") from error
 
 
 async def resolve_public(
@@ -86,21 +87,21 @@ async def resolve_public(
     """The address to call: the next one with each `turn`. AddressRefusedError if any must not be called; OSError."""
     addresses = [plain(ip_address(each.partition("%")[0])) for each in await resolving(host, port)]
     if not addresses:
-        raise OSError("the name has no address")
+        raise OSError("the name does not resolve to an address")
     if not all(is_allowed(each, allowed) or is_public(each) for each in addresses):
-        raise AddressRefusedError("the name stands for an address that is not public")
+        raise AddressRefusedError("the name resolves to an address that is not public")
     return addresses[turn % len(addresses)]
 
 
 def retry_after_seconds(value: str | None, now: float) -> float | None:
-    """Seconds to wait by a `Retry-After` header (RFC 9110, 10.2.3), however many; None if it is missing or invalid."""
+    """Seconds to wait by a `Retry-After` header (RFC 9110, 10.2.3), unbounded; None if missing or invalid."""
     if value is None:
         return None
     if value.isascii() and value.isdecimal():
         return float(value[:9])
     try:
         at = parsedate_to_datetime(value)
-    except (ValueError, TypeError, ArithmeticError, LookupError):  # a stranger may write any numbers
+    except (ValueError, TypeError, ArithmeticError, LookupError):  # the header is not trusted
         return None
     return max(0.0, (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() - now)
 
@@ -121,7 +122,7 @@ class WebhookClient:
         resolving: Resolve | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`allowed`: networks that may be called though they are not public. `now`: seconds since 1970.
+        """`allowed`: non-public networks that may be called. `now`: seconds since 1970.
 
         `client` is for this endpoint alone: a connection opened under one name is not valid for another.
         """
@@ -146,7 +147,7 @@ class WebhookClient:
     async def call(self, body: bytes, message_id: str) -> HandlerResult:
         """Send this body. `message_id`: the same whenever the body is sent again.
 
-        `Retry.fewer` is set if the endpoint has got the call and could not cope, or did not respond.
+        `Retry.fewer` is set if the endpoint has received the call and failed, or did not respond.
         """
         status: int | None = None
         progress = _CallProgress()
@@ -174,7 +175,7 @@ class WebhookClient:
         where = traceback.extract_tb(error.__traceback__)[-1]
         kind, place = type(error).__name__, f"{where.filename.rpartition('/')[2]}:{where.lineno}"
         log.error("webhook.call_broke", endpoint=self._endpoint.id, kind=kind, at=place)
-        return Retry(f"the call broke: {kind}")
+        return Retry(f"the connection failed: {kind}")
 
     async def _post(self, body: bytes, message_id: str, progress: "_CallProgress") -> tuple[int, float | None]:
         """The status, and the seconds of `Retry-After`."""
@@ -182,7 +183,7 @@ class WebhookClient:
         host = parts.hostname or ""
         address = await resolve_public(host, port, self._allowed, self._resolving, self._turn)
         if parts.scheme != "https" and not is_allowed(address, self._allowed):
-            raise AddressRefusedError("the address is not encrypted, and lies in no network that is allowed")
+            raise AddressRefusedError("the address does not use https, and is not in an allowed network")
         at = f"[{address}]" if address.version == 6 else str(address)  # noqa: PLR2004 - IPv6
         headers = {
             "Host": parts.netloc,
@@ -204,7 +205,7 @@ class WebhookClient:
 
 @dataclass
 class _CallProgress:
-    """`is_sent`: whether the endpoint may have got the call."""
+    """`is_sent`: whether the endpoint may have received the call."""
 
     is_sent: bool = False
 
@@ -227,7 +228,7 @@ def http_client(trust: ssl.SSLContext) -> httpx.AsyncClient:
 
 
 def _result_of(status: int, after: float | None) -> HandlerResult:
-    """Repeating a call helps against 408, 425, 429 and the 500s, not against other statuses in the 300s and 400s."""
+    """Repeating a call can help after 408, 425, 429 and 5xx, but not after other 3xx and 4xx statuses."""
     if HTTPStatus(200) <= status < HTTPStatus(300):
         return Done()
     why = f"the endpoint answered {status}"
@@ -241,7 +242,7 @@ def _describe(error: BaseException) -> str:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"the certificate is not good: {cause.verify_message.rstrip('.')}"
+            return f"the certificate is not valid: {cause.verify_message.rstrip('.')}"
         cause = cause.__cause__ or cause.__context__
     return f"the call failed: {type(error).__name__}"
 

@@ -1,7 +1,8 @@
-"""What is delivered to one endpoint: the alerts of its tenant; and where the alerts that it rejects are stored.
+"""Delivers the alerts of a tenant to one endpoint, and stores the alerts that it rejects.
 
-Rejected alerts become dead alerts in the table `undelivered`, beside those of events. The dispatcher is its only
-writer. The topic of such a dead letter is that of its endpoint, so that two endpoints have two of them.
+Rejected alerts become dead letters in the table `undelivered`, next to those of events. The dispatcher is its only
+writer. The topic of such a dead letter is that of its endpoint, so that an alert can be a dead letter of several
+endpoints.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from speed_layer.webhooks.client import WebhookClient
 
 
 class AlertHeader(msgspec.Struct, frozen=True):
-    """Two fields of an alert. Each record has an id of its own, also one that resolves an alert."""
+    """Two fields of an alert. Each record has its own id, including one that resolves an alert."""
 
     alert_id: str
     tenant: str
@@ -42,7 +43,7 @@ def read_header(value: bytes) -> AlertHeader | None:
 SKIPPED = "an operator has skipped it"
 DELIVERED_ALERTS = Counter(
     "galatea_webhook_alerts",
-    "Alerts that endpoints were told of, or went on without, since the process started.",
+    "Alerts that were delivered to endpoints, rejected or skipped since the process started.",
     ("outcome",),
 )
 Place = tuple[str, int, int]
@@ -60,7 +61,7 @@ class Delivery:
     """The `Handler` of one endpoint's consumer: sends the alerts of its tenant.
 
     Attributes:
-        skipped: Records that an operator wants to continue without.
+        skipped: Records that an operator has skipped.
         delivered_at: When the endpoint accepted alerts last, in seconds since 1970.
         refusing_since: When it rejected the first of the alerts since then; None if it has rejected none.
     """
@@ -102,7 +103,7 @@ class Delivery:
 
 
 class DeadLetterNotStoredError(DependencyUnavailableError):
-    """A dead letter could not be written; its alert waits until it can."""
+    """A dead letter could not be written. Its alert waits and is tried again."""
 
 
 class UndeliveredAlert(NamedTuple):
@@ -113,7 +114,7 @@ class UndeliveredAlert(NamedTuple):
     why: str
 
     def row(self, topics: str) -> dict[str, object]:
-        """The row of the dead letter. `topics`: the prefix of the topics of such dead alerts."""
+        """The row of the dead letter. `topics`: the prefix of the topics of such dead letters."""
         record = self.record
         return {
             "topic": f"{topics}{self.endpoint.id}",
@@ -173,5 +174,5 @@ class UndeliveredTable:
             rows = pa.Table.from_pylist([each.row(TOPIC) for each in alerts], schema())
             append(path, rows)
         except (OSError, ValueError, DeltaError) as error:  # ValueError: a line of the log that cannot be parsed
-            message = f"the dead letter could not be kept: {type(error).__name__}"
+            message = f"the dead letter could not be stored: {type(error).__name__}"
             raise DeadLetterNotStoredError(message, do="galatea doctor") from error

@@ -1,8 +1,8 @@
 """The dispatcher of all endpoints: one consumer group for each, so that one that is down does not delay the others.
 
 It compares the endpoints that should run with those that do, again and again, and starts and stops workers accordingly.
-An endpoint that has failed for a day is suspended: its group stops, and what it misses is kept as long as the topic
-keeps it.
+An endpoint that has failed for a day is suspended: its group stops, and the alerts it misses are kept as long as the
+topic keeps them.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ RECONCILE_SECONDS = 2.0
 SUSPEND_SECONDS = 24 * 3600.0
 GROUP = "galatea.webhook."
 FAILURES = (DependencyUnavailableError, KafkaException, OSError)
-"""Errors that end a worker and may be over a moment later. All others end the process."""
-ENDPOINTS = Gauge("galatea_webhook_endpoints", "Endpoints of webhooks, by how they are doing.", ("state",))
-RECORDS = Gauge("galatea_webhook_lag_records", "Records left to read or deliver, of the endpoint with most of them.")
+"""Errors that end a worker and may be temporary. All others end the process."""
+ENDPOINTS = Gauge("galatea_webhook_endpoints", "Webhook endpoints, by state.", ("state",))
+RECORDS = Gauge("galatea_webhook_lag_records", "Records left to read or deliver, for the endpoint with the most.")
 SECONDS = Gauge("galatea_webhook_lag_seconds", "For how long the oldest alert has been waiting for its endpoint.")
 MEMORY_KB = 1024
 """What a group prefetches, in KB. At most 1,500 further records wait for their calls."""
@@ -131,7 +131,7 @@ class Dispatcher:
         self._running[endpoint.id] = RunningEndpoint(endpoint, worker, task, self._now(), desired.failing_since)
 
     async def _suspend_lost(self, endpoint: Endpoint, error: PositionLostError) -> None:
-        """Somebody has to decide where it goes on, so it waits like one that has failed for a day."""
+        """An operator must decide where it continues, so it is suspended like one that has failed for a day."""
         log.error("webhook.place_lost", endpoint=endpoint.id, why=error.message, do=error.do)
         try:
             await self._endpoints.suspend(endpoint)

@@ -20,7 +20,10 @@ class EndpointWorker:
     """Consumes the alerts of one endpoint and delivers them. Runs once."""
 
     def __init__(self, client: WebhookClient, delivery: Delivery, consumer: KeyedConsumer) -> None:
-        """`client`: its calls, whose connections end with it. `delivery`: what `consumer` hands records to."""
+        """`client`: makes the calls; closed with the worker.
+
+        `delivery`: the handler to which `consumer` passes records.
+        """
         self._client, self._delivery, self._consumer = client, delivery, consumer
 
     async def run(self) -> None:
@@ -73,7 +76,7 @@ def _at(seconds: float | None) -> datetime | None:
 SETTLED_SECONDS = 60.0
 """Within that time, whatever was failing when the process before ended has been retried."""
 SEEN_SECONDS = 30.0
-"""The state is reported at least so often, even if it has not changed."""
+"""The state is reported at least this often, even if it has not changed."""
 
 
 class Worker(Protocol):

@@ -1,4 +1,4 @@
-"""Alerts: the record on the topic `alerts`, and what the records say of an alert by now.
+"""Alerts: the records of the topic `alerts`, and the status of an alert that follows from them.
 
 The id of an alert follows from what it is about, so the same alert has the same id, whoever derives it and how often:
 
@@ -54,11 +54,11 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
         alert_id: Of this record.
         about: For a resolved or retracted alert, the id under which it was raised.
         version: Of the rule.
-        value: In the unit that people read, as `threshold` and `baseline`.
+        value: In display units, like `threshold` and `baseline`.
         baseline: The value a week before, for rules that compare.
-        provisional: Whether the numbers are of no publication yet.
+        provisional: Whether no publication covers the numbers yet.
         late: Whether a publication raised it.
-        raised_at: By the time of the log, not by a clock.
+        raised_at: In log time, not by a clock.
         reason: Why it was resolved or retracted.
         publication: The publication that requested the record, as for the fields after it.
         cause: Why the corrected numbers differ.
@@ -137,11 +137,11 @@ _decode = msgspec.json.Decoder(Alert).decode
 CORRECTED = "corrected"
 """The reason of an alert that was resolved because later events showed that it was wrong."""
 GRACE_MS = 120_000
-"""How long after its end a window is judged, by the speed layer and by publications."""
+"""How long after its end a window is evaluated, by the speed layer and by publications."""
 
 
 class AlertStatus(NamedTuple):
-    """What the log says of one alert.
+    """The status of one alert according to the log.
 
     Attributes:
         raised: The record that raised it.

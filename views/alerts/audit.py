@@ -4,8 +4,9 @@
     windows whose numbers have changed --> does a rule hold without an alert? ---> late alert
     emitted silences --------------------> was there a sign of life after all? --> retraction
 
-Pure: log, rules and facts are arguments, and equal arguments give equal records. Windows are judged once they are over
-at the cut; an alert that rests on records received after the cut is left to the next publication. Levels depend on the
+Pure: log, rules and facts are arguments, and equal arguments give equal records. Windows are evaluated once they are
+    over at the cut; an alert that rests on records received after the cut is left to the next publication. Levels
+    depend on the
 order of single events, which cells do not keep, so they are not audited.
 """
 
@@ -107,7 +108,7 @@ class Audit:
         yield _Finding(_cause_query(case, last.raised_ms - (last.publication is not None)), records)
 
     def _case(self, alert: Alert) -> AuditCase | None:
-        """What the alert is about, if it is of a threshold and its window can be judged now."""
+        """What the alert is about, if it is of a threshold and its window can be evaluated now."""
         rule = self.rules.get((alert.tenant, alert.rule, alert.version))
         if not isinstance(rule, Threshold) or rule.metric not in alertable_metrics() or alert.window.end is None:
             return None
@@ -118,7 +119,7 @@ class Audit:
         return AuditCase(VersionedRule(rule, alert.version), rule, shop, span) if shop else None
 
     def _is_news(self, case: AuditCase, last: Alert) -> bool:
-        """Whether no audit has judged the case by these numbers."""
+        """Whether no audit has evaluated the case with these numbers."""
         if last.raised_ms >= self.scope.since_ms or self.scope.due_ms(case.span.end) > self.scope.since_ms:
             return True
         if last.alert_id in self.unseen:
@@ -252,6 +253,6 @@ def _retracted_silence(silence: _EmittedSilence, signs: list[SignOfLife], scope:
         cause = "waited" if all(sign.waited for sign in later) else "late"
     minutes = Decimal((within[0].at_ms - query.since_ms) // MINUTE_MS)
     who = f"The sensor {query.sensor}" if query.sensor else f"The source {silence.rule.source}"
-    sentence = f"{who} of store {alert.store} was heard after {minutes} minutes, which was known later."
+    sentence = f"{who} of store {alert.store} sent events after {minutes} minutes, which became known later."
     reason = CorrectionReason(ThresholdResult(holds=False, value=minutes), sentence, cause)
     return retraction(silence.status, reason, scope)

@@ -40,14 +40,14 @@ class AuditScope:
 
 
 class SignQuery(NamedTuple):
-    """Asks for signs of life within (`since_ms`, `until_ms`).
+    """A query for signs of life within (`since_ms`, `until_ms`).
 
     Attributes:
         store: Id of the store.
         sensor: Of one sensor; None: of anything in the store.
         since_ms: Exclusive.
         until_ms: Exclusive.
-        is_new: Whether no audit before has asked.
+        is_new: Whether no earlier audit made this query.
     """
 
     store: str
@@ -74,7 +74,7 @@ class SignOfLife(NamedTuple):
 
 
 class CauseQuery(NamedTuple):
-    """Asks why the numbers of these windows differ from those that the log had at `after_ms`."""
+    """A query for why the numbers of these windows differ from those that the log had at `after_ms`."""
 
     view: str
     store: str
@@ -98,4 +98,4 @@ class AuditFacts(Protocol):
         """The signs of life for each query; for one that is not new, those received since the last audit suffice."""
 
     def causes(self, queries: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
-        """The cause for each query. An audit asks for all of them at once."""
+        """The cause for each query. An audit queries all of them at once."""

@@ -13,7 +13,7 @@ from views.core.local_time import Span
 
 
 class CorrectionReason(NamedTuple):
-    """What the corrected numbers say, and why they differ."""
+    """The corrected numbers, and why they differ."""
 
     verdict: ThresholdResult
     sentence: str
@@ -118,7 +118,7 @@ def resolution_of(late: Alert) -> Alert:
         dimensions=late.dimensions,
         value=None,
         threshold=late.threshold,
-        sentence="The window was over when it was told.",
+        sentence="The window was over when the alert was raised.",
         provisional=False,
         late=True,
         raised_at=late.raised_at,

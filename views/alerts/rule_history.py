@@ -35,7 +35,7 @@ class StoredVersion(msgspec.Struct, frozen=True, order=True):
 
     Attributes:
         effective_ms: The receipt time (ms since 1970) of records from which on it holds.
-        kind: What it is a version of.
+        kind: Whether it is a version of a rule or of a store.
         id: Of the store, or `tenant/id` of the rule.
         number: Of the version.
         body: JSON of the rule or store; empty if it is deleted.
@@ -73,12 +73,12 @@ def decode_rule(id_: str, number: int, body: str) -> Rule | None:
 
 @cache
 def warn_unusable_rule(key: str, why: str) -> None:
-    """Log, once per process, that a stored rule cannot be followed by this release."""
+    """Log, once per process, that this release cannot evaluate a stored rule."""
     log.warning("alerts.rule_left_out", rule=key, why=why, left_out=unusable_rules() + 1)
 
 
 def unusable_rules() -> int:
-    """How many versions of rules this process could not follow."""
+    """How many versions of rules this process could not evaluate."""
     return warn_unusable_rule.cache_info().currsize
 
 
@@ -144,7 +144,7 @@ class _RulesAsOf(_AsOf[_RuleName, VersionedRule]):
         for _, each in sorted(self.items(), key=itemgetter(0)):
             topic = source_topic(each.rule)
             if each.rule.on and topic is None:
-                warn_unusable_rule(each.key, "its metric or source is not there")
+                warn_unusable_rule(each.key, "its metric or source does not exist")
             elif each.rule.on and topic is not None:
                 found.setdefault(topic, []).append(each)
         return found
@@ -159,7 +159,7 @@ class RuleSet:
 
     @property
     def by_topic(self) -> Mapping[str, Sequence[VersionedRule]]:
-        """The active rules of each source, in a fixed order, without those that this release cannot follow."""
+        """The active rules of each source, in a fixed order, without those that this release cannot evaluate."""
         return self.rules.by_topic
 
     def rules_of(self, topic: str, shop: ShopClock) -> Sequence[VersionedRule]:
@@ -204,7 +204,7 @@ class RuleStore(Protocol):
     """Where the history is stored."""
 
     def read(self) -> RuleHistory:
-        """Read all versions as of now. DependencyUnavailableError."""
+        """Read all current versions. DependencyUnavailableError."""
 
 
 def _parse_shop(version: StoredVersion) -> ShopClock:

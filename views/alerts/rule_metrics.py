@@ -141,7 +141,7 @@ class ValueRange(NamedTuple):
 
 
 def value_range(metric: Metric) -> ValueRange:
-    """Of a metric that rules can watch, in the unit that people read. A share is at most 100 %."""
+    """The range of a metric that rules can watch, in display units. A share is at most 100 %."""
     if metric.unit == "percent" and "above_100" not in metric.flags:
         return ValueRange(0, ALL)
     most = _MOST[metric.unit]

@@ -1,7 +1,7 @@
-"""Reads a rule from a file or request, and rejects one that makes no sense.
+"""Reads a rule from a file or request, and rejects one that can never fire, or would always fire.
 
-A rule makes no sense if it can never fire, or always would: a bound that no window reaches, a silence that is ordinary.
-BadRuleError names the field, says what is wrong with it in one sentence, and what to write instead.
+Examples are a bound that no window reaches, and a silence that is normal. BadRuleError names the field,
+the problem, and what to write instead.
 """
 
 import re
@@ -43,7 +43,7 @@ def validate_rule(rule: Rule, stores: Sequence[Store] = ()) -> None:
         _level(rule)
     only_open = rule.only_open if isinstance(rule, Threshold) else isinstance(rule, Silence) and rule.hours == "open"
     if only_open and stores and not any(store.opening_hours for store in stores):
-        message = "None of its stores says when it is open, so the rule can never fire."
+        message = "None of its stores has opening hours, so the rule can never fire."
         raise BadRuleError("hours", message, do="Register `opening_hours`, or write `hours: always`.", fires="never")
     if only_open and stores:
         _refuse_short_hours(rule, max(map(longest_open, stores)))
@@ -65,7 +65,7 @@ def alertable_metric(name: str) -> Metric:
     if name in known:
         return known[name]
     if name in registered_metrics():
-        message = f"`metric` is `{name}`, which cannot be followed event by event."
+        message = f"`metric` is `{name}`, which cannot be evaluated event by event."
         raise BadRuleError("metric", message, do=f"Use one of: {', '.join(sorted(known))}.")
     unknown = UnknownNameError("metric", name, known)
     raise BadRuleError("metric", unknown.message, do=unknown.do)
@@ -75,8 +75,8 @@ def _threshold(rule: Threshold) -> None:
     metric = alertable_metric(rule.metric)
     bounds = {name: bound for name in ("above", "below") if (bound := getattr(rule, name)) is not None}
     if len(bounds) != 1:
-        message = "A bound needs just one of `above` and `below`."
-        raise BadRuleError("above", message, do="Write one of them; two rules for both.")
+        message = "A bound needs exactly one of `above` and `below`."
+        raise BadRuleError("above", message, do="Write one of them, or two rules for both.")
     [(field, bound)] = bounds.items()
     if not bound.is_finite():
         raise BadRuleError(field, f"`{field}` is out of range.", do="Write a number in digits.")
@@ -130,7 +130,7 @@ def _silence(rule: Silence) -> None:
         message = f"Events of `{rule.source}` come from no sensor."
         raise BadRuleError("per", message, do="Write `per: store`.")
     if rule.minutes < MIN_SILENT_MINUTES:
-        message = f"`minutes` is {rule.minutes}: every shop is silent for that long, again and again."
+        message = f"`minutes` is {rule.minutes}: every store is silent for that long from time to time."
         raise BadRuleError("minutes", message, do=f"Write {MIN_SILENT_MINUTES} or more.", fires="always")
     if rule.minutes > MAX_SILENT_MINUTES:
         message = f"`minutes` is {rule.minutes}, more than a day."
@@ -145,7 +145,7 @@ def _level(rule: Level) -> None:
         fires: Fires = "always" if rule.above < 0 else "never"
         raise BadRuleError("above", f"`above` is {rule.above}: {why}.", do=f"Write 0 to {most}.", fires=fires)
     if not 0 <= rule.minutes < MAX_LEVEL_MINUTES:
-        message = f"`minutes` is {rule.minutes}; a level begins anew with each business day."
+        message = f"`minutes` is {rule.minutes}; a level is reset with each business day."
         raise BadRuleError("minutes", message, do=f"Write 0 to {MAX_LEVEL_MINUTES - 1}.")
 
 
@@ -173,9 +173,9 @@ def parse_rule(value: object, stores: Mapping[str, Store] | None = None) -> Rule
     except msgspec.ValidationError as error:
         raise _unreadable(str(error), value) from error
     if not _ID(rule.id):
-        message = f"`id` is `{rule.id[:64]}`, which is no name for a rule."
+        message = f"`id` is `{rule.id[:64]}`, which is not a valid id."
         raise BadRuleError(
-            "id", message, do="Write small letters, digits, `.`, `_` and `-`, at most 64: `queue-too-long`."
+            "id", message, do="Use at most 64 lower-case letters, digits, `.`, `_` and `-`, such as `queue-too-long`."
         )
     if len(rule.name.encode()) > MAX_NAME_BYTES:
         raise BadRuleError("name", f"`name` is longer than {MAX_NAME_BYTES} bytes.", do="Write a shorter one.")
@@ -195,10 +195,10 @@ def _unreadable(error: str, value: object) -> BadRuleError:
         known = _FIELDS.get(kind, ())
         near = get_close_matches(named["field"], known, n=1)
         do = f"Did you mean `{near[0]}`?" if near else f"Use one of: {', '.join(known)}."
-        return BadRuleError(named["field"], f"`{named['field']}` is no field of a rule of kind `{kind}`.", do=do)
+        return BadRuleError(named["field"], f"`{named['field']}` is not a field of a rule of kind `{kind}`.", do=do)
     field = place["field"] or "" if place else ""
     if field == "kind":
-        return BadRuleError("kind", f"`{kind}` is no kind of rule.", do=f"Use one of: {', '.join(KINDS)}.")
+        return BadRuleError("kind", f"`{kind}` is not a kind of rule.", do=f"Use one of: {', '.join(KINDS)}.")
     what = place["what"] if place else error
     if not field:
         return BadRuleError("", "A rule is an object with `id` and `kind`.", do=f"Kinds are: {', '.join(KINDS)}.")
@@ -216,8 +216,8 @@ def _refuse_stores(rule: Rule, stores: Mapping[str, Store] | None) -> None:
         raise BadRuleError("stores", message, do="Name each store once, or leave `stores` out for all.")
     for store in rule.stores if stores is not None else ():
         found = stores.get(store) if stores else None
-        if found is None or found.tenant != rule.tenant:  # a shop of another tenant is an unknown one
-            message = f"`stores` names `{store}`, which is no store of the tenant `{rule.tenant}`."
+        if found is None or found.tenant != rule.tenant:  # a store of another tenant counts as unknown
+            message = f"`stores` names `{store}`, which is not a store of the tenant `{rule.tenant}`."
             raise BadRuleError("stores", message, do="Register it with `galatea stores load FILE`, or leave it out.")
 
 

@@ -21,7 +21,7 @@ def describe_rule(rule: Rule) -> str:
         when = _level(rule)
     only_open = rule.only_open if isinstance(rule, Threshold) else isinstance(rule, Silence) and rule.hours == "open"
     where = "in every store" if rule.stores is None else f"in {_listed(rule.stores)}"
-    return f"Tells when {when}, {where}{', in opening hours' if only_open else ''}."
+    return f"Alerts when {when}, {where}{', in opening hours' if only_open else ''}."
 
 
 def _threshold(rule: Threshold) -> str:
@@ -69,6 +69,6 @@ def withdrawal_sentence(rule: Threshold, shop: ShopClock, verdict: ThresholdResu
     """Which value is no longer beyond the bound."""
     name = alertable_metrics()[rule.metric].name
     if not rule.versus:
-        return f"{name} of store {shop.store.id} is {verdict.value} by now, and not beyond the bound."
-    compared = f"compared with {verdict.baseline} of a week before"
-    return f"{name} of store {shop.store.id} is {verdict.value} by now, {compared}, and not beyond the bound."
+        return f"{name} of store {shop.store.id} is now {verdict.value}, and not beyond the bound."
+    compared = f"compared with {verdict.baseline} a week before"
+    return f"{name} of store {shop.store.id} is now {verdict.value}, {compared}, and not beyond the bound."

@@ -1,1 +1,1 @@
-"""What says which data readers see, and what changes it."""
+"""Which data readers see: the pointer, publications, generations and recomputes."""

@@ -99,7 +99,7 @@ class ViewCounts(msgspec.Struct, frozen=True):
 
 
 class RunStats(msgspec.Struct, frozen=True):
-    """What is kept of the work behind a publication; UNSET, and absent from the JSON, where it does not apply.
+    """Statistics of the work behind a publication; UNSET, and absent from the JSON, where it does not apply.
 
     `read_at`: before the tables were read. `read_versions`: topic to the version that was read. `partitions`: number of
     recomputed (view, day) pairs. `base_generation`: of the publication before. `restores`: of a rollback, the
@@ -161,13 +161,13 @@ class PointerRow:
         self._session.execute(self._session.prepare(_BEGIN), (UNIX_EPOCH, UNIX_EPOCH, now))
 
     def read(self) -> Pointer:
-        """What is published now."""
+        """The current publication."""
         row = self._session.execute(self._session.prepare(SELECT_POINTER)).one()
         definitions = dict(row.current_definitions or {})
         return Pointer(row.current, utc(row.current_cut), row.current_manifest, row.current_generation, definitions)
 
     def switch_generation(self, seen: Pointer, generation: int, definitions: Mapping[str, str]) -> bool:
-        """Let readers take speed rows from another generation, unless the pointer has moved since it was `seen`."""
+        """Make readers use the speed rows of another generation, unless the pointer has moved since it was `seen`."""
         values = (generation, dict(definitions), seen.publication, seen.generation)
         return bool(self._session.execute(self._session.prepare(_SWITCH_GENERATION), values).one().applied)
 

@@ -34,9 +34,9 @@ class RecomputeRequest(msgspec.Struct, frozen=True):
     mode: RecomputeMode = "publish"
 
     def __post_init__(self) -> None:
-        """RequestError if the days are the wrong way round."""
+        """RequestError if the last day is before the first."""
         if self.first and self.last and self.first > self.last:
-            raise RequestError(f"from `{self.first}` is after to `{self.last}`", do="swap them")
+            raise RequestError(f"`from` `{self.first}` is after `to` `{self.last}`", do="swap them")
 
     @property
     def is_partial(self) -> bool:
@@ -53,7 +53,7 @@ class RecomputeRequest(msgspec.Struct, frozen=True):
         return msgspec.json.decode(text, type=cls)
 
     def to_form(self) -> dict[str, Any]:
-        """As the form of the Airflow DAG has it, which knows no `wait`."""
+        """The form parameters of the Airflow DAG, which has no `wait`."""
         form: dict[str, Any] = msgspec.to_builtins(self)
         del form[_WAIT]
         return form
@@ -67,7 +67,7 @@ class RecomputeRequest(msgspec.Struct, frozen=True):
     def options(self) -> Iterator[str]:
         """The same for `galatea rebuild` and `galatea recompute plan`, whose arguments are the views.
 
-        Values stand behind a `=`, so none is taken for an option.
+        Values follow a `=`, so none is mistaken for an option.
         """
         if self.first:
             yield f"--from={self.first.isoformat()}"
@@ -91,7 +91,7 @@ ENDS = frozenset({"published", "previewed", "unchanged", "failed"})
 DONE = ENDS - {"failed"}
 """States in which nothing is left to do."""
 RESUMABLE = timedelta(days=1)
-"""A recompute that was not touched for so long is planned anew, under another run's name, when it is resumed.
+"""A recompute that has not been touched for this long is planned again, under another run name, when it is resumed.
 
 Garbage collection keeps its cells for twice as long, so no resumption races with a collection.
 """
@@ -124,7 +124,10 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far a computation is. `partitions`: (view, day) pairs; rate and estimate are None before the first events."""
+    """The progress of a computation.
+
+    `partitions`: (view, day) pairs; rate and estimate are None before the first events.
+    """
 
     partitions: Done
     events: Done
@@ -166,7 +169,7 @@ class CauseTotals(msgspec.Struct):
 
 
 class LedgerTotals(msgspec.Struct, frozen=True):
-    """What a correction ledger adds up to."""
+    """The totals of a correction ledger."""
 
     cells: int
     rows: int
@@ -214,7 +217,7 @@ class PlanNumber(msgspec.Struct, frozen=True):
 
 
 class StoredPlan(PlanNumber, frozen=True):
-    """A plan as it is kept, so that an interrupted recompute goes on with it and not with another one.
+    """A plan in its stored form, so that an interrupted recompute continues with the same plan.
 
     `run`: the name under which its cells are written. `work`: view to UTC days. `masters`: topic to (path, version).
     """
@@ -257,14 +260,14 @@ class Recompute:
 
 
 class Recomputes:
-    """The recomputes as Cassandra keeps them."""
+    """The recomputes, in Cassandra."""
 
     def __init__(self, session: Session) -> None:
         """`session` uses Galatea's keyspace."""
         self._session = session
 
     def create(self, recompute: Recompute) -> None:
-        """Write the record before anything is done. An existing one of that id stays as it is."""
+        """Write the record, before anything else is done. An existing record of that id is not changed."""
         insert = self._session.prepare(
             "INSERT INTO recomputes (id, asked, asked_by, why, asked_at, state, updated_at) "
             "VALUES (?, ?, ?, ?, ?, ?, ?) IF NOT EXISTS"
@@ -307,14 +310,14 @@ class Recomputes:
         self._session.execute(update, (state, *columns.values(), id_))
 
     def plan(self, seen: Recompute, plan: PlanNumber) -> bool:
-        """Replace the plan of the record `seen`. False if another process has replaced it meanwhile.
+        """Replace the plan of the record `seen`. False if another process has replaced it.
 
         Nothing else writes the column, because a transaction and an ordinary write of a column must not be mixed.
         """
         update = self._session.prepare("UPDATE recomputes SET plan = ? WHERE id = ? IF plan = ?")
         new = _write(plan)
         row = self._session.execute(update, (new, seen.id, seen.plan_json)).one()
-        # A second try of the driver's finds what its first one has done.
+        # A retry by the driver finds what its first attempt has done.
         return row.applied or getattr(row, "plan", None) == new
 
     def keep_portion(self, id_: str, number: int, counts: PortionCounts) -> None:
@@ -343,9 +346,11 @@ def new_id() -> str:
 
 
 def checked_id(id_: str) -> str:
-    """The id of a caller's own choice, such as a scheduler's run. RequestError if it is malformed."""
+    """An id chosen by the caller, such as that of a scheduler's run. RequestError if it is malformed."""
     if not _ID.fullmatch(id_) or id_.isdecimal():  # a number names a publication
-        raise RequestError(f"`{id_[:50]}` is no id of a recompute", do="use up to 200 letters, digits and . _ : + -")
+        raise RequestError(
+            f"`{id_[:50]}` is not the id of a recompute", do="use up to 200 letters, digits and . _ : + -"
+        )
     return id_
 
 

@@ -1,4 +1,4 @@
-"""What a view is made of. No engine is imported here, and none may be."""
+"""The parts of a view. No engine may be imported here."""
 
 from views.core.aggregates import Aggregate, Count, CountDistinct, Histogram, Max, Mean, Min, Sum
 from views.core.cells import States

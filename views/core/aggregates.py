@@ -2,7 +2,7 @@
 
 An aggregate consists of columns; a column is a row expression in Spark SQL and a reducer. Nothing else in the project
 says how states add up: Arrow joins the rows of a micro-batch and of a day as `ARROW_FUNCTION` says, and `Column.merge`
-merges the layers. What cannot merge has no class.
+merges the layers. There is no class for anything that cannot be merged.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -143,7 +143,7 @@ class Mean:
         return {"sum": Column(self.of, "sum"), "n": Column(f"if(({self.of}) is null, 0L, 1L)", "sum")}
 
     def present(self, state: State) -> Fraction | None:
-        """Exact; rounded once, where it is printed. None without a value."""
+        """Exact; rounded only when printed. None without a value."""
         total, n = (int(value or 0) for value in state)
         return Fraction(total, n) if n else None
 

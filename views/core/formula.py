@@ -153,7 +153,7 @@ def _values(node: ast.expr) -> tuple[str, ...]:
     listed = node.elts if isinstance(node, ast.Tuple) else [node]
     found = tuple(each.value for each in listed if isinstance(each, ast.Constant) and isinstance(each.value, str))
     if not found or len(found) != len(listed):
-        raise DefinitionError(f"`{ast.unparse(node)}` is no value of a dimension.", do='Write `kind="worked"`.')
+        raise DefinitionError(f"`{ast.unparse(node)}` is not a value of a dimension.", do='Write `kind="worked"`.')
     return found
 
 
@@ -175,7 +175,7 @@ class Formula:
     text: str
 
     def __post_init__(self) -> None:
-        """Refuse at import what could not be evaluated."""
+        """Reject, at import, a formula that cannot be evaluated."""
         _ = self.terms
 
     @cached_property

@@ -64,14 +64,14 @@ class Metric:
     example: Mapping[str, object] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse a store fact that nobody knows, and a flag that is not announced."""
+        """Reject unknown store facts and undeclared flags."""
         unknown = {f"{STORE}.{term.states[0]}" for term in self._terms() if term.view == STORE} - STORE_FACTS
         if unknown:
-            message = f"The metric `{self.id}` uses `{min(unknown)}`, which is no fact of a store."
+            message = f"The metric `{self.id}` uses `{min(unknown)}`, which is not a fact of a store."
             raise DefinitionError(message, do=f"Use one of: {', '.join(sorted(STORE_FACTS))}.")
         said = {each.flag for each in self.cautions} | ({self.only.flag} if self.only else set())
         if not said - {""} <= set(self.flags):
-            raise DefinitionError(f"The metric `{self.id}` does not announce all its flags.", do="Add it to `flags`.")
+            raise DefinitionError(f"The metric `{self.id}` does not declare all its flags.", do="Add it to `flags`.")
 
     @cached_property
     def terms(self) -> Mapping[str, Term]:

@@ -61,12 +61,14 @@ class View:
     question: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse at import what could not work later. DefinitionError."""
+        """Reject an invalid definition at import. DefinitionError."""
         if not self.name.isidentifier() or self.name != self.name.lower():
             message = f"view `{self.name}`: a name is lower-case letters, digits and underscores"
             raise DefinitionError(message, do="rename the view")
         if self.name == WAITING.name:
-            raise DefinitionError(f"`{self.name}` is no view: speed writes what waits under it", do="rename the view")
+            raise DefinitionError(
+                f"`{self.name}` is reserved: speed writes waiting events under it", do="rename the view"
+            )
         if not self.metrics:
             raise DefinitionError(f"view `{self.name}` has no metrics", do="give it at least one aggregate")
         if len(self.columns) < sum(len(aggregate.columns) for aggregate in self.metrics.values()):

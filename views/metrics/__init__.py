@@ -1,4 +1,4 @@
-"""The numbers people ask for. One file, one subject; a file dropped into this folder is registered."""
+"""The metrics, one file per subject: a file in this folder is registered."""
 
 from views.metrics.registry import registered_metrics
 

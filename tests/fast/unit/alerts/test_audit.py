@@ -38,7 +38,7 @@ def test_an_alert_that_the_corrected_numbers_do_not_hold_is_retracted_once_and_s
     assert (retracted.kind, retracted.about, retracted.publication) == ("retracted", told.alert_id, 1)
     assert (retracted.shown, retracted.corrected, retracted.cause) == (Decimal(10), Decimal(6), "late")
     assert (retracted.window, retracted.provisional) == (told.window, False)
-    assert retracted.sentence == "Net sales of store 1 is 6 by now, and not beyond the bound."
+    assert retracted.sentence == "Net sales of store 1 is now 6, and not beyond the bound."
     assert again == []
 
 

@@ -149,7 +149,7 @@ def test_a_topic_made_anew_with_which_its_position_went_is_known_without_snapsho
     made_anew(broker, TILLS)
     del broker.committed[TILLS, 0]
 
-    with pytest.raises(OperatorError, match="the committed position is gone"):
+    with pytest.raises(OperatorError, match="the committed position no longer exists"):
         begin(broker, tmp_path / "now")
 
 
@@ -215,7 +215,7 @@ def test_what_is_deleted_before_it_was_read_is_a_named_stop(broker: MemoryKafka,
     sold(broker)
     broker.firsts[TILLS, 0] = 7
 
-    with pytest.raises(OperatorError, match="gone before alerts have read them"):
+    with pytest.raises(OperatorError, match="deleted before alerts had read them"):
         begin(broker, tmp_path)
 
 

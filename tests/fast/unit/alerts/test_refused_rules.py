@@ -19,7 +19,7 @@ REFUSED: list[tuple[Any, str, str]] = [
     ({**BOUND, "metric": "net_sale"}, "metric", "Did you mean `net_sales`?"),
     ({**BOUND, "metric": "conversion_rate"}, "metric", "Use one of: avg_items_per_transaction"),
     ({**BOUND, "window": "week"}, "window", "Write a value of that type."),
-    ({**BOUND, "id": "No spaces"}, "id", "Write small letters"),
+    ({**BOUND, "id": "No spaces"}, "id", "Use at most 64 lower-case letters"),
     ({**BOUND, "name": "x" * 300}, "name", "Write a shorter one."),
     ({**BOUND, "below": 1}, "above", "two rules for both"),
     ({**BOUND, "above": None}, "above", "Write one of them"),

@@ -77,4 +77,4 @@ def test_a_rule_of_a_dropped_metric_that_is_off_or_gone_is_not_spoken_of() -> No
 
 
 def test_a_rule_of_a_dropped_metric_is_listed_under_the_name_it_was_written_with() -> None:
-    assert describe_rule(DROPPED) == "Tells when sales_of_a_former_release of an hour is above 9, in every store."
+    assert describe_rule(DROPPED) == "Alerts when sales_of_a_former_release of an hour is above 9, in every store."

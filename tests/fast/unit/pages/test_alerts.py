@@ -104,7 +104,7 @@ def test_a_rule_is_tried_before_it_is_saved(operator: Browsing) -> None:
     assert 'value="save"' not in empty
     assert 'value="save"' in tried.text
     assert (
-        "Tells when a queue is longer than 4 for 3 minutes, in every store. It would watch 2 stores now: 12, 40."
+        "Alerts when a queue is longer than 4 for 3 minutes, in every store. It would watch 2 stores now: 12, 40."
         in (words(tried.text))
     )
     assert operator.asking.versions.rows == []
@@ -119,7 +119,9 @@ def test_a_rule_that_is_saved_stands_among_the_rules_and_can_be_changed_and_remo
 
     assert (saved.status_code, saved.headers["location"]) == (303, "/alerts?done=saved#rules")
     assert "Saved." in listed
-    assert "Too long Tells when a queue is longer than 4 for 3 minutes, in every store. applies from 09:32:00" in listed
+    assert (
+        "Too long Alerts when a queue is longer than 4 for 3 minutes, in every store. applies from 09:32:00" in listed
+    )
     assert changed.status_code == 303
     assert 'value="7"' in form
     assert 'name="version" value="2"' in form
@@ -133,7 +135,7 @@ def test_a_rule_that_is_saved_stands_among_the_rules_and_can_be_changed_and_remo
     [
         ({"above": "1000"}, "above is 1000: what is counted is never longer. Write 0 to 999."),
         ({"above": "many"}, "above cannot be read"),
-        ({"id": "No spaces"}, "Write small letters"),
+        ({"id": "No spaces"}, "Use at most 64 lower-case letters"),
         ({"stores": "12 77"}, "stores names 77"),
         ({"minutes": "1440"}, "Write 0 to 1439."),
         ({"name": "x" * 300}, "Write a shorter one."),

@@ -62,7 +62,7 @@ def test_every_kind_of_rule_can_be_made_and_is_read_as_it_was_written(asking: As
     assert read == made.json()
     assert {name: read["rule"][name] for name in said} == said
     assert (read["version"], read["tenant"], read["removed"]) == (1, "default", False)
-    assert read["in_words"].startswith("Tells when ")
+    assert read["in_words"].startswith("Alerts when ")
 
 
 def test_a_rule_holds_a_while_after_it_was_written(asking: Asking) -> None:
@@ -188,7 +188,7 @@ def test_a_preview_says_what_would_be_watched_and_writes_nothing(asking: Asking)
 
     assert (body["accepted"], body["stores"], body["stores_total"]) == (True, ["1", "3"], 2)
     assert (body["before"]["above"], body["rule"]["above"]) == (4, 7)
-    assert body["in_words"] == "Tells when a queue is longer than 7 for 3 minutes, in every store."
+    assert body["in_words"] == "Alerts when a queue is longer than 7 for 3 minutes, in every store."
     assert len(asking.versions.rows) == 1
 
 

@@ -247,7 +247,7 @@ def test_a_certificate_that_is_not_good_is_told_nothing_and_tried_again_until_it
     bad, said = asyncio.run(work())
 
     assert bad.calls == []
-    assert said.startswith("the certificate is not good: ")
+    assert said.startswith("the certificate is not valid: ")
     assert why in said.replace("self signed", "self-signed")
 
 
@@ -273,7 +273,7 @@ def test_a_name_that_stands_for_a_private_address_becomes_dead_letters_and_is_no
 
     kept, receiver = asyncio.run(work())
 
-    assert {why for _, why in kept.letters} == {"the name stands for an address that is not public"}
+    assert {why for _, why in kept.letters} == {"the name resolves to an address that is not public"}
     assert receiver.calls == []
 
 
@@ -294,7 +294,7 @@ def test_a_name_that_says_something_else_a_moment_later_leads_no_call_elsewhere(
     calls = len(receiver.calls)
     refused = len(asked) - calls
     assert abs(calls - refused) <= 1  # asked once for each call, and what it said held for that call
-    assert {why for _, why in kept.letters} == {"the name stands for an address that is not public"}
+    assert {why for _, why in kept.letters} == {"the name resolves to an address that is not public"}
     assert sorted([*numbers(receiver), *(offset // 2 for offset, _ in kept.letters)]) == list(range(ALERTS))
 
 
@@ -308,7 +308,7 @@ def test_what_is_not_encrypted_is_never_sent_to_the_internet() -> None:
         return one.kept
 
     assert {why for _, why in asyncio.run(work()).letters} == {
-        "the address is not encrypted, and lies in no network that is allowed"
+        "the address does not use https, and is not in an allowed network"
     }
 
 

@@ -128,7 +128,7 @@ def test_a_call_that_breaks_as_nobody_foresaw_is_that_calls_own_affair() -> None
     def answer(_: httpx.Request) -> httpx.Response:
         raise ZeroDivisionError("https://shop.example/a-secret-path")
 
-    assert verdict(answer) == Retry("the call broke: ZeroDivisionError")
+    assert verdict(answer) == Retry("the connection failed: ZeroDivisionError")
 
 
 def test_a_call_that_is_given_up_is_no_failure_of_the_endpoint() -> None:
@@ -167,7 +167,7 @@ def test_an_address_that_may_not_be_called_is_refused() -> None:
         return ["192.168.0.1"]
 
     assert verdict(lambda _: said(200), resolving=private) == Reject(
-        "the name stands for an address that is not public"
+        "the name resolves to an address that is not public"
     )
 
 
@@ -192,7 +192,7 @@ def test_a_name_that_can_be_none_is_refused_and_breaks_nobody() -> None:
     odd = Endpoint("e1", "acme", f"https://{'a' * 64}.example/", "secret")
 
     assert verdict(lambda _: said(200), odd, resolving=Resolver()) == Reject(
-        "the address has a host that can be no name"
+        "the host of the address is not a valid name"
     )
 
 
@@ -202,7 +202,7 @@ def test_a_certificate_that_is_not_good_is_told_with_what_is_wrong() -> None:
         wrong.verify_message = "certificate has expired"
         raise httpx.ConnectError("failed", request=request) from wrong
 
-    assert verdict(answer) == Retry("the certificate is not good: certificate has expired")
+    assert verdict(answer) == Retry("the certificate is not valid: certificate has expired")
 
 
 def test_what_an_answer_wants_to_be_kept_is_not_sent_with_the_next_call() -> None:

@@ -40,7 +40,7 @@ def trial(behaviour: Behaviour, resolving: Resolve = here) -> WebhookTrial:
         (answers(204), here, "done", 204, None),
         (answers(404), here, "refused", 404, "the endpoint answered 404"),
         (answers(503, Retry_After=FAR), here, "failed", 503, "the endpoint answered 503"),
-        (answers(204), breaking, "failed", None, "the call broke: ZeroDivisionError"),
+        (answers(204), breaking, "failed", None, "the connection failed: ZeroDivisionError"),
     ],
 )
 def test_what_a_call_came_to_is_told_and_never_raised(
