@@ -1,1 +1,1 @@
-"""WHEN. Airflow DAGs, derived from the registered views; they call the command `galatea` and import no engine."""
+"""Schedules: Airflow DAGs, derived from the registered views. They call the command `galatea` and import no engine."""

@@ -1,1 +1,1 @@
-"""How the parts are wired and run: settings, processes, the local stack. Only this package reads the environment."""
+"""How Galatea is configured and run: settings, processes, the local stack. Only this package reads the environment."""

@@ -10,14 +10,17 @@ YOUNG_OBJECTS = 50_000
 """With Python's own 700, the cells of an answer are scanned again and again: reading a million took twice as long."""
 
 STREAMING_NICENESS, BACKGROUND_NICENESS = 5, 10
-"""Of the speed layer and Airflow, and of archive and recomputes. Under CPU contention, queries take priority."""
+"""Niceness of the speed layer and Airflow, and of archive and recomputes.
+
+Under CPU contention, queries take priority.
+"""
 SESSION_NICENESS = 5
-"""Of each of their sessions: a third of the weight of another one. With less they starve on a busy machine."""
+"""Weight of each of their sessions: a third of that of others. With less, they starve on a busy machine."""
 _OWN_SESSION = Path("/proc/self/autogroup")
 """Linux weighs sessions before the threads in them, so that `nice` alone has no effect outside the session."""
 
 WATCHDOG_VARIABLE = "GALATEA_PARENT_WATCHDOG"
-"""Set by a parent that keeps this process's standard input open for as long as it lives."""
+"""Set by a parent that keeps this process's standard input open as long as it runs."""
 PARENT_ENDED_EXIT = 143
 _STDIN = 0
 
@@ -33,7 +36,10 @@ def arm_failpoints() -> None:
 
 
 def tune_garbage_collection() -> None:
-    """Collect rarely: most objects of these processes live long or die by reference count. Cycles are still found."""
+    """Collect rarely: most objects of these processes are long-lived, or freed by reference counting.
+
+    Cycles are still found.
+    """
     gc.set_threshold(YOUNG_OBJECTS, 20, 50)
 
 
@@ -52,7 +58,7 @@ def lower_priority(niceness: int) -> None:
 
 
 def start_parent_watchdog() -> None:
-    """End this process as soon as its parent ends, however that ends, if the parent asks for it by WATCHDOG_VARIABLE.
+    """End this process as soon as its parent ends, in whatever way, if the parent has set WATCHDOG_VARIABLE.
 
     A thread reads standard input; at its end the process exits at once, and its Spark with it.
     """

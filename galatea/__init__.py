@@ -1,1 +1,1 @@
-"""What users touch: `galatea.client` asks the REST interface, `galatea.cli` is the command."""
+"""The user interfaces: `galatea.client`, a client of the REST interface, and `galatea.cli`, the command."""

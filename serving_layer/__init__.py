@@ -1,1 +1,1 @@
-"""Answers: published cells and speed rows, merged when somebody asks."""
+"""The serving layer: answers queries from published cells and speed rows, merged per request."""

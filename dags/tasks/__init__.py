@@ -1,1 +1,1 @@
-"""What the DAGs are made of."""
+"""The operators and tasks of the DAGs."""

@@ -18,7 +18,10 @@ from airflow.sdk import BaseOperator, Connection, Context, CronTriggerTimetable
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 RETRIES = {"retries": 3, "retry_delay": timedelta(seconds=30), "retry_exponential_backoff": True}
-"""Default arguments of every DAG: a dependency that is down comes back. A retry goes on where the last try ended."""
+"""Default arguments of every DAG: dependencies may be down for a while.
+
+A retry continues where the last attempt ended.
+"""
 USAGE_ERROR = 2
 LOGGED_BYTES = 20_000
 """Bytes of a failed command's answer that are logged, such as the differences that a verification found."""
@@ -93,7 +96,7 @@ class GalateaCommand(BaseOperator):
             return self.shown(json.load(answer), context)
 
     def on_kill(self) -> None:
-        """End the command. The next try goes on where it ended."""
+        """End the command. The next attempt continues where it ended."""
         if self._child is not None:
             self._child.terminate()
 

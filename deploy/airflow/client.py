@@ -76,7 +76,7 @@ class AirflowClient:
         run = {"dag_run_id": run_id, "logical_date": None, "conf": conf, "note": reason[:LONGEST_NOTE]}
         answer = self._request("POST", f"dags/{dag}/dagRuns", run)
         if answer.status_code in {httpx.codes.BAD_REQUEST, httpx.codes.UNPROCESSABLE_ENTITY}:
-            raise RequestError(f"Airflow refuses the recompute: {_detail(answer)}", do="GET /v1/views lists the views")
+            raise RequestError(f"Airflow rejects the recompute: {_detail(answer)}", do="GET /v1/views lists the views")
         if answer.status_code != httpx.codes.CONFLICT:
             self._check(answer)
 
@@ -91,7 +91,7 @@ class AirflowClient:
         except httpx.HTTPError as error:
             do = "galatea status, or start Airflow"
             raise AirflowUnavailableError(
-                f"Airflow at `{self.url}` does not answer: {type(error).__name__}", do=do
+                f"Airflow at `{self.url}` does not respond: {type(error).__name__}", do=do
             ) from error
 
     def _password(self) -> str:

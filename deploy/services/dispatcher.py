@@ -46,7 +46,7 @@ class ExclusiveLease(Protocol):
         """UpkeepRunsError if it was lost."""
 
     def release(self) -> None:
-        """Let another process take it at once."""
+        """Release it, so that another process can take it immediately."""
 
 
 class LeaderElection:
@@ -87,7 +87,7 @@ class LeaderElection:
                 await self._holds(self._lease.release, if_unknown=False)
 
     async def _is_ours(self) -> bool:
-        """Renew the lease, or take it again if it has lapsed. While Cassandra does not answer, work goes on."""
+        """Renew the lease, or take it again if it has lapsed. While Cassandra does not respond, work continues."""
         renewed = await self._holds(self._lease.renew, if_unknown=True)
         return renewed or await self._holds(self._lease.take, if_unknown=True)
 

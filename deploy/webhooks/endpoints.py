@@ -81,5 +81,5 @@ async def _in_thread(work: Callable[[], Found]) -> Found:
     try:
         return await asyncio.to_thread(work)
     except FAILURES as error:
-        message = f"Cassandra did not answer: {type(error).__name__}."
-        raise CassandraUnavailableError(message, do="Ask again; `galatea status` says what is wrong.") from error
+        message = f"Cassandra did not respond: {type(error).__name__}."
+        raise CassandraUnavailableError(message, do="Try again; `galatea status` shows what is wrong.") from error

@@ -1,1 +1,1 @@
-"""The command line: one verb, one file."""
+"""The command line, with one file per command."""

@@ -20,7 +20,7 @@ SHOWN = ("view", "store", "window", "dimensions", "state", "shown", "corrected",
 
 def corrections(  # noqa: PLR0913, PLR0917 - one parameter per option
     number: Annotated[
-        int | None, Argument(metavar="[N]", help="Number of a publication; the newest if left out.")
+        int | None, Argument(metavar="[N]", help="Number of a publication (default: the newest).")
     ] = None,
     recompute: Annotated[
         str | None, Option("--recompute", metavar="ID", help="Corrections of a recompute or preview.")

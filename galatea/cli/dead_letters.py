@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def patch_of(body: Path | None, put: Sequence[str], named: int) -> "Patch":
-    """`named`: how many letters are named. RequestError, BadFileError."""
+    """`named`: how many dead letters are named. RequestError, BadFileError."""
     from master_dataset.dead_letters.patch import Patch, patch_value
 
     if body is not None and put:
@@ -62,7 +62,7 @@ WORDS = {
 
 
 def print_results(items: "Sequence[DeadLetterResult]", *, dry_run: bool, more: bool, as_json: bool) -> None:
-    """Print what became of each. `more`: whether further ones match, after the last of these."""
+    """Print the outcome of each. `more`: whether further ones match, after the last of these."""
     counts = Counter(each.outcome.value for each in items)
     if as_json:
         following = items[-1].position.id if more else None

@@ -27,7 +27,7 @@ PLAIN_SECONDS = 5.0
 def ingest(
     source: Annotated[str, Argument(help="A source, such as pos_transactions.")],
     file: Annotated[Path, Argument(help="JSON Lines, one record per line. `-` reads stdin.")],
-    rate: Annotated[float | None, Option(help="Most records per second.", min=0.001)] = None,
+    rate: Annotated[float | None, Option(help="Maximum number of records per second.", min=0.001)] = None,
     from_line: Annotated[int, Option("--from-line", help="First line to send, to resume.", min=1)] = 1,
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:

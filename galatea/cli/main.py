@@ -120,7 +120,7 @@ def galatea(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Live and exact numbers of physical stores: a lambda-architecture platform."""
+    """Live and exact metrics of physical stores: a lambda-architecture platform."""
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def prove(
-    experiments: Annotated[list[str] | None, Argument(help="P01 to P23; all if left out.")] = None,
+    experiments: Annotated[list[str] | None, Argument(help="P01 to P23 (default: all).")] = None,
     seed: Annotated[int, Option(help="Determines where processes die and how long work takes.")] = 1,
     bootstrap: Annotated[str, Option(help="host:port of a broker to use; if left out, one is started.")] = "",
     brokers: Annotated[int, Option(help="3, or 1 to leave out experiments that need three nodes.")] = 3,
@@ -26,7 +26,7 @@ def prove(
     from lab.guarantees.suite import run_experiments as run
 
     if brokers not in {ONE, THREE}:
-        raise RequestError("experiments use one broker, or three nodes besides", do="--brokers 1 or --brokers 3")
+        raise RequestError("experiments use one broker, or in addition three nodes", do="--brokers 1 or --brokers 3")
     signal.signal(signal.SIGTERM, _leave)
     selection = ExperimentSelection(
         [each.upper() for each in experiments or ()], seed, bootstrap=bootstrap, brokers=brokers

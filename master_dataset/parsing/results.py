@@ -107,10 +107,10 @@ class Meaning(NamedTuple):
     do: str
 
 
-ANEW = "the sender sends it again; here only a whole record can stand for it"
-A_FIELD = "the sender mends its program; here the field can be set"
+ANEW = "the sender must send it again; here it can only be replaced by a whole record"
+A_FIELD = "the sender must fix its program; you can set the field here"
 MEANINGS: Mapping[Reason, Meaning] = {
-    Reason.EMPTY_VALUE: Meaning("has no value", "the sender; there is nothing that could be mended"),
+    Reason.EMPTY_VALUE: Meaning("has no value", "the sender; there is nothing to fix here"),
     Reason.TOO_LARGE: Meaning("is larger than the limit", "the sender sends several smaller ones"),
     Reason.NOT_UTF8: Meaning("is not UTF-8", ANEW),
     Reason.NOT_JSON: Meaning("is not one JSON object", ANEW),
@@ -125,7 +125,7 @@ MEANINGS: Mapping[Reason, Meaning] = {
     Reason.UNKNOWN_VALUE: Meaning("has a word that the field does not know", A_FIELD),
     Reason.FROM_THE_FUTURE: Meaning(
         "happened more than an hour after it was received",
-        "whoever sets the sender's clock; if its time was right after all, replay it as it is when that time has come",
+        "whoever sets the sender's clock; if the time was right after all, replay it unchanged once that time has come",
     ),
     Reason.CONFLICTING_DUPLICATE: Meaning(
         "repeats the identity of an earlier one with another content; found by a rebuild",

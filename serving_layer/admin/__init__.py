@@ -1,1 +1,1 @@
-"""What operators do and look at."""
+"""The services for operators."""

@@ -1,1 +1,1 @@
-"""Rules of alerts as people change them, and alerts as people list them."""
+"""Services to change alert rules and to list alerts."""

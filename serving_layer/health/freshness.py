@@ -67,7 +67,7 @@ class FreshnessService:
     def __init__(
         self, answers: QueryService, watched: HealthReader, ttl: timedelta, now: Callable[[], datetime]
     ) -> None:
-        """`ttl`: how long speed rows live. `now`: the current time, for alarms."""
+        """`ttl`: how long speed rows are kept. `now`: the current time, for alarms."""
         self._answers, self._watched, self._ttl, self._now = answers, watched, ttl, now
 
     async def read(self) -> FreshnessReport:

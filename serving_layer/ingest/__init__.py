@@ -1,1 +1,1 @@
-"""Events over HTTP."""
+"""Ingest: events over HTTP."""

@@ -1,1 +1,1 @@
-"""Who asks, and what they may: keys of tenants, each for some scopes."""
+"""Authentication and authorization: API keys of tenants, each with scopes."""

@@ -110,7 +110,7 @@ class SpeedCells:
     """
 
     def __init__(self, speed: SpeedReader, ttl: timedelta) -> None:
-        """`ttl`: how long rows live."""
+        """`ttl`: how long rows are kept."""
         self._speed = speed
         self._ttl = ttl
         self._reads: SingleFlight[Sequence[SpeedBlock]] = SingleFlight()
@@ -154,9 +154,9 @@ class SpeedCells:
 
 
 class SpeedOnce(SpeedCells):
-    """Speed rows for several metrics of one answer: read once, so that a quotient fits the sums beside it.
+    """Speed rows for several metrics of one answer: read once, so that a ratio matches the sums next to it.
 
-    Lives as long as one answer, and always reads from the same snapshot.
+    Used for one answer only, and always reads from the same snapshot.
     """
 
     def __init__(self, rows: SpeedCells) -> None:
@@ -176,7 +176,7 @@ class MergedCells:
     """The merged cells of both layers."""
 
     def __init__(self, readers: Readers, speed_ttl: timedelta) -> None:
-        """`speed_ttl`: how long speed rows live."""
+        """`speed_ttl`: how long speed rows are kept."""
         self.batch = BatchCells(readers.published, readers.batch)
         self.speed = SpeedCells(readers.speed, speed_ttl)
 

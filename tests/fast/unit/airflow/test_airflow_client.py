@@ -23,7 +23,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def test_an_airflow_that_is_away_is_unavailable(settings: Settings) -> None:
-    with pytest.raises(AirflowUnavailableError, match="does not answer") as refused:
+    with pytest.raises(AirflowUnavailableError, match="does not respond") as refused:
         AirflowClient.of(settings).trigger("recompute-1", RecomputeRequest(), "late invoices")
 
     assert "secret" not in str(refused.value)
