@@ -34,6 +34,10 @@ router = APIRouter(prefix="/v1", tags=["metrics"])
 COMPARE = f"What to compare each point with: {', '.join(f'`{name}`' for name in COMPARISONS)}."
 CONTEXT = f"What to add to the points, separated by commas: {', '.join(f'`{name}`' for name in CONTEXTS)}."
 METRIC = f"A metric, or up to {MOST_METRICS} separated by commas, which are then read from the same version."
+BY = (
+    "What to split by, repeated or separated by commas: dimensions, and `store` (the default: a series per store) or "
+    "`total` (one over all stores)."
+)
 LIMIT = f"Number of stores per page, in order of their ids; default {MOST_STORES}."
 
 
@@ -47,7 +51,7 @@ class MetricQuery(BaseModel):
     end: RangeEnd
     grain: Grain | None = Field(None, description="Length of a point. Default: `day`, unless the metric has its own.")
     timezone: TimeZone = None
-    by: list[str] = Field([], description="Dimensions to split by.")
+    by: list[str] = Field([], description=BY)
     partial: PartialFlag = False
     hours: Hours = Field("all", description="Which windows count: all, or only those inside the opening hours.")
     format: Format = Field("json", description="JSON, or a table with one row per point.")
@@ -59,6 +63,11 @@ class MetricQuery(BaseModel):
 
     limit: int | None = Field(None, ge=1, le=MOST_STORES, description=LIMIT)
     after: AfterToken = None
+
+    @property
+    def split(self) -> tuple[str, ...]:
+        """What the answer is split by."""
+        return tuple(name.strip() for names in self.by for name in names.split(","))
 
     def to_request(self, metric: str) -> MetricsRequest:
         """Return the request to the query service.
@@ -78,7 +87,7 @@ class MetricQuery(BaseModel):
                 self.end,
                 self.grain,
                 self.timezone,
-                tuple(self.by),
+                self.split,
                 self.partial,
                 self.as_of,
                 self.hours,
@@ -129,7 +138,7 @@ async def get_metric(
     def table(body: Body) -> Table:
         bodies = body.get("answers", [body])
         about = {name: part for name, part in body.items() if name in ("as_of", "next")}
-        return metric_table(bodies, [answers.catalogue.metrics[each["metric"]] for each in bodies], query.by, about)
+        return metric_table(bodies, [answers.catalogue.metrics[each["metric"]] for each in bodies], query.split, about)
 
     async def respond() -> Response:
         body = await answers.metrics(metrics, version, caller)

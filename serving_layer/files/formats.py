@@ -22,6 +22,7 @@ TYPES: dict[ColumnType, pa.DataType] = {
     ColumnType.MIXED: pa.decimal128(PRECISION, MIXED_DIGITS),
     ColumnType.FLAG: pa.bool_(),
     ColumnType.INSTANT: pa.timestamp("ms", "UTC"),
+    ColumnType.DATE: pa.date32(),
 }
 
 
@@ -49,7 +50,7 @@ def _arrow(table: Table) -> pa.Table:
 
 
 def _column(cells: Sequence[Cell], kind: ColumnType) -> pa.Array:
-    if kind is ColumnType.INSTANT:
+    if kind in (ColumnType.INSTANT, ColumnType.DATE):
         return pa.array(cells, pa.string()).cast(TYPES[kind])
     if kind is ColumnType.TEXT:
         cells = [str(cell) if isinstance(cell, int | Decimal) else cell for cell in cells]

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from serving_layer.query.resolve import SplitBy, split_by
 from views.core import View
 from views.core.aggregates import Aggregate, CountDistinct, Histogram, Mean
 from views.core.metric import Metric
@@ -30,6 +31,8 @@ class ColumnType(StrEnum):
     FLAG = "flag"
     INSTANT = "instant"
     """ISO 8601 in UTC."""
+    DATE = "date"
+    """A local date."""
 
 
 @dataclass(frozen=True)
@@ -80,27 +83,41 @@ def provenance_cells(as_of: Mapping[str, Any]) -> tuple[Cell, ...]:
 
 
 CURRENCY = "currency"
+CLOCK_GRAINS = ("15m", "hour")
+DATE_GRAINS = ("day", "week", "month", "year", "total")
+STORES = {"counted": ColumnType.WHOLE, "missing": ColumnType.WHOLE, "poor": ColumnType.WHOLE}
+"""How many stores a series adds up, as columns such as `stores_missing`."""
 LABELS = {"weekday": ColumnType.WHOLE, "hour": ColumnType.WHOLE, "hours_present": ColumnType.REAL}
 """Of the grain `hour_of_week`."""
 
 
 def metric_table(bodies: Sequence[Body], metrics: Sequence[Metric], by: Sequence[str], about: Body) -> Table:
-    """`bodies`: one or several answers to one question, of `metrics`, split `by`. `about`: the answer as a whole."""
-    columns = _metric_columns(bodies, _kind_of(metrics), by)
+    """The table of answers, a row per point. Its columns depend on the question alone.
+
+    Args:
+        bodies: one or several answers to one question.
+        metrics: those of the answers.
+        by: what series are split by: a series per store unless `total` is one of them.
+        about: the answer as a whole.
+    """
+    columns = _metric_columns(bodies, _kind_of(metrics), split_by(by))
     rows = [row for body in bodies for row in _metric_rows(body, columns)]
     return Table(columns, rows, {**about, "answers": [_without_points(body) for body in bodies]})
 
 
-def _metric_columns(bodies: Sequence[Body], value: ColumnType, by: Sequence[str]) -> Mapping[str, ColumnType]:
-    """In the order of the table. `by=currency` and the currency of the answer are one column."""
-    text, flag = ColumnType.TEXT, ColumnType.FLAG
-    columns = {"metric": text, "store": text, **dict.fromkeys(by, text), "start": ColumnType.INSTANT}
-    if any(body["grain"] == "hour_of_week" for body in bodies):
-        columns |= LABELS
+def _metric_columns(bodies: Sequence[Body], value: ColumnType, by: SplitBy) -> Mapping[str, ColumnType]:
+    """In the order of the table. `by=currency`, the currency of the answer and of a series are one column."""
+    text, flag, grains = ColumnType.TEXT, ColumnType.FLAG, {body["grain"] for body in bodies}
+    stores = {} if by.merges_stores else {"store": text}
+    columns = {"metric": text, **stores, **dict.fromkeys(by.dimensions, text), "start": ColumnType.INSTANT}
+    columns |= {"date": ColumnType.DATE} if not grains.isdisjoint(DATE_GRAINS) else {}
+    columns |= {"local": text} if not grains.isdisjoint(CLOCK_GRAINS) else {}
+    columns |= LABELS if "hour_of_week" in grains else {}
     columns |= {"value": value, "final": flag, "flags": text}
     if any("compare" in body for body in bodies):
         columns |= {"before": value, "change": ColumnType.REAL, "change_points": ColumnType.REAL, "before_flags": text}
         columns |= {"days_now": ColumnType.WHOLE, "days_before": ColumnType.WHOLE, "partial": flag}
+    columns |= {f"stores_{name}": kind for name, kind in STORES.items()} if by.merges_stores else {}
     return {**columns, "unit": text, CURRENCY: text, "timezone": text, "grain": text, **PROVENANCE_COLUMNS}
 
 
@@ -124,8 +141,9 @@ def _metric_rows(body: Body, columns: Mapping[str, ColumnType]) -> Iterator[tupl
     of_answer = {"metric": body["metric"], "unit": body["unit"], "grain": body["grain"]}
     of_answer |= dict(zip(PROVENANCE_COLUMNS, provenance_cells(body["as_of"]), strict=True))
     for series in body["series"]:
-        whose = {CURRENCY: body.get(CURRENCY), "store": series["store"], "timezone": series["timezone"]}
-        whose |= of_answer | series["dimensions"]
+        whose = {CURRENCY: series.get(CURRENCY, body.get(CURRENCY)), "store": series.get("store")}
+        whose |= {"timezone": series["timezone"], **of_answer, **series["dimensions"]}
+        whose |= {f"stores_{name}": number for name, number in series.get("stores", {}).items()}
         of_series = [(name, whose.get(name)) for name in columns]
         for point in series["points"]:
             row = {**point, **_point_cells(body, point)}

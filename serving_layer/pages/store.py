@@ -16,8 +16,8 @@ from serving_layer.pages.charts import HeatMap, heat_map
 from serving_layer.pages.figures import Figure, figure, instant
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
+from serving_layer.query.aggregate import NO_SOURCE
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.query.evaluate import NO_SOURCE
 from serving_layer.query.timeline import Grain
 from serving_layer.responses.metrics import Point, Series, Value, WeatherRow
 

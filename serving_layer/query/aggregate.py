@@ -24,7 +24,7 @@ from serving_layer.responses.metrics import LeftOut
 from views.core import View
 from views.core.aggregates import Value
 from views.core.formula import FormulaValue, Term
-from views.core.local_time import STEP, open_windows
+from views.core.local_time import STEP, Span, open_windows
 from views.core.merge import Cell
 from views.core.view import flags_counted
 
@@ -35,6 +35,7 @@ Where = tuple[tuple[str, tuple[str, ...]], ...]
 
 CURRENCY = "currency"
 OUTSIDE_OPENING_HOURS = "outside_opening_hours"
+NO_OPENING_HOURS, NO_SOURCE = "no_opening_hours", "no_source"
 _RECEIPTS = "receipts"
 
 
@@ -90,7 +91,6 @@ class StateSums:
         places = [dimensions.index(name) for name in self.split]
         conditions = [(dimensions.index(name), frozenset(values)) for name, values in self.where]
         picked = [list(self.view.columns).index(name) for name in self.columns]
-        reducers = [self.view.columns[name].merge for name in self.columns]
         for cell in cells:
             self.has_cells = True
             key = cell.key
@@ -107,8 +107,36 @@ class StateSums:
                 points[number] = PointStates([cell.merged[place] for place in picked], cell.speed is not None)
                 continue
             point.is_provisional = point.is_provisional or cell.speed is not None
-            for column, (merge, place) in enumerate(zip(reducers, picked, strict=True)):
+            for column, (merge, place) in enumerate(zip(self._reducers, picked, strict=True)):
                 point.states[column] = merge(point.states[column], cell.merged[place])
+
+    def merge(self, other: "StateSums", labels: Sequence[int] | None = None) -> int:
+        """Merge the points of other cells of the same view, which stay as they are; how many points are new here.
+
+        Args:
+            other: for the same terms.
+            labels: what the points of `other` are called here, by their numbers; None: the same.
+        """
+        new = 0
+        self.currencies |= other.currencies
+        self.has_cells = self.has_cells or other.has_cells
+        for group, points in other.points.items():
+            mine = self.points.setdefault(group, {})
+            for number, point in points.items():
+                label = number if labels is None else labels[number]
+                there = mine.get(label)
+                if there is None:
+                    mine[label] = PointStates(list(point.states), point.is_provisional)
+                    new += 1
+                else:
+                    self.merge_point(there, point)
+        return new
+
+    def merge_point(self, into: PointStates, point: PointStates) -> None:
+        """Merge the states of one point into those of another."""
+        into.is_provisional = into.is_provisional or point.is_provisional
+        pairs = zip(self._reducers, into.states, point.states, strict=True)
+        into.states = [merge(one, other) for merge, one, other in pairs]
 
     def at(self, key: SeriesKey) -> Mapping[int, PointStates]:
         """The points that a series takes from this view."""
@@ -123,6 +151,10 @@ class StateSums:
     def columns(self) -> tuple[str, ...]:
         """The states that are merged."""
         return tuple(dict.fromkeys(name for term in self.terms for name in term.columns(self.view)))
+
+    @cached_property
+    def _reducers(self) -> list[Callable[[Value, Value], Value]]:
+        return [self.view.columns[name].merge for name in self.columns]
 
     def _values(self, states: Sequence[Value]) -> Mapping[str, FormulaValue]:
         return {
@@ -172,7 +204,10 @@ class PeriodStates:
 
 @dataclass(frozen=True)
 class StoreStates:
-    """The states of one store; for the fields see `StoreData`."""
+    """The states of one store; for the fields see `StoreData`.
+
+    `spans`: the windows that they are of, in either period, if the store is in a group only then; None for all.
+    """
 
     query: StoreQuery
     until: int
@@ -180,6 +215,7 @@ class StoreStates:
     comparison: ComparisonPeriod | None
     before: PeriodStates | None
     waiting: int
+    spans: Sequence[Span] | None = None
 
     @property
     def is_partial(self) -> bool:
@@ -259,6 +295,14 @@ def combine(query: ResolvedQuery, stores: Sequence[StoreStates]) -> QueryStates:
     return QueryStates(stores, left_out, _shared_currency(query, stores))
 
 
+def reason_without_value(query: ResolvedQuery, of: StoreQuery, states: PeriodStates) -> str | None:
+    """Why no point of a store has a value: what was asked for is not known of it at all. None if it is."""
+    if query.only_open and not of.store.opening_hours:
+        return NO_OPENING_HOURS
+    counts_sensors = "store.expected_ms" in query.metric.facts
+    return None if counts_sensors or states.has_sources(of.store) else NO_SOURCE
+
+
 def event_flags(store: Store, view: View, cells: Sequence[Cell], counts: Callable[[int], bool]) -> Counter[str]:
     """How many events of a view carry each flag. Empty if the view counts no flags.
 
@@ -290,7 +334,7 @@ def _period_states(query: ResolvedQuery, of: StoreQuery, data: PeriodData) -> Pe
     only = period.only
     if only is None and query.needs_whole_days:  # whole days were read, and only the windows asked for count
         only = frozenset(range(period.timeline.start, period.timeline.end, STEP))
-    sums = _empty_sums(query)
+    sums = empty_sums(query)
     for each in sums:
         if each.is_by_window:
             each.add(data.cells[each.view.name], int, None)
@@ -300,7 +344,7 @@ def _period_states(query: ResolvedQuery, of: StoreQuery, data: PeriodData) -> Pe
     return PeriodStates(period, sums, coverage, sum(flags, Counter()))
 
 
-def _empty_sums(query: ResolvedQuery) -> list[StateSums]:
+def empty_sums(query: ResolvedQuery) -> list[StateSums]:
     """One for all terms that take the same cells of a view."""
     views = {view.name: view for view in query.views}
     terms: dict[tuple[str, Where, bool, bool], list[Term]] = {}

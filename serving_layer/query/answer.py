@@ -16,15 +16,18 @@ from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store
 from serving_layer.query.aggregate import StoreStates, aggregate, combine
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.query.evaluate import evaluate
+from serving_layer.query.evaluate import evaluate, evaluate_groups
 from serving_layer.query.fetch import fetch, fetch_context
-from serving_layer.query.render import render
+from serving_layer.query.groups import Totals
+from serving_layer.query.render import render, render_groups
 from serving_layer.query.resolve import MetricRequest, ResolvedQuery, StoreQuery, resolve
 from serving_layer.query.snapshot import ReadSnapshot, provenance
 from serving_layer.responses.encoding import encode, encoded
 from serving_layer.responses.metrics import MetricResponse, MetricsResponse
 from serving_layer.store.cells import MergedCells
 
+STORES_AT_ONCE = 8
+"""How many stores of a total are read side by side."""
 MOST_BYTES = 32 * 1024 * 1024
 """The longest JSON of an answer that is built as a whole: several metrics, or a table. Half a million points."""
 
@@ -59,6 +62,8 @@ async def answer(  # noqa: PLR0913 - the request, and what it is answered from
         RangeTooLongError: several metrics together are longer than `MOST_BYTES`.
     """
     queries = [resolve(request, stores, catalogue) for request in requests]
+    if queries[0].merges_stores:
+        return _encoded_totals(await answer_totals(queries, snapshot, cells), snapshot, following)
     if len(queries) == 1:
         response = await answer_query(queries[0], snapshot, cells)
         response.next = following
@@ -82,6 +87,38 @@ async def answer_query(query: ResolvedQuery, snapshot: ReadSnapshot, cells: Merg
     values = evaluate(query, states)
     context = await fetch_context(query, snapshot, cells)
     return render(query, snapshot, states, values, context)
+
+
+async def answer_totals(
+    queries: Sequence[ResolvedQuery], snapshot: ReadSnapshot, cells: MergedCells
+) -> list[MetricResponse]:
+    """The responses to queries of one request that add up stores.
+
+    Stores are read a few at a time, each for all metrics from one reading of speed rows, and released once they are
+    merged, so that memory does not grow with their number.
+    """
+    totals = [Totals(query) for query in queries]
+    by_store = [{of.store.id: of for of in query.stores} for query in queries]
+    rest = iter(dict.fromkeys(store for stores in by_store for store in stores))
+
+    async def merge_stores() -> None:
+        for store in rest:
+            same_cells = cells.for_one_answer() if len(queries) > 1 else cells
+            for query, stores, into in zip(queries, by_store, totals, strict=True):
+                if store in stores:
+                    into.add(await fetch(query, stores[store], snapshot, same_cells))
+
+    await asyncio.gather(*(merge_stores() for _ in range(STORES_AT_ONCE)))
+    return [render_groups(each, snapshot, evaluate_groups(each.query, each.groups)) for each in totals]
+
+
+def _encoded_totals(
+    responses: Sequence[MetricResponse], snapshot: ReadSnapshot, following: str | UnsetType | None
+) -> bytes:
+    if len(responses) == 1:
+        responses[0].next = following
+        return encode(responses[0])
+    return encode(MetricsResponse(responses, provenance(snapshot), following))
 
 
 def refuse_long(length: int) -> None:

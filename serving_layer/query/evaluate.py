@@ -4,30 +4,32 @@ Pure. The formula is applied to states that are summed already: a ratio is the r
 Values are fractions; nothing is rounded here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from master_dataset.registry.stores import Store
 from serving_layer.compare.comparable_stores import ENOUGH
-from serving_layer.query.aggregate import PeriodStates, PointStates, QueryStates, SeriesKey, StateSums, StoreStates
+from serving_layer.query.aggregate import (
+    Group,
+    PeriodStates,
+    PointStates,
+    QueryStates,
+    SeriesKey,
+    StateSums,
+    StoreStates,
+    reason_without_value,
+)
+from serving_layer.query.groups import GroupStates, PeriodTotals, merged_states
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.sensor_coverage import HALF
+from serving_layer.query.store_facts import StoreFacts, SummedFacts
 from serving_layer.query.window_terms import DRIFT_HIGH, TermValue, term_values
 from views.core.formula import FormulaValue
-from views.core.local_time import STEP, Span
+from views.core.local_time import STEP
+from views.core.metric import Metric
 
-NO_OPENING_HOURS, NO_SOURCE, LOW_COVERAGE, MASKED, DEVICE_DAYS = (
-    "no_opening_hours",
-    "no_source",
-    "low_coverage",
-    "masked",
-    "device_days",
-)
-WINDOWS_OF_AN_HOUR = 3600 // STEP
-STEP_MS = STEP * 1000
+LOW_COVERAGE, MASKED, DEVICE_DAYS = "low_coverage", "masked", "device_days"
 
 
 class PointValue(NamedTuple):
@@ -141,14 +143,39 @@ class _Inputs(NamedTuple):
     is_provisional: bool
 
 
+def _point_value(
+    metric: Metric, inputs: _Inputs, covered: Fraction, *, is_over: bool, has_several_days: bool
+) -> PointValue:
+    """The value of one point.
+
+    Args:
+        metric: the metric.
+        inputs: what its formula gets.
+        covered: the part of the sensor time that was covered.
+        is_over: whether the point is, so that nobody should be inside.
+        has_several_days: whether devices may count on several days.
+    """
+    value, flags = metric.value(inputs.values)
+    if not metric.formula.is_sum and not inputs.has_cells:
+        value = None
+    flags = tuple(flag for flag in (*flags, *inputs.flags) if flag != DRIFT_HIGH or is_over)
+    if DEVICE_DAYS in metric.flags and has_several_days:
+        flags += (DEVICE_DAYS,)
+    if covered < ENOUGH:
+        flags += (LOW_COVERAGE,)
+    if covered < HALF:
+        value, flags = None, (*flags, MASKED)
+    return PointValue(value, flags, inputs.is_provisional)
+
+
 class _PeriodEvaluator:
     """Evaluates series of one store in one period."""
 
     def __init__(self, query: ResolvedQuery, of: StoreQuery, states: PeriodStates) -> None:
         self._query, self._of, self._states = query, of, states
         self._metric = query.metric
-        self._facts = _StoreFacts(of.store, states, self._metric.facts)
-        self._reason_for_null = self._why_null()
+        self._facts = StoreFacts(of.store, states, self._metric.facts)
+        self._reason_for_null = reason_without_value(query, of, states)
         is_covered = LOW_COVERAGE in self._metric.flags and states.coverage.is_expected
         self._covered = states.coverage.shares(states.period) if is_covered else {}
 
@@ -159,18 +186,13 @@ class _PeriodEvaluator:
     def _point(self, number: int, inputs: _Inputs) -> PointValue:
         if self._reason_for_null:
             return PointValue(None, (self._reason_for_null,), inputs.is_provisional)
-        value, flags = self._metric.value(inputs.values)
-        if not self._metric.formula.is_sum and not inputs.has_cells:
-            value = None
-        flags = tuple(flag for flag in (*flags, *inputs.flags) if flag != DRIFT_HIGH or self._is_over(number))
-        if DEVICE_DAYS in self._metric.flags and self._has_several_days(number):
-            flags += (DEVICE_DAYS,)
-        covered = self._covered.get(number, ENOUGH)
-        if covered < ENOUGH:
-            flags += (LOW_COVERAGE,)
-        if covered < HALF:
-            value, flags = None, (*flags, MASKED)
-        return PointValue(value, flags, inputs.is_provisional)
+        return _point_value(
+            self._metric,
+            inputs,
+            self._covered.get(number, ENOUGH),
+            is_over=self._is_over(number),
+            has_several_days=self._has_several_days(number),
+        )
 
     def _inputs(self, key: SeriesKey) -> Iterator[_Inputs]:
         sums = [(each, each.at(key)) for each in self._states.sums if not each.is_by_window]
@@ -201,13 +223,6 @@ class _PeriodEvaluator:
             any(each.is_provisional for each in there) or any(each.is_provisional for each in known),
         )
 
-    def _why_null(self) -> str | None:
-        """Why no point has a value: what was asked for is not known of this store at all."""
-        if self._query.only_open and not self._of.store.opening_hours:
-            return NO_OPENING_HOURS
-        counts_sensors = "store.expected_ms" in self._metric.facts
-        return None if counts_sensors or self._states.has_sources(self._of.store) else NO_SOURCE
-
     def _is_over(self, number: int) -> bool:
         """Whether the point is, so that nobody should be inside; what it is compared with always is."""
         period = self._states.period
@@ -218,31 +233,106 @@ class _PeriodEvaluator:
         return days.day_of(bound.start) != days.day_of(bound.end - STEP)
 
 
-class _StoreFacts:
-    """What a formula may take from the store itself: what the registry says of it, and how much time counts."""
+@dataclass(frozen=True)
+class GroupValues:
+    """The values of one series of a group of stores, one per point of the group.
 
-    def __init__(self, store: Store, states: PeriodStates, names: frozenset[str]) -> None:
-        """`names`: the facts that the formula needs; nothing else is counted."""
-        period, self._names = states.period, names
-        self._constant = {
-            "store.floor_m2": _fraction(store.floor_m2),
-            "store.conversion_target": _fraction(store.conversion_target),
-        }
-        begun = Span(period.timeline.start, min(period.timeline.end, period.begun))
-        counts_open = "store.open_hours" in names and period.only is not None
-        self._open = period.counts() if counts_open else {}
-        self._selected = period.counts(begun) if "store.selected_ms" in names else {}
-        self._expected = states.coverage.expected_ms(period) if "store.expected_ms" in names else {}
+    Attributes:
+        group: the states that the values are computed from.
+        dimensions: pairs of name and value, in the order of `by`.
+        points: the values.
+        comparisons: one per point; None if nothing is compared.
+    """
 
-    def at(self, number: int) -> dict[str, FormulaValue]:
-        """The facts at one point."""
-        counted = {
-            "store.open_hours": Fraction(self._open.get(number, 0), WINDOWS_OF_AN_HOUR),
-            "store.selected_ms": Fraction(self._selected.get(number, 0) * STEP_MS),
-            "store.expected_ms": Fraction(self._expected.get(number, 0)),
-        }
-        return {name: value for name, value in (self._constant | counted).items() if name in self._names}
+    group: GroupStates
+    dimensions: tuple[tuple[str, str | None], ...]
+    points: list[PointValue]
+    comparisons: list[PointComparison] | None
 
 
-def _fraction(number: Decimal | int | None) -> Fraction | None:
-    return None if number is None else Fraction(str(number))
+def evaluate_groups(query: ResolvedQuery, groups: Iterable[GroupStates]) -> Iterator[GroupValues]:
+    """Apply the formula of the metric to every point of every series of groups of stores.
+
+    Args:
+        query: says which metric, and whether it is compared.
+        groups: states merged over stores.
+
+    Yields:
+        The values of each series, by group and then by dimensions.
+    """
+    for group in groups:
+        for values in group.series(query.by):
+            dimensions = tuple(zip(query.by, values, strict=True))
+            yield GroupValues(group, dimensions, *group_points(query, group, [values]))
+
+
+def group_points(
+    query: ResolvedQuery, group: GroupStates, chosen: Sequence[Group]
+) -> tuple[list[PointValue], list[PointComparison] | None]:
+    """The values of one series of a group, and their comparisons.
+
+    Args:
+        query: says which metric, and whether it is compared.
+        group: its states.
+        chosen: the values of dimensions that the series adds up; one, or what `top` left out.
+    """
+    now = _GroupEvaluator(query, group, group.now, chosen)
+    points = [now.at(point.label.number) for point in group.ordered]
+    if not query.compare:
+        return points, None
+    before, comparisons = _GroupEvaluator(query, group, group.before, chosen), []
+    for point, value in zip(group.ordered, points, strict=True):
+        earlier = before.at(point.label.number) if point.has_counterpart else None
+        values = _number(value), _number(earlier)
+        comparison = PointComparison(
+            before=earlier,
+            change=change(*values),
+            change_points=change_points(*values) if query.metric.unit == "percent" else None,
+            is_partial=point.span.end > group.now.over,
+            days=point.lengths,
+            lacks_counterpart=earlier is None and point.span.start < group.now.over,
+        )
+        comparisons.append(comparison)
+    return points, comparisons
+
+
+class _GroupEvaluator:
+    """Evaluates one series of a group in one period."""
+
+    def __init__(self, query: ResolvedQuery, group: GroupStates, period: PeriodTotals, chosen: Sequence[Group]) -> None:
+        self._metric, self._group, self._period = query.metric, group, period
+        self._sums = [(sums, _selected(sums, query.by, chosen)) for sums in period.sums]
+
+    def at(self, number: int) -> PointValue:
+        """The value of the point whose label has this number."""
+        group, covered = self._group, self._period.covered.get(number)
+        inputs = self._inputs([(sums, at.get(number)) for sums, at in self._sums], self._period.facts.get(number))
+        if not group.counted and group.reasons:
+            return PointValue(None, (min(group.reasons),), inputs.is_provisional)
+        return _point_value(
+            self._metric,
+            inputs,
+            Fraction(covered.alive, covered.expected) if covered else ENOUGH,
+            is_over=self._period is group.before or group.points[number].span.end <= self._period.over,
+            has_several_days=group.points[number].has_several_days,
+        )
+
+    def _inputs(self, points: list[tuple[StateSums, PointStates | None]], facts: SummedFacts | None) -> _Inputs:
+        facts = facts or SummedFacts()
+        values = facts.values(self._metric.facts)
+        for sums, point in points:
+            values |= sums.values(point)
+        there = [point for _, point in points if point]
+        return _Inputs(values, facts.flags, bool(there), any(each.is_provisional for each in there))
+
+
+def _selected(sums: StateSums, by: Sequence[str], chosen: Sequence[Group]) -> Mapping[int, PointStates]:
+    """The points that a series takes from a view: of all the values of dimensions, each that the view has once."""
+    places = [list(by).index(name) for name in sums.split]
+    found = [sums.points.get(group, {}) for group in {tuple(values[place] for place in places) for values in chosen}]
+    if len(found) == 1:
+        return found[0]
+    merged = {
+        number: merged_states(sums, (at[number] for at in found if number in at)) for at in found for number in at
+    }
+    return {number: point for number, point in merged.items() if point}

@@ -5,35 +5,34 @@ float, ratios become the nearest double.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import date
+from collections.abc import Iterable, Iterator
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Decimal
 from decimal import Context as DecimalContext
 from fractions import Fraction
 
 from msgspec import UNSET
 
-from master_dataset.registry.stores import Store, currency
-from serving_layer.query.aggregate import CURRENCY, QueryStates, StoreStates
-from serving_layer.query.evaluate import WINDOWS_OF_AN_HOUR, PointComparison, PointValue, SeriesValues
+from master_dataset.registry.stores import DEFAULT_CURRENCY, currency
+from serving_layer.query.aggregate import CURRENCY, QueryStates
+from serving_layer.query.evaluate import GroupValues, PointComparison, PointValue, SeriesValues
+from serving_layer.query.groups import GroupStates, Totals
+from serving_layer.query.periods_compared import periods_compared
 from serving_layer.query.resolve import ResolvedQuery
 from serving_layer.query.snapshot import ReadSnapshot, as_of
-from serving_layer.query.timeline import iso_epoch
+from serving_layer.query.timeline import PointLabel, iso_epoch
 from serving_layer.responses.encoding import Number
 from serving_layer.responses.metrics import (
-    Compared,
     Context,
     DaysCompared,
     ListItem,
     MetricResponse,
-    PeriodCompared,
     Point,
     Series,
+    StoreCounts,
     Value,
 )
 from views.core.cut import seconds
 from views.core.formula import FormulaValue, Item
-from views.core.local_time import ONE_DAY, STEP, open_windows
 from views.core.metric import OF_ANSWERS, Metric
 
 NO_COUNTERPART = "no_counterpart"
@@ -89,21 +88,98 @@ def _series(query: ResolvedQuery, snapshot: ReadSnapshot, values: SeriesValues, 
         timezone=of.query.zone,
         dimensions=dimensions,
         points=list(_points(query, snapshot, values, digits)),
-        compared=UNSET if of.query.calendar is None else _compared(of, of.query.calendar.calendar),
+        compared=UNSET if of.query.calendar is None else periods_compared(of, of.query.calendar.calendar),
     )
 
 
 def _points(query: ResolvedQuery, snapshot: ReadSnapshot, values: SeriesValues, digits: int) -> Iterator[Point]:
-    settled = seconds(snapshot.pointer.cut) - max(int(view.settles_after.total_seconds()) for view in query.views)
-    line = values.store.query.timeline
-    for number, (start, bound, found) in enumerate(zip(line.starts, line.bounds, values.points, strict=True)):
+    settled = _settled_until(query, snapshot)
+    line, labels = values.store.query.timeline, values.store.query.range.labels
+    for number, (label, bound, found) in enumerate(zip(labels, line.bounds, values.points, strict=True)):
         is_final = not snapshot.missing and not found.is_provisional and bound.end <= settled
-        point = Point(start, rendered(found.value, query.metric, digits), is_final, flags=found.flags or UNSET)
+        point = _point(label, line.starts[number], rendered(found.value, query.metric, digits), is_final=is_final)
+        point.flags = found.flags or UNSET
         if values.comparisons is not None:
             _compare(point, found, values.comparisons[number], query.metric, digits)
         if line.labels:
             point.weekday, point.hour, point.hours_present = line.labels[number]
         yield point
+
+
+def _settled_until(query: ResolvedQuery, snapshot: ReadSnapshot) -> int:
+    """Where the windows end whose events have all been received before the cut."""
+    return seconds(snapshot.pointer.cut) - max(int(view.settles_after.total_seconds()) for view in query.views)
+
+
+def _point(label: PointLabel, start: str, value: Value, *, is_final: bool) -> Point:
+    return Point(
+        start=start,
+        business_date=label.day or UNSET,
+        local=label.local or UNSET,
+        value=value,
+        final=is_final,
+    )
+
+
+def render_groups(totals: Totals, snapshot: ReadSnapshot, values: Iterable[GroupValues]) -> MetricResponse:
+    """The response to a request for one metric whose series add up stores.
+
+    Args:
+        totals: the groups, and what was counted beside them.
+        snapshot: what the answer was computed from.
+        values: the series, in the order of the response.
+    """
+    query, metric, left_out = totals.query, totals.query.metric, totals.left_out
+    currencies = {each.key.currency for each in totals.groups if each.key.currency}
+    shared = next(iter(currencies)) if len(currencies) == 1 and CURRENCY not in query.by else None
+    return MetricResponse(
+        metric=metric.id,
+        unit=metric.unit,
+        grain=query.grain,
+        timezone=next(iter(totals.zones)) if len(totals.zones) == 1 else None,
+        series=[_group_series(query, snapshot, each, shared) for each in values],
+        as_of=as_of(snapshot, totals.waiting),
+        currency=shared if metric.unit == "money" else UNSET,
+        flags=[flag for flag in metric.flags if flag in OF_ANSWERS] or UNSET,
+        event_flags=dict(sorted(totals.event_flags.items())) or UNSET,
+        hours="open" if query.only_open else UNSET,
+        only_covered=query.only_covered or UNSET,
+        compare=query.compare or UNSET,
+        change_unit="percent" if query.compare else UNSET,
+        partial=(bool(query.compare) and totals.is_partial) or UNSET,
+        left_out=UNSET if left_out is None else left_out,
+    )
+
+
+def _group_series(query: ResolvedQuery, snapshot: ReadSnapshot, values: GroupValues, shared: str | None) -> Series:
+    group, dimensions = values.group, dict(values.dimensions)
+    code = group.key.currency
+    digits = currency(dimensions.get(CURRENCY) or code or DEFAULT_CURRENCY.code).digits
+    settled, points = _settled_until(query, snapshot), []
+    for number, (at, found) in enumerate(zip(group.ordered, values.points, strict=True)):
+        is_final = not snapshot.missing and not found.is_provisional and at.span.end <= settled
+        value = rendered(found.value, query.metric, digits)
+        point = _point(at.label, iso_epoch(at.span.start), value, is_final=is_final)
+        point.flags = found.flags or UNSET
+        if values.comparisons is not None:
+            _compare(point, found, values.comparisons[number], query.metric, digits)
+        if at.hour:
+            point.weekday, point.hour, point.hours_present = at.hour
+        points.append(point)
+    return Series(
+        store=UNSET if group.key.store is None else group.key.store,
+        group=dict(group.key.groups) if group.key.store is None else UNSET,
+        currency=code if code and code != shared and CURRENCY not in query.by else UNSET,
+        timezone=next(iter(group.zones)) if len(group.zones) == 1 else None,
+        dimensions=dimensions,
+        stores=_store_counts(group) if group.key.store is None else UNSET,
+        points=points,
+        compared=group.compared or UNSET,
+    )
+
+
+def _store_counts(group: GroupStates) -> StoreCounts:
+    return StoreCounts(len(group.counted), len(group.missing), len(group.poor))
 
 
 def _compare(point: Point, value: PointValue, found: PointComparison, metric: Metric, digits: int) -> None:
@@ -118,34 +194,6 @@ def _compare(point: Point, value: PointValue, found: PointComparison, metric: Me
         point.before_flags = found.before.flags
     if found.lacks_counterpart:
         point.flags = (*value.flags, NO_COUNTERPART)
-
-
-def _compared(of: StoreStates, calendar: str) -> Compared:
-    """The two periods of a comparison: local dates from (inclusive) to (exclusive), how many, and their hours."""
-    windows = frozenset(range(of.query.timeline.start, of.until, STEP))
-    at = of.query.range
-    dates = [day for day, _ in at.days.touched(at.span._replace(end=of.until))]
-    before = of.comparison
-    return Compared(
-        calendar=calendar,
-        now=_period_compared(of.query.store, dates, windows),
-        before=_period_compared(of.query.store, before.dates, before.windows) if before else None,
-        partial=of.is_partial or UNSET,
-        until=iso_epoch(of.until) if of.is_partial else UNSET,
-    )
-
-
-def _period_compared(store: Store, dates: Sequence[date], windows: frozenset[int]) -> PeriodCompared | None:
-    if not windows:
-        return None
-    is_open = open_windows(store, min(windows), max(windows) + STEP)
-    return PeriodCompared(
-        start=dates[0],
-        end=dates[-1] + ONE_DAY,
-        days=len(dates),
-        hours=len(windows) / WINDOWS_OF_AN_HOUR,
-        open_hours=len(windows & is_open) / WINDOWS_OF_AN_HOUR,
-    )
 
 
 def rendered(value: FormulaValue, metric: Metric, digits: int) -> Value:

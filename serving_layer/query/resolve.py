@@ -26,6 +26,7 @@ from views.core.metric import Metric
 
 Hours = Literal["all", "open"]
 DAY = 86_400
+BY_STORE, BY_TOTAL = "store", "total"
 MOST_METRICS = 10
 """How many metrics one answer may hold."""
 
@@ -41,7 +42,7 @@ class MetricRequest:
         end: likewise; exclusive.
         grain: None for days, or the first grain that the metric has a meaning at.
         timezone: None for that of each store.
-        by: the dimensions to split by.
+        by: what to split by: dimensions, and `store` (the default) or `total`.
         partial: answer without the speed layer if that cannot be read.
         as_of: the number of the publication that alone is read; None for both layers as they are now.
         hours: which windows count.
@@ -109,6 +110,7 @@ class ResolvedQuery:
         grain: the grain of the points.
         by: the dimensions that split the answer.
         stores: the stores, without those of `left_out`.
+        merges_stores: a series adds up stores; otherwise each is of one.
         only_open: `hours=open` was asked for.
         compare: as it was asked for; None if nothing is compared.
         left_out: the stores that are not comparable, by what the registry knows; None if all stores were asked for.
@@ -122,6 +124,7 @@ class ResolvedQuery:
     grain: Grain
     by: tuple[str, ...]
     stores: Sequence[StoreQuery]
+    merges_stores: bool = False
     only_open: bool = False
     compare: str | None = None
     left_out: Sequence[LeftOut] | None = None
@@ -179,7 +182,10 @@ def resolve(request: MetricRequest, stores: Sequence[Store], catalogue: Catalogu
         raise UnknownNameError("metric", request.metric, catalogue.metrics)
     metric = catalogue.metrics[request.metric]
     views = tuple(catalogue.views[name] for name in metric.views)
-    _refuse_unsplittable(request, metric, views)
+    split = split_by(request.by)
+    _refuse_unsplittable(split.dimensions, metric, views)
+    if split.merges_stores:
+        _refuse_unmergeable(request, metric)
     grain = _grain(request, metric)
     context = () if request.context is None else context_names(request.context, catalogue.views)
     queries = [_store_query(request, store, metric, grain, catalogue.ranges) for store in stores]
@@ -189,8 +195,9 @@ def resolve(request: MetricRequest, stores: Sequence[Store], catalogue: Catalogu
         metric=metric,
         views=views,
         grain=grain,
-        by=request.by,
+        by=split.dimensions,
         stores=[each for each in queries if each.store.id not in excluded],
+        merges_stores=split.merges_stores,
         only_open=request.hours == "open",
         compare=request.compare,
         left_out=missing,
@@ -228,16 +235,45 @@ def query_span(start: str, end: str, days: BusinessDays, grain: Grain, ranges: R
     return Span(first, last)
 
 
-def _refuse_unsplittable(request: MetricRequest, metric: Metric, views: Sequence[View]) -> None:
-    if request.by and not metric.is_split:
-        raise BadQuestionError(f"`{metric.id}` cannot be split.", do="Leave `by` out.")
+class SplitBy(NamedTuple):
+    """What `by=` asks for. `merges_stores`: series add up stores. `dimensions`: those that split the answer."""
+
+    merges_stores: bool
+    dimensions: tuple[str, ...]
+
+
+def split_by(by: Sequence[str]) -> SplitBy:
+    """Tell what `by=` says of stores from the dimensions in it.
+
+    Raises:
+        BadQuestionError: a series would be of one store and of several.
+    """
+    names = tuple(dict.fromkeys(by))
+    if BY_STORE in names and BY_TOTAL in names:
+        message = "`by=store` and `by=total` contradict each other: a series is of one store, or adds up several."
+        raise BadQuestionError(message, do="Leave one of them out.")
+    return SplitBy(BY_TOTAL in names, tuple(name for name in names if name not in (BY_STORE, BY_TOTAL)))
+
+
+def _refuse_unsplittable(by: Sequence[str], metric: Metric, views: Sequence[View]) -> None:
+    if by and not metric.is_split:
+        raise BadQuestionError(f"`{metric.id}` cannot be split.", do=f"Leave `by={by[0]}` out.")
     splittable = {name for view in views for name in view.dimensions}
-    for name in request.by:
+    for name in by:
         if name not in splittable:
-            raise UnknownNameError("dimension", name, splittable)
-    if not any(set(request.by) <= set(view.dimensions) for view in views):
-        message = f"No view of `{request.metric}` has all of {', '.join(request.by)}."
+            raise UnknownNameError("dimension", name, {*splittable, BY_STORE, BY_TOTAL})
+    if not any(set(by) <= set(view.dimensions) for view in views):
+        message = f"No view of `{metric.id}` has all of {', '.join(by)}."
         raise BadQuestionError(message, do="Split by one of them.")
+
+
+def _refuse_unmergeable(request: MetricRequest, metric: Metric) -> None:
+    if any(term.is_sequential for term in metric.terms.values()):
+        message = f"`{metric.id}` has no total over stores: it goes through the windows of one store in order."
+        raise BadQuestionError(message, do="Ask with `by=store`.")
+    if request.context is not None:
+        message = "`context` has rows per store, and the series of this answer add up stores."
+        raise BadQuestionError(message, do="Leave `context` out, or ask with `by=store`.")
 
 
 def _grain(request: MetricRequest, metric: Metric) -> Grain:
@@ -267,7 +303,8 @@ def _left_out(of: StoreQuery) -> LeftOut | None:
 def _proofs(
     request: MetricRequest, metric: Metric, views: Sequence[View], registered: Mapping[str, View]
 ) -> tuple[View, ...]:
-    if not (request.comp or request.only_covered or "low_coverage" in metric.flags):
+    reads_proofs = request.comp or request.only_covered or "low_coverage" in metric.flags
+    if not (reads_proofs or split_by(request.by).merges_stores):
         return ()
     sources = sensor_sources(views)
     return tuple(registered[name] for name, proven in PROOFS.items() if proven & sources and name in registered)

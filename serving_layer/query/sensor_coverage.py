@@ -72,6 +72,13 @@ class SensorCoverage:
 
     def shares(self, period: Period) -> dict[int, Fraction]:
         """The part of the sensor time that was covered, per point; over windows that are over, so others are absent."""
+        return {point: Fraction(*covered) for point, covered in self.covered_ms(period).items()}
+
+    def covered_ms(self, period: Period) -> dict[int, tuple[int, int]]:
+        """For how long sensors were alive, and should have been, per point where they should; of windows that are over.
+
+        In milliseconds, over all sensors.
+        """
         period = period.ended()
         found: dict[int, int] = {}
         for alive in self._alive.values():
@@ -80,14 +87,13 @@ class SensorCoverage:
                     point = period.timeline.point_of(window)
                     found[point] = found.get(point, 0) + milliseconds
         expected = self.expected_ms(period)
-        return {point: Fraction(found.get(point, 0), all_of) for point, all_of in expected.items() if all_of}
+        return {point: (found.get(point, 0), all_of) for point, all_of in expected.items() if all_of}
 
     def share(self, period: Period) -> Fraction | None:
         """The part of the sensor time of all points that was covered; None if nothing is expected."""
-        expected = self.expected_ms(period.ended())
-        shares = self.shares(period)
-        covered = sum((shares[point] * expected[point] for point in shares), Fraction(0))
-        return covered / total if (total := sum(expected.values())) else None
+        covered = self.covered_ms(period).values()
+        expected = sum(all_of for _, all_of in covered)
+        return Fraction(sum(alive for alive, _ in covered), expected) if expected else None
 
     def covered(self, period: Period) -> frozenset[int]:
         """The windows in which the sensors of every source were alive for long enough.

@@ -12,16 +12,16 @@ from msgspec import UNSET, UnsetType
 
 from master_dataset.errors import UnknownNameError
 from serving_layer.caching import BodyCache
-from serving_layer.errors import TooManyStoresError
+from serving_layer.errors import BadQuestionError, TooManyStoresError
 from serving_layer.index import answer as index_answer
 from serving_layer.index.request import IndexRequest
 from serving_layer.keys.key import Caller
 from serving_layer.query.answer import answer
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.cells import CellsRequest, answer_cells
-from serving_layer.query.resolve import MetricRequest, MetricsRequest, query_span
+from serving_layer.query.resolve import MetricRequest, MetricsRequest, query_span, split_by
 from serving_layer.query.snapshot import ReadSnapshot, ReadVersion, SnapshotReader, past_snapshot, provenance
-from serving_layer.query.stores import MOST_STORES, KnownStores, StorePage, write_token
+from serving_layer.query.stores import MOST_STORES, MOST_STORES_MERGED, KnownStores, StorePage, write_token
 from serving_layer.query.timeline import zone_named
 from serving_layer.responses.encoding import encode
 from serving_layer.responses.metrics import Provenance
@@ -98,8 +98,7 @@ class QueryService:
         """
 
         async def body() -> bytes:
-            page = await self.stores.page(request.first.stores, request.page, caller)
-            _refuse_incomplete_table(request, page)
+            page = await self._page(request, caller)
             return await answer(
                 request.requests,
                 page.stores,
@@ -110,6 +109,18 @@ class QueryService:
             )
 
         return await self._cached(request, version, caller, body)
+
+    async def _page(self, request: MetricsRequest, caller: Caller) -> StorePage:
+        """The stores of an answer: one page of them, or all if it adds them up."""
+        first = request.first
+        if not split_by(first.by).merges_stores:
+            page = await self.stores.page(first.stores, request.page, caller)
+            _refuse_incomplete_table(request, page)
+            return page
+        if request.page.is_requested:
+            message = "`limit` and `after` page through stores, and the series of this answer add them up."
+            raise BadQuestionError(message, do="Leave `limit` and `after` out.")
+        return StorePage(await self.stores.visible(first.stores, caller, most=MOST_STORES_MERGED), None)
 
     async def index(self, request: IndexRequest, version: ReadVersion, caller: Caller) -> bytes:
         """The JSON of one metric beside what a model expected of it, one series per store. Arguments as `metrics`."""

@@ -16,6 +16,8 @@ from serving_layer.store.readers import StoreReader
 REFRESH_SECONDS = 1.0
 MOST_STORES = 100
 """How many stores one answer may hold."""
+MOST_STORES_MERGED = 10_000
+"""How many stores one answer may add up."""
 
 
 class PageRequest(NamedTuple):
@@ -58,10 +60,15 @@ class KnownStores:
             self._read_at = self._clock()
         return self._version, self._stores
 
-    async def visible(self, ids: Sequence[str], caller: Caller) -> tuple[Store, ...]:
+    async def visible(self, ids: Sequence[str], caller: Caller, *, most: int = MOST_STORES) -> tuple[Store, ...]:
         """The stores of these ids, or all that the caller may see if none is named.
 
         A store of another tenant is unknown to the caller, also in the suggestions of an error.
+
+        Args:
+            ids: of stores.
+            caller: who asks.
+            most: how many stores the answer may hold or add up.
 
         Raises:
             UnknownNameError: the caller sees no store of this id.
@@ -69,7 +76,7 @@ class KnownStores:
         """
         known = await self._seen_by(caller)
         chosen = list(dict.fromkeys(ids)) or sorted(known)
-        _refuse_many(chosen)
+        _refuse_many(chosen, most)
         return tuple(self._one(store, known, caller) for store in chosen)
 
     async def page(self, ids: Sequence[str], page: PageRequest, caller: Caller) -> StorePage:
@@ -116,7 +123,7 @@ def _bad_token() -> BadQuestionError:
     return BadQuestionError(message, do="Use `next` of the page before, or leave it out.")
 
 
-def _refuse_many(stores: Sequence[str]) -> None:
-    if len(stores) > MOST_STORES:
-        message = f"{len(stores)} stores in one answer are more than {MOST_STORES}."
+def _refuse_many(stores: Sequence[str], most: int = MOST_STORES) -> None:
+    if len(stores) > most:
+        message = f"{len(stores)} stores in one answer are more than {most}."
         raise TooManyStoresError(message, do="Name the stores with `store=`, in several questions.")

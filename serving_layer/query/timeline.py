@@ -166,12 +166,55 @@ def _next(grain: Grain, day: date) -> date:
     return day + ONE_DAY * (7 if grain == "week" else 1)
 
 
+class PointLabel(NamedTuple):
+    """What a point is called in the time of its store: stores of several zones have points of one label.
+
+    Attributes:
+        number: identifies the label among those of a grain, in the order of time.
+        day: the first business date of the day, week, month or year, or of a total; None at other grains.
+        local: the local instant with its offset, at the grains 15m and hour; None at others.
+    """
+
+    number: int
+    day: date | None = None
+    local: str | None = None
+
+
+@lru_cache(maxsize=32)
+def point_labels(grain: Grain, days: BusinessDays, start: int, end: int) -> tuple[PointLabel, ...]:
+    """The labels of the points of `timeline` with the same arguments.
+
+    Where clocks go back, both passes of an hour have labels of their own, and the first meets the first of others.
+    """
+    line = timeline(grain, days, start, end)
+    if grain == "hour_of_week":
+        return tuple(PointLabel(each.weekday * 24 + each.hour) for each in line.labels)
+    if grain == "total":
+        return (PointLabel(0, days.day_of(line.start)),)
+    if grain in ("15m", "hour"):
+        return tuple(_clock_label(grain, days.zone, bound.start) for bound in line.bounds)
+    firsts = (_floor(grain, days, days.day_of(bound.start)) for bound in line.bounds)
+    return tuple(PointLabel(first.toordinal(), first) for first in firsts)
+
+
+def _clock_label(grain: Grain, zone: ZoneInfo, start: int) -> PointLabel:
+    local = datetime.fromtimestamp(start, zone)
+    minute = local.minute if grain == "15m" else 0
+    number = ((local.toordinal() * 24 + local.hour) * 2 + local.fold) * 60 + minute
+    return PointLabel(number, local=local.isoformat(timespec="seconds"))
+
+
 class QueryRange(NamedTuple):
     """The time that a query is about: whole windows, cut into these days, at this grain."""
 
     days: BusinessDays
     span: Span
     grain: Grain
+
+    @property
+    def labels(self) -> tuple[PointLabel, ...]:
+        """The label of each point."""
+        return point_labels(self.grain, self.days, *self.span)
 
     @property
     def first(self) -> date:

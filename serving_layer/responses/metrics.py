@@ -11,7 +11,7 @@ from typing import TypedDict
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from serving_layer.responses.encoding import Instant, Number
+from serving_layer.responses.encoding import Instant, LocalInstant, Number
 
 
 class Provenance(Struct):
@@ -70,9 +70,11 @@ class DaysCompared(Struct):
     before: int
 
 
-class Point(Struct):
+class Point(Struct, kw_only=True):
     """One point of a series. `final`: neither late events nor a publication of waiting ones can still change it.
 
+    `date`: the local business date on which the day, week, month or year begins, or the range of a `total`. `local`:
+    when a finer point begins, with the offset of the store; absent if the stores of the series do not agree on it.
     `value`: null if it cannot be known, which is not zero. `flags`: what to know about the value. With `compare`:
     `before`, the value that it is compared with; `change` in percent; `change_points` where the metric is a percentage;
     `partial` if the point is unfinished. At the grain `hour_of_week`: `weekday` (ISO), `hour`, and how many such hours
@@ -80,6 +82,8 @@ class Point(Struct):
     """
 
     start: Instant
+    business_date: date | UnsetType = field(default=UNSET, name="date")
+    local: LocalInstant | UnsetType = UNSET
     value: Value
     final: bool
     before: Value | UnsetType = UNSET
@@ -117,12 +121,34 @@ class Compared(Struct):
     until: Instant | UnsetType = UNSET
 
 
-class Series(Struct):
-    """The points of one store and one combination of `dimensions`."""
+class StoreCounts(Struct):
+    """How many stores a series adds up.
 
-    store: str
-    timezone: str
+    `counted`: those whose events are in it. `missing`: those that are not, because they lack the source of the metric,
+    or their opening hours are unknown where only those count. `poor`: those counted whose sensors were alive for less
+    than 95 % of the time.
+    """
+
+    counted: int
+    missing: int
+    poor: int
+
+
+class Series(Struct, kw_only=True):
+    """The points of one store or of several, and of one combination of `dimensions`.
+
+    `store`: absent if the series adds up stores; then `group` has the value of each group that was asked for (null: the
+    stores are in none), and is empty for a total. `currency`: of this series, if the answer has several. `other`: the
+    series holds all that `top` left out. `timezone`: null if the stores have several.
+    """
+
+    store: str | UnsetType = UNSET
+    group: Mapping[str, str | None] | UnsetType = UNSET
+    currency: str | UnsetType = UNSET
+    other: bool | UnsetType = UNSET
+    timezone: str | None
     dimensions: Mapping[str, str | None]
+    stores: StoreCounts | UnsetType = UNSET
     points: Sequence[Point]
     compared: Compared | UnsetType = UNSET
 

@@ -230,4 +230,4 @@ def test_a_question_without_a_comparison_says_nothing_of_one() -> None:
     body = asked.body(NET, store="1", from_="2026-03-07", to="2026-03-08")
 
     assert set(body) == {"metric", "unit", "grain", "timezone", "series", "as_of", "currency"}
-    assert set(body["series"][0]["points"][0]) == {"start", "value", "final"}
+    assert set(body["series"][0]["points"][0]) == {"start", "date", "value", "final"}

@@ -68,9 +68,9 @@ def test_csv_has_a_line_per_point_and_money_to_the_digit(asking: Asking) -> None
     basis = "publication,cut,speed_as_of,waiting_for_batch,layers,missing"
     rests_on = "1,2026-11-21T10:00:00Z,2026-11-21T11:00:01Z,0,batch;speed,"
     assert response.text.splitlines() == [
-        f"metric,store,start,value,final,flags,unit,currency,timezone,grain,{basis}",
-        f"net_sales,1,2026-11-21T00:00:00Z,6.16,false,,money,EUR,UTC,day,{rests_on}",
-        f"net_sales,1,2026-11-22T00:00:00Z,0.00,false,,money,EUR,UTC,day,{rests_on}",
+        f"metric,store,start,date,value,final,flags,unit,currency,timezone,grain,{basis}",
+        f"net_sales,1,2026-11-21T00:00:00Z,2026-11-21,6.16,false,,money,EUR,UTC,day,{rests_on}",
+        f"net_sales,1,2026-11-22T00:00:00Z,2026-11-22,0.00,false,,money,EUR,UTC,day,{rests_on}",
     ]
 
 

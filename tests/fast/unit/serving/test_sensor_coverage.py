@@ -93,7 +93,12 @@ def test_nothing_is_held_against_a_store_that_registers_no_sensor() -> None:
 
 
 def test_a_metric_that_needs_no_coverage_is_neither_flagged_nor_masked() -> None:
-    assert point(counted(1, DOOR), "group_traffic_in") == {"start": "2026-03-07T09:00:00Z", "value": 0, "final": False}
+    assert point(counted(1, DOOR), "group_traffic_in") == {
+        "start": "2026-03-07T09:00:00Z",
+        "date": "2026-03-07",
+        "value": 0,
+        "final": False,
+    }
 
 
 def test_a_running_window_is_not_held_against_its_sensor() -> None:

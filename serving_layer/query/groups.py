@@ -1,0 +1,374 @@
+"""Totals over stores: the states of several stores merged into one series per group, store by store.
+
+The stage between `aggregate`, which knows one store, and `evaluate`. States are merged by the reducers of their columns
+and never values, so a ratio is one of sums over stores, and distinct devices are a union of sketches. Points meet by
+their label in the time of each store: a chain's day is the sum of its stores' days of that date. The states of a store
+can go once they are merged; what remains is bounded by `MOST_POINTS`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from master_dataset.errors import MixedCurrenciesError, RangeTooLongError
+from serving_layer.compare.comparable_stores import ENOUGH, low_coverage
+from serving_layer.query.aggregate import (
+    CURRENCY,
+    Group,
+    PeriodStates,
+    PointStates,
+    StateSums,
+    StoreStates,
+    aggregate,
+    empty_sums,
+    reason_without_value,
+)
+from serving_layer.query.fetch import StoreData
+from serving_layer.query.periods_compared import periods_compared, together
+from serving_layer.query.resolve import ResolvedQuery, StoreQuery
+from serving_layer.query.store_facts import StoreFacts, SummedFacts
+from serving_layer.query.timeline import HourOfWeek, PointLabel
+from serving_layer.responses.metrics import Compared, LeftOut
+from views.core.local_time import STEP, Span
+
+MOST_POINTS = 2_000_000
+"""How many points, over all groups and values of dimensions, the totals of one answer may have while they are made."""
+
+
+class GroupKey(NamedTuple):
+    """Which stores are merged.
+
+    Attributes:
+        store: the id, where a series is of one store; None where stores are merged.
+        groups: pairs of the name of a group and its value, None for stores that are in none.
+        currency: of the stores; None where no money is added.
+    """
+
+    store: str | None = None
+    groups: tuple[tuple[str, str | None], ...] = ()
+    currency: str | None = None
+
+    @property
+    def order(self) -> tuple[tuple[bool, str], ...]:
+        """Sorts keys, values that are null last."""
+        return tuple((text is None, text or "") for text in (self.store, *dict(self.groups).values(), self.currency))
+
+
+@dataclass
+class MergedPoint:
+    """A point of a group: those of its stores that have one label.
+
+    Attributes:
+        label: with the earliest date of all; `local` is None if the stores do not agree on it.
+        span: from the first window of any store to where the last one ends.
+        has_several_days: whether it has windows of several business days of a store.
+        hour: weekday and hour of `hour_of_week`, with the most hours that a store has.
+        has_counterpart: whether any store compares it with something.
+        lengths: how many days the point has, and is compared with, where these differ.
+    """
+
+    label: PointLabel
+    span: Span
+    has_several_days: bool
+    hour: HourOfWeek | None = None
+    has_counterpart: bool = False
+    lengths: tuple[int, int] | None = None
+
+    def merge(self, other: "MergedPoint") -> None:
+        """Add the point of other stores."""
+        dates = [each.label.day for each in (self, other) if each.label.day]
+        local = self.label.local if self.label.local == other.label.local else None
+        self.label = PointLabel(self.label.number, min(dates, default=None), local)
+        self.span = Span(min(self.span.start, other.span.start), max(self.span.end, other.span.end))
+        self.has_several_days = self.has_several_days or other.has_several_days
+        self.hour = max(self.hour, other.hour) if self.hour and other.hour else self.hour
+        self.has_counterpart = self.has_counterpart or other.has_counterpart
+        self.lengths = max((each for each in (self.lengths, other.lengths) if each), default=None)
+
+
+@dataclass
+class Covered:
+    """Sensor time of several stores, in milliseconds."""
+
+    alive: int = 0
+    expected: int = 0
+
+    def add(self, alive: int, expected: int) -> None:
+        """Add that of others."""
+        self.alive += alive
+        self.expected += expected
+
+
+@dataclass
+class PeriodTotals:
+    """The states of a group in one period. All keys are numbers of labels.
+
+    Attributes:
+        sums: one per view and set of terms, as in `PeriodStates`.
+        facts: of the stores, per point.
+        facts_of_all: of the stores, in the period as a whole.
+        covered: sensor time per point, where any is expected and the metric is flagged by it.
+        covered_of_all: sensor time of the period as a whole.
+        over: where the windows end that are over.
+    """
+
+    sums: list[StateSums]
+    facts: dict[int, SummedFacts] = field(default_factory=dict)
+    facts_of_all: SummedFacts = field(default_factory=SummedFacts)
+    covered: dict[int, Covered] = field(default_factory=dict)
+    covered_of_all: Covered = field(default_factory=Covered)
+    over: int = 0
+
+    def merge(self, other: "PeriodTotals") -> int:
+        """Add the states of other stores; how many points are new."""
+        new = sum(mine.merge(theirs) for mine, theirs in zip(self.sums, other.sums, strict=True))
+        for number, facts in other.facts.items():
+            self.facts.setdefault(number, SummedFacts()).merge(facts)
+        self.facts_of_all.merge(other.facts_of_all)
+        for number, covered in other.covered.items():
+            self.covered.setdefault(number, Covered()).add(covered.alive, covered.expected)
+        self.covered_of_all.add(other.covered_of_all.alive, other.covered_of_all.expected)
+        self.over = max(self.over, other.over)
+        return new
+
+    def add(self, query: ResolvedQuery, of: StoreQuery, states: PeriodStates, numbers: Iterable[int]) -> int:
+        """Merge the states of one store; how many points are new.
+
+        Args:
+            query: the query.
+            of: the store.
+            states: its states by the place of a point.
+            numbers: the places of the points that the store has in this group.
+        """
+        labels = [label.number for label in of.range.labels]
+        new = sum(mine.merge(theirs, labels) for mine, theirs in zip(self.sums, states.sums, strict=True))
+        if query.metric.facts:
+            facts = StoreFacts(of.store, states, query.metric.facts)
+            self.facts_of_all.add(facts.whole())
+            for number in numbers:
+                self.facts.setdefault(labels[number], SummedFacts()).add(facts.at(number))
+        if "low_coverage" in query.metric.flags:
+            for number, covered in states.coverage.covered_ms(states.period).items():
+                self.covered.setdefault(labels[number], Covered()).add(*covered)
+                self.covered_of_all.add(*covered)
+        self.over = max(self.over, states.period.over)
+        return new
+
+
+@dataclass
+class GroupStates:
+    """Everything that the values of a group are computed from.
+
+    Attributes:
+        key: which stores.
+        now: the period that was asked for.
+        before: the period that it is compared with.
+        points: by the numbers of their labels.
+        counted: the ids of the stores that are in the states.
+        missing: those that are not, because nothing is known of them.
+        reasons: why nothing is known of them.
+        poor: those of `counted` whose sensors were alive for too little of the time.
+        zones: the names of the time zones of their points.
+        compared: the two periods, if the query compares.
+    """
+
+    key: GroupKey
+    now: PeriodTotals
+    before: PeriodTotals
+    points: dict[int, MergedPoint] = field(default_factory=dict)
+    counted: set[str] = field(default_factory=set)
+    missing: set[str] = field(default_factory=set)
+    reasons: set[str] = field(default_factory=set)
+    poor: set[str] = field(default_factory=set)
+    zones: set[str] = field(default_factory=set)
+    compared: Compared | None = None
+
+    @classmethod
+    def empty(cls, query: ResolvedQuery, key: GroupKey) -> "GroupStates":
+        """A group without any store."""
+        return cls(key, PeriodTotals(empty_sums(query)), PeriodTotals(empty_sums(query)))
+
+    @property
+    def ordered(self) -> list[MergedPoint]:
+        """Its points in the order of time."""
+        return [self.points[number] for number in sorted(self.points)]
+
+    def series(self, by: Sequence[str]) -> list[Group]:
+        """The values of the dimensions of its series, in order, also of those that only one period has."""
+        if not by:
+            return [()]
+        found = {
+            tuple(dict(zip(sums.split, group, strict=True))[name] for name in by)
+            for period in (self.now, self.before)
+            for sums in period.sums
+            if set(sums.split) == set(by)
+            for group in sums.points
+        }
+        return sorted(found, key=order_of)
+
+    def add(self, query: ResolvedQuery, part: StoreStates) -> int:
+        """Merge the states of a store, as far as it is in this group; how many points are new."""
+        of, id_ = part.query, part.query.store.id
+        self.zones.add(of.zone)
+        numbers = self._add_points(part)
+        reason = reason_without_value(query, of, part.now)
+        new = 0
+        if reason:
+            self.missing.add(id_)
+            self.reasons.add(reason)
+        else:
+            self.counted.add(id_)
+            share = part.now.coverage_share
+            self.poor |= {id_} if share is not None and share < ENOUGH else set()
+            new += self.now.add(query, of, part.now, numbers)
+        if part.comparison and part.before and not reason_without_value(query, of, part.before):
+            new += self.before.add(query, of, part.before, _compared_places(part))
+        if of.calendar is not None:
+            compared = periods_compared(part, of.calendar.calendar)
+            self.compared = compared if self.compared is None else together(self.compared, compared)
+        return new
+
+    def merge(self, other: "GroupStates") -> None:
+        """Merge another group into this one, of which a store may be in both."""
+        self.now.merge(other.now)
+        self.before.merge(other.before)
+        for point in other.points.values():
+            self._add_point(MergedPoint(**vars(point)))
+        self.counted |= other.counted
+        self.missing = (self.missing | other.missing) - self.counted
+        self.reasons |= other.reasons
+        self.poor |= other.poor
+        self.zones |= other.zones
+        if other.compared:
+            self.compared = other.compared if self.compared is None else together(self.compared, other.compared)
+
+    def _add_points(self, part: StoreStates) -> list[int]:
+        """The places of the points that the store has in this group now."""
+        of, days = part.query, part.query.range.days
+        compared = set(_compared_places(part))
+        lengths = part.comparison.lengths if part.comparison else {}
+        now = _bounds(of, part.spans)
+        for number in sorted({*now, *compared}):
+            bound = now.get(number, of.timeline.bounds[number])
+            point = MergedPoint(
+                label=of.range.labels[number],
+                span=bound,
+                has_several_days=days.day_of(bound.start) != days.day_of(bound.end - STEP),
+                hour=of.timeline.labels[number] if of.timeline.labels else None,
+                has_counterpart=number in compared,
+                lengths=lengths.get(number),
+            )
+            self._add_point(point)
+        return sorted(now)
+
+    def _add_point(self, point: MergedPoint) -> None:
+        there = self.points.get(point.label.number)
+        if there is None:
+            self.points[point.label.number] = point
+        else:
+            there.merge(point)
+
+
+class Totals:
+    """The groups of an answer, to which stores are added one after the other."""
+
+    def __init__(self, query: ResolvedQuery) -> None:
+        """`query`: says how stores are grouped."""
+        self.query = query
+        self.waiting = 0
+        self.zones: set[str] = set()
+        self.event_flags: Counter[str] = Counter()
+        self.is_partial = False
+        self._groups: dict[GroupKey, GroupStates] = {}
+        self._left_out: dict[str, LeftOut] = {}
+        self._points = 0
+
+    @property
+    def groups(self) -> list[GroupStates]:
+        """Every group, in order."""
+        return [self._groups[key] for key in sorted(self._groups, key=lambda key: key.order)]
+
+    @property
+    def left_out(self) -> Sequence[LeftOut] | None:
+        """The stores that are not comparable; None if comparable ones were not asked for."""
+        if self.query.left_out is None:
+            return None
+        return [*self.query.left_out, *(self._left_out[store] for store in sorted(self._left_out))]
+
+    def add(self, data: StoreData) -> None:
+        """Merge the states of one store into its groups.
+
+        Raises:
+            MixedCurrenciesError: the store has amounts of several currencies.
+            RangeTooLongError: the totals would have more than `MOST_POINTS`.
+        """
+        query, whole = self.query, aggregate(self.query, data)
+        if query.left_out is not None and (found := low_coverage(data.query.store, whole.coverage_share)):
+            self._left_out[data.query.store.id] = found
+            return
+        self.waiting += whole.waiting
+        self.zones.add(data.query.zone)
+        self.event_flags += whole.now.event_flags
+        self.is_partial = self.is_partial or whole.is_partial
+        currency = _currency(query, whole)
+        key = GroupKey(None if query.merges_stores else data.query.store.id, currency=currency)
+        into = self._groups.setdefault(key, GroupStates.empty(query, key))
+        self._points += into.add(query, whole)
+        if self._points > MOST_POINTS:
+            message = f"The totals have more than {MOST_POINTS:,} points."
+            do = "Ask with a coarser `grain`, for a shorter range, or with fewer dimensions in `by`."
+            raise RangeTooLongError(message, do=do)
+
+
+def order_of(group: Group) -> tuple[tuple[bool, str], ...]:
+    """Sorts the values of dimensions, those that are null last."""
+    return tuple((value is None, value or "") for value in group)
+
+
+def merged_states(sums: StateSums, points: Iterable[PointStates]) -> PointStates | None:
+    """The states of several points as those of one; None without any."""
+    found: PointStates | None = None
+    for point in points:
+        if found is None:
+            found = PointStates(list(point.states), point.is_provisional)
+        else:
+            sums.merge_point(found, point)
+    return found
+
+
+def _currency(query: ResolvedQuery, of: StoreStates) -> str | None:
+    """The currency of a store's amounts, by which groups are split."""
+    own = of.query.store.currency.code
+    if CURRENCY in query.by:
+        return own
+    if not query.metric.is_of_money:
+        return None
+    found = {code for period in of.periods for sums in period.sums for code in sums.currencies} or {own}
+    if len(found) > 1:
+        message = f"Store `{of.query.store.id}` has amounts in {' and '.join(sorted(found))}."
+        raise MixedCurrenciesError(message, do="Add `by=currency`, or leave the store out.")
+    return next(iter(found))
+
+
+def _bounds(of: StoreQuery, spans: Sequence[Span] | None) -> dict[int, Span]:
+    """Per place of a point from its first window to where its last one ends, of the windows in `spans`."""
+    if spans is None:
+        return dict(enumerate(of.timeline.bounds))
+    found: dict[int, Span] = {}
+    for part in spans:
+        for span, number in of.timeline.between(part):
+            cut = Span(max(span.start, part.start), min(span.end, part.end))
+            there = found.get(number, cut)
+            found[number] = Span(min(there.start, cut.start), max(there.end, cut.end))
+    return found
+
+
+def _compared_places(part: StoreStates) -> list[int]:
+    """The places of the points that are compared with windows of this group."""
+    if part.comparison is None or part.before is None:
+        return []
+    if part.spans is None:
+        return sorted(part.comparison.points)
+    line, only = part.before.period.timeline, part.before.period.only or frozenset()
+    return sorted({line.point_of(window) for window in only})

@@ -1,0 +1,65 @@
+"""The two periods of a comparison as an answer shows them: local dates, and how many hours of them count."""
+
+from collections.abc import Sequence
+from datetime import date
+
+from msgspec import UNSET
+
+from master_dataset.registry.stores import Store
+from serving_layer.query.aggregate import StoreStates
+from serving_layer.query.store_facts import WINDOWS_OF_AN_HOUR
+from serving_layer.query.timeline import iso_epoch
+from serving_layer.responses.metrics import Compared, PeriodCompared
+from views.core.local_time import ONE_DAY, STEP, open_windows
+
+
+def periods_compared(of: StoreStates, calendar: str) -> Compared:
+    """The two periods of one store: local dates from (inclusive) to (exclusive), how many, and their hours."""
+    windows = frozenset(range(of.query.timeline.start, of.until, STEP))
+    at = of.query.range
+    dates = [day for day, _ in at.days.touched(at.span._replace(end=of.until))]
+    before = of.comparison
+    return Compared(
+        calendar=calendar,
+        now=_period(of.query.store, dates, windows),
+        before=_period(of.query.store, before.dates, before.windows) if before else None,
+        partial=of.is_partial or UNSET,
+        until=iso_epoch(of.until) if of.is_partial else UNSET,
+    )
+
+
+def together(one: Compared, other: Compared) -> Compared:
+    """The periods of several stores: from the earliest date to the latest, and the hours of all stores added."""
+    calendars = sorted({*one.calendar.split("; "), *other.calendar.split("; ")})
+    return Compared(
+        calendar="; ".join(calendars),
+        now=_joined(one.now, other.now),
+        before=_joined(one.before, other.before),
+        partial=one.partial or other.partial,
+        until=one.until or other.until,
+    )
+
+
+def _period(store: Store, dates: Sequence[date], windows: frozenset[int]) -> PeriodCompared | None:
+    if not windows:
+        return None
+    is_open = open_windows(store, min(windows), max(windows) + STEP)
+    return PeriodCompared(
+        start=dates[0],
+        end=dates[-1] + ONE_DAY,
+        days=len(dates),
+        hours=len(windows) / WINDOWS_OF_AN_HOUR,
+        open_hours=len(windows & is_open) / WINDOWS_OF_AN_HOUR,
+    )
+
+
+def _joined(one: PeriodCompared | None, other: PeriodCompared | None) -> PeriodCompared | None:
+    if one is None or other is None:
+        return one or other
+    return PeriodCompared(
+        start=min(one.start, other.start),
+        end=max(one.end, other.end),
+        days=max(one.days, other.days),
+        hours=one.hours + other.hours,
+        open_hours=one.open_hours + other.open_hours,
+    )

@@ -1,0 +1,271 @@
+"""Totals over stores: the states of all stores merged, whatever their zones, currencies, days and layers.
+
+The oracle knows nothing of cells, states or windows: it goes through the events that were drawn, and adds up.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from master_dataset.registry.stores import Store, currency
+from tests.support import World, receipt
+from tests.support.sensors import BEGIN, record, source_of
+from tests.support.world_api import Asking
+from views.core.cut import floor_to
+
+FIRST, LAST = date(2026, 3, 26), date(2026, 4, 1)
+"""29 March has 23 hours in Europe; BEGIN is 27 March, 12:00 UTC."""
+ZONES = ("Europe/Bratislava", "America/New_York", "Asia/Tokyo", "UTC")
+FEW = settings(max_examples=20, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+
+
+class Sale(NamedTuple):
+    """A receipt of one line, `late` minutes on its way."""
+
+    store: int
+    minute: int
+    minor: int
+    late: int
+
+
+class Count(NamedTuple):
+    """People who came in during a quarter of an hour."""
+
+    store: int
+    minute: int
+    people: int
+
+
+class Chain(NamedTuple):
+    """Some stores and what happened in them. `cut`: minutes after BEGIN; None: nothing was published."""
+
+    stores: tuple[Store, ...]
+    sales: tuple[Sale, ...]
+    counts: tuple[Count, ...]
+    cut: int | None
+
+    def zone(self, place: int) -> ZoneInfo:
+        return ZoneInfo(self.stores[place].timezone)
+
+    def local(self, event: Sale | Count) -> datetime:
+        return (BEGIN + timedelta(minutes=event.minute)).astimezone(self.zone(event.store))
+
+    def day(self, event: Sale | Count) -> date:
+        """The business day, said as people say it: before the day starts it is still yesterday."""
+        local = self.local(event)
+        starts = time.fromisoformat(self.stores[event.store].day_starts_at)
+        return local.date() if local.time() >= starts else local.date() - timedelta(days=1)
+
+    def world(self) -> World:
+        world = World(*self.stores)
+        arrivals: list[tuple[datetime, int, Sale | Count]] = []
+        events: list[Sale | Count] = [*self.sales, *self.counts]
+        for number, event in enumerate(events):
+            late = event.late if isinstance(event, Sale) else 0
+            arrivals.append((BEGIN + timedelta(minutes=event.minute + late, seconds=1), number, event))
+        for stamp, number, event in sorted(arrivals):
+            id_ = self.stores[event.store].id
+            at = BEGIN + timedelta(minutes=event.minute)
+            if isinstance(event, Sale):
+                line = {"title": "thing", "price": abs(event.minor) / 100, "amount": 1 if event.minor > 0 else -1}
+                world.receive(receipt(at.isoformat(), [line], number=number, store=id_), stamp)
+            else:
+                drawn = (event.minute, event.people, 0)
+                world.receive(record("people_counts", drawn, id_), stamp, source_of("people_counts"))
+        world.pass_time("2026-04-02T00:00:00Z")
+        if self.cut is not None:
+            world.rebuild(floor_to(BEGIN + timedelta(minutes=self.cut), timedelta(minutes=5)))
+        return world
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> Chain:
+    stores = tuple(
+        Store(
+            id=str(number),
+            timezone=draw(st.sampled_from(ZONES)),
+            currency=currency(draw(st.sampled_from(("EUR", "EUR", "CZK")))),
+            day_starts_at=draw(st.sampled_from(("00:00", "04:00", "06:30"))),
+            floor_m2=draw(st.integers(1, 900)),
+        )
+        for number in range(draw(st.integers(1, 4)))
+    )
+    places, minutes = st.integers(0, len(stores) - 1), st.integers(0, 4000)
+    sales = st.builds(Sale, places, minutes, st.integers(-500, 5000).filter(bool), st.integers(0, 900))
+    counts = st.builds(Count, places, minutes, st.integers(1, 90))
+    return Chain(
+        stores,
+        tuple(draw(st.lists(sales, max_size=12))),
+        tuple(draw(st.lists(counts, max_size=6, unique_by=lambda count: (count.store, count.minute)))),
+        draw(st.none() | st.integers(0, 4500)),
+    )
+
+
+class Sums(NamedTuple):
+    """What a formula is made of. `m2`: of all stores that are in it."""
+
+    net: int
+    sale_tx: int
+    receipts: int
+    people: int
+    m2: int
+
+
+def total(chain: Chain, events: Sequence[Sale | Count], members: Sequence[int]) -> Sums:
+    sales = [event for event in events if isinstance(event, Sale)]
+    counts = [event for event in events if isinstance(event, Count)]
+    return Sums(
+        net=sum(sale.minor for sale in sales),
+        sale_tx=sum(sale.minor > 0 for sale in sales),
+        receipts=len(sales),
+        people=sum(count.people for count in counts),
+        m2=sum(int(chain.stores[place].floor_m2 or 0) for place in members),
+    )
+
+
+def ratio(one: float, other: float) -> float | None:
+    return one / other if other else None
+
+
+METRICS: Mapping[str, Callable[[Sums], Decimal | float | None]] = {
+    "net_sales": lambda sums: Decimal(sums.net) / 100,
+    "total_transactions_count": lambda sums: sums.receipts,
+    "avg_transaction_value": lambda sums: ratio(sums.net, sums.sale_tx * 100),
+    "sales_per_sq_m": lambda sums: ratio(sums.net, sums.m2 * 100) if sums.receipts else None,
+    "traffic_in": lambda sums: sums.people,
+    "conversion_rate": lambda sums: ratio(100 * sums.sale_tx, sums.people) if sums.sale_tx or sums.people else None,
+}
+OF_MONEY = ("net_sales", "avg_transaction_value", "sales_per_sq_m")
+COUNTED = ("traffic_in", "conversion_rate")
+LABELS: Mapping[str, Callable[[Chain, Sale | Count], tuple[object, ...]]] = {
+    "hour": lambda chain, event: (chain.local(event).replace(tzinfo=None, minute=0), chain.local(event).fold),
+    "day": lambda chain, event: (chain.day(event),),
+    "week": lambda chain, event: (chain.day(event) - timedelta(days=chain.day(event).weekday()),),
+    "month": lambda chain, event: (chain.day(event).replace(day=1),),
+    "hour_of_week": lambda chain, event: (chain.local(event).isoweekday(), chain.local(event).hour),
+    "total": lambda _, __: (),
+}
+Groups = dict[str | None, list[int]]
+
+
+def by_currency(chain: Chain, metric: str, places: Sequence[int]) -> Groups:
+    """The stores whose sums make one number."""
+    found: Groups = {}
+    for place in places:
+        found.setdefault(chain.stores[place].currency.code if metric in OF_MONEY else None, []).append(place)
+    return found
+
+
+def known(chain: Chain, metric: str) -> list[int]:
+    """The stores that have the source of the metric: sensors are known by what they sent."""
+    counting = {count.store for count in chain.counts}
+    return [place for place in range(len(chain.stores)) if metric not in COUNTED or place in counting]
+
+
+def expected(chain: Chain, metric: str, grain: str, places: Sequence[int]) -> list[tuple[tuple[object, ...], Any]]:
+    """Every label of which anything is known, in order, with its value."""
+    every: list[Sale | Count] = [*chain.sales, *chain.counts]
+    events = [event for event in every if event.store in places]
+    labelled: dict[Any, list[Sale | Count]] = {}
+    for event in events:
+        if isinstance(event, Count) == (metric == "traffic_in") or metric == "conversion_rate":
+            labelled.setdefault(LABELS[grain](chain, event), []).append(event)
+    return [(label, METRICS[metric](total(chain, of, places))) for label, of in sorted(labelled.items())]
+
+
+def shown(series: Mapping[str, Any]) -> Iterator[tuple[tuple[object, ...] | None, Any]]:
+    for point in series["points"]:
+        label = (date.fromisoformat(point["date"]),) if "date" in point else None
+        yield label, point["value"]
+
+
+def same(found: object, wanted: object) -> bool:
+    if isinstance(wanted, float) and isinstance(found, int | float):
+        return abs(found - wanted) < 1e-9 * max(1, abs(wanted))
+    return (None if found is None else Decimal(str(found))) == (None if wanted is None else Decimal(str(wanted)))
+
+
+def refuse_difference(series: Mapping[str, Any], wanted: list[tuple[tuple[object, ...], Any]], grain: str) -> None:
+    """Every label with events has its value, and every other one nothing."""
+    points = list(shown(series))
+    if grain in ("day", "week", "month"):
+        by_label = dict(points)
+        assert len(by_label) == len(points)
+        for label, value in wanted:
+            assert same(by_label.pop(label), value), (label, value, points)
+        assert not any(by_label.values())
+        return
+    values = [value for _, value in points if value]
+    assert len(values) == sum(bool(value) for _, value in wanted)
+    for value, (label, exact) in zip(values, [each for each in wanted if each[1]], strict=True):
+        assert same(value, exact), (label, value, exact)
+
+
+@FEW
+@given(chain=chains(), metric=st.sampled_from(list(METRICS)), grain=st.sampled_from(list(LABELS)))
+def test_a_total_is_the_formula_over_the_sums_of_all_its_stores(chain: Chain, metric: str, grain: str) -> None:
+    asking = Asking(chain.world())
+
+    body = asking.body(f"/v1/metrics/{metric}", by="total", grain=grain, from_=str(FIRST), to=str(LAST))
+
+    groups = by_currency(chain, metric, range(len(chain.stores)))
+    assert len(body["series"]) == len(groups)
+    for series in body["series"]:
+        assert (series["group"], "store" in series) == ({}, False)
+        code = body.get("currency") or series.get("currency")
+        members = groups[code if metric in OF_MONEY else None]
+        counted = [place for place in known(chain, metric) if place in members]
+        assert series["stores"]["counted"] == len(counted)
+        assert series["stores"]["missing"] == len(members) - len(counted)
+        refuse_difference(series, expected(chain, metric, grain, counted), grain)
+        assert all(point["final"] is False for point in series["points"]) or chain.cut is not None
+
+
+@FEW
+@given(chain=chains(), grain=st.sampled_from(["15m", "hour", "day", "total"]))
+def test_a_total_is_what_its_stores_add_up_to(chain: Chain, grain: str) -> None:
+    asking = Asking(chain.world())
+    query = {"from_": str(FIRST), "to": str(LAST), "grain": grain}
+
+    chained = asking.body("/v1/metrics/total_transactions_count", by="total", **query)
+    alone = asking.body("/v1/metrics/total_transactions_count", **query)
+
+    [series] = chained["series"]
+    by_label: dict[str, int] = {}
+    for point in (point for each in alone["series"] for point in each["points"]):
+        label = point.get("date") or point["local"]
+        by_label[label] = by_label.get(label, 0) + point["value"]
+    assert sum(point["value"] for point in series["points"]) == sum(by_label.values())
+    assert chained["as_of"] == alone["as_of"]
+    if grain == "day":
+        assert {point["date"]: point["value"] for point in series["points"]} == by_label
+    starts = [point["start"] for point in series["points"]]
+    if len({store.timezone for store in chain.stores}) == 1:
+        assert starts == sorted(starts)
+        assert len(set(starts)) == len(starts)
+
+
+@FEW
+@given(chain=chains())
+def test_every_layer_split_gives_the_same_total(chain: Chain) -> None:
+    query = {"by": "total", "from_": str(FIRST), "to": str(LAST)}
+
+    split = Asking(chain.world()).body("/v1/metrics/net_sales", **query)
+    whole = Asking(chain._replace(cut=None).world()).body("/v1/metrics/net_sales", **query)
+
+    for one, other in zip(split["series"], whole["series"], strict=True):
+        values = [[(point["date"], point["value"]) for point in each["points"]] for each in (one, other)]
+        assert values[0] == values[1]
+
+
+def test_the_oracle_counts_a_day_as_people_do() -> None:
+    chain = Chain((Store(id="0", timezone="America/New_York", day_starts_at="04:00"),), (), (), None)
+    late = Sale(0, int((datetime(2026, 3, 28, 7, 30, tzinfo=UTC) - BEGIN).total_seconds() // 60), 1, 0)
+
+    assert chain.local(late).isoformat() == "2026-03-28T03:30:00-04:00"
+    assert chain.day(late) == date(2026, 3, 27)
