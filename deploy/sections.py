@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
@@ -27,6 +28,10 @@ BUFFER = BufferLimits()
 Networks = Sequence[IPv4Network | IPv6Network]
 Port = Annotated[int, Field(ge=1, le=65535)]
 PortOrZero = Annotated[int, Field(ge=0, le=65535)]
+
+
+_ORIGIN = re.compile(r"https?://[a-z0-9.\-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]{1,5})?")
+"""As browsers send it: in lower case, without a path, and without `*`."""
 
 
 class InvalidSettingsError(ValueError):
@@ -343,6 +348,21 @@ class ApiSettings(Section):
     """Reads per second that one key of a tenant may make, per process."""
     ingests_per_second: int = Field(default=50, ge=1, validation_alias="ingests_per_second")
     """Requests with events per second that one key of a tenant may make, per process."""
+    cors_origins: str = Field(default="", validation_alias="cors_origins")
+    """Origins, separated by commas, whose scripts may call the REST interface in browsers, with their own key."""
+
+    @cached_property
+    def allowed_origins(self) -> Sequence[str]:
+        """The origins of `cors_origins`."""
+        return tuple(each.strip() for each in self.cors_origins.split(",") if each.strip())
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _exact_origins(cls, text: str) -> str:
+        for each in filter(None, map(str.strip, text.split(","))):
+            if not _ORIGIN.fullmatch(each):
+                raise ValueError(f"`{each}` is no origin; one is `https://shop.example` or `http://localhost:3000`")
+        return text
 
 
 class LimitSettings(Section):

@@ -69,6 +69,7 @@ def run(process: Process, settings: Settings) -> None:
         ingest,
         alerting=alert_service_of(settings),
         limits=settings.limits.request_limits,
+        cors_origins=settings.api.allowed_origins,
         audit=Audit(settings.home).request,
     )
     config = ServerConfig(app, settings.limits.connection_limits, host=LOOPBACK, port=settings.api.port)

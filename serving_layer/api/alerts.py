@@ -12,7 +12,7 @@ from master_dataset.errors import RequestError
 from serving_layer.alerts.history import END, AlertPosition, AlertsRequest, State, audited_cut
 from serving_layer.api.caller import AlertingOf, AnswersOf, FreshnessOf, Reader
 from serving_layer.api.downloads import formatted_response, returns_or_file
-from serving_layer.api.parameters import MAX_PAGE, TenantName, page_token, read_page_token, tenant_of
+from serving_layer.api.parameters import MAX_PAGE, StoreIds, TenantName, page_token, read_page_token, tenant_of
 from serving_layer.errors import BadQuestionError
 from serving_layer.files.formats import Format
 from serving_layer.files.tables import alerts_table
@@ -35,7 +35,7 @@ class AlertsQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    store: list[str] = Field([], description="Store ids; every store if none is named.", max_length=100)
+    store: StoreIds = Field([], max_length=100)
     rule: str | None = Field(None, max_length=64, description="The id of a rule.")
     state: State | None = Field(None, description="Open: neither resolved nor retracted.")
     since: Bound = Field(None, alias="from", description="Raised at this time or later.")

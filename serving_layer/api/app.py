@@ -1,9 +1,10 @@
 """Build the application from its parts. It reads no settings and no environment; everything is an argument."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fastapi import FastAPI
+from fastapi.middleware.cors import CORSMiddleware
 from prometheus_client import Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -28,6 +29,7 @@ from serving_layer.api.request_bodies import BodyReader
 from serving_layer.api.response_cache import ResponseCacheMiddleware
 from serving_layer.health.freshness import FreshnessService
 from serving_layer.http.body_drain import BodyDrain
+from serving_layer.http.head import HeadRequests
 from serving_layer.http.load_shedding import InFlight, LoadSheddingMiddleware
 from serving_layer.ingest.ingest import IngestService
 from serving_layer.keys.authenticator import Authenticator
@@ -46,8 +48,28 @@ NO_ROUTE = "none"
 """The request matched no route, or was rejected before routing."""
 
 
+CORS_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+CORS_HEADERS = (
+    "Authorization",
+    "Cache-Control",
+    "Content-Encoding",
+    "Content-Type",
+    "If-Match",
+    "If-None-Match",
+    "Last-Event-ID",
+)
+"""Request headers that scripts of other origins may set."""
+CORS_EXPOSED = ("Content-Disposition", "ETag", "Galatea-As-Of", "Galatea-Next", "Location", "Retry-After")
+"""Response headers that they may read."""
+CORS_SECONDS = 600
+"""How long browsers keep the answer to a preflight request."""
+
+
 class RequestMetrics:
-    """Middleware that measures requests by route and status, never by store, tenant or caller. The outermost layer."""
+    """Middleware that measures requests by route and status, never by store, tenant or caller.
+
+    Only `HeadRequests`, which replaces the scope, is outside of it.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         """`app`: the inner application."""
@@ -103,6 +125,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
     *,
     alerting: AlertService,
     limits: Limits = LIMITS,
+    cors_origins: Sequence[str] = (),
     audit: Audit = lambda *_: None,
 ) -> FastAPI:
     """Build the application.
@@ -115,6 +138,8 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
         ingest: None if this process accepts no events.
         alerting: alerts and their rules.
         limits: of requests.
+        cors_origins: the origins whose scripts may call the API, with a key that they bring, never with the cookie of
+            a session; none: browsers keep other origins out.
         audit: called for each request that changes something.
     """
     app = FastAPI(
@@ -122,7 +147,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
         description="Numbers of physical stores: live within a second, and exact.",
         version="1",
         docs_url=None,
-        redoc_url=None,  # these pages load scripts from other hosts, which our own headers forbid
+        redoc_url=None,  # these pages load scripts from other hosts, which our own headers forbid; ours is at `/docs`
     )
     app.state.answers = answers
     app.state.freshness = freshness
@@ -143,5 +168,15 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
     describe(app)
     app.add_middleware(LoadSheddingMiddleware, in_flight=app.state.in_flight)
     app.add_middleware(BodyDrain)
+    if cors_origins:  # outside of what may refuse a request, so that scripts can read why
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=cors_origins,
+            allow_methods=CORS_METHODS,
+            allow_headers=CORS_HEADERS,
+            expose_headers=CORS_EXPOSED,
+            max_age=CORS_SECONDS,
+        )
     app.add_middleware(RequestMetrics)
+    app.add_middleware(HeadRequests)
     return app

@@ -18,6 +18,7 @@ from serving_layer.api.parameters import (
     PartialFlag,
     RangeEnd,
     RangeStart,
+    StoreIds,
     page_token,
     read_page_token,
 )
@@ -40,7 +41,7 @@ class CellsQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    store: list[str] = Field([], description="Store ids; all registered stores if none is named.")
+    store: StoreIds = []
     start: RangeStart
     end: RangeEnd
     partial: PartialFlag = False

@@ -11,7 +11,16 @@ from master_dataset.errors import GalateaError
 from serving_layer.api.caller import AnswersOf, Reader
 from serving_layer.api.conditional_requests import AnswerProvenance, conditional_response, requires_fresh
 from serving_layer.api.downloads import formatted_response, refuse_beside_points, returns_or_file
-from serving_layer.api.parameters import AfterToken, AsOfNumber, PartialFlag, RangeEnd, RangeStart, TimeZone
+from serving_layer.api.parameters import (
+    STORES,
+    AfterToken,
+    AsOfNumber,
+    PartialFlag,
+    RangeEnd,
+    RangeStart,
+    StoreIds,
+    TimeZone,
+)
 from serving_layer.caching import etag
 from serving_layer.compare.calendar import NAMES as COMPARISONS
 from serving_layer.context.kinds import NAMES as CONTEXTS
@@ -46,7 +55,7 @@ class MetricQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    store: list[str] = Field([], description="Store ids; all registered stores if none is named.")
+    store: StoreIds = []
     start: RangeStart
     end: RangeEnd
     grain: Grain | None = Field(None, description="Length of a point. Default: `day`, unless the metric has its own.")
@@ -231,7 +240,7 @@ class IndexQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    store: list[str] = Field([], description="Store ids; all registered stores if none is named. At most 20.")
+    store: StoreIds = Field([], description=f"{STORES} At most 20.")
     start: RangeStart
     end: RangeEnd
     grain: IndexGrain = Field("day", description="Whole hours or whole days: all that the range overlaps.")

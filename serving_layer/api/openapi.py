@@ -144,7 +144,7 @@ LINKS: Mapping[tuple[str, HTTPStatus], tuple[Link, ...]] = {
 
 Document = dict[str, Any]
 PROBLEM: Document = {
-    "type": "https://galatea.example/docs/errors/unknown_name",
+    "type": "/problems/unknown_name",
     "title": "There is no metric `net_sale`.",
     "detail": "Did you mean `net_sales`?",
     "code": "unknown_name",

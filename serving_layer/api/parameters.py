@@ -3,12 +3,12 @@
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Annotated, Any, TypeVar
 
 import orjson
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from master_dataset.errors import UnknownNameError
 from serving_layer.admin.publications import MAX_PUBLICATION
@@ -23,6 +23,10 @@ PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _INSTANT_OR_DAY = {"pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T.+)?$"}
 """Only described: `read_bound` reports what is wrong in its own words."""
+_ID = re.compile(r"(?:^|,)((?:\\[\\,]|[^,])*)")
+_ESCAPED = re.compile(r"\\([\\,])")
+MAX_ECHOED = 100
+"""Characters of an argument that are repeated in a problem."""
 _TOKEN = {"pattern": r"^[A-Za-z0-9_-]+=*$"}
 
 Position = TypeVar("Position")
@@ -68,6 +72,37 @@ Reason = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=500, pattern=PRINTABLE),
     Field(description="Kept in the history."),
+]
+
+
+def read_ids(texts: Sequence[str]) -> list[str]:
+    r"""The ids in arguments that are repeated or hold several, separated by commas.
+
+    A comma in an id is written `\,`, and a backslash before a comma, a backslash or the end `\\`.
+
+    Raises:
+        BadQuestionError: there is nothing on one side of a comma.
+    """
+    found: list[str] = []
+    for text in texts:
+        ids = [_ESCAPED.sub(r"\1", each) for each in _ID.findall(text)]
+        if len(ids) > 1 and not all(ids):
+            message = f"`store={text[:MAX_ECHOED]}` has a comma without an id beside it."
+            raise BadQuestionError(message, do="Separate ids by one comma each, and write a comma in an id as `\\,`.")
+        found += ids
+    return found
+
+
+def write_id(id_: str) -> str:
+    """An id as an argument that `read_ids` reads."""
+    return re.sub(r"\\(?=[\\,]|$)|,", r"\\\g<0>", id_)
+
+
+STORES = "Store ids, repeated or separated by commas (a comma in an id: `\\,`); default: all registered stores."
+StoreIds = Annotated[
+    list[str],
+    AfterValidator(read_ids),
+    Field(description=STORES),
 ]
 
 

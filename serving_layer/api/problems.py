@@ -1,18 +1,29 @@
 """Every error as `application/problem+json` (RFC 9457), and the security headers of every response."""
 
 import logging
+import re
 import secrets
 from collections.abc import Mapping
+from difflib import get_close_matches
 from http import HTTPStatus
 
 from fastapi import FastAPI, Request, Response
+from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from msgspec import UNSET
 from prometheus_client import Counter
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from master_dataset.errors import BadEndpointError, BadRuleError, DependencyUnavailableError, GalateaError
+from master_dataset.errors import (
+    BadEndpointError,
+    BadRuleError,
+    DependencyUnavailableError,
+    GalateaError,
+    UnknownNameError,
+)
+from serving_layer.api.problem_types import PATH
 from serving_layer.responses.encoding import Problem, encode
 
 ERRORS = Counter("galatea_refusals", "Requests that were refused, by the code of the problem.", ("code",))
@@ -32,6 +43,9 @@ log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 2
+MAX_ECHOED = 100
+"""Characters of an argument that are repeated in a problem."""
+_QUOTED = re.compile("'([^']*)'")
 HEADERS_OF: Mapping[int, Mapping[str, str]] = {
     HTTPStatus.SERVICE_UNAVAILABLE: {"Retry-After": str(RETRY_SECONDS)},
     HTTPStatus.REQUEST_TIMEOUT: {"Connection": "close"},  # what is left of the body is not waited for
@@ -39,14 +53,12 @@ HEADERS_OF: Mapping[int, Mapping[str, str]] = {
     HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": "Bearer"},
     HTTPStatus.TOO_MANY_REQUESTS: {"Retry-After": "1"},
 }
-DOCS = "https://galatea.example/docs/errors"
-"""Where the page of each code stands; a URI that names the problem, whether or not it can be opened."""
 
 
 def problem(status: int, code: str, title: str, detail: str, field: str | None = None) -> Response:
     """`title` is one sentence, `detail` what to do. `field`: of the body, where one is to blame."""
     ERRORS.labels(code).inc()
-    body = Problem(f"{DOCS}/{code}", title, detail, code, status, UNSET if field is None else field)
+    body = Problem(f"{PATH}/{code}", title, detail, code, status, UNSET if field is None else field)
     return Response(encode(body), status, HEADERS_OF.get(status), MEDIA_TYPE)
 
 
@@ -78,7 +90,7 @@ async def _of_http(request: Request, error: Exception) -> Response:
         status,
         code,
         f"{status.phrase}: `{request.method} {request.url.path}`.",
-        "See `/openapi.json` for what there is.",
+        "See `/docs` for what there is.",
     )
     said.headers.update(error.headers or {})
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -90,10 +102,11 @@ def _allowed(request: Request) -> set[str]:
     """Of every route of that path: the router names those of the first one alone."""
     found = [each for each in request.app.routes if each.matches(request.scope)[0] is not Match.NONE]
     exact = [each for each in found if each.path == request.url.path]
-    return {method for each in exact or found for method in each.methods or ()}
+    allowed = {method for each in exact or found for method in each.methods or ()}
+    return allowed | {"HEAD"} if "GET" in allowed else allowed
 
 
-async def _of_the_question(_: Request, error: Exception) -> Response:
+async def _of_the_question(request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
     first = error.errors()[0]
@@ -102,9 +115,21 @@ async def _of_the_question(_: Request, error: Exception) -> Response:
     code = {"extra_forbidden": "unknown_argument", "missing": "missing_argument"}.get(first["type"], "bad_question")
     titles = {"unknown_argument": "is no argument of this question", "missing_argument": "is missing"}
     title = f"`{argument}` {titles.get(code, 'cannot be read')}."
-    return problem(
-        HTTPStatus.UNPROCESSABLE_ENTITY, code, title, f"{first['msg']}. See `/openapi.json` for the arguments."
-    )
+    do = f"{first['msg']}. See `/docs` for the arguments."
+    if first["type"] == "literal_error":
+        given, choices = str(first["input"])[:MAX_ECHOED], _QUOTED.findall(first["ctx"]["expected"])
+        title = f"There is no `{argument}={given}`."
+        do = UnknownNameError(argument, given, choices).do
+    elif code == "unknown_argument" and (near := _nearest(argument, request)):
+        do = f"Did you mean `{near}`? See `/docs` for the arguments."
+    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, code, title, do)
+
+
+def _nearest(argument: str, request: Request) -> str | None:
+    """The argument of the route that is spelled most like this one; None if none is."""
+    route = request.scope.get("route")
+    known = [field.alias for field in get_flat_params(route.dependant)] if isinstance(route, APIRoute) else []
+    return next(iter(get_close_matches(argument, known, n=1)), None)
 
 
 async def _unforeseen(_: Request, error: Exception) -> Response:

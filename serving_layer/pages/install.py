@@ -20,6 +20,7 @@ from serving_layer.pages import (
     overview,
     publications,
     recompute,
+    reference,
     stack,
     store,
     views,
@@ -42,6 +43,7 @@ MODULES = (
     recompute,
     dead_letters,
     stack,
+    reference,
     login,
     assets,
 )

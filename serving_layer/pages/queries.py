@@ -17,6 +17,7 @@ import msgspec
 
 from master_dataset.errors import GalateaError, UnknownNameError
 from master_dataset.registry.stores import Store
+from serving_layer.api.parameters import write_id
 from serving_layer.keys.key import Caller
 from serving_layer.query.cells import CellsRequest
 from serving_layer.query.resolve import MOST_METRICS, MetricRequest, MetricsRequest
@@ -61,7 +62,7 @@ class PageQuery:
     @property
     def arguments(self) -> list[tuple[str, str]]:
         """The query parameters of the REST address."""
-        arguments = [("store", store) for store in self.stores]
+        arguments = [("store", write_id(store)) for store in self.stores]
         arguments += [("from", self.start), ("to", self.end), ("grain", self.grain)]
         arguments += [("by", name) for name in self.by]
         arguments += [("compare", self.compare)] if self.compare else []

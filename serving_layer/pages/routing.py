@@ -195,7 +195,7 @@ def login_values(request: Request, why: str = "") -> dict[str, object]:
 async def error_page(request: Request, status: int, message: str, do: str) -> Response:
     """A page that says what happened and what to do next."""
     values = {"message": message, "do": do}
-    response = render(request, "error.html", await _visitor_if_known(request), values, status=status)
+    response = render(request, "error.html", await visitor_if_known(request), values, status=status)
     response.headers.update(HEADERS_OF.get(status, {}))
     return response
 
@@ -215,7 +215,8 @@ async def _error_page(request: Request, error: GalateaError) -> Response:
     return await error_page(request, error.status, error.message, error.do)
 
 
-async def _visitor_if_known(request: Request) -> Visitor | None:
+async def visitor_if_known(request: Request) -> Visitor | None:
+    """The visitor of a page that is open to everybody; None for one whose key, or lack of one, shows nothing else."""
     try:
         return await visitor_of(request)
     except GalateaError:

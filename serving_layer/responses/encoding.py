@@ -34,12 +34,12 @@ def fields_of(response: msgspec.Struct) -> dict[str, Any]:
 
 
 class Problem(Struct):
-    """RFC 9457. `title` says what happened, `detail` what to do; `code` is stable.
+    """RFC 9457. `title` says what happened, `detail` what to do; `code` is stable. `type`: the path of what it means.
 
     `field`: the field of the body to change; empty: all of it.
     """
 
-    type: Annotated[str, Meta(extra_json_schema={"format": "uri"})]
+    type: Annotated[str, Meta(extra_json_schema={"format": "uri-reference"})]
     title: str
     detail: str
     code: str

@@ -209,6 +209,7 @@ class Asking:
         recomputes: RecomputeReader | None = None,
         *,
         limits: Limits = LIMITS,
+        cors_origins: Sequence[str] = (),
         refuse_low: Callable[[], None] = lambda: None,
     ) -> None:
         self.world = world
@@ -245,6 +246,7 @@ class Asking:
             ingest,
             alerting=alerting,
             limits=limits,
+            cors_origins=cors_origins,
             audit=self._audit,
         )
 

@@ -11,9 +11,9 @@ from deploy.sections import LimitSettings
 from deploy.settings import Settings, sections
 from galatea.cli.main import app
 from galatea.cli.reference.page import Page, code
-from master_dataset.errors import DefinitionError, DependencyUnavailableError, GalateaError, OperatorError, RequestError
+from master_dataset.errors import DependencyUnavailableError, GalateaError
 from master_dataset.parsing.results import MEANINGS, Reason
-from serving_layer import errors as refusals
+from serving_layer.api.problem_types import ACTS, FILE_CODES, HTTP_CODES, family
 from serving_layer.ingest.ingest import FOREIGN_STORE
 
 MADE = {"cache_dir": "`$XDG_CACHE_HOME/galatea`, else `~/.cache/galatea`", "spark_conf": "`{}`"}
@@ -105,32 +105,7 @@ EXIT_CODES = {
     75: "a component has to be restarted; the supervisor does so, and waits longer each time",
     130: "interrupted",
 }
-CLOSER = {
-    "bad_opening_hours": "`opening_hours` of a store are not on the quarter hours of a weekday.",
-    "duplicate_store": "A file names the same store twice.",
-    "offset_not_15min": "The UTC offset of a store is no multiple of 15 minutes, so its days would split windows.",
-    "unknown_currency": "The currency of a store is not in ISO 4217, or has no minor unit.",
-    "unknown_field": "An entry of the file has a field that a store does not have.",
-    "unknown_timezone": "The time zone of a store is not in the tz database.",
-}
-HTTP_CODES = {
-    "bad_request": "HTTP 400. The request cannot be parsed.",
-    "not_found": "HTTP 404. There is no such path; `/openapi.json` lists all.",
-    "method_not_allowed": "HTTP 405. The path does not support this method.",
-    "missing_argument": "HTTP 422. The request lacks the named argument.",
-    "unknown_argument": "HTTP 422. The path does not know an argument, which is rejected, not ignored.",
-    "internal_error": "HTTP 500. An unexpected error. The response has an id that is in the log of `api` as well.",
-}
 OF_SENDERS = {FOREIGN_STORE: "names a store that does not belong to the sender, whether or not it exists"}
-
-
-ACTS = {
-    DefinitionError: "The author of a view or source",
-    RequestError: "The caller",
-    OperatorError: "The operator",
-    DependencyUnavailableError: "Nobody yet: it is retried and passes",
-}
-_ = refusals  # imported for its classes, which register as subclasses
 
 
 def errors_page() -> Page:
@@ -138,8 +113,8 @@ def errors_page() -> Page:
     written = Page(
         "Errors",
         "Every error says in one sentence what happened, and what to do next. Its code never changes its meaning. Over "
-        "HTTP it is `application/problem+json`, whose `type` ends in the code; on the command line it is one line on "
-        "stderr and an exit code.",
+        "HTTP it is `application/problem+json`, whose `type` is `/problems/<code>`: the REST interface shows there "
+        "what this page says of the code. On the command line it is one line on stderr and an exit code.",
     )
     written.heading("Exit codes")
     written.table(("exit code", "meaning"), [(code(number), meaning) for number, meaning in EXIT_CODES.items()])
@@ -150,9 +125,10 @@ def errors_page() -> Page:
             written.paragraph(error.__doc__ or "")
             written.paragraph(_numbers(error))
     written.heading("Specific codes of `bad_file`")
-    _sections(written, CLOSER)
+    _sections(written, FILE_CODES)
     written.heading("Codes over HTTP only")
-    _sections(written, HTTP_CODES)
+    http_codes = {name: f"HTTP {status.value}. {meaning}" for name, (status, meaning) in HTTP_CODES.items()}
+    _sections(written, http_codes)
     written.heading("Reasons of dead letters")
     written.paragraph("A record that cannot be an event is kept as a dead letter, with its bytes.")
     written.paragraph("You can patch and replay it: see [dead letters](../how-to/dead-letters.md).")
@@ -164,15 +140,7 @@ def errors_page() -> Page:
     return written
 
 
-def family(kind: type[GalateaError]) -> Iterator[type[GalateaError]]:
-    """Yield the class and all subclasses that the product defines."""
-    yield kind
-    for below in kind.__subclasses__():
-        if below.__module__.startswith(("master_dataset.", "serving_layer.")):
-            yield from family(below)
-
-
-def _sections(written: Page, meanings: dict[str, str]) -> None:
+def _sections(written: Page, meanings: Mapping[str, str]) -> None:
     for name, meaning in meanings.items():
         written.heading(code(name), 3)
         written.paragraph(meaning)

@@ -11,10 +11,11 @@ from deploy.settings import Settings
 from galatea.cli.main import FORMER_NAMES
 from galatea.cli.reference.files import MEASURED_PAGE, MEASUREMENTS, files, measured_page, shown
 from galatea.cli.reference.files import pages as reference
-from galatea.cli.reference.operator_pages import family, verbs
+from galatea.cli.reference.operator_pages import verbs
 from lab.guarantees.experiment import registered as experiments
 from master_dataset.errors import GalateaError
 from master_dataset.parsing.results import Reason
+from serving_layer.api.problem_types import family
 from serving_layer.health.alarms import RULES
 from tests.fast.house.tree import ROOT, named, pages, product, text
 from views import registered_views

@@ -7,7 +7,7 @@ from serving_layer.pages.routing import RequireScope
 from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.support.world_clients import Browsing
 
-OPEN = {"/login", "/logout", "/static/{name:path}"}
+OPEN = {"/docs", "/problems", "/problems/{code}", "/login", "/logout", "/static/{name:path}"}
 FOR_OPERATORS = [
     "/corrections",
     "/recomputes",

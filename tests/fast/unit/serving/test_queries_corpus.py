@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 import pytest
 
 from master_dataset.registry.stores import Store
-from serving_layer.api.problems import DOCS
+from serving_layer.api.problem_types import PATH
 from tests.support import World, receipt
 from tests.support.corpus.queries.query_case import DAY, QueryCase, query_cases
 from tests.support.world_api import OPERATOR_KEY, Asking
@@ -39,7 +39,7 @@ def test_a_question_gets_the_answer_that_it_deserves_and_the_next_good_one_passe
     assert (response.status_code, told.get("code")) == (case.status, case.code), response.text
     if case.code is not None:
         assert response.headers["content-type"] == "application/problem+json"
-        assert (told["type"], told["status"]) == (f"{DOCS}/{case.code}", case.status)
+        assert (told["type"], told["status"]) == (f"{PATH}/{case.code}", case.status)
         assert told["title"]
         assert told["detail"]
     assert asking.response(f"/v1/metrics/net_sales?{urlencode(DAY)}").status_code == 200
