@@ -29,7 +29,17 @@ from serving_layer.files.formats import Format
 from serving_layer.files.tables import Body, Table, metric_table
 from serving_layer.index.request import FEWEST_WEEKS, MOST_WEEKS, USUAL_WEEKS, IndexGrain, IndexRequest
 from serving_layer.query.live import Event, Live
-from serving_layer.query.resolve import MOST_METRICS, Hours, MetricRequest, MetricsRequest, metric_names
+from serving_layer.query.resolve import (
+    MOST_METRICS,
+    MOST_TOP,
+    Attributes,
+    Hours,
+    MetricRequest,
+    MetricsRequest,
+    Ranking,
+    Sort,
+    metric_names,
+)
 from serving_layer.query.stores import MOST_STORES, PageRequest, read_token
 from serving_layer.query.timeline import Grain
 from serving_layer.responses.encoding import JSON, encode
@@ -44,9 +54,13 @@ COMPARE = f"What to compare each point with: {', '.join(f'`{name}`' for name in 
 CONTEXT = f"What to add to the points, separated by commas: {', '.join(f'`{name}`' for name in CONTEXTS)}."
 METRIC = f"A metric, or up to {MOST_METRICS} separated by commas, which are then read from the same version."
 BY = (
-    "What to split by, repeated or separated by commas: dimensions, and `store` (the default: a series per store) or "
-    "`total` (one over all stores)."
+    "What to split by, repeated or separated by commas: dimensions, and `store` (the default: a series per store), "
+    "`total` (one over all stores) or groups of stores such as `group:region`."
 )
+ATTRIBUTES = "Groups of stores as they were on each business day, or the newest ones for all days."
+SORT = "Order of series: by value over the whole range, by its change (with `compare`), or by name. `-`: descending."
+TOP = "Keep so many series, by `sort` (default `-value`); all others become one with `other: true`."
+SHARE = "Add to each point which part of the total it is, in percent. Only for sums."
 LIMIT = f"Number of stores per page, in order of their ids; default {MOST_STORES}."
 
 
@@ -68,6 +82,10 @@ class MetricQuery(BaseModel):
     comp: bool = Field(default=False, description="Only comparable stores; `left_out` lists the others.")
     only_covered: bool = Field(default=False, description="Only windows in which the metric's sensors were alive.")
     context: str | None = Field(None, max_length=100, description=CONTEXT)
+    attributes: Attributes = Field("as_then", description=ATTRIBUTES)
+    sort: Sort | None = Field(None, description=SORT)
+    top: int | None = Field(None, ge=1, le=MOST_TOP, description=TOP)
+    share: bool = Field(default=False, description=SHARE)
     as_of: AsOfNumber = None
 
     limit: int | None = Field(None, ge=1, le=MOST_STORES, description=LIMIT)
@@ -104,6 +122,10 @@ class MetricQuery(BaseModel):
                 self.comp,
                 self.context,
                 self.only_covered,
+                self.attributes,
+                self.sort,
+                self.top,
+                self.share,
             )
             for name in metric_names(metric)
         )
@@ -147,7 +169,8 @@ async def get_metric(
     def table(body: Body) -> Table:
         bodies = body.get("answers", [body])
         about = {name: part for name, part in body.items() if name in ("as_of", "next")}
-        return metric_table(bodies, [answers.catalogue.metrics[each["metric"]] for each in bodies], query.split, about)
+        of = [answers.catalogue.metrics[each["metric"]] for each in bodies]
+        return metric_table(bodies, of, query.split, Ranking(query.sort, query.top, query.share), about)
 
     async def respond() -> Response:
         body = await answers.metrics(metrics, version, caller)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from serving_layer.query.resolve import SplitBy, split_by
+from serving_layer.query.resolve import Ranking, SplitBy, split_by
 from views.core import View
 from views.core.aggregates import Aggregate, CountDistinct, Histogram, Mean
 from views.core.metric import Metric
@@ -91,29 +91,36 @@ LABELS = {"weekday": ColumnType.WHOLE, "hour": ColumnType.WHOLE, "hours_present"
 """Of the grain `hour_of_week`."""
 
 
-def metric_table(bodies: Sequence[Body], metrics: Sequence[Metric], by: Sequence[str], about: Body) -> Table:
+def metric_table(
+    bodies: Sequence[Body], metrics: Sequence[Metric], by: Sequence[str], ranking: Ranking, about: Body
+) -> Table:
     """The table of answers, a row per point. Its columns depend on the question alone.
 
     Args:
         bodies: one or several answers to one question.
         metrics: those of the answers.
         by: what series are split by: a series per store unless `total` is one of them.
+        ranking: how series are ranked.
         about: the answer as a whole.
     """
-    columns = _metric_columns(bodies, _kind_of(metrics), split_by(by))
+    columns = _metric_columns(bodies, _kind_of(metrics), split_by(by), ranking)
     rows = [row for body in bodies for row in _metric_rows(body, columns)]
     return Table(columns, rows, {**about, "answers": [_without_points(body) for body in bodies]})
 
 
-def _metric_columns(bodies: Sequence[Body], value: ColumnType, by: SplitBy) -> Mapping[str, ColumnType]:
+def _metric_columns(
+    bodies: Sequence[Body], value: ColumnType, by: SplitBy, ranking: Ranking
+) -> Mapping[str, ColumnType]:
     """In the order of the table. `by=currency`, the currency of the answer and of a series are one column."""
     text, flag, grains = ColumnType.TEXT, ColumnType.FLAG, {body["grain"] for body in bodies}
-    stores = {} if by.merges_stores else {"store": text}
+    stores = {f"group_{name}": text for name in by.groups} if by.merges_stores else {"store": text}
     columns = {"metric": text, **stores, **dict.fromkeys(by.dimensions, text), "start": ColumnType.INSTANT}
     columns |= {"date": ColumnType.DATE} if not grains.isdisjoint(DATE_GRAINS) else {}
     columns |= {"local": text} if not grains.isdisjoint(CLOCK_GRAINS) else {}
     columns |= LABELS if "hour_of_week" in grains else {}
     columns |= {"value": value, "final": flag, "flags": text}
+    columns |= {"share": ColumnType.REAL} if ranking.share else {}
+    columns |= {"other": flag} if ranking.top else {}
     if any("compare" in body for body in bodies):
         columns |= {"before": value, "change": ColumnType.REAL, "change_points": ColumnType.REAL, "before_flags": text}
         columns |= {"days_now": ColumnType.WHOLE, "days_before": ColumnType.WHOLE, "partial": flag}
@@ -143,6 +150,8 @@ def _metric_rows(body: Body, columns: Mapping[str, ColumnType]) -> Iterator[tupl
     for series in body["series"]:
         whose = {CURRENCY: series.get(CURRENCY, body.get(CURRENCY)), "store": series.get("store")}
         whose |= {"timezone": series["timezone"], **of_answer, **series["dimensions"]}
+        whose |= {f"group_{name}": value for name, value in series.get("group", {}).items()}
+        whose["other"] = series.get("other", False)
         whose |= {f"stores_{name}": number for name, number in series.get("stores", {}).items()}
         of_series = [(name, whose.get(name)) for name in columns]
         for point in series["points"]:

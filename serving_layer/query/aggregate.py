@@ -265,16 +265,17 @@ class QueryStates:
     currency: str | None
 
 
-def aggregate(query: ResolvedQuery, data: StoreData) -> StoreStates:
+def aggregate(query: ResolvedQuery, data: StoreData, spans: Sequence[Span] | None = None) -> StoreStates:
     """Merge the cells of one store into states per series and point.
 
     Args:
         query: says which windows and terms count, and how the answer is split.
         data: the cells of both periods.
+        spans: the windows that count, in either period; None for all.
     """
-    now = _period_states(query, data.query, data.now)
-    before = None if data.before is None else _period_states(query, data.query, data.before)
-    return StoreStates(data.query, data.until, now, data.comparison, before, data.waiting)
+    now = _period_states(query, data.query, data.now, spans)
+    before = None if data.before is None else _period_states(query, data.query, data.before, spans)
+    return StoreStates(data.query, data.until, now, data.comparison, before, data.waiting, spans)
 
 
 def combine(query: ResolvedQuery, stores: Sequence[StoreStates]) -> QueryStates:
@@ -326,8 +327,14 @@ def event_flags(store: Store, view: View, cells: Sequence[Cell], counts: Callabl
     return +found
 
 
-def _period_states(query: ResolvedQuery, of: StoreQuery, data: PeriodData) -> PeriodStates:
+def _period_states(
+    query: ResolvedQuery, of: StoreQuery, data: PeriodData, spans: Sequence[Span] | None
+) -> PeriodStates:
     period, sources = data.period, sensor_sources(query.views)
+    if spans is not None:
+        line = period.timeline
+        parts = (range(max(span.start, line.start), min(span.end, line.end), STEP) for span in spans)
+        period = period.keeping(frozenset(window for part in parts for window in part))
     coverage = SensorCoverage(of.store, sources, data.cells, query.proofs)
     if query.only_covered and sources:
         period = period.keeping(coverage.covered(period))

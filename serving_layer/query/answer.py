@@ -8,7 +8,7 @@ render      SeriesValues  -> MetricResponse    round, and say what the answer wa
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import UnsetType
 
@@ -16,9 +16,10 @@ from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store
 from serving_layer.query.aggregate import StoreStates, aggregate, combine
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.query.evaluate import evaluate, evaluate_groups
+from serving_layer.query.evaluate import GroupValues, evaluate, evaluate_groups
 from serving_layer.query.fetch import fetch, fetch_context
 from serving_layer.query.groups import Totals
+from serving_layer.query.ranking import ranked
 from serving_layer.query.render import render, render_groups
 from serving_layer.query.resolve import MetricRequest, ResolvedQuery, StoreQuery, resolve
 from serving_layer.query.snapshot import ReadSnapshot, provenance
@@ -62,7 +63,7 @@ async def answer(  # noqa: PLR0913 - the request, and what it is answered from
         RangeTooLongError: several metrics together are longer than `MOST_BYTES`.
     """
     queries = [resolve(request, stores, catalogue) for request in requests]
-    if queries[0].merges_stores:
+    if queries[0].merges_stores or queries[0].ranking:
         return _encoded_totals(await answer_totals(queries, snapshot, cells), snapshot, following)
     if len(queries) == 1:
         response = await answer_query(queries[0], snapshot, cells)
@@ -92,7 +93,7 @@ async def answer_query(query: ResolvedQuery, snapshot: ReadSnapshot, cells: Merg
 async def answer_totals(
     queries: Sequence[ResolvedQuery], snapshot: ReadSnapshot, cells: MergedCells
 ) -> list[MetricResponse]:
-    """The responses to queries of one request that add up stores.
+    """The responses to queries of one request whose series add up stores, or are ranked.
 
     Stores are read a few at a time, each for all metrics from one reading of speed rows, and released once they are
     merged, so that memory does not grow with their number.
@@ -108,8 +109,18 @@ async def answer_totals(
                 if store in stores:
                     into.add(await fetch(query, stores[store], snapshot, same_cells))
 
-    await asyncio.gather(*(merge_stores() for _ in range(STORES_AT_ONCE)))
-    return [render_groups(each, snapshot, evaluate_groups(each.query, each.groups)) for each in totals]
+    readers = [asyncio.ensure_future(merge_stores()) for _ in range(STORES_AT_ONCE)]
+    try:
+        await asyncio.gather(*readers)
+    finally:  # if one fails, the others need not go on
+        for reader in readers:
+            reader.cancel()
+    return [render_groups(each, snapshot, _series(each)) for each in totals]
+
+
+def _series(totals: Totals) -> Iterable[GroupValues]:
+    query = totals.query
+    return ranked(query, query.ranking, totals.groups) if query.ranking else evaluate_groups(query, totals.groups)
 
 
 def _encoded_totals(
@@ -118,7 +129,9 @@ def _encoded_totals(
     if len(responses) == 1:
         responses[0].next = following
         return encode(responses[0])
-    return encode(MetricsResponse(responses, provenance(snapshot), following))
+    body = encode(MetricsResponse(responses, provenance(snapshot), following))
+    refuse_long(len(body))
+    return body
 
 
 def refuse_long(length: int) -> None:

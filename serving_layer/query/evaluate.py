@@ -20,7 +20,7 @@ from serving_layer.query.aggregate import (
     StoreStates,
     reason_without_value,
 )
-from serving_layer.query.groups import GroupStates, PeriodTotals, merged_states
+from serving_layer.query.groups import Covered, GroupStates, PeriodTotals, merged_states
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.sensor_coverage import HALF
 from serving_layer.query.store_facts import StoreFacts, SummedFacts
@@ -242,12 +242,16 @@ class GroupValues:
         dimensions: pairs of name and value, in the order of `by`.
         points: the values.
         comparisons: one per point; None if nothing is compared.
+        shares: in percent of the total, one per point; None if they were not asked for.
+        is_other: the series holds all that `top` leaves out.
     """
 
     group: GroupStates
     dimensions: tuple[tuple[str, str | None], ...]
     points: list[PointValue]
     comparisons: list[PointComparison] | None
+    shares: list[Fraction | None] | None = None
+    is_other: bool = False
 
 
 def evaluate_groups(query: ResolvedQuery, groups: Iterable[GroupStates]) -> Iterator[GroupValues]:
@@ -296,6 +300,13 @@ def group_points(
     return points, comparisons
 
 
+def whole_values(query: ResolvedQuery, group: GroupStates, chosen: Group) -> tuple[Fraction | None, Fraction | None]:
+    """The value of a series over the whole range, now and before; None if it is not known, or nothing is compared."""
+    now = _number(_GroupEvaluator(query, group, group.now, [chosen]).whole())
+    before = _GroupEvaluator(query, group, group.before, [chosen]).whole() if query.compare else None
+    return now, _number(before)
+
+
 class _GroupEvaluator:
     """Evaluates one series of a group in one period."""
 
@@ -305,17 +316,23 @@ class _GroupEvaluator:
 
     def at(self, number: int) -> PointValue:
         """The value of the point whose label has this number."""
-        group, covered = self._group, self._period.covered.get(number)
-        inputs = self._inputs([(sums, at.get(number)) for sums, at in self._sums], self._period.facts.get(number))
-        if not group.counted and group.reasons:
-            return PointValue(None, (min(group.reasons),), inputs.is_provisional)
-        return _point_value(
-            self._metric,
-            inputs,
-            Fraction(covered.alive, covered.expected) if covered else ENOUGH,
-            is_over=self._period is group.before or group.points[number].span.end <= self._period.over,
-            has_several_days=group.points[number].has_several_days,
-        )
+        group, period = self._group, self._period
+        is_over = period is group.before or group.points[number].span.end <= period.over
+        inputs = self._inputs([(sums, at.get(number)) for sums, at in self._sums], period.facts.get(number))
+        several = group.points[number].has_several_days
+        return self._value(inputs, period.covered.get(number), is_over=is_over, has_several_days=several)
+
+    def whole(self) -> PointValue:
+        """The value over all points."""
+        points = [(sums, merged_states(sums, at.values())) for sums, at in self._sums]
+        inputs = self._inputs(points, self._period.facts_of_all)
+        return self._value(inputs, self._period.covered_of_all, is_over=True, has_several_days=True)
+
+    def _value(self, inputs: _Inputs, covered: Covered | None, *, is_over: bool, has_several_days: bool) -> PointValue:
+        if not self._group.counted and self._group.reasons:
+            return PointValue(None, (min(self._group.reasons),), inputs.is_provisional)
+        share = Fraction(covered.alive, covered.expected) if covered and covered.expected else ENOUGH
+        return _point_value(self._metric, inputs, share, is_over=is_over, has_several_days=has_several_days)
 
     def _inputs(self, points: list[tuple[StateSums, PointStates | None]], facts: SummedFacts | None) -> _Inputs:
         facts = facts or SummedFacts()

@@ -7,7 +7,7 @@ can go once they are merged; what remains is bounded by `MOST_POINTS`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -28,12 +28,16 @@ from serving_layer.query.fetch import StoreData
 from serving_layer.query.periods_compared import periods_compared, together
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.store_facts import StoreFacts, SummedFacts
-from serving_layer.query.timeline import HourOfWeek, PointLabel
+from serving_layer.query.timeline import HourOfWeek, PointLabel, zone_named
 from serving_layer.responses.metrics import Compared, LeftOut
-from views.core.local_time import STEP, Span
+from views.core.local_time import STEP, BusinessDays, Span
 
 MOST_POINTS = 2_000_000
 """How many points, over all groups and values of dimensions, the totals of one answer may have while they are made."""
+
+
+Values = tuple[tuple[str, str | None], ...]
+"""Names of groups, each with its value; None for stores that are in none."""
 
 
 class GroupKey(NamedTuple):
@@ -41,12 +45,12 @@ class GroupKey(NamedTuple):
 
     Attributes:
         store: the id, where a series is of one store; None where stores are merged.
-        groups: pairs of the name of a group and its value, None for stores that are in none.
+        groups: the values of the groups that were asked for; none for a total.
         currency: of the stores; None where no money is added.
     """
 
     store: str | None = None
-    groups: tuple[tuple[str, str | None], ...] = ()
+    groups: Values = ()
     currency: str | None = None
 
     @property
@@ -209,24 +213,23 @@ class GroupStates:
 
     def add(self, query: ResolvedQuery, part: StoreStates) -> int:
         """Merge the states of a store, as far as it is in this group; how many points are new."""
-        of, id_ = part.query, part.query.store.id
-        self.zones.add(of.zone)
-        numbers = self._add_points(part)
+        of, id_, new = part.query, part.query.store.id, 0
+        numbers, compared = _bounds(of, part.spans), _compared_places(part)
+        self._add_points(part, numbers, compared)
         reason = reason_without_value(query, of, part.now)
-        new = 0
-        if reason:
+        if numbers and reason:
             self.missing.add(id_)
             self.reasons.add(reason)
-        else:
+        elif numbers:
             self.counted.add(id_)
             share = part.now.coverage_share
             self.poor |= {id_} if share is not None and share < ENOUGH else set()
             new += self.now.add(query, of, part.now, numbers)
-        if part.comparison and part.before and not reason_without_value(query, of, part.before):
-            new += self.before.add(query, of, part.before, _compared_places(part))
+        if compared and part.before and not reason_without_value(query, of, part.before):
+            new += self.before.add(query, of, part.before, compared)
         if of.calendar is not None:
-            compared = periods_compared(part, of.calendar.calendar)
-            self.compared = compared if self.compared is None else together(self.compared, compared)
+            periods = periods_compared(part, of.calendar.calendar)
+            self.compared = periods if self.compared is None else together(self.compared, periods)
         return new
 
     def merge(self, other: "GroupStates") -> None:
@@ -243,12 +246,11 @@ class GroupStates:
         if other.compared:
             self.compared = other.compared if self.compared is None else together(self.compared, other.compared)
 
-    def _add_points(self, part: StoreStates) -> list[int]:
-        """The places of the points that the store has in this group now."""
+    def _add_points(self, part: StoreStates, now: Mapping[int, Span], compared: Sequence[int]) -> None:
+        """`now`: the places of the points that the store has in this group, with their bounds."""
         of, days = part.query, part.query.range.days
-        compared = set(_compared_places(part))
         lengths = part.comparison.lengths if part.comparison else {}
-        now = _bounds(of, part.spans)
+        self.zones |= {of.zone} if now or compared else set()
         for number in sorted({*now, *compared}):
             bound = now.get(number, of.timeline.bounds[number])
             point = MergedPoint(
@@ -260,7 +262,6 @@ class GroupStates:
                 lengths=lengths.get(number),
             )
             self._add_point(point)
-        return sorted(now)
 
     def _add_point(self, point: MergedPoint) -> None:
         there = self.points.get(point.label.number)
@@ -312,13 +313,41 @@ class Totals:
         self.event_flags += whole.now.event_flags
         self.is_partial = self.is_partial or whole.is_partial
         currency = _currency(query, whole)
-        key = GroupKey(None if query.merges_stores else data.query.store.id, currency=currency)
-        into = self._groups.setdefault(key, GroupStates.empty(query, key))
-        self._points += into.add(query, whole)
+        for groups, spans in memberships(query, data).items():
+            key = GroupKey(None if query.merges_stores else data.query.store.id, groups, currency)
+            if key not in self._groups:
+                self._groups[key] = GroupStates.empty(query, key)
+            part = whole if spans is None else aggregate(query, data, spans)
+            self._points += self._groups[key].add(query, part)
         if self._points > MOST_POINTS:
             message = f"The totals have more than {MOST_POINTS:,} points."
             do = "Ask with a coarser `grain`, for a shorter range, or with fewer dimensions in `by`."
             raise RangeTooLongError(message, do=do)
+
+
+def memberships(query: ResolvedQuery, data: StoreData) -> Mapping[Values, Sequence[Span] | None]:
+    """The groups that a store is in while the windows last that were read of it.
+
+    A store is in a group by its own business days, whatever the time zone of the answer.
+
+    Returns:
+        By the values of its groups the windows in which it is in them; None: in all.
+    """
+    store, names = data.query.store, query.groups
+    if not names or query.attributes == "current":
+        return {tuple((name, store.current_group(name)) for name in names): None}
+    days = BusinessDays.of(store, zone_named(store.timezone))
+    changes = sorted({days.start(version.valid_from) for version in store.groups if version.valid_from})
+    found: dict[Values, list[Span]] = {}
+    for period in (data.now, data.before):
+        if period is None:
+            continue
+        line = period.period.timeline
+        bounds = [line.start, *(at for at in changes if line.start < at < line.end), line.end]
+        for span in map(Span, bounds, bounds[1:]):
+            day = days.day_of(span.start)
+            found.setdefault(tuple((name, store.group(name, day)) for name in names), []).append(span)
+    return found if len(found) > 1 else dict.fromkeys(found)
 
 
 def order_of(group: Group) -> tuple[tuple[bool, str], ...]:

@@ -5,7 +5,6 @@ from datetime import date
 
 from msgspec import UNSET
 
-from master_dataset.registry.stores import Store
 from serving_layer.query.aggregate import StoreStates
 from serving_layer.query.store_facts import WINDOWS_OF_AN_HOUR
 from serving_layer.query.timeline import iso_epoch
@@ -15,14 +14,13 @@ from views.core.local_time import ONE_DAY, STEP, open_windows
 
 def periods_compared(of: StoreStates, calendar: str) -> Compared:
     """The two periods of one store: local dates from (inclusive) to (exclusive), how many, and their hours."""
+    at, before = of.query.range, of.comparison
     windows = frozenset(range(of.query.timeline.start, of.until, STEP))
-    at = of.query.range
     dates = [day for day, _ in at.days.touched(at.span._replace(end=of.until))]
-    before = of.comparison
     return Compared(
         calendar=calendar,
-        now=_period(of.query.store, dates, windows),
-        before=_period(of.query.store, before.dates, before.windows) if before else None,
+        now=_period(of, dates, windows),
+        before=_period(of, before.dates, before.windows) if before else None,
         partial=of.is_partial or UNSET,
         until=iso_epoch(of.until) if of.is_partial else UNSET,
     )
@@ -40,10 +38,14 @@ def together(one: Compared, other: Compared) -> Compared:
     )
 
 
-def _period(store: Store, dates: Sequence[date], windows: frozenset[int]) -> PeriodCompared | None:
+def _period(of: StoreStates, dates: Sequence[date], windows: frozenset[int]) -> PeriodCompared | None:
+    if of.spans is not None:  # the store is in the group for a part of the time
+        windows = frozenset(window for window in windows if any(span.start <= window < span.end for span in of.spans))
+        there = {of.query.range.days.day_of(window) for window in windows}
+        dates = [day for day in dates if day in there]
     if not windows:
         return None
-    is_open = open_windows(store, min(windows), max(windows) + STEP)
+    is_open = open_windows(of.query.store, min(windows), max(windows) + STEP)
     return PeriodCompared(
         start=dates[0],
         end=dates[-1] + ONE_DAY,

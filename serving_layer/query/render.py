@@ -163,16 +163,21 @@ def _group_series(query: ResolvedQuery, snapshot: ReadSnapshot, values: GroupVal
         point.flags = found.flags or UNSET
         if values.comparisons is not None:
             _compare(point, found, values.comparisons[number], query.metric, digits)
+        if values.shares is not None:
+            point.share = _float(values.shares[number])
         if at.hour:
             point.weekday, point.hour, point.hours_present = at.hour
         points.append(point)
+    is_merged = group.key.store is None
+    names_group = query.merges_stores and not (values.is_other and not query.by)
     return Series(
         store=UNSET if group.key.store is None else group.key.store,
-        group=dict(group.key.groups) if group.key.store is None else UNSET,
+        group=dict(group.key.groups) if names_group else UNSET,
         currency=code if code and code != shared and CURRENCY not in query.by else UNSET,
+        other=values.is_other or UNSET,
         timezone=next(iter(group.zones)) if len(group.zones) == 1 else None,
         dimensions=dimensions,
-        stores=_store_counts(group) if group.key.store is None else UNSET,
+        stores=_store_counts(group) if is_merged else UNSET,
         points=points,
         compared=group.compared or UNSET,
     )

@@ -6,6 +6,7 @@ refused here, before anything is read.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from master_dataset.errors import RangeTooLongError, UnknownNameError
@@ -21,12 +22,17 @@ from serving_layer.query.stores import PageRequest
 from serving_layer.query.timeline import GRAINS, Grain, QueryRange, Timeline, read_bound, timeline, zone_named
 from serving_layer.responses.metrics import LeftOut
 from views.core import View
+from views.core.formula import FormulaValue
 from views.core.local_time import STEP, BusinessDays, Span, round_down, round_up
 from views.core.metric import Metric
 
 Hours = Literal["all", "open"]
 DAY = 86_400
-BY_STORE, BY_TOTAL = "store", "total"
+Attributes = Literal["as_then", "current"]
+Sort = Literal["value", "-value", "change", "-change", "name"]
+BY_STORE, BY_TOTAL, BY_GROUP = "store", "total", "group:"
+MOST_TOP = 1000
+"""The greatest `top`."""
 MOST_METRICS = 10
 """How many metrics one answer may hold."""
 
@@ -42,7 +48,7 @@ class MetricRequest:
         end: likewise; exclusive.
         grain: None for days, or the first grain that the metric has a meaning at.
         timezone: None for that of each store.
-        by: what to split by: dimensions, and `store` (the default) or `total`.
+        by: what to split by: dimensions, and `store` (the default), `total`, or groups such as `group:region`.
         partial: answer without the speed layer if that cannot be read.
         as_of: the number of the publication that alone is read; None for both layers as they are now.
         hours: which windows count.
@@ -50,6 +56,10 @@ class MetricRequest:
         comp: comparable stores only.
         context: the kinds of context rows, separated by commas; None for none.
         only_covered: only windows in which the sensors were alive.
+        attributes: whether stores are in the groups of each business day, or in those of the newest version.
+        sort: the order of series; None for that of stores, groups and dimensions.
+        top: how many series are kept; the rest becomes one. None for all.
+        share: whether points say which part of the total they are.
     """
 
     metric: str
@@ -66,6 +76,15 @@ class MetricRequest:
     comp: bool = False
     context: str | None = None
     only_covered: bool = False
+    attributes: Attributes = "as_then"
+    sort: Sort | None = None
+    top: int | None = None
+    share: bool = False
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether series are sorted, cut, or compared with their total."""
+        return self.sort is not None or self.top is not None or self.share
 
 
 @dataclass(frozen=True)
@@ -80,6 +99,14 @@ class MetricsRequest:
     def first(self) -> MetricRequest:
         """The first of them, for everything in which they are the same."""
         return self.requests[0]
+
+
+class Ranking(NamedTuple):
+    """How series are ordered and cut: see `MetricRequest`. `sort`: None only if nothing is cut."""
+
+    sort: Sort | None = None
+    top: int | None = None
+    share: bool = False
 
 
 class StoreQuery(NamedTuple):
@@ -111,6 +138,9 @@ class ResolvedQuery:
         by: the dimensions that split the answer.
         stores: the stores, without those of `left_out`.
         merges_stores: a series adds up stores; otherwise each is of one.
+        groups: the names of the groups by which stores are added up; none for one total.
+        attributes: of which time the groups are.
+        ranking: how series are ordered and cut; None if they are not.
         only_open: `hours=open` was asked for.
         compare: as it was asked for; None if nothing is compared.
         left_out: the stores that are not comparable, by what the registry knows; None if all stores were asked for.
@@ -125,6 +155,9 @@ class ResolvedQuery:
     by: tuple[str, ...]
     stores: Sequence[StoreQuery]
     merges_stores: bool = False
+    groups: tuple[str, ...] = ()
+    attributes: Attributes = "as_then"
+    ranking: Ranking | None = None
     only_open: bool = False
     compare: str | None = None
     left_out: Sequence[LeftOut] | None = None
@@ -184,8 +217,9 @@ def resolve(request: MetricRequest, stores: Sequence[Store], catalogue: Catalogu
     views = tuple(catalogue.views[name] for name in metric.views)
     split = split_by(request.by)
     _refuse_unsplittable(split.dimensions, metric, views)
-    if split.merges_stores:
+    if split.merges_stores or request.is_ranked:
         _refuse_unmergeable(request, metric)
+    _refuse_unknown_groups(split.groups, stores)
     grain = _grain(request, metric)
     context = () if request.context is None else context_names(request.context, catalogue.views)
     queries = [_store_query(request, store, metric, grain, catalogue.ranges) for store in stores]
@@ -198,6 +232,9 @@ def resolve(request: MetricRequest, stores: Sequence[Store], catalogue: Catalogu
         by=split.dimensions,
         stores=[each for each in queries if each.store.id not in excluded],
         merges_stores=split.merges_stores,
+        groups=split.groups,
+        attributes=request.attributes,
+        ranking=_ranking(request, metric, views) if request.is_ranked else None,
         only_open=request.hours == "open",
         compare=request.compare,
         left_out=missing,
@@ -236,9 +273,16 @@ def query_span(start: str, end: str, days: BusinessDays, grain: Grain, ranges: R
 
 
 class SplitBy(NamedTuple):
-    """What `by=` asks for. `merges_stores`: series add up stores. `dimensions`: those that split the answer."""
+    """What `by=` asks for.
+
+    Attributes:
+        merges_stores: series add up stores.
+        groups: the names of the groups by which they do; none for one total.
+        dimensions: those that split the answer.
+    """
 
     merges_stores: bool
+    groups: tuple[str, ...]
     dimensions: tuple[str, ...]
 
 
@@ -246,13 +290,19 @@ def split_by(by: Sequence[str]) -> SplitBy:
     """Tell what `by=` says of stores from the dimensions in it.
 
     Raises:
-        BadQuestionError: a series would be of one store and of several.
+        BadQuestionError: a series would be of one store and of several, or a group has no name.
     """
     names = tuple(dict.fromkeys(by))
-    if BY_STORE in names and BY_TOTAL in names:
-        message = "`by=store` and `by=total` contradict each other: a series is of one store, or adds up several."
+    groups = tuple(name.removeprefix(BY_GROUP) for name in names if name.startswith(BY_GROUP))
+    of_stores = [name for name in (BY_STORE, BY_TOTAL) if name in names] + [f"{BY_GROUP}{name}" for name in groups[:1]]
+    if len(of_stores) > 1:
+        one, other = of_stores[:2]
+        message = f"`by={one}` and `by={other}` contradict each other: they say which stores a series is of."
         raise BadQuestionError(message, do="Leave one of them out.")
-    return SplitBy(BY_TOTAL in names, tuple(name for name in names if name not in (BY_STORE, BY_TOTAL)))
+    if not all(groups):
+        raise BadQuestionError(f"`by={BY_GROUP}` names no group.", do=f"Write `by={BY_GROUP}region`.")
+    rest = tuple(name for name in names if name not in (BY_STORE, BY_TOTAL) and not name.startswith(BY_GROUP))
+    return SplitBy(bool(groups) or BY_TOTAL in names, groups, rest)
 
 
 def _refuse_unsplittable(by: Sequence[str], metric: Metric, views: Sequence[View]) -> None:
@@ -261,7 +311,7 @@ def _refuse_unsplittable(by: Sequence[str], metric: Metric, views: Sequence[View
     splittable = {name for view in views for name in view.dimensions}
     for name in by:
         if name not in splittable:
-            raise UnknownNameError("dimension", name, {*splittable, BY_STORE, BY_TOTAL})
+            raise UnknownNameError("dimension", name, {*splittable, BY_STORE, BY_TOTAL, f"{BY_GROUP}NAME"})
     if not any(set(by) <= set(view.dimensions) for view in views):
         message = f"No view of `{metric.id}` has all of {', '.join(by)}."
         raise BadQuestionError(message, do="Split by one of them.")
@@ -270,10 +320,48 @@ def _refuse_unsplittable(by: Sequence[str], metric: Metric, views: Sequence[View
 def _refuse_unmergeable(request: MetricRequest, metric: Metric) -> None:
     if any(term.is_sequential for term in metric.terms.values()):
         message = f"`{metric.id}` has no total over stores: it goes through the windows of one store in order."
-        raise BadQuestionError(message, do="Ask with `by=store`.")
+        raise BadQuestionError(message, do="Ask with `by=store`, without `sort`, `top` and `share`.")
     if request.context is not None:
-        message = "`context` has rows per store, and the series of this answer add up stores."
-        raise BadQuestionError(message, do="Leave `context` out, or ask with `by=store`.")
+        message = "`context` has rows per store, and the series of this answer are added up or sorted."
+        raise BadQuestionError(message, do="Leave `context` out, or ask with `by=store`, without `sort` and `top`.")
+
+
+def _refuse_unknown_groups(groups: Sequence[str], stores: Sequence[Store]) -> None:
+    known = frozenset[str]().union(*(store.group_names for store in stores)) if groups else frozenset()
+    for name in groups:
+        if name not in known:
+            raise UnknownNameError("group", name, known)
+
+
+def _ranking(request: MetricRequest, metric: Metric, views: Sequence[View]) -> Ranking:
+    sort = request.sort or ("-value" if request.top else None)
+    if sort in ("change", "-change") and request.compare is None:
+        message = f"`sort={sort}` needs something to compare with."
+        raise BadQuestionError(message, do="Add `compare=previous_week`, or sort by `value`.")
+    if sort not in (None, "name") and metric.unit == "list":
+        raise BadQuestionError(f"`{metric.id}` is a list, which has no order.", do="Sort by `name`, without `top`.")
+    if request.share and not _adds_up(metric, {view.name: view for view in views}):
+        message = f"`{metric.id}` has no share: it is not a sum, so its parts do not add up to the total."
+        raise BadQuestionError(message, do="Leave `share` out, or ask for the sums that it is made of.")
+    return Ranking(sort, request.top, request.share)
+
+
+def _adds_up(metric: Metric, views: Mapping[str, View]) -> bool:
+    """Whether the metric of two sets of events is that of both together: it is linear in states that are summed."""
+    terms, formula = metric.terms, metric.formula
+    columns = (views[metric.view_of(term)].columns[name] for term in terms.values() for name in term.states)
+    if metric.facts or metric.only or any(term.function for term in terms.values()):
+        return False
+    if not formula.is_sum or any(column.by != "sum" for column in columns):
+        return False
+    one = {text: 3 * number + 2 for number, text in enumerate(terms)}
+    other = {text: -7 * number**2 - 5 for number, text in enumerate(terms)}
+    both = {text: one[text] + other[text] for text in terms}
+    return _number(formula.value(one)) + _number(formula.value(other)) == _number(formula.value(both))
+
+
+def _number(value: FormulaValue) -> Fraction:
+    return value if isinstance(value, Fraction) else Fraction(0)
 
 
 def _grain(request: MetricRequest, metric: Metric) -> Grain:

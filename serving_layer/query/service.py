@@ -111,16 +111,20 @@ class QueryService:
         return await self._cached(request, version, caller, body)
 
     async def _page(self, request: MetricsRequest, caller: Caller) -> StorePage:
-        """The stores of an answer: one page of them, or all if it adds them up."""
+        """The stores of an answer: one page of them, or all if it adds them up or ranks them."""
         first = request.first
-        if not split_by(first.by).merges_stores:
+        split = split_by(first.by)
+        ranks_stores = first.is_ranked and not split.dimensions
+        if not (split.merges_stores or ranks_stores):
             page = await self.stores.page(first.stores, request.page, caller)
-            _refuse_incomplete_table(request, page)
+            _refuse_incomplete(request, page)
             return page
         if request.page.is_requested:
-            message = "`limit` and `after` page through stores, and the series of this answer add them up."
+            message = "`limit` and `after` page through stores, and this answer adds them up or ranks them."
             raise BadQuestionError(message, do="Leave `limit` and `after` out.")
-        return StorePage(await self.stores.visible(first.stores, caller, most=MOST_STORES_MERGED), None)
+        is_short = split.merges_stores or first.top is not None
+        most = MOST_STORES_MERGED if is_short else MOST_STORES
+        return StorePage(await self.stores.visible(first.stores, caller, most=most), None)
 
     async def index(self, request: IndexRequest, version: ReadVersion, caller: Caller) -> bytes:
         """The JSON of one metric beside what a model expected of it, one series per store. Arguments as `metrics`."""
@@ -181,11 +185,14 @@ class QueryService:
             await past_snapshot(self.readers.published, snapshot.pointer.publication)
 
 
-def _refuse_incomplete_table(request: MetricsRequest, page: StorePage) -> None:
-    """A table shows no `next`, so nobody would see that there are more stores."""
-    if request.is_table and page.following is not None and not request.page.is_requested:
-        message = f"More stores are registered than the {MOST_STORES} of one table."
-        do = f"Ask in pages: `limit={MOST_STORES}`, then `after=` with what the header `Galatea-Next` says."
+def _refuse_incomplete(request: MetricsRequest, page: StorePage) -> None:
+    """Nobody who did not ask for a page may take it for all stores."""
+    if page.following is not None and not request.page.is_requested:
+        message = f"More stores are registered than the {MOST_STORES} of one answer."
+        more = "the header `Galatea-Next`" if request.is_table else "`next`"
+        do = (
+            f"Add them up with `by=total`, or ask in pages: `limit={MOST_STORES}`, then `after=` with what {more} says."
+        )
         raise TooManyStoresError(message, do=do)
 
 

@@ -75,6 +75,7 @@ class Point(Struct, kw_only=True):
 
     `date`: the local business date on which the day, week, month or year begins, or the range of a `total`. `local`:
     when a finer point begins, with the offset of the store; absent if the stores of the series do not agree on it.
+    `share`: with `share=true`, the value in percent of the total.
     `value`: null if it cannot be known, which is not zero. `flags`: what to know about the value. With `compare`:
     `before`, the value that it is compared with; `change` in percent; `change_points` where the metric is a percentage;
     `partial` if the point is unfinished. At the grain `hour_of_week`: `weekday` (ISO), `hour`, and how many such hours
@@ -86,6 +87,7 @@ class Point(Struct, kw_only=True):
     local: LocalInstant | UnsetType = UNSET
     value: Value
     final: bool
+    share: float | UnsetType | None = UNSET
     before: Value | UnsetType = UNSET
     change: float | UnsetType | None = UNSET
     change_points: float | UnsetType | None = UNSET
@@ -137,9 +139,9 @@ class StoreCounts(Struct):
 class Series(Struct, kw_only=True):
     """The points of one store or of several, and of one combination of `dimensions`.
 
-    `store`: absent if the series adds up stores; then `group` has the value of each group that was asked for (null: the
-    stores are in none), and is empty for a total. `currency`: of this series, if the answer has several. `other`: the
-    series holds all that `top` left out. `timezone`: null if the stores have several.
+    `store`: absent if the series adds up stores. `group`: with `by=total` or groups, the value of each group that was
+    asked for (null: the stores are in none), and empty for a total. `currency`: of this series, if the answer has
+    several. `other`: the series holds all that `top` left out. `timezone`: null if the stores have several.
     """
 
     store: str | UnsetType = UNSET

@@ -9,10 +9,10 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from master_dataset.registry.stores import Store, currency
+from master_dataset.registry.stores import GroupVersion, Store, currency
 from tests.support import World, receipt
 from tests.support.sensors import BEGIN, record, source_of
 from tests.support.world_api import Asking
@@ -84,10 +84,22 @@ class Chain(NamedTuple):
 
 
 @st.composite
+def histories(draw: st.DrawFn) -> tuple[GroupVersion, ...]:
+    """The groups of a store, which change on some days of the question and around it."""
+    values = st.fixed_dictionaries(
+        {}, optional={"region": st.sampled_from(["East", "West"]), "format": st.sampled_from(["city", "mall"])}
+    )
+    days = st.none() | st.dates(FIRST - timedelta(days=1), LAST)
+    versions = draw(st.lists(st.builds(GroupVersion, days, values), max_size=3, unique_by=lambda each: each.valid_from))
+    return tuple(sorted(versions, key=lambda each: each.valid_from or date.min))
+
+
+@st.composite
 def chains(draw: st.DrawFn) -> Chain:
     stores = tuple(
         Store(
             id=str(number),
+            groups=draw(histories()),
             timezone=draw(st.sampled_from(ZONES)),
             currency=currency(draw(st.sampled_from(("EUR", "EUR", "CZK")))),
             day_starts_at=draw(st.sampled_from(("00:00", "04:00", "06:30"))),
@@ -226,6 +238,53 @@ def test_a_total_is_the_formula_over_the_sums_of_all_its_stores(chain: Chain, me
         assert all(point["final"] is False for point in series["points"]) or chain.cut is not None
 
 
+def group_of(store: Store, name: str, day: date, attributes: str) -> str | None:
+    """The last version that had begun, or the last of all."""
+    begun = [
+        each for each in store.groups if attributes == "current" or each.valid_from is None or each.valid_from <= day
+    ]
+    return begun[-1].values.get(name) if begun else None
+
+
+@FEW
+@given(
+    chain=chains(),
+    metric=st.sampled_from(["net_sales", "total_transactions_count", "avg_transaction_value", "traffic_in"]),
+    grain=st.sampled_from(list(LABELS)),
+    names=st.sampled_from([("region",), ("format", "region")]),
+    attributes=st.sampled_from(["as_then", "current"]),
+)
+def test_groups_add_up_what_their_stores_had_on_each_business_day(
+    chain: Chain, metric: str, grain: str, names: tuple[str, ...], attributes: str
+) -> None:
+    known_names = {name for store in chain.stores for version in store.groups for name in version.values}
+    assume(known_names.issuperset(names))
+    asking = Asking(chain.world())
+    by = ",".join(f"group:{name}" for name in names)
+    query = {"by": by, "attributes": attributes, "grain": grain, "from_": str(FIRST), "to": str(LAST)}
+
+    body = asking.body(f"/v1/metrics/{metric}", **query)
+
+    def key(event: Sale | Count) -> tuple[object, ...]:
+        store = chain.stores[event.store]
+        groups = (group_of(store, name, chain.day(event), attributes) for name in names)
+        return (store.currency.code if metric in OF_MONEY else None, *groups)
+
+    events: list[Sale | Count] = [*chain.sales, *chain.counts]
+    shown_keys = []
+    for series in body["series"]:
+        assert tuple(series["group"]) == names
+        code = (body.get("currency") or series.get("currency")) if metric in OF_MONEY else None
+        of = (code, *series["group"].values())
+        shown_keys.append(of)
+        here = [event for event in events if key(event) == of]
+        sales = tuple(each for each in here if isinstance(each, Sale))
+        only = chain._replace(sales=sales, counts=tuple(each for each in here if isinstance(each, Count)))
+        refuse_difference(series, expected(only, metric, grain, range(len(chain.stores))), grain)
+    assert len(set(shown_keys)) == len(shown_keys)
+    assert {key(event) for event in events if isinstance(event, Count) == (metric == "traffic_in")} <= set(shown_keys)
+
+
 @FEW
 @given(chain=chains(), grain=st.sampled_from(["15m", "hour", "day", "total"]))
 def test_a_total_is_what_its_stores_add_up_to(chain: Chain, grain: str) -> None:
@@ -269,3 +328,33 @@ def test_the_oracle_counts_a_day_as_people_do() -> None:
 
     assert chain.local(late).isoformat() == "2026-03-28T03:30:00-04:00"
     assert chain.day(late) == date(2026, 3, 27)
+
+
+@FEW
+@given(
+    chain=chains(),
+    by=st.sampled_from(["store", "group:region", "group:region,currency"]),
+    top=st.integers(1, 3),
+    sort=st.sampled_from(["value", "-value", "name"]),
+)
+def test_the_top_and_the_rest_are_all_there_is(chain: Chain, by: str, top: int, sort: str) -> None:
+    assume("region" not in by or any("region" in version.values for store in chain.stores for version in store.groups))
+    asking = Asking(chain.world())
+    query = {"by": by, "from_": str(FIRST), "to": str(LAST), "grain": "total", "share": "true"}
+    path = "/v1/metrics/total_transactions_count"
+
+    every = asking.body(path, **query, sort=sort)
+    cut = asking.body(path, **query, sort=sort, top=top)
+
+    def values(body: Mapping[str, Any]) -> list[int]:
+        return [series["points"][0]["value"] for series in body["series"]]
+
+    shares = [series["points"][0]["share"] for series in cut["series"]]
+    assert sum(values(cut)) == sum(values(every)) == len(chain.sales)
+    currencies = {chain.stores[sale.store].currency for sale in chain.sales} if "currency" in by else {chain.sales[:1]}
+    assert not chain.sales or abs(sum(shares) - 100 * len(currencies)) < 1e-9
+    others = [series for series in cut["series"] if series.get("other")]
+    if "currency" not in by:
+        assert values(every) == (sorted(values(every), reverse=sort == "-value") if sort != "name" else values(every))
+        assert values(cut)[:top] == values(every)[:top]
+        assert len(others) == (len(every["series"]) > top)

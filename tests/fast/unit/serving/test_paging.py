@@ -23,6 +23,7 @@ def world() -> World:
 
 
 def pages(asking: Asking, **arguments: Any) -> list[Body]:
+    arguments = {"limit": 100} | arguments
     found = [asking.body(NET, **DAY, **arguments)]
     while found[-1]["next"]:
         found.append(asking.body(NET, **DAY, **arguments | {"after": found[-1]["next"]}))
@@ -88,15 +89,24 @@ def test_behind_the_last_store_there_is_an_empty_page(world: World) -> None:
     assert (last["series"], last["next"]) == ([], None)
 
 
-def test_a_table_of_more_stores_is_refused_until_pages_are_asked_for(world: World) -> None:
+@pytest.mark.parametrize("form", ["json", "csv", "parquet"])
+def test_more_stores_than_an_answer_holds_are_refused_until_pages_are_asked_for(world: World, form: str) -> None:
     asking = Asking(world)
 
-    refused = asking.refusal(NET, **DAY, format="csv")
+    refused = asking.refusal(NET, **DAY, format=form)
+
+    assert refused["code"] == "too_many_stores"
+    assert all(word in refused["detail"] for word in ("by=total", "limit=100"))
+    assert len(stores(asking.body(NET, **DAY, limit=100))) == 100
+
+
+def test_a_table_says_in_a_header_where_the_next_page_begins(world: World) -> None:
+    asking = Asking(world)
+
     page = asking.response(NET, **DAY, format="csv", limit=100)
     last = asking.response(NET, **DAY, format="csv", limit=100, store="000")
 
-    assert (refused["code"], "limit=100" in refused["detail"]) == ("too_many_stores", True)
-    assert page.headers["galatea-next"] == asking.body(NET, **DAY)["next"]
+    assert page.headers["galatea-next"] == asking.body(NET, **DAY, limit=100)["next"]
     assert len(list(csv.DictReader(io.StringIO(page.text)))) == 100
     assert "galatea-next" not in last.headers
 

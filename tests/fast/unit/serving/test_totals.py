@@ -2,12 +2,13 @@
 
 import csv
 import io
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from master_dataset.registry.stores import Sensor, Store, currency
+from master_dataset.registry.stores import GroupVersion, Sensor, Store, currency
 from tests.support import World, receipt
 from tests.support.sensors import record, source_of
 from tests.support.world_api import Asking, Body
@@ -234,3 +235,188 @@ def test_another_tenants_stores_are_in_no_total() -> None:
     series = only(asking.body(NET, **DAY, key=asking.keys.make("a")))
 
     assert (series["points"][0]["value"], series["stores"]["counted"]) == (1.0, 1)
+
+
+MOVES = (
+    GroupVersion(None, {"region": "West", "format": "city"}),
+    GroupVersion(date(2026, 3, 28), {"region": "East", "format": "city"}),
+)
+
+
+def groups_of(asking: Asking, **said: object) -> dict[tuple[str | None, ...], list[float]]:
+    body = asking.body(NET, **{"from_": "2026-03-27", "to": "2026-03-30"} | said)
+    return {tuple(each["group"].values()): [point["value"] for point in each["points"]] for each in body["series"]}
+
+
+@pytest.fixture
+def moving() -> Asking:
+    """Store 1 moves from West to East on the 28th, store 2 is in no group; both sell for 1.00 on each of three days."""
+    world = World(Store(id="1", timezone="UTC", groups=MOVES), Store(id="2", timezone="UTC"))
+    for store in world.stores:
+        for day in (27, 28, 29):
+            sale(world, store, f"2026-03-{day}T12:00:00Z", 100, day)
+    world.pass_time("2026-03-30T00:00:00Z")
+    return Asking(world)
+
+
+def test_a_store_that_moves_is_in_each_group_on_its_days(moving: Asking) -> None:
+    assert groups_of(moving, by="group:region") == {("East",): [1, 1], ("West",): [1], (None,): [1, 1, 1]}
+    assert groups_of(moving, by="group:region", attributes="current") == {("East",): [1, 1, 1], (None,): [1, 1, 1]}
+    assert groups_of(moving, by=["group:format", "group:region"]) == {
+        ("city", "East"): [1, 1],
+        ("city", "West"): [1],
+        (None, None): [1, 1, 1],
+    }
+
+
+def test_a_month_of_a_store_that_moves_has_the_days_of_each_group(moving: Asking) -> None:
+    body = moving.body(NET, from_="2026-03-01", to="2026-04-01", grain="month", by="group:region")
+
+    shown = {each["group"]["region"]: each["points"] for each in body["series"]}
+    assert [(point["start"], point["date"], point["value"]) for point in shown["East"]] == [
+        ("2026-03-28T00:00:00Z", "2026-03-01", 2)
+    ]
+    assert [each["stores"]["counted"] for each in body["series"]] == [1, 1, 1]
+
+
+def test_a_comparison_takes_the_group_of_each_day(moving: Asking) -> None:
+    body = moving.body(NET, from_="2026-03-28", to="2026-03-29", by="group:region", compare="previous_period")
+
+    shown = {each["group"]["region"]: each["points"][0] for each in body["series"]}
+    assert (shown["East"]["value"], shown["East"]["before"]) == (1, None)
+    assert (shown["West"]["value"], shown["West"]["before"]) == (0, 1)
+    assert (shown[None]["value"], shown[None]["before"]) == (1, 1)
+
+
+def test_files_have_a_column_per_group(moving: Asking) -> None:
+    said = {"from_": "2026-03-27", "to": "2026-03-30", "grain": "total", "by": "group:region,group:format"}
+    rows = list(csv.DictReader(io.StringIO(moving.response(NET, **said, format="csv").text)))
+
+    assert [(row["group_region"], row["group_format"], row["value"]) for row in rows] == [
+        ("East", "city", "2.00"),
+        ("West", "city", "1.00"),
+        ("", "", "3.00"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("by", "code", "words"),
+    [
+        ("group:regoin", "unknown_name", "region"),
+        ("group:", "bad_question", "names no group"),
+        ("total,group:region", "bad_question", "contradict"),
+        ("store,group:region", "bad_question", "contradict"),
+    ],
+)
+def test_a_group_that_is_not_there_is_refused_by_name(moving: Asking, by: str, code: str, words: str) -> None:
+    problem = moving.refusal(NET, **DAY | {"by": by})
+
+    assert problem["code"] == code
+    assert words in problem["title"] + problem["detail"]
+
+
+@pytest.fixture
+def ranking() -> Asking:
+    """Stores 1 to 5 sell for 5.00 down to 1.00, by two tills, and sold for 1.00 each a week before."""
+    world = World(*(Store(id=str(number), timezone="UTC") for number in range(1, 6)))
+    for store in world.stores:
+        sale(world, store, "2026-03-20T12:00:00Z", 100)
+        for till, part in (("A", 60 - 10 * int(store)), ("B", 540 - 90 * int(store))):
+            at = "2026-03-27T12:00:00Z"
+            world.receive(receipt(at, minor=part, store=store, till=till, number=2), at)
+    world.rebuild("2026-03-30T00:00:00Z")
+    return Asking(world)
+
+
+def test_stores_are_sorted_cut_and_the_rest_is_one_series(ranking: Asking) -> None:
+    body = ranking.body(NET, from_="2026-03-27", to="2026-03-28", top=2, share="true")
+
+    assert [(each.get("store"), each.get("other"), each["points"][0]["value"]) for each in body["series"]] == [
+        ("1", None, 5),
+        ("2", None, 4),
+        (None, True, 6),
+    ]
+    assert [each["points"][0]["share"] for each in body["series"]] == [
+        pytest.approx(100 * part / 15) for part in (5, 4, 6)
+    ]
+    assert body["series"][2]["stores"] == {"counted": 3, "missing": 0, "poor": 0}
+    assert "group" not in body["series"][2]
+
+
+def test_a_sorted_store_is_answered_as_ever(ranking: Asking) -> None:
+    said = {"from_": "2026-03-20", "to": "2026-03-28", "compare": "previous_week", "grain": "hour"}
+
+    plain = ranking.body(NET, **said)
+    ranked = ranking.body(NET, **said, sort="name")
+
+    assert ranked == plain
+
+
+def test_series_are_sorted_by_change(ranking: Asking) -> None:
+    said = {"from_": "2026-03-27", "to": "2026-03-28", "compare": "previous_week"}
+
+    def stores(sort: str) -> list[str]:
+        return [each["store"] for each in ranking.body(NET, **said, sort=sort)["series"]]
+
+    assert stores("change") == ["5", "4", "3", "2", "1"]
+    assert stores("-change") == stores("-value") == ["1", "2", "3", "4", "5"]
+
+
+def test_the_rest_of_a_ratio_is_the_ratio_of_the_rest(ranking: Asking) -> None:
+    said = {"from_": "2026-03-27", "to": "2026-03-28", "by": "total,till"}
+
+    body = ranking.body("/v1/metrics/till_share", **said, top=1)
+
+    kept, other = body["series"]
+    assert (kept["dimensions"], kept["points"][0]["value"]) == ({"till": "B"}, 90)
+    assert (other["dimensions"], other["points"][0]["value"], other["other"]) == ({}, 10, True)
+
+
+def test_each_store_has_a_top_of_its_own(ranking: Asking) -> None:
+    said = {"from_": "2026-03-27", "to": "2026-03-28", "by": "till", "top": 1, "limit": 2}
+
+    body = ranking.body("/v1/metrics/till_share", **said)
+
+    assert [(each["store"], each["dimensions"].get("till"), "other" in each) for each in body["series"]] == [
+        ("1", "B", False),
+        ("1", None, True),
+        ("2", "B", False),
+        ("2", None, True),
+    ]
+
+
+def test_the_top_of_more_stores_than_an_answer_holds() -> None:
+    world = chain(*(Store(id=f"{number:03}", timezone="UTC") for number in range(120)))
+    sale(world, "077", "2026-03-27T13:00:00Z", 900, 2)
+    asking = Asking(world)
+
+    body = asking.body(NET, from_="2026-03-27", to="2026-03-28", top=1)
+    refused = asking.refusal(NET, from_="2026-03-27", to="2026-03-28", sort="-value")
+
+    assert [(each.get("store"), each["points"][0]["value"]) for each in body["series"]] == [("077", 10), (None, 119)]
+    assert refused["code"] == "too_many_stores"
+
+
+@pytest.mark.parametrize(
+    ("metric", "said", "words"),
+    [
+        ("net_sales", {"sort": "change"}, "compare"),
+        ("net_sales", {"top": 2, "limit": 5}, "`limit`"),
+        ("avg_transaction_value", {"share": "true"}, "has no share"),
+        ("unique_devices", {"share": "true"}, "has no share"),
+        ("visits_by_stay_time", {"sort": "value"}, "is a list"),
+        ("occupancy", {"top": 3}, "windows of one store in order"),
+    ],
+)
+def test_what_cannot_be_ranked_is_refused_by_name(metric: str, said: dict[str, object], words: str) -> None:
+    problem = Asking(World()).refusal(f"/v1/metrics/{metric}", from_="2026-03-27", to="2026-03-28", **said)
+
+    assert problem["code"] == "bad_question"
+    assert words in problem["title"] + problem["detail"]
+
+
+def test_a_tag_changes_with_what_is_asked(ranking: Asking) -> None:
+    said: list[dict[str, object]] = [{}, {"by": "total"}, {"sort": "value"}, {"top": 1}, {"share": "true"}]
+    tags = {ranking.response(NET, from_="2026-03-27", to="2026-03-28", **each).headers["etag"] for each in said}  # type: ignore[arg-type]
+
+    assert len(tags) == len(said)
