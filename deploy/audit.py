@@ -21,6 +21,7 @@ CHANGES = {
     "recompute compute",
     "recompute publish",
     "stores load",
+    "products load",
     "keys create",
     "keys rotate",
     "keys revoke",

@@ -1,5 +1,6 @@
 """Builds the services behind the REST interface and the command line from the settings."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ from master_dataset.dead_letters.queries import DeadLetterQueries
 from master_dataset.dead_letters.replay import Replayer, ReplaySender
 from master_dataset.dead_letters.replay_history import ReplayTable
 from master_dataset.dead_letters.table import DeadLetterTable
+from master_dataset.registry.products import ProductTables
 from master_dataset.registry.rule_versions import RuleVersions
 from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.admin.dead_letters import DeadLetterService
@@ -21,6 +23,8 @@ from serving_layer.admin.operations import OperatorService
 from serving_layer.admin.publications import RollbackRunner, RollbackService
 from serving_layer.alerts.history import AlertListing
 from serving_layer.alerts.rules import AlertRules, AlertService
+from serving_layer.products.reader import ProductBlockTables, ProductReader
+from serving_layer.products.service import ProductService
 from serving_layer.store.readers import Readers
 from serving_layer.tables import (
     AlertTables,
@@ -97,6 +101,13 @@ def readers_of(settings: "Settings") -> Readers:
         StoreTables(session),
         ReceiptTables(session),
     )
+
+
+def products_of(settings: "Settings") -> ProductService:
+    """Build the service of product masters."""
+    session = session_of(settings.cassandra.address)
+    reader = ProductReader(ProductBlockTables(AsyncSession(session)), time.monotonic)
+    return ProductService(reader, ProductTables(session))
 
 
 def alert_service_of(settings: "Settings") -> AlertService:

@@ -9,7 +9,8 @@ GalateaError
 |   |-- MixedCurrenciesError         409, money of two currencies has no sum
 |   |-- BadFileError                 422, a file cannot be used; names the field
 |   |-- BadEndpointError             422, webhooks cannot call this URL; names the field
-|   `-- BadRuleError                 422, an alert rule makes no sense; names the field
+|   |-- BadRuleError                 422, an alert rule makes no sense; names the field
+|   `-- ProductsChangedError         409, another load of products came first
 |-- OperatorError                    the operator; exit code 1; `do` is the next command
 |   |-- CutNotReachedError           the archive has not passed the cut in every partition
 |   |-- PublicationMovedError        another publication came first
@@ -139,6 +140,12 @@ class BadFileError(RequestError):
         """`code` says what is wrong with the file, such as `offset_not_15min`."""
         super().__init__(message, do=do)
         self.code = code
+
+
+class ProductsChangedError(RequestError):
+    """Another load of the tenant's products came first."""
+
+    status = 409
 
 
 class BadRuleError(RequestError):

@@ -20,7 +20,7 @@ from deploy.recompute_runner import RestRollback
 from deploy.services.api_metrics import PressureMetrics, ServingMetrics, pressures
 from deploy.services.runner import Process
 from deploy.settings import Settings
-from deploy.wiring import AirflowElseRunner, alert_service_of, operations_of, readers_of, runner_of
+from deploy.wiring import AirflowElseRunner, alert_service_of, operations_of, products_of, readers_of, runner_of
 from master_dataset.kafka.producer import AsyncProducer, async_producer_settings
 from serving_layer.api.app import create_app
 from serving_layer.health.freshness import FreshnessService
@@ -68,6 +68,7 @@ def run(process: Process, settings: Settings) -> None:
         authenticator_of(settings),
         ingest,
         alerting=alert_service_of(settings),
+        products=products_of(settings),
         limits=settings.limits.request_limits,
         cors_origins=settings.api.allowed_origins,
         audit=Audit(settings.home).request,

@@ -41,7 +41,7 @@ COMMANDS = (
     "prove",
     "demo",
 )
-GROUPS = ("recompute", "stores", "keys", "dead_letters", "speed", "alerts", "webhooks")
+GROUPS = ("recompute", "stores", "products", "keys", "dead_letters", "speed", "alerts", "webhooks")
 FORMER_NAMES = {"collect": "gc", "balance": "reconcile"}
 """Hidden aliases, for one more release."""
 NEVER_LOGS = {"status"}

@@ -19,6 +19,7 @@ from serving_layer.api import (
     health,
     metrics,
     problems,
+    products,
     publications,
     stores,
     webhooks,
@@ -35,6 +36,7 @@ from serving_layer.ingest.ingest import IngestService
 from serving_layer.keys.authenticator import Authenticator
 from serving_layer.pages.install import install as install_pages
 from serving_layer.pages.install import install_error_pages
+from serving_layer.products.service import ProductService
 from serving_layer.query.live import Live
 from serving_layer.query.service import QueryService
 
@@ -104,6 +106,7 @@ ROUTERS = (
     cells.raw_router,
     health.freshness_router,
     stores.router,
+    products.router,
     alerts.router,
     alert_rules.router,
     publications.router,
@@ -124,6 +127,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
     ingest: IngestService | None = None,
     *,
     alerting: AlertService,
+    products: ProductService | None = None,
     limits: Limits = LIMITS,
     cors_origins: Sequence[str] = (),
     audit: Audit = lambda *_: None,
@@ -137,6 +141,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
         authenticator: identifies callers and enforces their limits.
         ingest: None if this process accepts no events.
         alerting: alerts and their rules.
+        products: None if this process has no products.
         limits: of requests.
         cors_origins: the origins whose scripts may call the API, with a key that they bring, never with the cookie of
             a session; none: browsers keep other origins out.
@@ -156,6 +161,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
     app.state.authenticator = authenticator
     app.state.audit = audit
     app.state.ingest = ingest
+    app.state.products = products
     app.state.live = Live(answers, limits)
     app.state.bodies = BodyReader(limits)
     app.state.in_flight = InFlight(limits.requests_in_flight)

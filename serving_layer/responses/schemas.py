@@ -19,6 +19,7 @@ from serving_layer.responses.encoding import JSON, Problem
 from serving_layer.responses.events import EventOutcomes
 from serving_layer.responses.health import Freshness, Health, Readiness
 from serving_layer.responses.metrics import CellsResponse, IndexResponse, MetricList, MetricResponse, MetricsResponse
+from serving_layer.responses.products import LoadedProducts, ProductList
 from serving_layer.responses.publications import (
     CorrectionPage,
     PublicationPage,
@@ -45,10 +46,12 @@ MODELS: tuple[type[msgspec.Struct], ...] = (
     Freshness,
     Health,
     IndexResponse,
+    LoadedProducts,
     MetricList,
     MetricResponse,
     MetricsResponse,
     Problem,
+    ProductList,
     PublicationPage,
     Readiness,
     ReceiptPage,

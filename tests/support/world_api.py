@@ -27,6 +27,8 @@ from serving_layer.health.watched import HealthReader
 from serving_layer.ingest.ingest import IngestService
 from serving_layer.keys.authenticator import Authenticator, ConcurrencyLimiter, KeyCache, RateLimiter
 from serving_layer.keys.key import Key, Scope
+from serving_layer.products.reader import ProductReader
+from serving_layer.products.service import ProductService
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.service import Clocks, QueryService
 from serving_layer.responses.webhooks import WebhookTrial
@@ -36,6 +38,7 @@ from tests.support.alert_tables import WorldTold, WorldVersions
 from tests.support.archiving import WorldLetters
 from tests.support.openapi_contract import refuse_unannounced
 from tests.support.process_metrics import WorldWatch
+from tests.support.products import WorldProducts
 from tests.support.world import World
 from tests.support.world_tables import WorldTables
 from views.control.recompute import RecomputeRequest
@@ -235,6 +238,7 @@ class Asking:
         self.acts: list[tuple[str, str, int]] = []
         self.clock_us = 1_800_000_000_000_000  # by which events that are sent are from the future; in 2027
         ingest = IngestService(self.broker, self.answers.stores.all, lambda: self.clock_us, limits, refuse_low)
+        self.products = WorldProducts(world.now)
         self.versions, self.told = WorldVersions(world.now), WorldTold()
         alerting = AlertService(AlertRules(self.versions, most=MOST_RULES), AlertListing(self.told))
         authenticator = Authenticator(keys, RateLimiter(10_000, 10_000), ConcurrencyLimiter(limits.requests_per_key))
@@ -245,6 +249,7 @@ class Asking:
             authenticator,
             ingest,
             alerting=alerting,
+            products=ProductService(ProductReader(self.products, lambda: float(next(clock))), self.products),
             limits=limits,
             cors_origins=cors_origins,
             audit=self._audit,

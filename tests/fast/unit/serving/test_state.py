@@ -3,7 +3,7 @@
 from datetime import date
 from decimal import Decimal
 
-from master_dataset.registry.stores import Sensor, Store, Zone
+from master_dataset.registry.stores import GroupVersion, Sensor, Store, Zone
 from tests.support import World, receipt
 from tests.support.world_api import Asking
 
@@ -21,6 +21,7 @@ def test_a_store_is_shown_in_the_words_of_its_file() -> None:
         conversion_target=Decimal("32.5"),
         sensors=(Sensor("cam", "people_counts", "A", date(2026, 1, 1)),),
         zones=(Zone("shoes", Decimal(40)),),
+        groups=(GroupVersion(None, {"region": "West"}), GroupVersion(date(2026, 6, 1), {"region": "East"})),
     )
 
     assert Asking(World(store)).body("/v1/stores")["stores"] == [
@@ -42,6 +43,11 @@ def test_a_store_is_shown_in_the_words_of_its_file() -> None:
             "conversion_target": 32.5,
             "sensors": [{"id": "cam", "source": "people_counts", "place": "A", "from": "2026-01-01", "to": None}],
             "zones": [{"id": "shoes", "m2": 40}],
+            "groups": {"region": "East"},
+            "group_versions": [
+                {"valid_from": None, "groups": {"region": "West"}},
+                {"valid_from": "2026-06-01", "groups": {"region": "East"}},
+            ],
         }
     ]
 

@@ -1,0 +1,82 @@
+"""`galatea products`: what SKUs are called, and which categories they are in."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deploy.console import print_json, print_message, print_table
+from deploy.settings import Settings
+
+app = typer.Typer(no_args_is_help=True, help="Load and list products.")
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+Tenant = Annotated[str, typer.Option("--tenant", help="Whose products they are.")]
+
+
+@app.command()
+def load(
+    file: Annotated[Path, typer.Argument(help="CSV or JSON Lines: sku, title, brand, category, gtin, valid_from.")],
+    tenant: Tenant = "default",
+    replace: Annotated[bool, typer.Option("--replace", help="Remove the SKUs that FILE lacks.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Load the products of FILE, all or none. Its SKUs replace former ones; other SKUs stay."""
+    from deploy.cassandra import session_of
+    from master_dataset.registry.products import ProductSpool, ProductTables
+    from master_dataset.registry.products_file import read_products
+
+    with ProductSpool() as spool:
+        read_products(file, spool)
+        master = ProductTables(session_of(Settings().cassandra.address)).load(tenant, spool, replace=replace)
+        loaded = spool.count
+    if as_json:
+        print_json({"tenant": tenant, "loaded": loaded, "count": master.count, "version": master.version})
+    else:
+        print_message(f"  {loaded:,} products loaded; tenant {tenant} has {master.count:,}")
+
+
+@app.command("list")
+def list_products(
+    tenant: Tenant = "default",
+    category: Annotated[str, typer.Option("--category", help="Only of this category: `Food/Dairy`.")] = "",
+    search: Annotated[str, typer.Option("--search", help="A part of SKU, title, brand or GTIN.")] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many at most.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List products of the tenant, each version of its own."""
+    from deploy.cassandra import session_of
+    from master_dataset.registry.products import Product
+    from serving_layer.products.reader import ProductBlockTables, ProductFilter, ProductReader
+    from serving_layer.tables import AsyncSession
+
+    blocks = ProductBlockTables(AsyncSession(session_of(Settings().cassandra.address)))
+    chosen = ProductFilter(tuple(filter(None, category.split("/"))), search)
+
+    async def read() -> tuple[int, list[Product]]:
+        reader = ProductReader(blocks, time.monotonic)
+        page = await reader.page(tenant, chosen, limit)
+        found = list(page.products)
+        while page.following and len(found) < limit:
+            page = await reader.page(tenant, chosen, limit - len(found), page.following)
+            found += page.products
+        return page.master.count if page.master else 0, found[:limit]
+
+    count, products = asyncio.run(read())
+    rows = [
+        {
+            "sku": each.sku,
+            "title": each.title,
+            "brand": each.brand,
+            "category": "/".join(each.category),
+            "gtin": each.gtin,
+            "valid_from": each.valid_from.isoformat() if each.valid_from else "",
+        }
+        for each in products
+    ]
+    if as_json:
+        print_json({"tenant": tenant, "count": count, "products": rows})
+        return
+    print_table(("sku", "title", "brand", "category", "gtin", "valid from"), [list(row.values()) for row in rows])
+    print_message(f"  {len(rows):,} of {count:,} products of tenant {tenant}")

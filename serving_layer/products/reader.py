@@ -1,0 +1,222 @@
+"""Reads product masters. Only the buckets that a request needs are loaded; blocks are cached by (tenant, version)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import UTC, date
+from typing import NamedTuple, Protocol, TypeVar
+
+from cachetools import LRUCache
+
+from master_dataset.errors import CassandraUnavailableError
+from master_dataset.registry.products import (
+    Product,
+    ProductMaster,
+    Versions,
+    bucket_of,
+    decode_block,
+    in_category,
+    valid_on,
+)
+from serving_layer.caching import keep
+from serving_layer.tables.async_session import AsyncSession
+
+REFRESH_SECONDS = 1.0
+"""After this time, the version of a product master is read again."""
+CACHED_PRODUCTS = 250_000
+"""Products that one process keeps, over all tenants."""
+MOST_TENANTS = 10_000
+BLOCKS_AT_ONCE = 16
+BLOCKS_PER_PAGE = 64
+"""How many blocks one page of a filtered list may search."""
+
+Block = Mapping[str, Versions]
+Found = TypeVar("Found")
+
+
+class ProductAttributes(NamedTuple):
+    """What a product is called, and its category from the department down; empty if it has none."""
+
+    title: str
+    category: tuple[str, ...]
+
+
+class ProductPlace(NamedTuple):
+    """Where a page of products ends. SKUs are sorted within their bucket, of which there are `buckets`."""
+
+    buckets: int
+    bucket: int
+    sku: str
+
+
+class ProductFilter(NamedTuple):
+    """Which products are listed: of a category or one below it, and with a text in SKU, title, brand or GTIN."""
+
+    category: tuple[str, ...] = ()
+    search: str = ""
+
+    def includes(self, product: Product) -> bool:
+        """Return whether the product matches; letters match whatever their case."""
+        text = self.search.casefold()
+        fields = (product.sku, product.title, product.brand, product.gtin)
+        return in_category(product, self.category) and (not text or any(text in each.casefold() for each in fields))
+
+
+class ProductPage(NamedTuple):
+    """A page of products. `master`: None if none were ever loaded. `following`: None on the last page."""
+
+    master: ProductMaster | None
+    products: Sequence[Product]
+    following: ProductPlace | None = None
+
+
+class ProductBlocks(Protocol):
+    """Where products are stored. Every method raises CassandraUnavailableError."""
+
+    async def master(self, tenant: str) -> ProductMaster | None:
+        """The current version; None if none was loaded."""
+
+    async def block(self, tenant: str, version: str, bucket: int) -> bytes | None:
+        """A block; None if the version was removed."""
+
+
+class ProductBlockTables:
+    """ProductBlocks in Cassandra."""
+
+    def __init__(self, session: AsyncSession) -> None:
+        """Prepares its statements."""
+        self._session = session
+        self._master = session.prepare(
+            "SELECT version, buckets, count, loaded_at FROM product_masters WHERE tenant = ?"
+        )
+        self._block = session.prepare(
+            "SELECT block FROM product_blocks WHERE tenant = ? AND version = ? AND bucket = ?"
+        )
+
+    async def master(self, tenant: str) -> ProductMaster | None:
+        """The current version; None if none was loaded."""
+        for version, buckets, count, loaded_at in await self._session.rows(self._master, tenant):
+            return ProductMaster(tenant, version, buckets, count, loaded_at.replace(tzinfo=UTC))
+        return None
+
+    async def block(self, tenant: str, version: str, bucket: int) -> bytes | None:
+        """A block; None if the version was removed."""
+        rows = await self._session.rows(self._block, tenant, version, bucket)
+        return rows[0][0] if rows else None
+
+
+class _VersionRemovedError(Exception):
+    """The version was replaced twice while it was read."""
+
+
+class ProductReader:
+    """The products of all tenants. Belongs to one event loop. Every method raises CassandraUnavailableError."""
+
+    def __init__(self, blocks: ProductBlocks, clock: Callable[[], float]) -> None:
+        """`clock`: monotonic seconds."""
+        self._blocks, self._clock = blocks, clock
+        self._masters: LRUCache[str, tuple[float, ProductMaster | None]] = LRUCache(MOST_TENANTS)
+        self._cache: LRUCache[tuple[str, str, int], Block] = LRUCache(
+            CACHED_PRODUCTS, getsizeof=lambda block: max(1, len(block))
+        )
+        self._at_once = asyncio.Semaphore(BLOCKS_AT_ONCE)
+
+    async def master(self, tenant: str) -> ProductMaster | None:
+        """The current version of a tenant's products, at most `REFRESH_SECONDS` old; None if none was loaded."""
+        known = self._masters.get(tenant)
+        if known is None or self._clock() - known[0] >= REFRESH_SECONDS:
+            began = self._clock()
+            known = self._masters[tenant] = began, await self._blocks.master(tenant)
+        return known[1]
+
+    async def products(self, tenant: str, skus: Iterable[str]) -> Mapping[str, Versions]:
+        """The versions of these SKUs, oldest first, without those that the product master lacks."""
+        chosen = set(skus)
+        return await self._with_master(tenant, lambda master: self._chosen(master, chosen), {})
+
+    async def attributes(self, tenant: str, skus: Iterable[str], day: date | None) -> Mapping[str, ProductAttributes]:
+        """Title and category of SKUs.
+
+        Args:
+            tenant: Whose products they are.
+            skus: Of which products.
+            day: The business day on which they are valid; None: the newest version, whatever its `valid_from`.
+
+        Returns:
+            By SKU; without those that the product master lacks, or lacks on that day.
+        """
+        found: dict[str, ProductAttributes] = {}
+        for sku, versions in (await self.products(tenant, skus)).items():
+            product = versions[-1] if day is None else valid_on(versions, day)
+            if product:
+                found[sku] = ProductAttributes(product.title, product.category)
+        return found
+
+    async def page(
+        self, tenant: str, chosen: ProductFilter, limit: int, after: ProductPlace | None = None
+    ) -> ProductPage:
+        """A page of products, each version of its own, by bucket and SKU.
+
+        All versions of a SKU are on one page, so it may hold a few more than `limit`. It holds fewer where
+        `BLOCKS_PER_PAGE` blocks have been searched; more may follow even if it is empty.
+        """
+        return await self._with_master(
+            tenant, lambda master: self._page(master, chosen, limit, after), ProductPage(None, ())
+        )
+
+    async def _with_master(
+        self, tenant: str, read: Callable[[ProductMaster], Awaitable[Found]], nothing: Found
+    ) -> Found:
+        """Read from the current version; once more from a newer one if it was removed meanwhile."""
+        for _ in range(2):
+            master = await self.master(tenant)
+            if master is None:
+                return nothing
+            try:
+                return await read(master)
+            except _VersionRemovedError:
+                self._masters.pop(tenant, None)
+        message = f"The products of tenant `{tenant}` were replaced several times while they were read."
+        raise CassandraUnavailableError(message, do="Ask again.")
+
+    async def _chosen(self, master: ProductMaster, skus: set[str]) -> Mapping[str, Versions]:
+        buckets: dict[int, list[str]] = {}
+        for sku in skus:
+            buckets.setdefault(bucket_of(sku, master.buckets), []).append(sku)
+        blocks = await asyncio.gather(*(self._block(master, bucket) for bucket in buckets))
+        return {
+            sku: block[sku]
+            for block, names in zip(blocks, buckets.values(), strict=True)
+            for sku in names
+            if sku in block
+        }
+
+    async def _page(
+        self, master: ProductMaster, chosen: ProductFilter, limit: int, after: ProductPlace | None
+    ) -> ProductPage:
+        found: list[Product] = []
+        place = after
+        first = after.bucket if after else 0
+        last = min(master.buckets, first + BLOCKS_PER_PAGE)
+        for bucket in range(first, last):
+            block = await self._block(master, bucket)
+            for sku in sorted(block):
+                if after and bucket == after.bucket and sku <= after.sku:
+                    continue
+                if len(found) >= limit:
+                    return ProductPage(master, found, place)
+                found += [product for product in block[sku] if chosen.includes(product)]
+                place = ProductPlace(master.buckets, bucket, sku)
+            await asyncio.sleep(0)  # other requests have their turn between blocks that are cached
+        return ProductPage(master, found, ProductPlace(master.buckets, last, "") if last < master.buckets else None)
+
+    async def _block(self, master: ProductMaster, bucket: int) -> Block:
+        key = master.tenant, master.version, bucket
+        block = self._cache.get(key)
+        if block is None:
+            async with self._at_once:
+                packed = await self._blocks.block(*key)
+            if packed is None:
+                raise _VersionRemovedError
+            block = decode_block(packed)
+            keep(self._cache, key, block)
+        return block

@@ -1,0 +1,182 @@
+"""Products over REST: loaded all or none, listed page by page, and read by the buckets that a question needs."""
+
+import asyncio
+import io
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from itertools import count
+from typing import Any
+
+import pytest
+
+from master_dataset.registry.products import Product, ProductSpool, bucket_of
+from master_dataset.registry.products_file import read_stream
+from serving_layer.products.reader import (
+    BLOCKS_PER_PAGE,
+    ProductAttributes,
+    ProductFilter,
+    ProductPlace,
+    ProductReader,
+)
+from tests.support import World
+from tests.support.products import WorldProducts
+from tests.support.world_api import OPERATOR_KEY, Asking
+
+CSV = b"""sku,title,brand,category,gtin,valid_from
+1,"Milk, fresh",Farm,Food/Dairy,4006381333931,
+1,Milk,Farm,Food/Milk,,2026-03-01
+2,Soap,,Drugs,,
+3,Bread,,Food,,2026-02-01
+"""
+NOW = datetime(2026, 3, 7, tzinfo=UTC)
+
+
+def loaded(text: bytes = CSV, buckets: int = 0, tenant: str = "default") -> WorldProducts:
+    products = WorldProducts(lambda: NOW, buckets)
+    with ProductSpool() as spool:
+        read_stream(io.BytesIO(text), spool)
+        products.load(tenant, spool, replace=True)
+    return products
+
+
+def reader_of(products: WorldProducts, clock: Iterator[float] | None = None) -> ProductReader:
+    ticks = clock or count(0.0)
+    return ProductReader(products, lambda: next(ticks))
+
+
+def post(asking: Asking, body: bytes, path: str = "/v1/products", **headers: str) -> Any:
+    usual = {"content-type": "text/csv", "authorization": f"Bearer {OPERATOR_KEY}"}
+    return asking.request("POST", path, headers=usual | headers, content=body)
+
+
+def test_products_are_listed_as_they_were_loaded() -> None:
+    asking = Asking(World())
+
+    assert asking.body("/v1/products")["products"] == []
+    response = post(asking, CSV)
+    assert (response.status_code, response.json()["count"]) == (200, 4)
+    listed = asking.body("/v1/products")
+    assert listed["version"] == response.json()["version"]
+    assert (listed["count"], listed["next"], len(listed["products"])) == (4, None, 4)
+    assert asking.body("/v1/products", sku=["1", "9"])["products"] == [
+        {
+            "sku": "1",
+            "title": "Milk, fresh",
+            "brand": "Farm",
+            "category": "Food/Dairy",
+            "gtin": "4006381333931",
+            "valid_from": None,
+        },
+        {
+            "sku": "1",
+            "title": "Milk",
+            "brand": "Farm",
+            "category": "Food/Milk",
+            "gtin": None,
+            "valid_from": "2026-03-01",
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "titles"),
+    [
+        ({"category": "Food"}, {"Milk, fresh", "Milk", "Bread"}),
+        ({"category": "Food/Dairy"}, {"Milk, fresh"}),
+        ({"category": "Foo"}, set()),
+        ({"search": "mILk"}, {"Milk, fresh", "Milk"}),
+        ({"search": "4006381"}, {"Milk, fresh"}),
+        ({"category": "Food", "search": "bread"}, {"Bread"}),
+        ({"sku": "1", "category": "Food/Milk"}, {"Milk"}),
+    ],
+)
+def test_a_list_is_filtered(said: dict[str, object], titles: set[str]) -> None:
+    asking = Asking(World())
+    post(asking, CSV)
+
+    assert {each["title"] for each in asking.body("/v1/products", **said)["products"]} == titles
+
+
+def test_pages_hold_every_product_once() -> None:
+    asking = Asking(World())
+    post(asking, b"sku,title\n" + b"".join(b"%d,T\n" % sku for sku in range(1500)))
+
+    found: list[str] = []
+    after: dict[str, object] = {}
+    while True:
+        page = asking.body("/v1/products", limit=400, **after)
+        found += [each["sku"] for each in page["products"]]
+        if page["next"] is None:
+            break
+        assert len(page["products"]) == 400
+        after = {"after": page["next"]}
+    assert sorted(found, key=int) == [str(sku) for sku in range(1500)]
+
+
+def test_wrong_products_are_refused_and_nothing_is_kept() -> None:
+    asking = Asking(World())
+
+    problem = post(asking, CSV + b"4,Tea,,,123,\n").json()
+    assert (problem["status"], problem["code"]) == (422, "bad_gtin")
+    assert "`gtin` of line 6" in problem["title"]
+    assert post(asking, CSV, **{"content-type": "application/json"}).status_code == 415
+    assert post(asking, b"a" * 8_000_001).status_code == 413
+    assert asking.request("POST", "/v1/products", content=CSV, headers={"content-type": "text/csv"}).status_code == 401
+    assert asking.body("/v1/products")["version"] is None
+
+
+@pytest.mark.parametrize("said", [{"category": "a//b"}, {"after": "x"}, {"after": "WzEsMiwiYSJd"}, {"limit": 0}])
+def test_a_wrong_question_is_refused(said: dict[str, object]) -> None:
+    assert Asking(World()).refusal("/v1/products", **said)["status"] == 422
+
+
+def test_the_products_of_another_tenant_are_not_there() -> None:
+    asking = Asking(World())
+    post(asking, CSV, "/v1/products?tenant=acme")
+
+    assert asking.body("/v1/products")["count"] == 0
+    assert asking.refusal("/v1/products", tenant="acme")["status"] == 404
+    assert asking.body("/v1/products", tenant="acme", key=OPERATOR_KEY)["count"] == 4
+
+
+def test_attributes_are_those_of_the_day_or_the_newest() -> None:
+    reader = reader_of(loaded())
+
+    async def titles(day: date | None) -> dict[str, str]:
+        return {sku: each.title for sku, each in (await reader.attributes("default", "1239", day)).items()}
+
+    assert asyncio.run(titles(date(2026, 1, 1))) == {"1": "Milk, fresh", "2": "Soap"}
+    assert asyncio.run(titles(date(2026, 3, 1))) == {"1": "Milk", "2": "Soap", "3": "Bread"}
+    assert asyncio.run(titles(None)) == {"1": "Milk", "2": "Soap", "3": "Bread"}
+    assert asyncio.run(reader.attributes("default", ["2"], None)) == {"2": ProductAttributes("Soap", ("Drugs",))}
+    assert asyncio.run(reader.attributes("acme", ["2"], None)) == {}
+
+
+def test_only_the_buckets_of_the_skus_are_read_and_only_once() -> None:
+    products = loaded(buckets=64)
+    reader = reader_of(products)
+
+    for _ in range(2):
+        assert set(asyncio.run(reader.products("default", ["1", "2"]))) == {"1", "2"}
+    assert sorted(products.reads) == sorted(bucket_of(sku, 64) for sku in "12")
+
+
+def test_a_new_version_is_seen_within_a_second_and_one_removed_while_it_is_read_is_read_again() -> None:
+    products = loaded()
+    reader = reader_of(products, iter([0.0, 0.0, 0.5, 2.0, 2.0]))
+    assert asyncio.run(reader.master("default")) == products.masters["default"]
+
+    newer = loaded(b"sku,title\n2,Soap bar\n")
+    products.masters = {"default": replace(newer.masters["default"], version="newer")}
+    products.blocks = {("default", "newer", 0): newer.blocks["default", "0", 0]}
+    assert asyncio.run(reader.products("default", ["2"])) == {"2": (Product("2", "Soap bar"),)}
+
+
+def test_a_page_searches_a_bounded_number_of_blocks() -> None:
+    products = loaded(buckets=256)
+    reader = reader_of(products)
+
+    page = asyncio.run(reader.page("default", ProductFilter(search="no such"), 10))
+    assert len(products.reads) == BLOCKS_PER_PAGE
+    assert (page.products, page.following) == ([], ProductPlace(256, BLOCKS_PER_PAGE, ""))
