@@ -101,6 +101,8 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
         start: when the window begins.
         value: in the `unit` of the answer; None if it cannot be known, and `flags` say why.
         final: whether neither late events nor the events waiting for a publication can still change it.
+        local_date: the local business date on which a day or a longer window begins; None at finer grains.
+        local: at the grains `15m` and `hour`, the local instant with its offset.
         flags: what to know about the value.
         before: with `compare`, the value that it is compared with; None if it is unknown.
         change: with `compare`, the difference to `before` in percent.
@@ -116,6 +118,8 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     start: datetime
     value: Value
     final: bool
+    local_date: date | None = msgspec.field(default=None, name="date")
+    local: str | None = None
     flags: tuple[str, ...] = ()
     before: Value = None
     change: Number | None = None

@@ -10,7 +10,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal, localcontext
 from enum import StrEnum
 from pathlib import Path
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from galatea.client.answers import Answer, ListItem, Point, Value
 
-Plain = str | int | bool | Decimal | datetime | None
+Plain = str | int | bool | Decimal | datetime | date | None
 """What a row can hold."""
 Row = dict[str, Plain]
 
@@ -74,6 +74,7 @@ class Tabular:
             Kind.FLOAT: pa.float64(),
             Kind.BOOLEAN: pa.bool_(),
             Kind.INSTANT: pa.timestamp("us", "UTC"),
+            Kind.DATE: pa.date32(),
             **{kind: pa.decimal128(DECIMAL_DIGITS, places) for kind, places in DECIMAL_PLACES.items()},
         }
         rows, units = self.to_rows(), {answer.unit for answer in self.each}
@@ -147,7 +148,10 @@ def _columns(answers: Sequence["Answer"]) -> list[str]:
     dimensions = [name for answer in answers for series in answer.series for name in series.dimensions]
     hour_of_week = HOUR_OF_WEEK_COLUMNS if any(answer.grain == "hour_of_week" for answer in answers) else ()
     comparison = COMPARISON_COLUMNS if any(answer.compare for answer in answers) else ()
-    columns = ["metric", "store", *dimensions, "start", *hour_of_week, "value", "final", "flags", *comparison]
+    grains = {answer.grain for answer in answers}
+    local = ["date"] if grains - {"15m", "hour", "hour_of_week"} else []
+    local += ["local"] if grains & {"15m", "hour"} else []
+    columns = ["metric", "store", *dimensions, "start", *local, *hour_of_week, "value", "final", "flags", *comparison]
     return list(dict.fromkeys([*columns, "unit", "currency", "timezone", "grain", *AS_OF_COLUMNS]))
 
 
@@ -175,6 +179,8 @@ def _point_columns(answer: "Answer", point: "Point") -> Row:
     """The flags of the answer are repeated on each row, because rows get separated from their answer."""
     return {
         "start": point.start,
+        "date": point.local_date,
+        "local": point.local,
         "value": _plain(point.value),
         "final": point.final,
         "flags": _joined([*answer.flags, *point.flags]),
@@ -247,6 +253,7 @@ class Kind(StrEnum):
     FLOAT = "float"
     BOOLEAN = "boolean"
     INSTANT = "instant"
+    DATE = "date"
 
 
 DECIMAL_PLACES = {Kind.MONEY: 4, Kind.MEAN_MONEY: 18}
@@ -257,6 +264,7 @@ def _kind(column: str, units: Collection[str], cells: Iterable[Plain]) -> Kind:
         return _value_kind(set(units), cells)
     columns_of = {
         Kind.INSTANT: INSTANT_COLUMNS,
+        Kind.DATE: ("date",),
         Kind.BOOLEAN: BOOLEAN_COLUMNS,
         Kind.FLOAT: FLOAT_COLUMNS,
         Kind.INTEGER: INTEGER_COLUMNS,

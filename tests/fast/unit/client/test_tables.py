@@ -55,6 +55,7 @@ def test_a_row_is_a_point_with_what_it_rests_on(sales: Answer) -> None:
         "store",
         "currency",
         "start",
+        "date",
         "value",
         "final",
         "flags",
@@ -172,11 +173,11 @@ def test_a_csv_file_has_every_digit_and_no_formula(tmp_path: Path) -> None:
     written = io.StringIO()
     asked.to_csv(written)
     names, *lines = written.getvalue().splitlines()
-    assert names.startswith("metric,store,start,value,final,flags,unit,currency")
+    assert names.startswith("metric,store,start,date,value,final,flags,unit,currency")
     assert [line.split(",")[:5] for line in lines] == [
-        ["m", "'=1", "2026-11-16T23:00:00Z", "1000", "true"],
-        ["m", "'=1", "2026-11-17T23:00:00Z", "-2.50", "true"],
-        ["m", "'=1", "2026-11-18T23:00:00Z", "", "true"],
+        ["m", "'=1", "2026-11-16T23:00:00Z", "", "1000"],
+        ["m", "'=1", "2026-11-17T23:00:00Z", "", "-2.50"],
+        ["m", "'=1", "2026-11-18T23:00:00Z", "", ""],
     ]
     assert file.read_bytes().decode() == written.getvalue()
 
