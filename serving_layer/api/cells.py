@@ -15,6 +15,7 @@ from serving_layer.api.parameters import (
     AfterToken,
     AsOfNumber,
     Day,
+    NamedRange,
     PartialFlag,
     RangeEnd,
     RangeStart,
@@ -26,6 +27,7 @@ from serving_layer.caching import etag
 from serving_layer.files.formats import Format
 from serving_layer.files.tables import cells_table
 from serving_layer.query.cells import CellsRequest
+from serving_layer.query.ranges import AskedRange
 from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.metrics import CellsResponse
@@ -42,8 +44,9 @@ class CellsQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     store: StoreIds = []
-    start: RangeStart
-    end: RangeEnd
+    start: RangeStart = None
+    end: RangeEnd = None
+    range: NamedRange = None
     partial: PartialFlag = False
     format: Format = Field("json", description="JSON, or a table with one row per cell.")
     as_of: AsOfNumber = None
@@ -58,14 +61,16 @@ async def get_cells(
     caller: Reader,
 ) -> Response:
     """The states of each cell: from batch, from speed, and merged. Money is in minor units."""
-    cells = CellsRequest(view, tuple(query.store), query.start, query.end, query.partial, query.as_of)
+    asked = AskedRange(query.start, query.end, query.range)
+    asked.refuse_incomplete()
+    cells = CellsRequest(view, tuple(query.store), query.start, query.end, query.partial, query.as_of, query.range)
     definition = answers.view(cells)
     version = await answers.read_version(cells, fresh=requires_fresh(request.headers.get("cache-control")))
     tag = etag(("cells", query.format, cells), caller.visibility_scope, version.key, answers.catalogue.fingerprint)
 
     async def respond() -> Response:
         body = await answers.cells(cells, version, caller)
-        name = [view, query.start, query.end]
+        name = [view, *asked.words]
         return await formatted_response(query.format, body, lambda found: cells_table(found, definition), name)
 
     return await conditional_response(request, tag, respond, AnswerProvenance(cells, version))

@@ -15,6 +15,7 @@ from serving_layer.api.parameters import (
     STORES,
     AfterToken,
     AsOfNumber,
+    NamedRange,
     PartialFlag,
     RangeEnd,
     RangeStart,
@@ -29,6 +30,7 @@ from serving_layer.files.formats import Format
 from serving_layer.files.tables import Body, Table, metric_table
 from serving_layer.index.request import FEWEST_WEEKS, MOST_WEEKS, USUAL_WEEKS, IndexGrain, IndexRequest
 from serving_layer.query.live import Event, Live
+from serving_layer.query.ranges import AskedRange
 from serving_layer.query.resolve import (
     MOST_METRICS,
     MOST_TOP,
@@ -70,8 +72,9 @@ class MetricQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     store: StoreIds = []
-    start: RangeStart
-    end: RangeEnd
+    start: RangeStart = None
+    end: RangeEnd = None
+    range: NamedRange = None
     grain: Grain | None = Field(None, description="Length of a point. Default: `day`, unless the metric has its own.")
     timezone: TimeZone = None
     by: list[str] = Field([], description=BY)
@@ -100,10 +103,12 @@ class MetricQuery(BaseModel):
         """Return the request to the query service.
 
         Raises:
+            ArgumentMissingError: there is no range.
             BadQuestionError: an argument cannot be read.
             NotAvailableError: the format cannot hold what was requested.
             TooManyMetricsError: there are too many metrics.
         """
+        AskedRange(self.start, self.end, self.range).refuse_incomplete()
         refuse_beside_points(self.format, context=self.context, comp=self.comp)
         page = PageRequest(self.limit, None if self.after is None else read_token(self.after))
         requests = tuple(
@@ -126,6 +131,7 @@ class MetricQuery(BaseModel):
                 self.sort,
                 self.top,
                 self.share,
+                range=self.range,
             )
             for name in metric_names(metric)
         )
@@ -174,7 +180,7 @@ async def get_metric(
 
     async def respond() -> Response:
         body = await answers.metrics(metrics, version, caller)
-        name = [*(each.metric for each in metrics.requests), query.start, query.end]
+        name = [*(each.metric for each in metrics.requests), *AskedRange(query.start, query.end, query.range).words]
         return await formatted_response(query.format, body, table, name)
 
     return await conditional_response(request, tag, respond, AnswerProvenance(metrics.first, version))
@@ -264,8 +270,9 @@ class IndexQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     store: StoreIds = Field([], description=f"{STORES} At most 20.")
-    start: RangeStart
-    end: RangeEnd
+    start: RangeStart = None
+    end: RangeEnd = None
+    range: NamedRange = None
     grain: IndexGrain = Field("day", description="Whole hours or whole days: all that the range overlaps.")
     timezone: TimeZone = None
     history_weeks: int = Field(
@@ -294,6 +301,7 @@ async def get_index(
     `expected` comes from the store's own history before `from`. If 100 lies in `interval`, the value is not unusual, at
     95 %. Where there is too little history, `index` is null and a flag says why.
     """
+    AskedRange(query.start, query.end, query.range).refuse_incomplete()
     index = IndexRequest(
         metric,
         tuple(query.store),
@@ -305,6 +313,7 @@ async def get_index(
         query.as_of,
         query.hours,
         query.history_weeks,
+        query.range,
     )
     version = await answers.read_version(index, fresh=requires_fresh(request.headers.get("cache-control")))
     tag = etag(("index", index), caller.visibility_scope, version.key, answers.catalogue.fingerprint)

@@ -14,6 +14,7 @@ from master_dataset.errors import UnknownNameError
 from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.errors import BadQuestionError
 from serving_layer.keys.key import Caller
+from serving_layer.query.ranges import RangeName
 
 MAX_PAGE = 1000
 """Entries per page of a list."""
@@ -21,7 +22,7 @@ DEFAULT_TENANT = "default"
 PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
 """Texts that are stored or passed to a command have no control characters."""
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_INSTANT_OR_DAY = {"pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T.+)?$"}
+_INSTANT_OR_DAY = {"pattern": r"^([0-9]{4}-[0-9]{2}-[0-9]{2}(T.+)?|today|yesterday|-[0-9]{1,5}[dwmy])$"}
 """Only described: `read_bound` reports what is wrong in its own words."""
 _ID = re.compile(r"(?:^|,)((?:\\[\\,]|[^,])*)")
 _ESCAPED = re.compile(r"\\([\\,])")
@@ -32,22 +33,27 @@ _TOKEN = {"pattern": r"^[A-Za-z0-9_-]+=*$"}
 Position = TypeVar("Position")
 
 RangeStart = Annotated[
-    str,
+    str | None,
     Field(
         alias="from",
         max_length=40,
-        description="First instant or local date; inclusive.",
+        description="First instant, local date, or day counted from today (`today`, `yesterday`, `-7d`, `-4w`, `-3m`, "
+        "`-1y`); inclusive.",
         json_schema_extra=_INSTANT_OR_DAY,
     ),
 ]
 RangeEnd = Annotated[
-    str,
+    str | None,
     Field(
         alias="to",
         max_length=40,
-        description="Last instant or local date; exclusive.",
+        description="Last instant, local date, or day counted from today; exclusive. Default: the end of today.",
         json_schema_extra=_INSTANT_OR_DAY,
     ),
+]
+NamedRange = Annotated[
+    RangeName | None,
+    Field(description="Instead of `from` and `to`: business days in the time zone of the answer."),
 ]
 TimeZone = Annotated[str | None, Field(max_length=64, description="Default: the time zone of each store.")]
 PartialFlag = Annotated[

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store
+from serving_layer.query.ranges import RangeName
 from serving_layer.query.resolve import DAY, Hours, MetricRequest, query_span
 from serving_layer.query.timeline import iso_epoch, zone_named
 from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span
@@ -21,19 +22,21 @@ class IndexRequest:
 
     metric: str
     stores: tuple[str, ...]
-    start: str
-    end: str
+    start: str | None
+    end: str | None
     grain: IndexGrain = "day"
     timezone: str | None = None
     partial: bool = False
     as_of: int | None = None
     hours: Hours = "all"
     history_weeks: int = USUAL_WEEKS
+    range: RangeName | None = None
+    now: int | None = None
 
     def range_of(self, store: Store) -> "IndexRange":
         """The time that it is about at one store. BadQuestionError, RangeTooLongError."""
         days = BusinessDays.of(store, zone_named(self.timezone or store.timezone))
-        span = query_span(self.start, self.end, days, self.grain)
+        span = query_span(self.start, self.end, days, self.grain, name=self.range, now=self.now)
         length = round((span.end - span.start) / DAY)
         if length > MOST_DAYS:
             raise RangeTooLongError(

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from serving_layer.query.ranges import RangeName
 from serving_layer.query.snapshot import ReadSnapshot, as_of
 from serving_layer.query.timeline import iso_epoch
 from serving_layer.responses.metrics import CellsResponse, CellStates
@@ -18,10 +19,11 @@ class CellsRequest:
 
     view: str
     stores: tuple[str, ...]
-    start: str
-    end: str
+    start: str | None
+    end: str | None
     partial: bool = False
     as_of: int | None = None
+    range: RangeName | None = None
 
 
 async def answer_cells(

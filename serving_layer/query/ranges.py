@@ -71,6 +71,11 @@ class AskedRange(NamedTuple):
             raise BadQuestionError(message, do="Leave `range` out, or `from` and `to`.")
 
     @property
+    def words(self) -> list[str]:
+        """The range as it was written, for the name of a file."""
+        return [self.name] if self.name else [self.start or "", self.end or "today"]
+
+    @property
     def is_relative(self) -> bool:
         """Whether it depends on what day it is."""
         return self.name is not None or self.end is None or any(map(_is_relative, (self.start, self.end)))

@@ -17,6 +17,7 @@ from serving_layer.compare.comparable_stores import FirstDates, left_out
 from serving_layer.context.kinds import context_names
 from serving_layer.errors import BadQuestionError, TooManyMetricsError
 from serving_layer.query.catalogue import Catalogue
+from serving_layer.query.ranges import AskedRange, RangeName
 from serving_layer.query.sensor_coverage import PROOFS, sensor_sources
 from serving_layer.query.stores import PageRequest
 from serving_layer.query.timeline import GRAINS, Grain, QueryRange, Timeline, read_bound, timeline, zone_named
@@ -44,8 +45,11 @@ class MetricRequest:
     Attributes:
         metric: its id.
         stores: ids; none means all registered stores that the caller may see.
-        start: an instant with offset, or a date in the time zone of the query; inclusive.
-        end: likewise; exclusive.
+        start: an instant with offset, a date in the time zone of the query, or a day counted from today such as `-7d`;
+            inclusive. None if `range` is there.
+        end: likewise; exclusive. None for the end of today.
+        range: the name of a range, instead of both.
+        now: the instant that relative days are counted from, in seconds since 1970; the service says it.
         grain: None for days, or the first grain that the metric has a meaning at.
         timezone: None for that of each store.
         by: what to split by: dimensions, and `store` (the default), `total`, or groups such as `group:region`.
@@ -64,8 +68,8 @@ class MetricRequest:
 
     metric: str
     stores: tuple[str, ...]
-    start: str
-    end: str
+    start: str | None
+    end: str | None
     grain: Grain | None = None
     timezone: str | None = None
     by: tuple[str, ...] = ()
@@ -80,6 +84,8 @@ class MetricRequest:
     sort: Sort | None = None
     top: int | None = None
     share: bool = False
+    range: RangeName | None = field(default=None, kw_only=True)
+    now: int | None = field(default=None, kw_only=True)
 
     @property
     def is_ranked(self) -> bool:
@@ -244,20 +250,32 @@ def resolve(request: MetricRequest, stores: Sequence[Store], catalogue: Catalogu
     )
 
 
-def query_span(start: str, end: str, days: BusinessDays, grain: Grain, ranges: Ranges = RANGES) -> Span:
+def query_span(  # noqa: PLR0913 - a range in three parts, and what it is read with
+    start: str | None,
+    end: str | None,
+    days: BusinessDays,
+    grain: Grain,
+    ranges: Ranges = RANGES,
+    *,
+    name: RangeName | None = None,
+    now: int | None = None,
+) -> Span:
     """The whole windows that cover a range, in seconds since 1970.
 
     Args:
-        start: an instant with offset, or a date; inclusive.
-        end: likewise; exclusive.
+        start: an instant with offset, a date, or a day counted from today; inclusive. None if there is a name.
+        end: likewise; exclusive. None for the end of today.
         days: the business days that dates mean.
         grain: of the points; fine grains have shorter ranges.
         ranges: how many days a range may have.
+        name: of a range, instead of start and end.
+        now: what relative days are counted from, in seconds since 1970; None if there are none.
 
     Raises:
         BadQuestionError: a time cannot be read, or the end is not after the start.
         RangeTooLongError: too many days.
     """
+    start, end = AskedRange(start, end, name).bounds(days, now)
     first, last = round_down(read_bound(start, days.start, "from")), round_up(read_bound(end, days.start, "to"))
     if last - first < STEP:
         raise BadQuestionError(f"`to={end}` is not after `from={start}`.", do="`from` is inclusive and `to` exclusive.")
@@ -377,7 +395,7 @@ def _grain(request: MetricRequest, metric: Metric) -> Grain:
 def _store_query(request: MetricRequest, store: Store, metric: Metric, grain: Grain, ranges: Ranges) -> StoreQuery:
     zone = request.timezone or store.timezone
     days = BusinessDays.of(store, zone_named(zone))
-    span = query_span(request.start, request.end, days, grain, ranges)
+    span = query_span(request.start, request.end, days, grain, ranges, name=request.range, now=request.now)
     at = QueryRange(days, days.whole(span) if metric.whole_days else span, grain)
     calendar = None if request.compare is None else comparison_calendar(request.compare, store, at)
     return StoreQuery(store, zone, timeline(grain, days, *at.span), at, calendar)

@@ -4,13 +4,16 @@ It reads the snapshot, runs the stages of `answer`, and keeps the bodies (docs/e
 writes rows first and positions after them, so a body never contains less than its `speed_as_of` promises.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from cachetools import LRUCache
 from msgspec import UNSET, UnsetType
 
 from master_dataset.errors import UnknownNameError
+from master_dataset.registry.stores import Store
 from serving_layer.caching import BodyCache
 from serving_layer.errors import BadQuestionError, TooManyStoresError
 from serving_layer.index import answer as index_answer
@@ -19,6 +22,7 @@ from serving_layer.keys.key import Caller
 from serving_layer.query.answer import answer
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.cells import CellsRequest, answer_cells
+from serving_layer.query.ranges import AskedRange, latest_turn
 from serving_layer.query.resolve import MetricRequest, MetricsRequest, query_span, split_by
 from serving_layer.query.snapshot import ReadSnapshot, ReadVersion, SnapshotReader, past_snapshot, provenance
 from serving_layer.query.stores import MOST_STORES, MOST_STORES_MERGED, KnownStores, StorePage, write_token
@@ -28,10 +32,11 @@ from serving_layer.responses.metrics import Provenance
 from serving_layer.store.cells import MergedCells
 from serving_layer.store.readers import Readers
 from views.core import View
-from views.core.local_time import BusinessDays
+from views.core.local_time import BusinessDays, round_down
 
 Request = MetricRequest | IndexRequest | CellsRequest
 
+TURNS_KEPT = 1024
 BODIES_KEPT = 64 * 1024 * 1024
 """Bytes of cached bodies."""
 
@@ -66,6 +71,8 @@ class QueryService:
         )
         self._cells = MergedCells(readers, speed_ttl)
         self._bodies = BodyCache(BODIES_KEPT)
+        self._now = clocks.now
+        self._turns: LRUCache[Hashable, int] = LRUCache(TURNS_KEPT)
 
     async def read_version(self, request: Request, *, fresh: bool = False) -> ReadVersion:
         """Read what the answer to a request will be computed from, but no cells.
@@ -82,8 +89,21 @@ class QueryService:
             snapshot = await self._snapshots.read(partial=request.partial, fresh=fresh)
         else:
             snapshot = await past_snapshot(self.readers.published, request.as_of)
-        version, _ = await self.stores.all()
-        return ReadVersion(snapshot, version)
+        version, stores = await self.stores.all()
+        return ReadVersion(snapshot, version, self._latest_turn(request, version, stores))
+
+    def _latest_turn(self, request: Request, version: int, stores: Mapping[str, Store]) -> int | None:
+        """When a day of a store of this request began last; None if its range does not depend on what day it is."""
+        if not AskedRange(request.start, request.end, request.range).is_relative:
+            return None
+        zone = None if isinstance(request, CellsRequest) else request.timezone
+        now = round_down(int(self._now().timestamp()))
+        key = (now, version, zone, request.stores)
+        if key not in self._turns:
+            chosen = [stores.get(each, Store(id=each, timezone="UTC")) for each in request.stores or stores]
+            days = {BusinessDays.of(store, zone_named(zone or store.timezone)) for store in chosen}
+            self._turns[key] = latest_turn(days, now)
+        return self._turns[key]
 
     async def metrics(self, request: MetricsRequest, version: ReadVersion, caller: Caller) -> bytes:
         """The JSON of an answer about one or several metrics, one series per store and combination of dimensions.
@@ -100,7 +120,7 @@ class QueryService:
         async def body() -> bytes:
             page = await self._page(request, caller)
             return await answer(
-                request.requests,
+                [replace(each, now=version.now) for each in request.requests],
                 page.stores,
                 self.catalogue,
                 version.snapshot,
@@ -131,7 +151,8 @@ class QueryService:
 
         async def body() -> bytes:
             stores = await self.stores.visible(request.stores, caller)
-            return encode(await index_answer.answer(request, stores, self.catalogue, version.snapshot, self._cells))
+            at = replace(request, now=version.now)
+            return encode(await index_answer.answer(at, stores, self.catalogue, version.snapshot, self._cells))
 
         return await self._cached(request, version, caller, body)
 
@@ -142,7 +163,16 @@ class QueryService:
         spans = []
         for store in stores:
             days = BusinessDays.of(store, zone_named(store.timezone))
-            spans.append((store.id, *query_span(request.start, request.end, days, "15m", self.catalogue.ranges)))
+            span = query_span(
+                request.start,
+                request.end,
+                days,
+                "15m",
+                self.catalogue.ranges,
+                name=request.range,
+                now=version.now,
+            )
+            spans.append((store.id, *span))
         response = await answer_cells(view, spans, version.snapshot, self._cells)
         await self._refuse_collected(version.snapshot)
         return encode(response)

@@ -97,17 +97,29 @@ class ReadSnapshot:
 
 
 class ReadVersion(NamedTuple):
-    """What the answer to a request depends on, beside the request. `registry`: the version of the registered stores."""
+    """What the answer to a request depends on, beside the request. `registry`: the version of the registered stores.
+
+    `now`: when a day of its stores began last, in seconds since 1970, if the range of the request is relative to
+    today; until the next one begins, the range has the same bounds. None for all other requests.
+    """
 
     snapshot: ReadSnapshot
     registry: int
+    now: int | None = None
 
     @property
     def key(self) -> tuple[Hashable, ...]:
         """Equal as long as nothing has changed that an answer is computed from; part of cache keys and entity tags."""
         pointer = self.snapshot.pointer
         published = (pointer.publication, pointer.cut, pointer.manifest, pointer.generation)
-        return (*published, self.snapshot.positions, self.snapshot.missing, self.snapshot.is_past, self.registry)
+        return (
+            *published,
+            self.snapshot.positions,
+            self.snapshot.missing,
+            self.snapshot.is_past,
+            self.registry,
+            self.now,
+        )
 
 
 class SnapshotReader:
