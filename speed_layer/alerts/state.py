@@ -46,9 +46,17 @@ class Horizons:
         return timedelta(days=12) + self.fresh + self.grace
 
     @property
+    def stays_open(self) -> timedelta:
+        """How long after its window a threshold alert may stay open.
+
+        The next window resolves it, and a day has 25 hours at most. Only a log with a gap evaluates no next window.
+        """
+        return timedelta(hours=25) + self.grace + timedelta(hours=1)
+
+    @property
     def horizon(self) -> timedelta:
-        """How far back the log has to be read to restore the state."""
-        return self.kept + self.future + self.remembered + timedelta(hours=1)
+        """How far back the log has to be read to restore the state: to the oldest cell behind an alert still open."""
+        return self.kept + self.future + max(self.remembered, self.stays_open) + timedelta(hours=1)
 
 
 class Level(msgspec.Struct):
@@ -112,7 +120,7 @@ class State(msgspec.Struct):
 
     def has_seen(self, identity: bytes) -> bool:
         """Whether the identity is remembered."""
-        return any(identity in identity_count for identity_count in self.identities.values())
+        return any(identity in seen for seen in self.identities.values())
 
     @property
     def identity_count(self) -> int:
@@ -123,9 +131,7 @@ class State(msgspec.Struct):
         """At each full hour of log time, drop whatever no rule can need any more."""
         kept_ms = hour_ms - int(horizons.kept / timedelta(milliseconds=1))
         remembered = (hour_ms - int(horizons.remembered / timedelta(milliseconds=1))) // HOUR_MS
-        self.identities = {
-            hour: identity_count for hour, identity_count in self.identities.items() if hour >= remembered
-        }
+        self.identities = {hour: seen for hour, seen in self.identities.items() if hour >= remembered}
         self.cells = _without_empty(
             {
                 view: _without_empty(

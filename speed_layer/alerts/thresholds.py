@@ -80,11 +80,11 @@ def _has_data_before(scan: Scan, metric: Metric, rule: Threshold, shop: ShopCloc
 
 
 def _resolve_expired(scan: Scan) -> None:
-    """Resolve alerts whose window is beyond the horizon, if no later window has been evaluated."""
+    """Resolve alerts that no later window has resolved in time: a state restored from the log would not have them."""
     rules = {each.key for each in scan.rule_set.by_topic.get(scan.topic, ()) if isinstance(each.rule, Threshold)}
-    kept_ms = scan.state.log_ms // HOUR_MS * HOUR_MS - to_ms(scan.horizons.kept)
+    expired_ms = scan.state.log_ms // HOUR_MS * HOUR_MS - to_ms(scan.horizons.stays_open)
     for key, open_ in sorted(scan.state.opened.items()):
-        if open_.key in rules and open_.until_s * 1000 < kept_ms:
+        if open_.key in rules and open_.until_s * 1000 < expired_ms:
             scan.emitter.resolve(key, "forgotten", "Its window is so old that it is no longer watched.")
 
 

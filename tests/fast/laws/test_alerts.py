@@ -113,6 +113,7 @@ def test_a_state_that_was_kept_and_read_again_goes_on_as_if_nothing_had_been(
 @given(st.sampled_from([0, 1]), DRAWN, st.integers(0, 60))
 @example(0, [(MINUTE, 0, 0), (26 * 60 * MINUTE, 0, 0), (26 * 60 * MINUTE, 0, 0), (26 * 60 * MINUTE, 0, 0)], 8)
 @example(0, [(0, 0, 2), (20 * MINUTE, 0, 0), (MINUTE, 0, 0), *[(26 * 60 * MINUTE, 0, 0)] * 3, (0, 0, 0)], 11)
+@example(0, [(0, 0, 2), (26 * 60 * MINUTE, 0, 0), (MINUTE, 0, 0), *[(26 * 60 * MINUTE, 0, 0)] * 2, (0, 0, 0)], 10)
 @settings(max_examples=150, deadline=None)
 def test_the_state_follows_from_the_horizon_of_the_log_alone(
     which: int, drawn: list[tuple[int, int, int]], place: int
