@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 from cassandra.cluster import Session
 
@@ -15,12 +16,26 @@ from batch_layer.maintenance.reachable import Retention
 from batch_layer.run import Run, read_manifest
 from master_dataset.errors import PublicationMovedError
 from tests.integration.conftest import Stack
-from views.control.publication import PointerRow, Publication
+from views.control.publication import Pointer, PointerRow, Publication
 from views.control.recompute import RecomputeRequest, Recomputes, StoredPlan
 from views.core.cut import month_of
 
 DAYS = [date(2026, 2, 28), date(2026, 3, 1), date(2026, 3, 2)]
 WRITTEN = datetime.now(UTC)
+PLAN = StoredPlan(
+    number=2,
+    run="of it",
+    base=Pointer(0, WRITTEN, "", 0, {}),
+    cut=WRITTEN,
+    generation=0,
+    work={},
+    whys={},
+    masters={},
+    master_versions={},
+    definitions={},
+    alarms=[],
+    read_at=None,
+)
 LATER = WRITTEN + timedelta(days=30)
 KEEP = Retention(2, timedelta(days=7))
 COLLECTS = """
@@ -69,7 +84,7 @@ def publish(session: Session, days: Iterable[date], manifest: str = "") -> None:
 
 
 def recompute(session: Session, id_: str, state: str, age: timedelta) -> None:
-    asked, plan = RecomputeRequest().to_json(), '{"number":2,"run":"of it"}'
+    asked, plan = RecomputeRequest().to_json(), msgspec.json.encode(PLAN).decode()
     values = (id_, state, LATER - age, LATER - age, asked, plan)
     insert = "INSERT INTO recomputes (id, state, asked_at, updated_at, asked, plan) VALUES (%s, %s, %s, %s, %s, %s)"
     session.execute(insert, values)

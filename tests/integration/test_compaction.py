@@ -151,7 +151,7 @@ def test_a_plan_older_than_the_replaced_files_is_to_be_made_anew(writer: Writer)
     with pytest.raises(MasterFileLostError) as lost:
         archived(writer.spark, POS_TRANSACTIONS, planned)
 
-    assert lost.value.do == "begin anew: galatea rebuild"
+    assert lost.value.do == "start again: galatea rebuild"
 
 
 def test_of_two_compactions_the_second_is_refused_until_the_first_has_ended_or_lost_its_lease(

@@ -358,8 +358,8 @@ def read_stored_plan(text: str | None) -> PlanNumber | None:
     """The plan column: a StoredPlan, or only the PlanNumber of one that was discarded."""
     if not text:
         return None
-    plan: PlanNumber = msgspec.json.decode(text, type=PlanNumber)
-    return msgspec.json.decode(text, type=StoredPlan) if '"run":' in text else plan
+    plan = msgspec.json.decode(text)
+    return msgspec.convert(plan, StoredPlan if "run" in plan else PlanNumber)
 
 
 def _read(text: str | None, kind: type[_Struct]) -> _Struct | None:

@@ -92,9 +92,9 @@ MATRIX = (
     Row(
         "D17",
         "Q",
-        "a second speed process; a second relay",
+        "a second speed process; a second alert processor",
         f"{QUICK}, `tests/integration/test_claims.py`; "
-        "a second relay: `tests/integration/test_alerts.py`, `python -m tests.system.drills.alerts`, `galatea prove P16`",
+        "a second alert processor: `tests/integration/test_alerts.py`, `python -m tests.system.drills.alerts`, `galatea prove P16`",
     ),
     Row(
         "D18",
@@ -105,7 +105,7 @@ MATRIX = (
     Row(
         "D19",
         "Q L",
-        "relay killed at each of its failpoints",
+        "alert processor killed at each of its failpoints",
         "`tests/integration/test_alerts.py`, "
         "`python -m tests.system.drills.alerts`; any call: `tests/fast/laws/delivery/relay_lives.py`",
     ),
@@ -119,7 +119,7 @@ MATRIX = (
         "D21",
         "Q L",
         "EndTxn delayed and repeated",
-        "`galatea prove P17`; the relay: `tests/fast/laws/delivery/relay_lives.py`",
+        "`galatea prove P17`; the alert processor: `tests/fast/laws/delivery/relay_lives.py`",
     ),
     Row(
         "D22",

@@ -152,7 +152,7 @@ def test_one_that_cannot_be_written_down_is_not_taken(tmp_path: Path) -> None:
     runner = runner_of(kept, tmp_path, python("pass"))
     (tmp_path / "run" / f"recomputes.{os.getpid()}.part").mkdir()
 
-    with pytest.raises(OperatorError, match="no recompute is taken"):
+    with pytest.raises(OperatorError, match="no recompute is accepted"):
         runner.trigger("mine", ASKED, "a test")
 
     runner.wait()
@@ -176,7 +176,7 @@ def test_what_a_process_before_has_left_is_failed_and_not_begun_again(tmp_path: 
         "waiting": "failed",
         "ended": "published",
     }
-    assert "ended with the service" in problem_of(kept.find("waiting")).message
+    assert "stopped together with the service" in problem_of(kept.find("waiting")).message
     assert left(tmp_path) == "[]"
     assert not (tmp_path / "logs" / "recompute.log").exists()
 
