@@ -103,6 +103,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
         final: whether neither late events nor the events waiting for a publication can still change it.
         local_date: the local business date on which a day or a longer window begins; None at finer grains.
         local: at the grains `15m` and `hour`, the local instant with its offset.
+        share: with `share`, the value in percent of the total; None if it is unknown.
         flags: what to know about the value.
         before: with `compare`, the value that it is compared with; None if it is unknown.
         change: with `compare`, the difference to `before` in percent.
@@ -120,6 +121,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     final: bool
     local_date: date | None = msgspec.field(default=None, name="date")
     local: str | None = None
+    share: Number | None = None
     flags: tuple[str, ...] = ()
     before: Value = None
     change: Number | None = None
@@ -160,20 +162,42 @@ class Compared(Record, frozen=True, kw_only=True):
     until: datetime | None = None
 
 
-class Series(msgspec.Struct, frozen=True, kw_only=True):
-    """The points of one store and one combination of dimensions, oldest first.
+class StoreCounts(Record, frozen=True, kw_only=True):
+    """How many stores a series adds up.
 
     Attributes:
-        store: id of the store.
-        timezone: IANA name of the time zone that windows are aligned to.
+        counted: those whose events are in it.
+        missing: those that are not, because they lack the source of the metric, or their opening hours are unknown.
+        poor: those counted whose sensors were alive for less than 95 % of the time.
+    """
+
+    counted: int
+    missing: int
+    poor: int
+
+
+class Series(msgspec.Struct, frozen=True, kw_only=True):
+    """The points of one store or of several, and of one combination of dimensions, oldest first.
+
+    Attributes:
+        store: id of the store; None if the series adds up stores.
+        group: with `by=total` or groups, the value of each group, empty for a total; None for one store.
+        currency: of this series, if the answer has several.
+        other: whether it holds all that `top` left out.
+        timezone: IANA name of the time zone that windows are aligned to; None if the stores have several.
         points: one for each window of the range.
         dimensions: the value of each dimension of `by`; a value is None where events have none.
+        stores: how many stores it adds up; None for one store.
         compared: the two periods; None without `compare`.
     """
 
-    store: str
-    timezone: str
+    store: str | None = None
+    group: dict[str, str | None] | None = None
+    currency: str | None = None
+    other: bool = False
+    timezone: str | None
     points: tuple[Point, ...]
+    stores: StoreCounts | None = None
     dimensions: dict[str, str | None] = {}
     compared: Compared | None = None
 

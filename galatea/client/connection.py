@@ -4,6 +4,7 @@ A `Call` says what is sent and how the response is decoded. Nothing here does in
 same calls, one blocking and one with asyncio.
 """
 
+import re
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -34,6 +35,8 @@ When = str | date | datetime
 """ISO 8601 text, a local date of the store, or an instant with its offset."""
 Names = str | Iterable[str]
 """One name or several."""
+Ids = int | str | Iterable[int | str]
+"""One id of a store or several; whole numbers are taken as text."""
 
 LOCAL_URL = "http://127.0.0.1:8000"
 MAX_ATTEMPTS = 4
@@ -184,6 +187,12 @@ def query(**arguments: object) -> tuple[tuple[str, str], ...]:
 def as_list(names: Names) -> list[str]:
     """One name or several, as a list."""
     return [names] if isinstance(names, str) else list(names)
+
+
+def store_ids(ids: Ids) -> list[str]:
+    """One id of a store or several, as the API reads them: a comma separates ids unless a backslash precedes it."""
+    several = [ids] if isinstance(ids, int | str) else ids
+    return [re.sub(r"\\(?=[\\,]|$)|,", r"\\\g<0>", str(each)) for each in several]
 
 
 def _texts(value: object) -> Iterable[str]:

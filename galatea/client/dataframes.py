@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from galatea.client.answers import Answer, ListItem, Point, Value
+    from galatea.client.answers import Answer, ListItem, Point, Series, Value
 
 Plain = str | int | bool | Decimal | datetime | date | None
 """What a row can hold."""
@@ -33,9 +33,9 @@ Row = dict[str, Plain]
 class Tabular:
     """An answer that converts to rows, tables and files.
 
-    Columns: `metric`, `store`, the dimensions, `start`, `value`, `final`, `flags`, the comparison if one was asked
-    for, `unit`, `currency`, `timezone`, `grain`, and the fields of `as_of`. Several flags or layers are joined by `;`.
-    `value` is None (null, an empty cell) where it cannot be known.
+    Columns: `metric`, `store`, `group_<name>` where stores are grouped, the dimensions, `start`, `value`, `final`,
+    `flags`, the comparison if one was asked for, `unit`, `currency`, `timezone`, `grain`, and the fields of `as_of`.
+    Several flags or layers are joined by `;`. `value` is None (null, an empty cell) where it cannot be known.
     """
 
     __slots__ = ()
@@ -139,6 +139,7 @@ class Tabular:
 
 HOUR_OF_WEEK_COLUMNS = ("weekday", "hour", "hours_present")
 COMPARISON_COLUMNS = ("before", "change", "change_points", "before_flags", "days_now", "days_before", "partial")
+STORE_COLUMNS = ("stores_counted", "stores_missing", "stores_poor")
 AS_OF_COLUMNS = ("publication", "cut", "speed_as_of", "waiting_for_batch", "layers", "missing")
 _JSON = msgspec.json.Encoder(decimal_format="number")
 
@@ -151,7 +152,24 @@ def _columns(answers: Sequence["Answer"]) -> list[str]:
     grains = {answer.grain for answer in answers}
     local = ["date"] if grains - {"15m", "hour", "hour_of_week"} else []
     local += ["local"] if grains & {"15m", "hour"} else []
-    columns = ["metric", "store", *dimensions, "start", *local, *hour_of_week, "value", "final", "flags", *comparison]
+    every = [series for answer in answers for series in answer.series]
+    groups = [f"group_{name}" for series in every for name in series.group or {}]
+    counts = list(STORE_COLUMNS) if any(series.stores for series in every) else []
+    share = ["share"] if any(point.share is not None for series in every for point in series.points) else []
+    other = ["other"] if any(series.other for series in every) else []
+    series_columns = ["store", *groups, *dimensions, *other, *counts]
+    columns = [
+        "metric",
+        *series_columns,
+        "start",
+        *local,
+        *hour_of_week,
+        "value",
+        *share,
+        "final",
+        "flags",
+        *comparison,
+    ]
     return list(dict.fromkeys([*columns, "unit", "currency", "timezone", "grain", *AS_OF_COLUMNS]))
 
 
@@ -170,9 +188,24 @@ def _rows(answer: "Answer") -> Iterator[Row]:
         "missing": _joined(as_of.missing),
     }
     for series in answer.series:
-        of_series = of_answer | {"store": series.store, "timezone": series.timezone, **series.dimensions}
+        of_series = of_answer | _series_columns(series)
         for point in series.points:
             yield of_series | _point_columns(answer, point)
+
+
+def _series_columns(series: "Series") -> Row:
+    groups = {f"group_{name}": value for name, value in (series.group or {}).items()}
+    counts = (series.stores.counted, series.stores.missing, series.stores.poor) if series.stores else (None,) * 3
+    currency = {"currency": series.currency} if series.currency else {}
+    return {
+        "store": series.store,
+        "timezone": series.timezone,
+        "other": series.other,
+        **groups,
+        **series.dimensions,
+        **currency,
+        **dict(zip(STORE_COLUMNS, counts, strict=True)),
+    }
 
 
 def _point_columns(answer: "Answer", point: "Point") -> Row:
@@ -182,6 +215,7 @@ def _point_columns(answer: "Answer", point: "Point") -> Row:
         "date": point.local_date,
         "local": point.local,
         "value": _plain(point.value),
+        "share": point.share,
         "final": point.final,
         "flags": _joined([*answer.flags, *point.flags]),
         "before": _plain(point.before),
@@ -234,10 +268,12 @@ def _csv_text(cell: Plain) -> str:
 
 # Column types
 
-INTEGER_COLUMNS = frozenset({"weekday", "hour", "days_now", "days_before", "publication", "waiting_for_batch"})
+INTEGER_COLUMNS = frozenset(
+    {"weekday", "hour", "days_now", "days_before", "publication", "waiting_for_batch", *STORE_COLUMNS}
+)
 INSTANT_COLUMNS = frozenset({"start", "cut", "speed_as_of"})
-FLOAT_COLUMNS = frozenset({"change", "change_points", "hours_present"})
-BOOLEAN_COLUMNS = frozenset({"final", "partial"})
+FLOAT_COLUMNS = frozenset({"change", "change_points", "hours_present", "share"})
+BOOLEAN_COLUMNS = frozenset({"final", "partial", "other"})
 VALUE_COLUMNS = frozenset({"value", "before"})
 DECIMAL_DIGITS = 38
 """The most that Arrow's decimal128 has."""

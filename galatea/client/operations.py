@@ -12,7 +12,22 @@ from typing import Literal, TypedDict, Unpack
 import msgspec
 
 from galatea.client.answers import Answer, Answers, Cells, Metric, Receipt, Store
-from galatea.client.connection import Call, Names, Page, Pages, Pause, Steps, When, as_list, decoder, path, query, send
+from galatea.client.connection import (
+    Call,
+    Ids,
+    Names,
+    Page,
+    Pages,
+    Pause,
+    Steps,
+    When,
+    as_list,
+    decoder,
+    path,
+    query,
+    send,
+    store_ids,
+)
 from galatea.client.errors import NotReadyError
 from galatea.client.publications import Correction, Freshness, Publication, Recompute, RolledBack
 
@@ -24,16 +39,21 @@ class MetricOptions(TypedDict, total=False):
     """Optional arguments of `metric` and `several`. What is left out has the default of the API.
 
     `store`: ids; by default all stores that the key can see. `grain`: `15m`, `hour`, `day`, `week`, `month`, `year`,
-    `hour_of_week` or `total`. `by`: dimensions to split by. `compare`: such as `previous_week`. `hours`: `all` or
-    `open`. `timezone`: an IANA name; by default that of each store. `as_of`: number of the publication to read.
-    `partial`: accept an answer from batch alone while speed is missing. `comp`: only comparable stores.
-    `only_covered`: only windows with sensor coverage. `context`: `holidays`, `weather`. `limit`: stores per answer.
-    `after`: the `next` of the answer before.
+    `hour_of_week` or `total`. `by`: what has a series of its own. `sort`, `top`, `share`, `attributes`: of the series.
+    `range`: instead of `start` and `end`. `compare`: such as `previous_week`. `hours`: `all` or `open`. `timezone`: an
+    IANA name; by default that of each store. `as_of`: number of the publication to read. `partial`: accept an answer
+    from batch alone while speed is missing. `comp`: only comparable stores. `only_covered`: only windows with sensor
+    coverage. `context`: `holidays`, `weather`. `limit`: stores per answer. `after`: the `next` of the answer before.
     """
 
-    store: Names
+    store: Ids
     grain: str
     by: Names
+    sort: str
+    top: int
+    share: bool
+    attributes: str
+    range: str
     compare: str
     hours: str
     timezone: str
@@ -56,16 +76,23 @@ def metrics() -> Call[tuple[Metric, ...]]:
     return Call(path("metrics"), lambda body: decode(body).metrics)
 
 
-def metric(metric: str, *, start: When, end: When, **options: Unpack[MetricOptions]) -> Call[Answer]:
+def metric(
+    metric: str, *, start: When | None = None, end: When | None = None, **options: Unpack[MetricOptions]
+) -> Call[Answer]:
     """Query one metric over time.
 
     Args:
         metric: its id, such as `net_sales`.
-        start: inclusive; a local date of the store, or an instant with its offset.
-        end: exclusive; as `start`.
-        store: ids; by default all stores that the key can see.
+        start: inclusive; a local date of the store, an instant with its offset, or relative, such as `-7d`.
+        end: exclusive; as `start`; by default the end of today.
+        range: such as `last_7_days` or `month_to_date`, instead of `start` and `end`.
+        store: ids; by default all stores that the key can see. For more than fit in one answer, use `by` or `limit`.
         grain: `15m`, `hour`, `day`, `week`, `month`, `year`, `hour_of_week` or `total`.
-        by: dimensions to split by.
+        by: what has a series of its own: dimensions, and `total` or `group:<name>` instead of each store.
+        sort: order of the series: `value`, `-value`, `change`, `-change` or `name`.
+        top: how many series to keep; the others are added up in one.
+        share: adds to each value its percentage of the total.
+        attributes: `as_then` for the groups of each day, or `current`.
         compare: such as `previous_week`; then points have `before` and `change`.
         hours: `all` or `open`.
         timezone: an IANA name; by default that of each store.
@@ -78,7 +105,7 @@ def metric(metric: str, *, start: When, end: When, **options: Unpack[MetricOptio
         after: the `next` of the answer before.
 
     Returns:
-        A series per store and combination of dimensions. A value is None if it cannot be known.
+        A series per store (or group, or total) and combination of dimensions. A value is None if it cannot be known.
 
     Raises:
         NotFoundError: there is no such metric, store or publication.
@@ -88,7 +115,9 @@ def metric(metric: str, *, start: When, end: When, **options: Unpack[MetricOptio
     return Call(path("metrics", metric), decoder(Answer), _metric_query(start, end, options))
 
 
-def several(metrics: Names, *, start: When, end: When, **options: Unpack[MetricOptions]) -> Call[Answers]:
+def several(
+    metrics: Names, *, start: When | None = None, end: When | None = None, **options: Unpack[MetricOptions]
+) -> Call[Answers]:
     """Query several metrics at once, all computed from the same data.
 
     Args:
@@ -128,7 +157,7 @@ def stores() -> Call[tuple[Store, ...]]:
 
 
 def cells(  # noqa: PLR0913 - the arguments of the API
-    view: str, *, start: When, end: When, store: Names = (), partial: bool = False, as_of: int | None = None
+    view: str, *, start: When, end: When, store: Ids = (), partial: bool = False, as_of: int | None = None
 ) -> Call[Cells]:
     """Read the states of each cell from batch, from speed, and merged.
 
@@ -148,7 +177,7 @@ def cells(  # noqa: PLR0913 - the arguments of the API
         ResponseError: the API does not accept the arguments; the error says which.
         ValueError: a datetime has no time zone.
     """
-    arguments = query(from_=start, to=end, store=as_list(store), partial=partial, as_of=as_of)
+    arguments = query(from_=start, to=end, store=store_ids(store), partial=partial, as_of=as_of)
     return Call(path("views", view, "cells"), decoder(Cells), arguments)
 
 
@@ -353,8 +382,8 @@ def corrections(  # noqa: PLR0913 - the arguments of the API
     return Pages(call)
 
 
-def _metric_query(start: When, end: When, options: MetricOptions) -> tuple[tuple[str, str], ...]:
-    lists = {"store": as_list(options.get("store", ())), "by": as_list(options.get("by", ()))}
+def _metric_query(start: When | None, end: When | None, options: MetricOptions) -> tuple[tuple[str, str], ...]:
+    lists = {"store": store_ids(options.get("store", ())), "by": as_list(options.get("by", ()))}
     context = ",".join(as_list(options.get("context", ())))
     return query(from_=start, to=end, **{**options, **lists, "context": context or None})
 

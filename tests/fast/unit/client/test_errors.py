@@ -66,7 +66,7 @@ def test_an_unknown_metric_is_not_there_and_says_what_to_do() -> None:
     said = refused.value
     assert (said.status, said.code, said.title) == (404, "unknown_name", "There is no metric `net_sale`.")
     assert said.detail == "Did you mean `net_sales`?"
-    assert said.type.endswith("/errors/unknown_name")
+    assert said.type.endswith("/problems/unknown_name")
     assert str(said) == f"{said.title} {said.detail}"
 
 
