@@ -200,7 +200,7 @@ class Store:
         """
         fields = msgspec.to_builtins(self)
         if not self.groups:
-            del fields["groups"]
+            fields.pop("groups", None)  # a store that was decoded without groups has none to encode
         return msgspec.json.encode(fields).decode()
 
     @classmethod

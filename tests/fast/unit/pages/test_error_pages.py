@@ -41,7 +41,7 @@ def test_a_program_is_told_a_problem(browsing: Browsing, path: str, headers: dic
 
 
 def test_what_a_refusal_says_in_its_headers_a_page_says_too(browsing: Browsing) -> None:
-    assert browsing.response("POST", "/stack", BROWSER).headers["allow"] == "GET"
+    assert browsing.response("POST", "/stack", BROWSER).headers["allow"] == "GET, HEAD"
 
 
 def test_a_failure_that_nobody_foresaw_is_a_page_with_an_id_to_tell(

@@ -287,7 +287,12 @@ def test_more_questions_about_rules_than_a_process_takes_are_refused(
 
 @pytest.mark.parametrize(
     ("path", "allowed"),
-    [(PATH, "GET, POST"), (f"{PATH}/queue", "DELETE, GET, PUT"), (f"{PATH}/preview", "POST"), ("/v1/stores", "GET")],
+    [
+        (PATH, "GET, HEAD, POST"),
+        (f"{PATH}/queue", "DELETE, GET, HEAD, PUT"),
+        (f"{PATH}/preview", "POST"),
+        ("/v1/stores", "GET, HEAD"),
+    ],
 )
 def test_a_method_that_a_path_does_not_have_is_refused_with_all_that_it_has(
     asking: Asking, path: str, allowed: str

@@ -78,7 +78,7 @@ def test_a_term_that_its_view_does_not_give_is_refused(text: str, lacks: str) ->
 
 
 def test_a_flag_that_was_not_announced_is_refused_when_it_is_defined() -> None:
-    with pytest.raises(DefinitionError, match="announce"):
+    with pytest.raises(DefinitionError, match="declare all its flags"):
         Metric("x", "X", Formula("people"), "n", "demographics", cautions=(Caution(Formula("people"), "many"),))
 
 

@@ -21,6 +21,7 @@ FOR_ALL = [
     ("/v1/raw/pos_transactions", {"store": "1", "day": "2026-11-21"}),
     ("/v1/freshness", {}),
     ("/v1/stores", {}),
+    ("/v1/products", {}),
     ("/v1/publications", {}),
     ("/healthz", {}),
     ("/readyz", {}),
@@ -98,6 +99,7 @@ def test_every_route_is_in_one_of_both_tables(asking: Asking) -> None:
 
     tried |= {("GET", "/v1/live/{metric}")}  # has no end: see test_live.py
     tried |= {("POST", "/v1/alert-rules/preview")}  # changes nothing, and is for readers: see test_alert_rules.py
+    tried |= {("POST", "/v1/products")}  # takes CSV or JSON Lines: see test_products.py
 
     assert operations == tried
 

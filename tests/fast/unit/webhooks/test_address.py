@@ -101,7 +101,7 @@ def test_a_network_that_the_operator_has_allowed_is_called() -> None:
 
 
 def test_a_name_without_an_address_may_have_one_later() -> None:
-    with pytest.raises(OSError, match="no address"):
+    with pytest.raises(OSError, match="not resolve to an address"):
         call([])
 
 
