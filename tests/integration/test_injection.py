@@ -11,6 +11,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from galatea.client.connection import store_ids
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
 from tests.support.corpus.case import receipt
 from tests.support.corpus.injection.injection_case import injection_cases
@@ -50,7 +51,7 @@ def shop(stack: Stack) -> str:
 
 
 def counted(stack: Stack, *stores: str) -> int:
-    asked = {"store": [*stores], "grain": "total", "timezone": "UTC", **around_now()}
+    asked = {"store": store_ids(stores), "grain": "total", "timezone": "UTC", **around_now()}
     series = stack.get("/v1/metrics/total_transactions_count", **asked)["series"]
     return sum(each["points"][0]["value"] or 0 for each in series)
 
