@@ -87,3 +87,9 @@ def test_wrong_groups_are_refused_by_field(groups: str, code: str, field: str) -
 
     assert caught.value.code == code
     assert str(caught.value).startswith(f"`stores[0].{field}`")
+
+
+def test_a_store_without_groups_is_encoded_alike_before_and_after_it_was_decoded() -> None:
+    store = Store(id="1", timezone="UTC")
+
+    assert Store.from_json(store.to_json()).to_json() == store.to_json()
