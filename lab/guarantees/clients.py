@@ -190,12 +190,12 @@ QUIET_SECONDS, LOOK_SECONDS = 30.0, 0.01
 async def member(
     settings: dict[str, Any],
     topic: str,
-    taker: Handler,
+    handler: Handler,
     limits: ConsumerLimits,
     connect: Callable[[dict[str, Any]], Any] = Consumer,
 ) -> AsyncIterator[KeyedConsumer]:
-    """Run a member of a group meanwhile. `settings`: server and group. Raises what `Consuming.run` raises."""
-    consuming = KeyedConsumer({"log_level": 0, **settings}, [topic], taker, limits, connect)
+    """Run a member of a group meanwhile. `settings`: server and group. Raises what `KeyedConsumer.run` raises."""
+    consuming = KeyedConsumer({"log_level": 0, **settings}, [topic], handler, limits, connect)
     running = asyncio.ensure_future(consuming.run())
     try:
         yield consuming

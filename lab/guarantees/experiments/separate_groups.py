@@ -52,7 +52,7 @@ class Endpoint:
 
 
 class Both(Endpoint):
-    """One taker for two endpoints: a batch is done when both have it."""
+    """One handler for two endpoints: a batch is done when both have it."""
 
     def __init__(self, healthy: Endpoint, other: Endpoint) -> None:
         """The healthy one is given a batch first, and once."""
