@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from galatea.client import Client
+from master_dataset.registry.stores import GroupVersion, Store
 from tests.fast.house.tree import ROOT
 from tests.support import World, receipt
 from tests.support.world_api import OPERATOR_KEY, Asking, WorldRecomputing
@@ -25,7 +26,9 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".galatea").mkdir()
     (tmp_path / ".galatea" / "operator.key").write_text(OPERATOR_KEY)
-    world = World()
+    world = World(
+        Store(id="1", timezone="Europe/Bratislava", groups=(GroupVersion(None, {"region": "West"}),)),
+    )
     for number, day in enumerate((10, 16, 17)):
         world.receive(receipt(f"2026-11-{day}T10:07:00Z", minor=250, number=number), f"2026-11-{day}T10:07:10Z")
     world.rebuild("2026-11-17T00:00Z")
