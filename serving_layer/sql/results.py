@@ -1,0 +1,82 @@
+"""What a session answers to the server: typed columns, rows of Python values, and errors with a SQLSTATE."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+SqlValue = object
+"""None, bool, int, float, str, Decimal, date, datetime with zone, bytes, or a list of these, as the column says."""
+
+
+class SqlType(StrEnum):
+    """The types of columns, by their names in PostgreSQL."""
+
+    BOOL = "bool"
+    INT2 = "int2"
+    INT4 = "int4"
+    INT8 = "int8"
+    FLOAT4 = "float4"
+    FLOAT8 = "float8"
+    NUMERIC = "numeric"
+    TEXT = "text"
+    NAME = "name"
+    CHAR = "char"
+    OID = "oid"
+    DATE = "date"
+    TIME = "time"
+    TIMESTAMP = "timestamp"
+    TIMESTAMPTZ = "timestamptz"
+    INTERVAL = "interval"
+    BYTEA = "bytea"
+    TEXT_ARRAY = "_text"
+    INT8_ARRAY = "_int8"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a result. `precision` and `scale`: of NUMERIC; None if it has no limits."""
+
+    name: str
+    type: SqlType
+    precision: int | None = None
+    scale: int | None = None
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """The result of one statement.
+
+    Attributes:
+        tag: the command tag, such as `SELECT 3` or `BEGIN`.
+        columns: None for a statement without rows, such as `BEGIN`.
+        rows: one tuple a row, one value a column.
+    """
+
+    tag: str
+    columns: Sequence[Column] | None = None
+    rows: Sequence[tuple[SqlValue, ...]] = ()
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A statement that was looked at, but not run. `parameters`: the type of `$1`, `$2`, ...; `columns`: as above."""
+
+    sql: str
+    parameters: Sequence[SqlType]
+    columns: Sequence[Column] | None
+
+
+class SqlStateError(Exception):
+    """A statement that is not answered.
+
+    Attributes:
+        code: the SQLSTATE, five characters.
+        message: what happened.
+        hint: what to do next; None if there is nothing to say.
+    """
+
+    def __init__(self, code: str, message: str, hint: str | None = None) -> None:
+        """See the attributes."""
+        super().__init__(message)
+        self.code, self.message, self.hint = code, message, hint
