@@ -100,6 +100,21 @@ def evaluate(query: ResolvedQuery, states: QueryStates) -> Iterator[SeriesValues
             yield SeriesValues(key, of, points, comparisons)
 
 
+def evaluate_places(
+    query: ResolvedQuery, of: StoreStates, places: Mapping[SeriesKey, Sequence[int]]
+) -> Iterator[tuple[SeriesKey, list[PointValue]]]:
+    """Apply the formula at some points of some series of one store: the values that `evaluate` gives there.
+
+    Args:
+        query: says which metric.
+        of: the states of the store.
+        places: by series the places of the points that are needed.
+    """
+    evaluator = _PeriodEvaluator(query, of.query, of.now)
+    for key, numbers in places.items():
+        yield key, evaluator.points(key, numbers)
+
+
 def change(now: Fraction | None, before: Fraction | None) -> Fraction | None:
     """(now - before) / abs(before), in percent; None if either is not known, or nothing was there before."""
     if now is None or not before:
@@ -179,9 +194,11 @@ class _PeriodEvaluator:
         is_covered = LOW_COVERAGE in self._metric.flags and states.coverage.is_expected
         self._covered = states.coverage.shares(states.period) if is_covered else {}
 
-    def points(self, key: SeriesKey) -> list[PointValue]:
-        """The values of one series, in the order of the points of the query."""
-        return [self._point(number, inputs) for number, inputs in enumerate(self._inputs(key))]
+    def points(self, key: SeriesKey, numbers: Sequence[int] | None = None) -> list[PointValue]:
+        """The values of one series at some points, by their places; None: at all points of the query, in order."""
+        chosen = range(len(self._of.timeline.bounds)) if numbers is None else numbers
+        found = self._inputs(key, chosen)
+        return [self._point(number, inputs) for number, inputs in zip(chosen, found, strict=True)]
 
     def _point(self, number: int, inputs: _Inputs) -> PointValue:
         if self._reason_for_null:
@@ -194,7 +211,7 @@ class _PeriodEvaluator:
             has_several_days=self._has_several_days(number),
         )
 
-    def _inputs(self, key: SeriesKey) -> Iterator[_Inputs]:
+    def _inputs(self, key: SeriesKey, numbers: Sequence[int]) -> Iterator[_Inputs]:
         sums = [(each, each.at(key)) for each in self._states.sums if not each.is_by_window]
         in_order = {
             term.text: term_values(term, each.at(key), self._states.period, self._of.range.days)
@@ -202,7 +219,7 @@ class _PeriodEvaluator:
             if each.is_by_window
             for term in each.terms
         }
-        for number in range(len(self._of.timeline.bounds)):
+        for number in numbers:
             points = [(each, at.get(number)) for each, at in sums]
             terms = {text: found.get(number) for text, found in in_order.items()}
             yield self._inputs_at(number, points, terms)

@@ -93,7 +93,7 @@ def _series(query: ResolvedQuery, snapshot: ReadSnapshot, values: SeriesValues, 
 
 
 def _points(query: ResolvedQuery, snapshot: ReadSnapshot, values: SeriesValues, digits: int) -> Iterator[Point]:
-    settled = _settled_until(query, snapshot)
+    settled = settled_until(query, snapshot)
     line, labels = values.store.query.timeline, values.store.query.range.labels
     for number, (label, bound, found) in enumerate(zip(labels, line.bounds, values.points, strict=True)):
         is_final = not snapshot.missing and not found.is_provisional and bound.end <= settled
@@ -106,7 +106,7 @@ def _points(query: ResolvedQuery, snapshot: ReadSnapshot, values: SeriesValues, 
         yield point
 
 
-def _settled_until(query: ResolvedQuery, snapshot: ReadSnapshot) -> int:
+def settled_until(query: ResolvedQuery, snapshot: ReadSnapshot) -> int:
     """Where the windows end whose events have all been received before the cut."""
     return seconds(snapshot.pointer.cut) - max(int(view.settles_after.total_seconds()) for view in query.views)
 
@@ -155,7 +155,7 @@ def _group_series(query: ResolvedQuery, snapshot: ReadSnapshot, values: GroupVal
     group, dimensions = values.group, dict(values.dimensions)
     code = group.key.currency
     digits = currency(dimensions.get(CURRENCY) or code or DEFAULT_CURRENCY.code).digits
-    settled, points = _settled_until(query, snapshot), []
+    settled, points = settled_until(query, snapshot), []
     for number, (at, found) in enumerate(zip(group.ordered, values.points, strict=True)):
         is_final = not snapshot.missing and not found.is_provisional and at.span.end <= settled
         value = rendered(found.value, query.metric, digits)

@@ -69,7 +69,7 @@ class QueryService:
         self._snapshots = SnapshotReader(
             readers, speed_ttl, clocks.now, recent_seconds=recent_seconds, clock=clocks.monotonic
         )
-        self._cells = MergedCells(readers, speed_ttl)
+        self.cells = MergedCells(readers, speed_ttl)
         self._bodies = BodyCache(BODIES_KEPT)
         self._now = clocks.now
         self._turns: LRUCache[Hashable, int] = LRUCache(TURNS_KEPT)
@@ -91,6 +91,16 @@ class QueryService:
             snapshot = await past_snapshot(self.readers.published, request.as_of)
         version, stores = await self.stores.all()
         return ReadVersion(snapshot, version, self._latest_turn(request, version, stores))
+
+    async def current_version(self) -> ReadVersion:
+        """Read what an answer about the time until now is computed from, but no cells.
+
+        Raises:
+            SpeedUnavailableError, SpeedExpiredError: the speed layer cannot be read.
+        """
+        snapshot = await self._snapshots.read(partial=False)
+        version, _ = await self.stores.all()
+        return ReadVersion(snapshot, version)
 
     def _latest_turn(self, request: Request, version: int, stores: Mapping[str, Store]) -> int | None:
         """When a day of a store of this request began last; None if its range does not depend on what day it is."""
@@ -124,7 +134,7 @@ class QueryService:
                 page.stores,
                 self.catalogue,
                 version.snapshot,
-                self._cells,
+                self.cells,
                 following=_following(request, page),
             )
 
@@ -152,7 +162,7 @@ class QueryService:
         async def body() -> bytes:
             stores = await self.stores.visible(request.stores, caller)
             at = replace(request, now=version.now)
-            return encode(await index_answer.answer(at, stores, self.catalogue, version.snapshot, self._cells))
+            return encode(await index_answer.answer(at, stores, self.catalogue, version.snapshot, self.cells))
 
         return await self._cached(request, version, caller, body)
 
@@ -173,7 +183,7 @@ class QueryService:
                 now=version.now,
             )
             spans.append((store.id, *span))
-        response = await answer_cells(view, spans, version.snapshot, self._cells)
+        response = await answer_cells(view, spans, version.snapshot, self.cells)
         await self._refuse_collected(version.snapshot)
         return encode(response)
 

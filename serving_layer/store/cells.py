@@ -5,7 +5,7 @@ every answer. docs/explanation/caching.md has the details.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from datetime import date, timedelta
 from itertools import groupby
@@ -53,6 +53,10 @@ class BatchCells:
         absent = [each for each, cells in held.items() if cells is None]
         loaded = await self._load(view, store, absent) if absent else {}
         return [cells for each in needed if (cells := loaded.get(each) or held[each])]
+
+    async def days(self, manifest: str, view: str) -> Collection[date]:
+        """The UTC days of which a view has published cells."""
+        return (await self._manifest(manifest)).get(view, {}).keys()
 
     async def _manifest(self, name: str) -> Mapping[str, Mapping[date, str]]:
         found = self._manifests.get(name)
