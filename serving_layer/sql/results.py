@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
+
+from serving_layer.keys.key import Caller
 
 SqlValue = object
 """None, bool, int, float, str, Decimal, date, datetime with zone, bytes, or a list of these, as the column says."""
@@ -80,3 +83,54 @@ class SqlStateError(Exception):
         """See the attributes."""
         super().__init__(message)
         self.code, self.message, self.hint = code, message, hint
+
+
+class SqlSession(Protocol):
+    """What the server needs of a session: one per connection, and one call at a time, except for `interrupt`."""
+
+    @property
+    def transaction(self) -> str:
+        """`idle`, `open`, or `failed` after an error inside a transaction."""
+
+    def split(self, sql: str) -> Sequence[str]:
+        """The statements of a text, without those that are empty or only comments. SqlStateError if it is no SQL."""
+
+    async def prepare(self, sql: str, parameter_types: Sequence[SqlType]) -> Prepared:
+        """Look at one statement without running it.
+
+        Args:
+            sql: the statement.
+            parameter_types: what the client says about `$1`, `$2`, ...; it may say nothing of the last ones, and
+                UNKNOWN of any.
+
+        Returns:
+            The types of all parameters, and the columns.
+
+        Raises:
+            SqlStateError: the statement cannot be answered.
+        """
+
+    async def execute(self, sql: str, parameters: Sequence[SqlValue] = (), most_rows: int | None = None) -> QueryResult:
+        """Run one statement.
+
+        Args:
+            sql: the statement.
+            parameters: the values of `$1`, `$2`, ...
+            most_rows: how many rows the server can send: beyond it, the statement ends with an error.
+
+        Raises:
+            SqlStateError: it cannot be answered, takes too long, or was interrupted (57014).
+        """
+
+    def interrupt(self) -> None:
+        """End the statement that runs now, if any. Called from the event loop, while `execute` waits."""
+
+    def close(self) -> None:
+        """Free what the session holds. Nothing runs any more."""
+
+
+class SqlSessions(Protocol):
+    """Makes sessions."""
+
+    def __call__(self, caller: Caller) -> SqlSession:
+        """A session that sees what the caller sees. `caller.tenant` is never None."""
