@@ -4,6 +4,7 @@ It reads the snapshot, runs the stages of `answer`, and keeps the bodies (docs/e
 writes rows first and positions after them, so a body never contains less than its `speed_as_of` promises.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -13,19 +14,29 @@ from cachetools import LRUCache
 from msgspec import UNSET, UnsetType
 
 from master_dataset.errors import UnknownNameError
+from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store
 from serving_layer.caching import BodyCache
 from serving_layer.errors import BadQuestionError, TooManyStoresError
 from serving_layer.index import answer as index_answer
 from serving_layer.index.request import IndexRequest
 from serving_layer.keys.key import Caller
+from serving_layer.products.attribution import AnswerProducts
+from serving_layer.products.reader import ProductReader
 from serving_layer.query.answer import answer
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.cells import CellsRequest, answer_cells
 from serving_layer.query.ranges import AskedRange, latest_turn
 from serving_layer.query.resolve import MetricRequest, MetricsRequest, query_span, split_by
 from serving_layer.query.snapshot import ReadSnapshot, ReadVersion, SnapshotReader, past_snapshot, provenance
-from serving_layer.query.stores import MOST_STORES, MOST_STORES_MERGED, KnownStores, StorePage, write_token
+from serving_layer.query.stores import (
+    MOST_STORES,
+    MOST_STORES_MERGED,
+    KnownStores,
+    StorePage,
+    unregistered,
+    write_token,
+)
 from serving_layer.query.timeline import zone_named
 from serving_layer.responses.encoding import encode
 from serving_layer.responses.metrics import Provenance
@@ -52,33 +63,43 @@ class QueryService:
     """Answers requests. One per process and event loop."""
 
     def __init__(
-        self, readers: Readers, catalogue: Catalogue, speed_ttl: timedelta, clocks: Clocks, *, recent_seconds: float = 0
+        self,
+        readers: Readers,
+        catalogue: Catalogue,
+        products: ProductReader,
+        speed_ttl: timedelta,
+        clocks: Clocks,
+        *,
+        recent_seconds: float = 0,
     ) -> None:
         """Set up the caches; reads nothing.
 
         Args:
             readers: what serving reads from.
             catalogue: the registered views and metrics.
+            products: the product masters of all tenants.
             speed_ttl: how long speed rows live.
             clocks: see `Clocks`.
             recent_seconds: how long before a request its snapshot may have been read.
         """
         self.readers = readers
         self.catalogue = catalogue
+        self._products = products
         self.stores = KnownStores(readers.stores, clocks.monotonic)
         self._snapshots = SnapshotReader(
             readers, speed_ttl, clocks.now, recent_seconds=recent_seconds, clock=clocks.monotonic
         )
-        self.cells = MergedCells(readers, speed_ttl)
+        self.merged_cells = MergedCells(readers, speed_ttl)
         self._bodies = BodyCache(BODIES_KEPT)
         self._now = clocks.now
         self._turns: LRUCache[Hashable, int] = LRUCache(TURNS_KEPT)
 
-    async def read_version(self, request: Request, *, fresh: bool = False) -> ReadVersion:
+    async def read_version(self, request: Request, caller: Caller, *, fresh: bool = False) -> ReadVersion:
         """Read what the answer to a request will be computed from, but no cells.
 
         Args:
             request: says whether a publication was named, and whether the speed layer may be missing.
+            caller: whose stores are in the answer, and so whose products.
             fresh: read it after this call began, whatever was read a moment ago.
 
         Raises:
@@ -90,7 +111,19 @@ class QueryService:
         else:
             snapshot = await past_snapshot(self.readers.published, request.as_of)
         version, stores = await self.stores.all()
-        return ReadVersion(snapshot, version, self._latest_turn(request, version, stores))
+        products = await self._masters(request, stores, caller)
+        return ReadVersion(snapshot, version, self._latest_turn(request, version, stores), products)
+
+    async def _masters(
+        self, request: Request, stores: Mapping[str, Store], caller: Caller
+    ) -> tuple[ProductMaster, ...]:
+        """The product masters that the answer reads, by tenant; none if it depends on none."""
+        if not isinstance(request, MetricRequest) or not request.reads_products:
+            return ()
+        chosen = (stores.get(id_) or unregistered(id_) for id_ in request.stores or stores)
+        tenants = sorted({store.tenant for store in chosen if caller.sees(store)})
+        masters = await asyncio.gather(*map(self._products.master, tenants))
+        return tuple(master for master in masters if master is not None)
 
     async def current_version(self) -> ReadVersion:
         """Read what an answer about the time until now is computed from, but no cells.
@@ -110,7 +143,7 @@ class QueryService:
         now = round_down(int(self._now().timestamp()))
         key = (now, version, zone, request.stores)
         if key not in self._turns:
-            chosen = [stores.get(each, Store(id=each, timezone="UTC")) for each in request.stores or stores]
+            chosen = [stores.get(each) or unregistered(each) for each in request.stores or stores]
             days = {BusinessDays.of(store, zone_named(zone or store.timezone)) for store in chosen}
             self._turns[key] = latest_turn(days, now)
         return self._turns[key]
@@ -134,7 +167,7 @@ class QueryService:
                 page.stores,
                 self.catalogue,
                 version.snapshot,
-                self.cells,
+                self.merged_cells,
                 following=_following(request, page),
             )
 
@@ -162,7 +195,7 @@ class QueryService:
         async def body() -> bytes:
             stores = await self.stores.visible(request.stores, caller)
             at = replace(request, now=version.now)
-            return encode(await index_answer.answer(at, stores, self.catalogue, version.snapshot, self.cells))
+            return encode(await index_answer.answer(at, stores, self.catalogue, version.snapshot, self.merged_cells))
 
         return await self._cached(request, version, caller, body)
 
@@ -183,7 +216,7 @@ class QueryService:
                 now=version.now,
             )
             spans.append((store.id, *span))
-        response = await answer_cells(view, spans, version.snapshot, self.cells)
+        response = await answer_cells(view, spans, version.snapshot, self.merged_cells)
         await self._refuse_collected(version.snapshot)
         return encode(response)
 
