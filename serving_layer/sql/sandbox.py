@@ -1,0 +1,269 @@
+"""The database that runs statements: DuckDB in memory, which can reach nothing but the tables that are put into it.
+
+A sandbox serves one visibility scope all its life and one statement at a time. It reads no file and no variable of the
+process, loads no extension and cannot be configured, so even a statement that slips through the refusals of
+`statements` finds nothing to read but the caller's own rows.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import duckdb
+import pyarrow as pa
+
+from serving_layer.sql.results import Column, SqlStateError, SqlType, SqlValue
+
+BATCH_ROWS = 2048
+"""How many rows are converted to Python values at once."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+_TYPES: Mapping[str, SqlType] = {
+    "BOOLEAN": SqlType.BOOL,
+    "TINYINT": SqlType.INT2,
+    "UTINYINT": SqlType.INT2,
+    "SMALLINT": SqlType.INT2,
+    "USMALLINT": SqlType.INT4,
+    "INTEGER": SqlType.INT4,
+    "UINTEGER": SqlType.INT8,
+    "BIGINT": SqlType.INT8,
+    "UBIGINT": SqlType.NUMERIC,
+    "HUGEINT": SqlType.NUMERIC,
+    "UHUGEINT": SqlType.NUMERIC,
+    "FLOAT": SqlType.FLOAT4,
+    "DOUBLE": SqlType.FLOAT8,
+    "VARCHAR": SqlType.TEXT,
+    "DATE": SqlType.DATE,
+    "TIME": SqlType.TIME,
+    "TIMESTAMP": SqlType.TIMESTAMP,
+    "TIMESTAMP_S": SqlType.TIMESTAMP,
+    "TIMESTAMP_MS": SqlType.TIMESTAMP,
+    "TIMESTAMP WITH TIME ZONE": SqlType.TIMESTAMPTZ,
+    "INTERVAL": SqlType.INTERVAL,
+    "BLOB": SqlType.BYTEA,
+    "VARCHAR[]": SqlType.TEXT_ARRAY,
+    "SMALLINT[]": SqlType.INT8_ARRAY,
+    "INTEGER[]": SqlType.INT8_ARRAY,
+    "BIGINT[]": SqlType.INT8_ARRAY,
+    '"NULL"': SqlType.TEXT,
+}
+_WHOLE_WIDTH = 38
+"""Digits of DuckDB's widest whole number that a decimal can hold."""
+
+
+class Limits(NamedTuple):
+    """What one statement may use. `memory_mb`: of the database that runs it."""
+
+    memory_mb: int = 256
+    rows: int = 1_000_000
+
+
+class Found(NamedTuple):
+    """Columns and rows of a query."""
+
+    columns: Sequence[Column]
+    rows: Sequence[tuple[SqlValue, ...]]
+
+
+class Sandbox:
+    """One database. Its methods block, so they are called in a thread; `interrupt` may be called from any."""
+
+    def __init__(self, zone: str, limits: Limits, setup: Sequence[str] = ()) -> None:
+        """Open the database.
+
+        Args:
+            zone: the time zone in which dates become instants and instants are cut.
+            limits: what a statement may use.
+            setup: statements that are run before the configuration is locked.
+        """
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "access_mode": "automatic",
+            "allow_community_extensions": "false",
+            "allow_unsigned_extensions": "false",
+            "async_threads": "1",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "default_null_order": "NULLS_LAST_ON_ASC_FIRST_ON_DESC",
+            "integer_division": "true",
+            "memory_limit": f"{limits.memory_mb}MB",
+            "python_enable_replacements": "false",
+            "temp_directory": "",
+            "threads": "1",
+        }
+        self._limits = limits
+        self._connection = duckdb.connect(":memory:", config=settings)
+        self._connection.execute("SET TimeZone = ?", [zone])
+        for statement in setup:
+            self._connection.execute(statement)
+        self._connection.execute("SET enable_external_access = false")
+        self._connection.execute("SET lock_configuration = true")
+
+    def close(self) -> None:
+        """Release its memory."""
+        self._connection.close()
+
+    def interrupt(self) -> None:
+        """Let the running statement fail with 57014."""
+        self._connection.interrupt()
+
+    @contextmanager
+    def holding(self, tables: Mapping[str, pa.Table]) -> Iterator[None]:
+        """Have these tables, by name, until the end of the block."""
+        held: list[str] = []
+        try:
+            for name, table in tables.items():
+                self._connection.register(name, table)
+                held.append(name)
+            yield
+        finally:
+            for name in held:
+                self._connection.unregister(name)
+
+    def describe(self, sql: str) -> Sequence[Column]:
+        """The columns of a query, without running it."""
+        with _errors():
+            found = self._connection.sql(sql)
+            return [_column(name, str(kind)) for name, kind in zip(found.columns, found.types, strict=True)]
+
+    def query(self, sql: str, most_rows: int | None = None) -> Found:
+        """Run a query.
+
+        Args:
+            sql: in the dialect of DuckDB.
+            most_rows: further rows are not read; None: all are.
+
+        Raises:
+            SqlStateError: 57014 if it was interrupted, 53200 if it needs more memory, 54000 if it has more rows than a
+                result may have, and what else is wrong with it.
+        """
+        most = self._limits.rows if most_rows is None else min(most_rows, self._limits.rows)
+        with _errors():
+            found = self._connection.sql(sql)
+            described = list(zip(found.columns, map(str, found.types), strict=True))
+            if any(_is_shown_as_text(kind) for _, kind in described):
+                found = self._connection.sql(_with_texts(sql, described))
+            columns = [_column(name, kind) for name, kind in described]
+            rows: list[tuple[SqlValue, ...]] = []
+            for batch in found.to_arrow_reader(BATCH_ROWS):
+                rows += _rows(batch, columns)
+                if len(rows) > most:
+                    break
+        if len(rows) > most and most_rows is None:
+            message = f"The result has more than {most:,} rows."
+            raise SqlStateError("54000", message, "Aggregate further, filter, or add a LIMIT.")
+        return Found(columns, rows[:most])
+
+    def constants(self, expressions: Sequence[str]) -> list[Any]:
+        """The values of expressions without columns; None for one that has none or cannot be computed."""
+        found: list[Any] = []
+        for expression in expressions:
+            try:
+                [(value,)] = self._connection.sql(f"SELECT {expression}").fetchall()
+                found.append(value)
+            except duckdb.Error:
+                found.append(None)
+        return found
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    try:
+        yield
+    except duckdb.Error as error:
+        raise _sql_error(error) from error
+
+
+_STATES: Sequence[tuple[type[duckdb.Error], str, str | None]] = (
+    (duckdb.OutOfMemoryException, "53200", "Filter by store and day, or aggregate before you join."),
+    (duckdb.ParserException, "42601", None),
+    (duckdb.BinderException, "42703", None),
+    (duckdb.CatalogException, "42883", None),
+    (duckdb.ConversionException, "22P02", None),
+    (duckdb.OutOfRangeException, "22003", None),
+    (duckdb.PermissionException, "42501", "Tables of Galatea can be read, and nothing else."),
+    (duckdb.NotImplementedException, "0A000", None),
+    (duckdb.ConstraintException, "22023", None),
+    (duckdb.InvalidInputException, "22023", None),
+)
+
+
+def _sql_error(error: duckdb.Error) -> SqlStateError:
+    text = _message(error)
+    if isinstance(error, duckdb.InterruptException):
+        return SqlStateError("57014", "The statement was canceled.", None)
+    for kind, code, hint in _STATES:
+        if isinstance(error, kind):
+            is_column = kind is not duckdb.BinderException or "column" in text
+            return SqlStateError(code if is_column else "42804", text, hint)
+    return SqlStateError("XX000", text, None)
+
+
+def _message(error: duckdb.Error) -> str:
+    """The first paragraph, without the kind of error that it begins with and the quoted statement that follows."""
+    first = str(error).split("\n\nLINE ")[0].strip()
+    return first.split(": ", 1)[-1] if first.split(": ", 1)[0].endswith("Error") else first
+
+
+def _column(name: str, kind: str) -> Column:
+    if kind.startswith("DECIMAL("):
+        precision, scale = kind.removeprefix("DECIMAL(").removesuffix(")").split(",")
+        return Column(name, SqlType.NUMERIC, int(precision), int(scale))
+    return Column(name, _TYPES.get(kind, SqlType.TEXT))
+
+
+def _is_shown_as_text(kind: str) -> bool:
+    return kind not in _TYPES and not kind.startswith("DECIMAL(")
+
+
+def _with_texts(sql: str, described: Sequence[tuple[str, str]]) -> str:
+    """The query with columns that PostgreSQL has no type for as text."""
+    names = [f"c{number}" for number in range(len(described))]
+    chosen = (
+        f"CAST({name} AS VARCHAR) AS {name}" if _is_shown_as_text(kind) else name
+        for name, (_, kind) in zip(names, described, strict=True)
+    )
+    return f"SELECT {', '.join(chosen)} FROM ({sql}) AS shown({', '.join(names)})"  # noqa: S608 - a query of ours
+
+
+def _rows(batch: pa.RecordBatch, columns: Sequence[Column]) -> list[tuple[SqlValue, ...]]:
+    values = [_values(array, column) for array, column in zip(batch.columns, columns, strict=True)]
+    return list(zip(*values, strict=True)) if values else [()] * batch.num_rows
+
+
+def _values(array: pa.Array, column: Column) -> list[SqlValue]:
+    if column.type is SqlType.TIMESTAMPTZ:
+        micros = array.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()
+        return [None if at is None else _instant(at) for at in micros]
+    found: list[SqlValue] = array.to_pylist()
+    if column.type is SqlType.INTERVAL:
+        return [None if each is None else interval_text(*each) for each in found]  # type: ignore[misc]  # a triple
+    if column.type is SqlType.NUMERIC and column.scale is None:
+        return [None if each is None else Decimal(str(each)) for each in found]
+    return found
+
+
+def _instant(micros: int) -> datetime:
+    try:
+        return _EPOCH + micros * _MICROSECOND
+    except OverflowError as error:
+        raise SqlStateError("22008", "An instant is beyond the years 1 to 9999.", None) from error
+
+
+def interval_text(months: int, days: int, nanoseconds: int) -> str:
+    """An interval as PostgreSQL writes it."""
+    years, months = int(months / 12), months - 12 * int(months / 12)
+    parts = [
+        f"{number} {name}" if abs(number) == 1 else f"{number} {name}s"
+        for number, name in ((years, "year"), (months, "mon"), (days, "day"))
+        if number
+    ]
+    micros = abs(nanoseconds) // 1000
+    if micros or not parts:
+        seconds, micros = divmod(micros, 1_000_000)
+        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        fraction = f".{micros:06}".rstrip("0") if micros else ""
+        parts.append(f"{'-' if nanoseconds < 0 else ''}{clock}{fraction}")
+    return " ".join(parts)

@@ -1,0 +1,190 @@
+"""What a table of the SQL component is: columns, and how the rows that a statement may need are read."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+from master_dataset.registry.stores import Store, currency
+from serving_layer.keys.key import Caller
+from serving_layer.query.snapshot import ReadVersion
+from serving_layer.sql.results import SqlStateError
+from serving_layer.store.cells import MergedCells
+
+ColumnValues = Sequence[object]
+TEXT, WHOLE, REAL, FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+DATE, INSTANT = pa.date32(), pa.timestamp("us", "UTC")
+PRECISION = 38
+LEAST_DIGITS = 2
+
+
+class TableColumn(NamedTuple):
+    """A column of a table. `about`: what it says, as `pg_description` has it."""
+
+    name: str
+    type: pa.DataType
+    about: str = ""
+
+
+class Span(NamedTuple):
+    """What a statement needs of the column of time of a table: from `first` to `last`, both inclusive; None: no bound.
+
+    Dates for a column of dates, instants for one of instants.
+    """
+
+    first: date | datetime | None = None
+    last: date | datetime | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing can be in it."""
+        return self.first is not None and self.last is not None and self.first > self.last
+
+
+EVERYTHING = Span()
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What a statement needs of a table: never less than it uses.
+
+    Attributes:
+        columns: the names of its columns, in the order of the table.
+        span: of the column of time.
+        values: by the name of another column the values that count; a column that is not in it has no bounds.
+    """
+
+    columns: tuple[str, ...]
+    span: Span = EVERYTHING
+    values: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for equal needs, and hashable."""
+        return self.columns, self.span, frozenset(self.values.items())
+
+
+class RowBudget:
+    """Counts the rows that a statement reads, over all of its tables. Also where a reader finds out that it is over."""
+
+    def __init__(self, most: int) -> None:
+        """`most`: rows."""
+        self._most, self._read, self._stopped = most, 0, threading.Event()
+
+    def stop(self) -> None:
+        """Let the reading end."""
+        self._stopped.set()
+
+    def add(self, rows: int, table: str, hint: str) -> None:
+        """Count rows of a table.
+
+        Raises:
+            SqlStateError: 54000 if they are more than a statement may read, 57014 if it was stopped.
+        """
+        self._read += rows
+        if self._stopped.is_set():
+            raise SqlStateError("57014", "The statement was canceled.")
+        if self._read > self._most:
+            message = f"The statement reads more than {self._most:,} rows; the last ones are of `{table}`."
+            raise SqlStateError("54000", message, hint)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the tables of a statement are read from.
+
+    Attributes:
+        caller: who reads.
+        version: the state of both layers, and the version of the registry.
+        stores: the stores that the caller sees, by id; no table holds anything of others.
+        cells: the merged cells of both layers, as they are in this transaction.
+        now: the time of the transaction.
+        budget: how many rows the statement may read.
+    """
+
+    caller: Caller
+    version: ReadVersion
+    stores: Mapping[str, Store]
+    cells: MergedCells
+    now: datetime
+    budget: RowBudget
+
+    def chosen(self, needed: Needed) -> list[Store]:
+        """The stores that a statement needs, in order."""
+        ids = needed.values.get("store")
+        return [self.stores[id_] for id_ in sorted(self.stores if ids is None else ids & self.stores.keys())]
+
+
+class Table(Protocol):
+    """A table. What it reads of, and for whom, is in `Reading`."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the schema `public`."""
+
+    @property
+    def columns(self) -> Sequence[TableColumn]:
+        """Its columns, in order."""
+
+    @property
+    def key(self) -> Sequence[str]:
+        """The columns that no two rows agree in; none if there are none."""
+
+    @property
+    def about(self) -> str:
+        """What it holds, in a sentence."""
+
+    @property
+    def time(self) -> str | None:
+        """The name of the column by whose bounds it is read; None if it has none."""
+
+    @property
+    def bounded(self) -> frozenset[str]:
+        """Other columns by whose values it is read."""
+
+    async def read(self, reading: Reading, needed: Needed) -> pa.Table:
+        """At least the rows that a statement needs, with these columns.
+
+        Raises:
+            SqlStateError: 54000 or 57014, see `RowBudget`.
+            GalateaError: what it is read from cannot be read.
+        """
+
+
+class Rows:
+    """Rows of a table that are gathered column by column."""
+
+    def __init__(self, columns: Sequence[TableColumn], needed: Needed) -> None:
+        """`columns`: of the table; those that are not needed are left out."""
+        self._columns = [each for each in columns if each.name in needed.columns]
+        self._values: dict[str, list[object]] = {each.name: [] for each in self._columns}
+
+    def add(self, values: Mapping[str, Callable[[], object] | object]) -> None:
+        """Add a row; of a function the value is what it returns, and it is called only if it is needed."""
+        for name, into in self._values.items():
+            value = values[name]
+            into.append(value() if callable(value) else value)
+
+    def table(self) -> pa.Table:
+        """All of them."""
+        return arrow_table(self._columns, self._values)
+
+
+def arrow_table(columns: Sequence[TableColumn], values: Mapping[str, ColumnValues]) -> pa.Table:
+    """A table of columns of values."""
+    arrays = [pa.array(values[each.name], each.type) for each in columns]
+    return pa.Table.from_arrays(arrays, names=[each.name for each in columns])
+
+
+def empty_table(columns: Sequence[TableColumn]) -> pa.Table:
+    """The table without rows."""
+    return pa.schema([(each.name, each.type) for each in columns]).empty_table()
+
+
+def money_type(stores: Mapping[str, Store]) -> pa.DataType:
+    """The type of amounts in the major unit: it has the decimals of the currency with the most of them."""
+    codes = {store.currency.code for store in stores.values()}
+    return pa.decimal128(PRECISION, max((currency(code).digits for code in codes), default=LEAST_DIGITS))

@@ -1,0 +1,297 @@
+"""The tables of views: `sales_day`, `traffic_15m` and so on. Their values are those of REST, to the digit.
+
+A row is a point of a series that is split by all dimensions of the view, if any event is in it; a day without events
+has no row. So a row does not depend on the range that is read. Values come through the stages of `serving_layer.query`,
+evaluated at the points that have rows. The columns are the metrics that the view alone answers, and its states that are
+summed, for statements that add up rows and divide then.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import pyarrow as pa
+
+from master_dataset.registry.stores import Store, currency
+from serving_layer.query.aggregate import CURRENCY, PointStates, SeriesKey, aggregate
+from serving_layer.query.catalogue import Catalogue
+from serving_layer.query.evaluate import evaluate_places
+from serving_layer.query.fetch import StoreData, fetch
+from serving_layer.query.render import money, rendered, settled_until
+from serving_layer.query.resolve import MetricRequest, ResolvedQuery, resolve
+from serving_layer.query.timeline import iso_epoch, zone_named
+from serving_layer.sql.table import (
+    DATE,
+    FLAG,
+    INSTANT,
+    REAL,
+    TEXT,
+    WHOLE,
+    ColumnValues,
+    Needed,
+    Reading,
+    Span,
+    TableColumn,
+    arrow_table,
+    empty_table,
+)
+from views.core import View
+from views.core.aggregates import Histogram
+from views.core.cut import instant, seconds
+from views.core.formula import Formula
+from views.core.local_time import ONE_DAY, STEP, BusinessDays, first_instant
+from views.core.metric import Metric
+
+TableGrain = Literal["15m", "hour", "day"]
+GRAINS: tuple[TableGrain, ...] = ("15m", "hour", "day")
+DAYS_AT_ONCE: Mapping[TableGrain, int] = {"15m": 7, "hour": 28, "day": 366}
+"""How many days of a store are evaluated at once."""
+STORE, START, BUSINESS_DAY = "store", "start", "day"
+FINAL, PUBLICATION, PROVISIONAL = "final", "publication", "provisional"
+ROWS = "rows"
+"""The id of the metric whose points are the rows of a table."""
+FILTER = "Filter `{time}` and `store`, as in `WHERE {time} >= current_date - interval '7 days'`."
+
+
+class ViewTable:
+    """The points of a view at one grain."""
+
+    def __init__(self, view: View, grain: TableGrain, catalogue: Catalogue, money_type: pa.DataType) -> None:
+        """Choose its columns.
+
+        Args:
+            view: the view.
+            grain: of the points.
+            catalogue: the registered views and metrics.
+            money_type: the type of amounts.
+        """
+        self._view, self._grain, self._catalogue, self._money_type = view, grain, catalogue, money_type
+        self.name = f"{view.name}_{grain}"
+        self.about = view.question
+        self.time = BUSINESS_DAY if grain == "day" else START
+        self.bounded = frozenset({STORE})
+        self.key: Sequence[str] = (STORE, self.time, *view.dimensions)
+
+    @cached_property
+    def metrics(self) -> Mapping[str, Metric]:
+        """The metrics that the view alone answers at this grain, by id."""
+        return {
+            metric.id: metric
+            for metric in self._catalogue.metrics.values()
+            if metric.views == (self._view.name,) and has_column(metric, self._grain, self._view)
+        }
+
+    @cached_property
+    def states(self) -> Mapping[str, bool]:
+        """The other states that are summed, by name, and whether each is an amount: a metric of its name says so."""
+        names = [
+            f"{name}_{suffix}" if suffix else name
+            for name, of in self._view.metrics.items()
+            if not isinstance(of, Histogram)
+            for suffix, column in of.columns.items()
+            if column.by == "sum"
+        ]
+        known = self._catalogue.metrics
+        taken = {*self.metrics, *self._view.dimensions, STORE, self.time, FINAL, PUBLICATION, PROVISIONAL}
+        return {name: name in known and known[name].unit == "money" for name in names if name not in taken}
+
+    @cached_property
+    def columns(self) -> Sequence[TableColumn]:
+        """Store and time, the dimensions, metrics and states, and what the row was computed from."""
+        at = (
+            TableColumn(BUSINESS_DAY, DATE, "Business day of the store.")
+            if self._grain == "day"
+            else TableColumn(START, INSTANT, "When the window or hour begins.")
+        )
+        return (
+            TableColumn(STORE, TEXT, "Id of the store."),
+            at,
+            *(
+                TableColumn(name, TEXT, "Dimension of the view; null if an event does not say it.")
+                for name in self._view.dimensions
+            ),
+            *(
+                TableColumn(name, self._metric_type(each), f"{each.name}: {each.formula.text}, in {each.unit}.")
+                for name, each in self.metrics.items()
+            ),
+            *(
+                TableColumn(name, self._money_type if is_money else WHOLE, "State of the view; may be added up.")
+                for name, is_money in self.states.items()
+            ),
+            TableColumn(FINAL, FLAG, "Neither late events nor a publication of waiting ones can still change the row."),
+            TableColumn(PUBLICATION, WHOLE, "Number of the publication that was read."),
+            TableColumn(PROVISIONAL, FLAG, "Not final: it includes speed rows, or was not over at the cut."),
+        )
+
+    async def read(self, reading: Reading, needed: Needed) -> pa.Table:
+        """The rows of the stores and times that are needed. See `Table`."""
+        chosen, tables = [each for each in self.columns if each.name in needed.columns], []
+        for store in reading.chosen(needed):
+            async for start, end in self._parts(reading, needed, store):
+                part = await self._read(reading, needed, store, start, end)
+                values = await asyncio.to_thread(part.values, reading)
+                table = arrow_table(chosen, values)
+                reading.budget.add(table.num_rows, self.name, FILTER.format(time=self.time))
+                tables.append(table)
+        return pa.concat_tables(tables) if tables else empty_table(chosen)
+
+    async def _parts(self, reading: Reading, needed: Needed, store: Store) -> AsyncIterator[tuple[str, str]]:
+        """The ranges in which the store may have cells, as far as they are needed; start and end as in a request."""
+        with_cells = await days_with_cells(reading, [self._view], store)
+        if not with_cells or needed.span.is_empty:
+            return
+        zone = zone_named(store.timezone)
+        days = BusinessDays.of(store, zone) if self._grain == "day" else BusinessDays(zone)
+        for first, until in parts_of(needed.span, days, with_cells, DAYS_AT_ONCE[self._grain]):
+            if self._grain == "day":
+                yield first.isoformat(), until.isoformat()
+            else:  # hours of the clock: a business day may begin within one
+                yield iso_epoch(first_instant(zone, first)), iso_epoch(first_instant(zone, until))
+
+    async def _read(self, reading: Reading, needed: Needed, store: Store, start: str, end: str) -> "_Part":
+        states = [name for name in self.states if name in needed.columns] or [next(iter(self._existence))]
+        rows = Metric(ROWS, ROWS, Formula(" + ".join(states)), "n", self._view.name)
+        catalogue = replace(self._catalogue, metrics={**self.metrics, ROWS: rows})
+        reads: list[_MetricRead] = []
+        known: dict[object, StoreData] = {}
+        for name in (ROWS, *(each for each in self.metrics if each in needed.columns)):
+            request = MetricRequest(name, (store.id,), start, end, self._grain, by=tuple(self._view.dimensions))
+            query = resolve(request, [store], catalogue)
+            same = query.proofs, query.counts_open_windows
+            if same not in known:
+                known[same] = await fetch(query, query.stores[0], reading.version.snapshot, reading.cells)
+            reads.append(_MetricRead(query, replace(known[same], query=query.stores[0])))
+        return _Part(self, store, reads[0], reads[1:])
+
+    @cached_property
+    def _existence(self) -> Sequence[str]:
+        """States whose points are the rows, the cheapest to merge first."""
+        return sorted(self._view.columns, key=lambda name: self._view.columns[name].by != "sum")
+
+    def _metric_type(self, metric: Metric) -> pa.DataType:
+        if metric.unit == "money" and metric.formula.is_sum:
+            return self._money_type
+        return WHOLE if metric.unit == "n" else REAL
+
+
+class _MetricRead(NamedTuple):
+    """A query for one metric, and the cells of its store."""
+
+    query: ResolvedQuery
+    data: StoreData
+
+
+class _Part(NamedTuple):
+    """What was read of one store for a part of a table.
+
+    Attributes:
+        table: whose rows.
+        store: of which store.
+        rows: gives the rows, and states.
+        metrics: the metrics that are needed.
+    """
+
+    table: ViewTable
+    store: Store
+    rows: _MetricRead
+    metrics: Sequence[_MetricRead]
+
+    def values(self, reading: Reading) -> Mapping[str, ColumnValues]:
+        """The columns of the table that were read, and those that cost nothing."""
+        [sums] = aggregate(*self.rows).now.sums
+        line = self.rows.query.stores[0]
+        dimensions = self.rows.query.by
+        places: dict[SeriesKey, list[int]] = {}
+        points: list[PointStates] = []
+        for group, found in sums.points.items():
+            places[SeriesKey(self.store.id, tuple(zip(dimensions, group, strict=True)))] = list(found)
+            points += found.values()
+        keys = [dict(key.dimensions) for key, numbers in places.items() for _ in numbers]
+        numbers = [number for of in places.values() for number in of]
+        digits = [currency(key.get(CURRENCY) or self.store.currency.code).digits for key in keys]
+        bounds = [line.timeline.bounds[number] for number in numbers]
+        settled, snapshot = settled_until(self.rows.query, reading.version.snapshot), reading.version.snapshot
+        is_final = [
+            not snapshot.missing and not point.is_provisional and bound.end <= settled
+            for point, bound in zip(points, bounds, strict=True)
+        ]
+        values: dict[str, ColumnValues] = {
+            STORE: [self.store.id] * len(keys),
+            BUSINESS_DAY: [line.range.labels[number].day for number in numbers],
+            START: [instant(bound.start) for bound in bounds],
+            **{name: [key[name] for key in keys] for name in dimensions},
+            FINAL: is_final,
+            PUBLICATION: [snapshot.pointer.publication] * len(keys),
+            PROVISIONAL: [not each for each in is_final],
+        }
+        for place, name in enumerate(sums.columns):
+            states = [point.states[place] for point in points]
+            is_money = self.table.states.get(name, False)
+            values[name] = (
+                [money(int(each or 0), of) for each, of in zip(states, digits, strict=True)] if is_money else states
+            )
+        for query, data in self.metrics:
+            evaluated = evaluate_places(query, aggregate(query, data), places)
+            of_points = [point.value for _, series in evaluated for point in series]
+            values[query.metric.id] = [
+                rendered(value, query.metric, of) for value, of in zip(of_points, digits, strict=True)
+            ]
+            reading.budget.add(0, self.table.name, "")
+        return values
+
+
+def has_column(metric: Metric, grain: str, view: View) -> bool:
+    """Whether rows of a grain have a value of a metric: a number that depends on nothing beyond the row."""
+    depends_on_others = any(term.is_sequential or term.is_total for term in metric.terms.values())
+    is_split = metric.is_split or not view.dimensions
+    has_grain = not metric.grains or grain in metric.grains
+    return metric.unit != "list" and not depends_on_others and is_split and has_grain
+
+
+async def days_with_cells(reading: Reading, views: Sequence[View], store: Store) -> set[date]:
+    """The UTC days of which views may have cells of a store."""
+    snapshot, found = reading.version.snapshot, set[date]()
+    for view in views:
+        found |= set(await reading.cells.batch.days(snapshot.pointer.manifest, view.name))
+        fresh = await reading.cells.speed.rows(snapshot, view, store.id)
+        found |= {instant(row.key.window).date() for row in fresh}
+    return found
+
+
+def parts_of(span: Span, days: BusinessDays, with_cells: set[date], most: int) -> list[tuple[date, date]]:
+    """The local days of a span, in parts, without parts that have no cells.
+
+    Args:
+        span: dates or instants.
+        days: the days of the store.
+        with_cells: the UTC days that may have cells; not empty.
+        most: how many days a part has.
+
+    Returns:
+        First day, and the day after the last one.
+    """
+    starts = seconds(datetime.combine(min(with_cells), time(), UTC))
+    ends = seconds(datetime.combine(max(with_cells) + ONE_DAY, time(), UTC))
+    first, last = days.day_of(starts), days.day_of(ends - STEP)
+    if span.first is not None:
+        first = max(first, _day(span.first, days))
+    if span.last is not None:
+        last = min(last, _day(span.last, days))
+    found = []
+    while first <= last:
+        until = min(first + timedelta(days=most), last + ONE_DAY)
+        touched = {first + ONE_DAY * number for number in range(-1, (until - first).days + 2)}
+        if not with_cells.isdisjoint(touched):  # a business day lies in its own UTC day and those around it
+            found.append((first, until))
+        first = until
+    return found
+
+
+def _day(at: date | datetime, days: BusinessDays) -> date:
+    if not isinstance(at, datetime):
+        return at
+    window = int(at.timestamp()) // STEP * STEP
+    return days.day_of(window)
