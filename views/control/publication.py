@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from views.control.stored_json import read_stored
 from views.core.cut import UNIX_EPOCH, utc
 
 
@@ -197,7 +198,7 @@ class PointerRow:
             row.why,
             dict(row.definitions or {}),
             dict(row.master_versions or {}),
-            msgspec.json.decode(row.stats or "{}", type=RunStats),
+            read_stored(row.stats, RunStats) or RunStats(),
             row.collected_at is not None,
         )
 

@@ -2,15 +2,17 @@
 
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 import msgspec
 
 from master_dataset.errors import GalateaError, RequestError, UnknownNameError
 from views.control.publication import Pointer, Session, ViewCounts
+from views.control.stored_json import read_stored
 from views.core.cut import utc
 
 RecomputeMode = Literal["publish", "preview"]
@@ -99,7 +101,6 @@ Why = Literal["new events", "changed definition", "asked for"]
 """Why the days of a view are recomputed. A view that was never published has a changed definition."""
 
 _NUMBER = "#"
-_Struct = TypeVar("_Struct", bound=msgspec.Struct)
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,199}")
 
 
@@ -108,7 +109,7 @@ class Problem(msgspec.Struct, frozen=True):
 
     code: str
     message: str
-    do: str
+    do: str = ""
 
     @classmethod
     def of(cls, error: GalateaError) -> Self:
@@ -291,11 +292,11 @@ class Recomputes:
             utc(row.updated_at),
             plan=read_stored_plan(row.plan),
             plan_json=row.plan or None,
-            progress=_read(row.progress, Progress),
-            portions={number: msgspec.json.decode(text, type=PortionCounts) for number, text in _items(row.portions)},
+            progress=read_stored(row.progress, Progress),
+            portions=_read_portions(row.portions),
             publication=row.publication,
-            problem=_read(row.problem, Problem),
-            report=_read(row.report, Report),
+            problem=read_stored(row.problem, Problem),
+            report=read_stored(row.report, Report),
         )
 
     def update(self, id_: str, state: State, **values: Progress | Problem | Report | int | None) -> None:
@@ -355,20 +356,38 @@ def checked_id(id_: str) -> str:
 
 
 def read_stored_plan(text: str | None) -> PlanNumber | None:
-    """The plan column: a StoredPlan, or only the PlanNumber of one that was discarded."""
+    """The plan column: a StoredPlan, or the PlanNumber of one that was discarded or has another release's form.
+
+    A plan that lacks anything cannot be continued. With its number known, the next one gets another run name.
+    """
     if not text:
         return None
-    plan = msgspec.json.decode(text)
-    return msgspec.convert(plan, StoredPlan if "run" in plan else PlanNumber)
+    try:
+        return msgspec.json.decode(text, type=StoredPlan)
+    except msgspec.ValidationError:
+        found = read_stored(text, _Numbered) or _Numbered()
+        return PlanNumber(found.number or _number_of(found.run))
 
 
-def _read(text: str | None, kind: type[_Struct]) -> _Struct | None:
-    return msgspec.json.decode(text, type=kind) if text else None
+class _Numbered(msgspec.Struct):
+    number: int = 0
+    run: str = ""
+
+
+def _number_of(run: str) -> int:
+    """The number of the plan whose run has this name; the inverse of `run_named`."""
+    number = run.partition(_NUMBER)[2]
+    return int(number) if number.isdecimal() else 1
+
+
+def _read_portions(portions: Mapping[int, str] | None) -> dict[int, PortionCounts]:
+    """Finished portions by number. Those in another form are left out, so they are computed again."""
+    found = {}
+    for number, text in (portions or {}).items():
+        with suppress(msgspec.ValidationError):
+            found[number] = msgspec.json.decode(text, type=PortionCounts)
+    return found
 
 
 def _write(value: msgspec.Struct) -> str:
     return msgspec.json.encode(value).decode()
-
-
-def _items(portions: Mapping[int, str] | None) -> Iterable[tuple[int, str]]:
-    return (portions or {}).items()
