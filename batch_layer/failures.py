@@ -6,15 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import msgspec
-from cassandra import OperationTimedOut, RequestExecutionException
-from cassandra.cluster import NoHostAvailable
-from cassandra.protocol import ErrorMessage
 from deltalake.exceptions import DeltaError
 
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import CassandraUnavailableError, DiskFullError, GalateaError
 
-CASSANDRA_FAILURES = (RequestExecutionException, OperationTimedOut, NoHostAvailable, ErrorMessage)
-"""What the driver raises if nodes fail or do not answer. `InvalidRequest` is not among them: it shows a bug."""
 UNEXPECTED_DATA = (
     LookupError,
     ValueError,
@@ -48,7 +44,7 @@ def translated_failures(recompute_id: str) -> Iterator[None]:
         yield
     except GalateaError:
         raise
-    except CASSANDRA_FAILURES as error:
+    except CASSANDRA_UNAVAILABLE as error:
         raise _cassandra_unavailable(error, do) from error
     except Exception as error:
         if _NO_SPACE in str(error) or (isinstance(error, OSError) and error.errno == errno.ENOSPC):

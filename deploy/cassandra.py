@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from cassandra import ConsistencyLevel, OperationTimedOut, RequestExecutionException
+from cassandra import ConsistencyLevel
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
 from cassandra.policies import ConstantReconnectionPolicy, RetryPolicy, RoundRobinPolicy, TokenAwarePolicy
-from cassandra.protocol import ErrorMessage
 
 from master_dataset.errors import CassandraUnavailableError
 
@@ -25,8 +24,6 @@ REQUEST_SECONDS = 15.0
 """Longer than three tries, whose nodes give up after 4 s when they have asked a lost one."""
 RECONNECT_SECONDS = 1.0
 """The driver's default policy waits up to ten minutes before it tries a node again."""
-FAILURES = (RequestExecutionException, OperationTimedOut, NoHostAvailable, ErrorMessage)
-"""Raised by the driver if no or too few nodes answer, or the outcome of a compare-and-set is unknown."""
 _TRIES = 3
 """Including the first one."""
 

@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import orjson
 import structlog
-from cassandra import DriverException
 
 from deploy.batch import rollback_of
-from deploy.cassandra import FAILURES
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import (
     CassandraUnavailableError,
     DiskFullError,
@@ -83,10 +82,10 @@ class Launch:
 
 @contextmanager
 def translated_driver_errors() -> Iterator[None]:
-    """Raise CassandraUnavailableError for what the driver raises."""
+    """Raise CassandraUnavailableError if nodes fail or do not answer."""
     try:
         yield
-    except (DriverException, *FAILURES) as error:
+    except CASSANDRA_UNAVAILABLE as error:
         message = f"Cassandra did not answer: {type(error).__name__}."
         raise CassandraUnavailableError(message, do="Try again; `galatea status` shows what is wrong.") from error
 

@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from cassandra import DriverException
+from cassandra import OperationTimedOut, RequestExecutionException
 from cassandra.cluster import NoHostAvailable
-from cassandra.protocol import ErrorMessage
+from cassandra.protocol import RequestExecutionException as UntranslatedExecutionException
+from cassandra.protocol import ServerError
 
 from master_dataset.errors import UpkeepRunsError
 
@@ -82,8 +83,17 @@ class AlarmTable:
         self._session.execute(self._insert, (name, at, place, detail))
 
 
-CASSANDRA_UNAVAILABLE = (DriverException, NoHostAvailable, ErrorMessage)
-"""What the driver raises if too few nodes respond. A request that failed in this way may still have been executed."""
+CASSANDRA_UNAVAILABLE = (
+    RequestExecutionException,
+    UntranslatedExecutionException,
+    OperationTimedOut,
+    NoHostAvailable,
+    ServerError,
+)
+"""What the driver raises if nodes fail or do not answer in time. The request may still have been executed.
+
+Rejected requests (`InvalidRequest`, `SyntaxException`, `Unauthorized`) are not among them: they show a bug.
+"""
 
 
 class ArchivePositions:

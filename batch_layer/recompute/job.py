@@ -20,7 +20,6 @@ import structlog
 
 from batch_layer.alerts.auditor import AlertAuditor
 from batch_layer.context import BatchContext
-from batch_layer.failures import CASSANDRA_FAILURES
 from batch_layer.ledger.writer import LedgerWriter
 from batch_layer.progress import RecordedProgress, Steps
 from batch_layer.rebuild import Rebuild
@@ -28,6 +27,7 @@ from batch_layer.recompute.lock import RecomputeLock
 from batch_layer.recompute.plan import PREVIEWED_AT_MOST, Plan, RecomputePlanner, previewed_partitions
 from batch_layer.recompute.publish import hand_over, publish
 from batch_layer.run import Run, read_manifest
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import GalateaError, RequestError
 from master_dataset.failpoints import Failpoint, failpoint
 from views import registered_views
@@ -109,7 +109,7 @@ class RecomputeJob:
             if error is not None and not self.has_ended and self._lock.renew():
                 self._update("failed", problem=self._problem(error))
             self._lock.__exit__(kind, error, trace)
-        except CASSANDRA_FAILURES as also:  # the lock expires by itself
+        except CASSANDRA_UNAVAILABLE as also:  # the lock expires by itself
             log.warning("recompute.failure_not_recorded", recompute=self._id, error=type(also).__name__)
 
     def plan(self) -> Recompute:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from batch_layer.context import BatchContext
-from batch_layer.failures import CASSANDRA_FAILURES
 from batch_layer.progress import Steps
 from batch_layer.run import read_manifest
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import (
     CutNotReachedError,
     PublicationMovedError,
@@ -159,7 +159,7 @@ class Rollback:
         try:
             if pointer.restore(seen, new, restored):
                 return True
-        except CASSANDRA_FAILURES as error:
+        except CASSANDRA_UNAVAILABLE as error:
             log.warning("rollback.outcome_unknown", publication=new.number, error=type(error).__name__)
         found = pointer.publication(new.number)
         return found is not None and found.stats.rollback == new.stats.rollback

@@ -195,8 +195,9 @@ def _serves(node: Node, settings: "Settings") -> bool:
 
 
 def _create_tables(settings: "Settings") -> None:
-    from deploy.cassandra import FAILURES, connect
+    from deploy.cassandra import connect
     from deploy.schema import migrate
+    from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
     from views.control.publication import PointerRow
 
     session = connect(HOSTS[: settings.cassandra.nodes], settings.cassandra.port, None)
@@ -207,7 +208,7 @@ def _create_tables(settings: "Settings") -> None:
             raise CassandraUnavailableError(message, do="galatea status")
         migrate(session, settings.cassandra.address.keyspace or "", settings.cassandra.nodes)
         PointerRow(session).begin(datetime.now(UTC))
-    except FAILURES as error:
+    except CASSANDRA_UNAVAILABLE as error:
         raise CassandraUnavailableError(f"the tables could not be created: {error}", do="galatea status") from error
     finally:
         session.cluster.shutdown()

@@ -19,12 +19,12 @@ from cassandra import DriverException
 from confluent_kafka import KafkaException
 from prometheus_client import Counter, Gauge
 
-from deploy.cassandra import FAILURES, session_of
+from deploy.cassandra import session_of
 from deploy.process import start_parent_watchdog
 from deploy.services.alerts import READY
 from deploy.services.runner import Process
 from deploy.settings import Settings
-from master_dataset.cassandra_tables import ALERTS_MISROUTED, AlarmTable
+from master_dataset.cassandra_tables import ALERTS_MISROUTED, CASSANDRA_UNAVAILABLE, AlarmTable
 from master_dataset.errors import BrokerUnavailableError, DependencyUnavailableError
 from master_dataset.kafka.topics import Topics
 from master_dataset.registry.registry import Registry
@@ -91,7 +91,7 @@ class TickLoop:
         for step in (self._note, self._tick):
             try:
                 step()
-            except (DependencyUnavailableError, DriverException, *FAILURES) as error:
+            except (DependencyUnavailableError, DriverException, *CASSANDRA_UNAVAILABLE) as error:
                 NOT_TICKED.inc()
                 log.warning("alerts.tick_failed", error=str(error))
             self._beat()
@@ -134,7 +134,7 @@ class MisroutedEvents:
         self._noticed_at[topic] = now
         try:
             self._notice(ALERTS_MISROUTED, datetime.now(UTC), topic, MISROUTED_DETAIL)
-        except FAILURES as error:
+        except CASSANDRA_UNAVAILABLE as error:
             log.warning("alerts.misrouted_alarm_failed", topic=topic, error=type(error).__name__)
 
 

@@ -13,11 +13,11 @@ from typing import Protocol
 import httpx
 import structlog
 
-from deploy.cassandra import FAILURES, session_of
+from deploy.cassandra import session_of
 from deploy.services.runner import Process
 from deploy.settings import Settings
 from deploy.webhooks.endpoints import AsyncEndpoints
-from master_dataset.cassandra_tables import Lease
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, Lease
 from master_dataset.errors import UpkeepRunsError
 from master_dataset.kafka.consumer import ConsumerLimits, KeyedConsumer
 from master_dataset.kafka.topics import Topics
@@ -97,7 +97,7 @@ class LeaderElection:
             await asyncio.to_thread(operation)
         except UpkeepRunsError:
             return False
-        except FAILURES as error:
+        except CASSANDRA_UNAVAILABLE as error:
             log.warning("leader_election.lease_unknown", error=type(error).__name__)
             return if_unknown
         return True

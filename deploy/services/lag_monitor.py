@@ -13,7 +13,7 @@ import structlog
 from cassandra import DriverException
 from prometheus_client import Counter, Gauge
 
-from deploy.cassandra import FAILURES
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import DependencyUnavailableError
 from master_dataset.kafka.lag import ConsumerGroup, Lag, LagProbe, LagTable, Offsets
 
@@ -70,7 +70,7 @@ class LagMonitor:
             try:
                 self.measure(table)
                 also()
-            except (DependencyUnavailableError, DriverException, *FAILURES) as error:
+            except (DependencyUnavailableError, DriverException, *CASSANDRA_UNAVAILABLE) as error:
                 NOT_MEASURED.labels(self._reader).inc()
                 log.warning("lag.not_measured", reader=self._reader, error=str(error))
             pause.wait(ROUND_SECONDS)

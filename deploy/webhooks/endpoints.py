@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from deploy.cassandra import FAILURES
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.webhooks.endpoint import Endpoint, EndpointState, RegisteredEndpoint
 from master_dataset.webhooks.endpoint_table import EndpointTable
@@ -80,6 +80,6 @@ class AsyncEndpoints:
 async def _in_thread(work: Callable[[], Found]) -> Found:
     try:
         return await asyncio.to_thread(work)
-    except FAILURES as error:
+    except CASSANDRA_UNAVAILABLE as error:
         message = f"Cassandra did not respond: {type(error).__name__}."
         raise CassandraUnavailableError(message, do="Try again; `galatea status` shows what is wrong.") from error

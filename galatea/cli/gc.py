@@ -17,7 +17,8 @@ def gc(
     """Delete cells that no kept publication needs. The history stays; a deleted publication cannot be restored."""
     from batch_layer.maintenance.gc import GarbageCollector
     from batch_layer.maintenance.reachable import Retention
-    from deploy.cassandra import FAILURES, session_of
+    from deploy.cassandra import session_of
+    from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
     from master_dataset.errors import CassandraUnavailableError
 
     settings = Settings()
@@ -30,7 +31,7 @@ def gc(
             print_message(f"  {len(survey.let_go)} publications, {survey.blocks:,} blocks {verb} be deleted")
             if not dry_run:
                 collector.run(survey, steps.step)
-    except FAILURES as error:
+    except CASSANDRA_UNAVAILABLE as error:
         message = "Cassandra did not answer in time; what was deleted stays deleted"
         raise CassandraUnavailableError(message, do="galatea status, then: galatea gc") from error
     found = survey.shown() | {"dry_run": dry_run}

@@ -15,10 +15,11 @@ from cassandra import ConsistencyLevel
 from cassandra.query import SimpleStatement
 from confluent_kafka.admin import AdminClient
 
-from deploy.cassandra import FAILURES, connect
+from deploy.cassandra import connect
 from deploy.local.nodes import HOSTS
 from deploy.local.ports import is_free
 from deploy.local.records import Records
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import CassandraUnavailableError
 from tests.integration.conftest import Stack, around_now, settings_of
 
@@ -114,7 +115,7 @@ def copies_are_whole(stack: Stack) -> bool:
                 session.execute(every, host=asked)
             finally:
                 session.cluster.shutdown()
-    except (CassandraUnavailableError, *FAILURES):
+    except (CassandraUnavailableError, *CASSANDRA_UNAVAILABLE):
         return False
     return all(len(part.isrs) == 3 for topic in topics.values() for part in topic.partitions.values())
 
