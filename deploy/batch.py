@@ -1,5 +1,7 @@
 """Batch work built from settings: recompute jobs, rollbacks, ledgers and verification."""
 
+import asyncio
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -12,13 +14,19 @@ from batch_layer.ledger.writer import LedgerWriter
 from batch_layer.progress import Steps
 from batch_layer.recompute.job import RecomputeJob
 from batch_layer.recompute.rollback import Rollback
-from batch_layer.verification import Verification
+from batch_layer.verify.totals import TotalsQuestion, TotalsSnapshot
+from batch_layer.verify.verification import Verification
 from deploy.cassandra import session_of
 from deploy.process import BACKGROUND_NICENESS, lower_priority
 from master_dataset.delta.tables import MasterTables
+from master_dataset.errors import GalateaError
+from serving_layer.query.catalogue import Catalogue
+from serving_layer.query.epoch_answers import EpochAnswers
+from serving_layer.query.resolve import MetricRequest
 from speed_layer.alerts.state import Horizons
 from views import registered_views
 from views.control.recompute import Recompute, RecomputeRequest, Recomputes, new_id
+from views.metrics import registered_metrics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -141,4 +149,22 @@ def verification_of(settings: "Settings") -> Verification:
         partitions = max(VERIFY_PARTITIONS, 2 * settings.spark.cores)
         return spark_session(settings, "verify", Work.LONG, memory_mb=VERIFY_HEAP_MB, partitions=partitions)
 
-    return Verification(context_of(settings), spark)
+    return Verification(context_of(settings), spark, partial(_answers_as_of, settings))
+
+
+def _answers_as_of(
+    settings: "Settings", snapshot: TotalsSnapshot, questions: Sequence[TotalsQuestion]
+) -> Iterator[bytes | GalateaError]:
+    """What the serving layer answers to each question, in this process."""
+    from deploy.wiring import readers_of  # noqa: PLC0415 - only where answers are asked for
+
+    catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
+    with asyncio.Runner() as runner:
+        found = EpochAnswers.at(readers_of(settings), catalogue, settings.speed.ttl, snapshot.pointer, snapshot.epoch)
+        answers = runner.run(found).with_rows_kept()
+        for metric, by, start, end, _ in questions:
+            request = MetricRequest(metric, (), start, end, grain="day", by=(by,))
+            try:
+                yield runner.run(answers.ask(request, snapshot.stores))
+            except GalateaError as error:
+                yield error

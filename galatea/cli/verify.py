@@ -18,8 +18,11 @@ def verify(
     ] = None,
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Compare every merged cell with a full recompute at the end of an epoch. Exit 1 on any difference."""
-    from batch_layer.verification import Sample
+    """Compare every merged cell, total and group with a full recompute at the end of an epoch.
+
+    Exit 1 on any difference.
+    """
+    from batch_layer.verify.verification import Sample
     from deploy.batch import verification_of
     from master_dataset.errors import RequestError
 
@@ -32,6 +35,7 @@ def verify(
         verdict = verification_of(Settings()).run(steps.step, drawn)
     if as_json:
         counted = {"cells": verdict.cells, "differing": verdict.differing}
+        counted |= {"totals": verdict.totals, "totals_differing": verdict.totals_differing}
         more = {"waiting_for_batch": verdict.waiting_for_batch, "epoch": verdict.epoch, "examples": verdict.examples}
         print_json(counted | more | ({"days": verdict.days, "seed": drawn.seed} if drawn else {}))
     else:
@@ -43,5 +47,6 @@ def verify(
             f"  {verdict.cells:,} cells compared at {verdict.epoch:%Y-%m-%d %H:%M:%S} UTC, "
             f"{verdict.differing:,} differing, {verdict.waiting_for_batch:,} events wait for the next publication"
         )
+        print_message(f"  {verdict.totals:,} totals by group and day compared, {verdict.totals_differing:,} differing")
     sys.stdout.flush()
-    os._exit(1 if verdict.differing else 0)  # Spark's Java ends with this process
+    os._exit(verdict.has_differences)  # Spark's Java ends with this process

@@ -20,7 +20,7 @@ import httpx
 import pytest
 from cassandra.cluster import Session
 
-from batch_layer.verification import Verdict
+from batch_layer.verify.verification import Verdict
 from deploy.batch import recompute, verification_of
 from deploy.cassandra import connect
 from deploy.jars import ensure_jars

@@ -10,7 +10,8 @@ from cassandra.cluster import Session
 
 from batch_layer.blocks import StoreDay
 from batch_layer.speed_span import SpeedSpan, StoreDayFinder
-from batch_layer.verification import CellComparer
+from batch_layer.verify.totals import TotalsRule
+from batch_layer.verify.verification import CellComparer
 from speed_layer.additions import AdditionKey, Cells, shapes_of
 from speed_layer.micro_batch import SpeedRows
 from views.core.cells import WAITING, CellKey, write_block
@@ -53,7 +54,8 @@ def compared(
     """Day, cells, how many differ; nothing is published."""
     blocks = [{"store": "7", "day": day, "block": write_block(SALES_BY_TILL, own)} for day, own in recomputed.items()]
     batch = pa.RecordBatch.from_pylist(blocks)
-    rows = CellComparer(span.connect, SALES_BY_TILL, {}, span, received)(iter([batch]))
+    rule = TotalsRule.of(SALES_BY_TILL, [], {}, by_part=False)
+    rows = CellComparer(span.connect, SALES_BY_TILL, {}, span, received, rule)(iter([batch]))
     return [(row["day"], row["cells"], row["differing"]) for each in rows for row in each.to_pylist()]
 
 

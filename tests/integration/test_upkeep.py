@@ -13,7 +13,7 @@ import pytest
 
 from batch_layer.master import Master, files_at
 from batch_layer.run import read_manifest
-from batch_layer.verification import Sample
+from batch_layer.verify.verification import Sample
 from deploy.cassandra import session_of
 from master_dataset.delta.tables import MasterTables
 from master_dataset.sources import registered_sources

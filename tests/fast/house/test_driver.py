@@ -13,7 +13,7 @@ BOUNDED = {
     "batch_layer/ledger/ledger.py": 2,  # (store, day) of events that did not wait; (store, month) and its totals
     "batch_layer/run.py": 1,  # (store, day) of the blocks that workers have written, and what they add up to
     "deploy/batch.py": 1,  # one number, so that the first Python worker is there
-    "batch_layer/verification.py": 2,  # (view, store, day) that speed shows; (store, day) and counts
+    "batch_layer/verify/verification.py": 2,  # (view, store, day) that speed shows; (store, day), counts, and totals
     "speed_layer/driver.py": 1,  # a row per task and partition: how far it was read; sightings of a micro-batch
     "speed_layer/visits.py": 2,  # sightings of the hours that may be part of an open visit; visits that ended
 }

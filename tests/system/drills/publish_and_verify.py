@@ -24,7 +24,7 @@ def main() -> int:
     except GalateaError as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return 1
-    sys.stdout.write(json.dumps({"cells": verdict.cells, "differing": verdict.differing}))
+    sys.stdout.write(json.dumps({"cells": verdict.cells, "differing": verdict.differing + verdict.totals_differing}))
     return 0
 
 

@@ -2,7 +2,7 @@
 
 from datetime import date, timedelta
 
-from batch_layer.verification import Sample
+from batch_layer.verify.verification import Sample
 
 DAYS = [date(2026, 1, 1) + timedelta(days=number) for number in range(100)]
 

@@ -4,7 +4,8 @@
     recompute(E)  all first deliveries received before E, without those that wait for batch
 
 Both are compared where the recompute is: each Spark worker reads the published blocks and the speed rows of its stores
-and days. The driver sees (store, day) pairs and counts, but no cells.
+and days. The driver sees (store, day) pairs and counts, but no cells. Workers also add up the recomputed cells per
+group and business day, and these are compared with what the serving layer answers as of E.
 """
 
 import random
@@ -28,15 +29,18 @@ from batch_layer.deliveries import deliveries
 from batch_layer.master import Master
 from batch_layer.run import read_manifest
 from batch_layer.speed_span import PARTITIONS_SQL, STORE_DAYS, SpeedPartition, SpeedSpan, StoreDayFinder
+from batch_layer.verify.totals import Answers, TotalsComparison, TotalsRule, TotalsSnapshot, compared_metrics
 from batch_layer.visits import CountedRows
 from master_dataset.cassandra_tables import ArchivePositions
 from master_dataset.errors import DefinitionNotCoveredError
+from master_dataset.registry.registry import Registry
 from views.control.generation import Generations
 from views.control.publication import Pointer
-from views.core.cells import Addition, CellKey, read_block
+from views.core.cells import Addition, CellKey, States, read_block
 from views.core.cut import instant, month_of
 from views.core.merge import merge_cells
 from views.core.view import View
+from views.metrics import registered_metrics
 from views.registry import registered_views
 
 if TYPE_CHECKING:
@@ -64,9 +68,11 @@ COMPARED = pa.schema(
         ("cells", pa.int64()),
         ("differing", pa.int64()),
         ("example", pa.string()),
+        ("totals", pa.string()),
     ]
 )
-"""A row per store and day: cells on either side, how many differ, one of them as text."""
+"""A row per store and day: cells on either side, how many differ, one of them as text; what the recomputed cells of
+the batch add up to stands in its first row."""
 _SELECT_BLOCK = "SELECT block FROM batch_cells WHERE view_name = ? AND store = ? AND month = ? AND run = ? AND day = ?"
 
 
@@ -75,7 +81,7 @@ class CellComparer:
     """Takes recomputed blocks, returns `COMPARED`.
 
     `runs`: whose batch cells are published for a day. `received`: on which days speed received the rows of a
-    store and day; the rows themselves are read by the worker that compares it.
+    store and day; the rows themselves are read by the worker that compares it. `totals`: adds up recomputed cells.
     """
 
     connect: "Callable[[], Session]"
@@ -83,6 +89,7 @@ class CellComparer:
     runs: Mapping[date, str]
     speed: SpeedSpan
     received: Mapping[StoreDay, Sequence[date]]
+    totals: TotalsRule
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Compare batch by batch."""
@@ -94,7 +101,13 @@ class CellComparer:
             ]
             found = execute_concurrent_with_args(session, session.prepare(_SELECT_BLOCK), keys, concurrency=32)
             speed = self._speed_rows([(row["store"], row["day"]) for row in rows])
-            results = [self._compare(row, result.one(), speed) for row, (_, result) in zip(rows, found, strict=True)]
+            recomputed = [(row["store"], row["day"], dict(read_block(self.view, row["block"]))) for row in rows]
+            results = [
+                self._compare(store, day, cells, result.one(), speed)
+                for (store, day, cells), (_, result) in zip(recomputed, found, strict=True)
+            ]
+            if results:
+                results[0]["totals"] = self.totals.add_up(recomputed)
             yield pa.RecordBatch.from_pylist(results, schema=COMPARED)
 
     def _speed_rows(self, compared: Sequence[StoreDay]) -> Mapping[StoreDay, list[Addition]]:
@@ -108,20 +121,20 @@ class CellComparer:
 
     def _compare(
         self,
-        row: Mapping[str, Any],
+        store: str,
+        day: date,
+        recomputed: Mapping[CellKey, States],
         published: Any,  # noqa: ANN401 - a driver's row
         speed: Mapping[StoreDay, list[Addition]],
     ) -> dict[str, Any]:
         batch = read_block(self.view, published.block) if published else iter(())
-        fresh = speed.get((row["store"], row["day"]), [])
+        fresh = speed.get((store, day), [])
         merged = {cell.key: cell.merged for cell in merge_cells(self.view, batch, fresh, self.speed.since)}
-        recomputed = dict(read_block(self.view, row["block"]))
         keys = merged.keys() | recomputed.keys()
         wrong = [key for key in keys if merged.get(key) != recomputed.get(key)]
-        where = f"{self.view.name} store {row['store']}"
+        where = f"{self.view.name} store {store}"
         example = _example(where, wrong[0], merged.get(wrong[0]), recomputed.get(wrong[0])) if wrong else None
-        counted = {"cells": len(keys), "differing": len(wrong), "example": example}
-        return {"store": row["store"], "day": row["day"], **counted}
+        return {"store": store, "day": day, "cells": len(keys), "differing": len(wrong), "example": example}
 
 
 def _example(where: str, key: CellKey, merged: object, recomputed: object) -> str:
@@ -129,9 +142,17 @@ def _example(where: str, key: CellKey, merged: object, recomputed: object) -> st
 
 
 class Verdict(NamedTuple):
-    """`cells` compared, how many differ, a few of them in words, and what was left to batch.
+    """What was compared, and what differs.
 
-    `days`: those that were drawn, None if all were compared. What waits is counted over all.
+    Attributes:
+        epoch: until when events were received that count.
+        cells: how many cells were compared.
+        differing: how many of them differ.
+        examples: a few differences of cells and totals in words.
+        waiting_for_batch: how many events were left to batch, over all days.
+        days: those that were drawn; None if all were compared.
+        totals: how many values of totals and groups were compared, each of a metric and business day.
+        totals_differing: how many of them differ.
     """
 
     epoch: datetime
@@ -140,14 +161,28 @@ class Verdict(NamedTuple):
     examples: list[str]
     waiting_for_batch: int
     days: list[date] | None = None
+    totals: int = 0
+    totals_differing: int = 0
+
+    @property
+    def has_differences(self) -> bool:
+        """Whether anything differs."""
+        return bool(self.differing or self.totals_differing)
 
 
 class Verification:
     """Verifies one deployment."""
 
-    def __init__(self, context: BatchContext, spark: "Callable[[], SparkSession]") -> None:
-        """`spark` is called when both layers have closed the epoch."""
+    def __init__(self, context: BatchContext, spark: "Callable[[], SparkSession]", answers: Answers) -> None:
+        """Connect.
+
+        Args:
+            context: The deployment.
+            spark: Called when both layers have closed the epoch.
+            answers: Asks the serving layer for totals as of that epoch.
+        """
         self._context, self._spark, self._session = context, spark, context.session
+        self._answers = answers
 
     def run(self, progress: Callable[[int, int, str], None], sample: Sample | None = None) -> Verdict:
         """Close an epoch in both layers, then compare every view.
@@ -179,20 +214,27 @@ class Verification:
             for topic, master in masters.items()
             if master.days()
         }
-        cells = differing = 0
+        cells = differing = totals = totals_differing = 0
         examples: list[str] = []
-        views = registered_views()
+        views, snapshot = registered_views(), TotalsSnapshot(pointer, epoch, Registry(self._session).stores())
         for done, view in enumerate(views):
             progress(done, len(views), view.name)
             runs = {day: run for (name, day), run in manifest.items() if name == view.name and _is_in(days, day)}
             shown = {key: own for key, own in received.get(view.name, {}).items() if _is_in(days, key[1])}
-            comparer = CellComparer(self._context.connect, view, runs, speed, shown)
+            metrics = [metric for metric in compared_metrics(registered_metrics().values()) if metric.view == view.name]
+            rule = TotalsRule.of(view, metrics, snapshot.stores, by_part=days is not None)
+            comparer = CellComparer(self._context.connect, view, runs, speed, shown, rule)
+            comparison = TotalsComparison(rule, metrics)
             rows = counted.get(view.source.topic)
             for found in self._compared(rows.of(view, days or ()) if rows else None, comparer, days):
                 cells, differing = cells + found["cells"], differing + found["differing"]
                 examples += [found["example"]] if found["example"] else []
+                comparison.add(found["day"], found["totals"])
+            added = comparison.run(self._answers, snapshot)
+            totals, totals_differing = totals + added.totals, totals_differing + added.differing
+            examples += added.examples
         progress(len(views), len(views), "compared")
-        return Verdict(epoch, cells, differing, examples[:10], waiting, days)
+        return Verdict(epoch, cells, differing, examples[:10], waiting, days, totals, totals_differing)
 
     def _closed(self) -> tuple[datetime, Pointer]:
         """An epoch that both layers have closed, on the current publication. Starts again if somebody publishes.
@@ -227,7 +269,8 @@ class Verification:
             left.discard((row.store, row.day))
             yield row.asDict()
         for store, day in sorted(left):  # shown, but not recomputed
-            yield {"cells": 1, "differing": 1, "example": f"{view.name} store {store} {day}: shown, not recomputed"}
+            example = f"{view.name} store {store} {day}: shown, not recomputed"
+            yield {"day": day, "cells": 1, "differing": 1, "example": example, "totals": None}
 
     def _counted(self, events: DataFrame, speed: SpeedSpan, ended: ExitStack) -> CountedRows:
         """What both layers together should show for these events."""
