@@ -49,7 +49,10 @@ def run(process: Process, settings: Settings) -> None:
     )
     now = partial(datetime.now, UTC)
     clocks = Clocks(time.monotonic, now)
-    answers = QueryService(readers, catalogue, settings.speed.ttl, clocks, recent_seconds=RECENT_SECONDS)
+    products = products_of(settings)
+    answers = QueryService(
+        readers, catalogue, products.reader, settings.speed.ttl, clocks, recent_seconds=RECENT_SECONDS
+    )
     freshness = FreshnessService(
         answers, WatchTables(AsyncSession(session_of(settings.cassandra.address))), settings.speed.ttl, now
     )
@@ -68,7 +71,7 @@ def run(process: Process, settings: Settings) -> None:
         authenticator_of(settings),
         ingest,
         alerting=alert_service_of(settings),
-        products=products_of(settings),
+        products=products,
         limits=settings.limits.request_limits,
         cors_origins=settings.api.allowed_origins,
         audit=Audit(settings.home).request,

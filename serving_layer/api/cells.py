@@ -65,7 +65,7 @@ async def get_cells(
     asked.refuse_incomplete()
     cells = CellsRequest(view, tuple(query.store), query.start, query.end, query.partial, query.as_of, query.range)
     definition = answers.view(cells)
-    version = await answers.read_version(cells, fresh=requires_fresh(request.headers.get("cache-control")))
+    version = await answers.read_version(cells, caller, fresh=requires_fresh(request.headers.get("cache-control")))
     tag = etag(("cells", query.format, cells), caller.visibility_scope, version.key, answers.catalogue.fingerprint)
 
     async def respond() -> Response:

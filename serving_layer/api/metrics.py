@@ -15,10 +15,13 @@ from serving_layer.api.parameters import (
     STORES,
     AfterToken,
     AsOfNumber,
+    Brands,
+    Categories,
     NamedRange,
     PartialFlag,
     RangeEnd,
     RangeStart,
+    SkuIds,
     StoreIds,
     TimeZone,
 )
@@ -29,12 +32,12 @@ from serving_layer.errors import BadQuestionError
 from serving_layer.files.formats import Format
 from serving_layer.files.tables import Body, Table, metric_table
 from serving_layer.index.request import FEWEST_WEEKS, MOST_WEEKS, USUAL_WEEKS, IndexGrain, IndexRequest
+from serving_layer.products.dimensions import Attributes
 from serving_layer.query.live import Event, Live
 from serving_layer.query.ranges import AskedRange
 from serving_layer.query.resolve import (
     MOST_METRICS,
     MOST_TOP,
-    Attributes,
     Hours,
     MetricRequest,
     MetricsRequest,
@@ -57,9 +60,12 @@ CONTEXT = f"What to add to the points, separated by commas: {', '.join(f'`{name}
 METRIC = f"A metric, or up to {MOST_METRICS} separated by commas, which are then read from the same version."
 BY = (
     "What to split by, repeated or separated by commas: dimensions, and `store` (the default: a series per store), "
-    "`total` (one over all stores) or groups of stores such as `group:region`."
+    "`total` (one over all stores) or groups of stores such as `group:region`. What is counted by SKU also has "
+    "`category` (the first level), `category:2` (two levels) and `brand`."
 )
-ATTRIBUTES = "Groups of stores as they were on each business day, or the newest ones for all days."
+ATTRIBUTES = (
+    "Groups of stores and attributes of products as they were on each business day, or the newest ones for all days."
+)
 SORT = "Order of series: by value over the whole range, by its change (with `compare`), or by name. `-`: descending."
 TOP = "Keep so many series, by `sort` (default `-value`); all others become one with `other: true`."
 SHARE = "Add to each point which part of the total it is, in percent. Only for sums."
@@ -89,6 +95,9 @@ class MetricQuery(BaseModel):
     sort: Sort | None = Field(None, description=SORT)
     top: int | None = Field(None, ge=1, le=MOST_TOP, description=TOP)
     share: bool = Field(default=False, description=SHARE)
+    category: Categories = []
+    brand: Brands = []
+    sku: SkuIds = []
     as_of: AsOfNumber = None
 
     limit: int | None = Field(None, ge=1, le=MOST_STORES, description=LIMIT)
@@ -131,6 +140,9 @@ class MetricQuery(BaseModel):
                 self.sort,
                 self.top,
                 self.share,
+                category=tuple(self.category),
+                brand=tuple(self.brand),
+                sku=tuple(self.sku),
                 range=self.range,
             )
             for name in metric_names(metric)
@@ -169,7 +181,9 @@ async def get_metric(
     the next page. Tables have one row per point. The response has an `ETag`.
     """
     metrics = query.to_request(metric)
-    version = await answers.read_version(metrics.first, fresh=requires_fresh(request.headers.get("cache-control")))
+    version = await answers.read_version(
+        metrics.first, caller, fresh=requires_fresh(request.headers.get("cache-control"))
+    )
     tag = etag(("metrics", query.format, metrics), caller.visibility_scope, version.key, answers.catalogue.fingerprint)
 
     def table(body: Body) -> Table:
@@ -315,7 +329,7 @@ async def get_index(
         query.history_weeks,
         query.range,
     )
-    version = await answers.read_version(index, fresh=requires_fresh(request.headers.get("cache-control")))
+    version = await answers.read_version(index, caller, fresh=requires_fresh(request.headers.get("cache-control")))
     tag = etag(("index", index), caller.visibility_scope, version.key, answers.catalogue.fingerprint)
 
     async def respond() -> Response:

@@ -5,6 +5,7 @@ import binascii
 import re
 from collections.abc import Callable, Sequence
 from datetime import date
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 import orjson
@@ -81,7 +82,7 @@ Reason = Annotated[
 ]
 
 
-def read_ids(texts: Sequence[str]) -> list[str]:
+def read_ids(texts: Sequence[str], argument: str = "store") -> list[str]:
     r"""The ids in arguments that are repeated or hold several, separated by commas.
 
     A comma in an id is written `\,`, and a backslash before a comma, a backslash or the end `\\`.
@@ -93,7 +94,7 @@ def read_ids(texts: Sequence[str]) -> list[str]:
     for text in texts:
         ids = [_ESCAPED.sub(r"\1", each) for each in _ID.findall(text)]
         if len(ids) > 1 and not all(ids):
-            message = f"`store={text[:MAX_ECHOED]}` has a comma without an id beside it."
+            message = f"`{argument}={text[:MAX_ECHOED]}` has a comma without an id beside it."
             raise BadQuestionError(message, do="Separate ids by one comma each, and write a comma in an id as `\\,`.")
         found += ids
     return found
@@ -109,6 +110,24 @@ StoreIds = Annotated[
     list[str],
     AfterValidator(read_ids),
     Field(description=STORES),
+]
+MOST_SELECTED = 1000
+"""SKUs that one query may name, and categories or brands."""
+SkuIds = Annotated[
+    list[str],
+    AfterValidator(partial(read_ids, argument="sku")),
+    Field(max_length=MOST_SELECTED, description="Only these SKUs; repeated, or separated by commas as stores are."),
+]
+ProductNames = list[Annotated[str, StringConstraints(min_length=1, max_length=2000)]]
+Categories = Annotated[
+    ProductNames,
+    Field(
+        max_length=MOST_SELECTED,
+        description="Only products of this category or one below it, by its path: `Food/Dairy`; repeated: of any.",
+    ),
+]
+Brands = Annotated[
+    ProductNames, Field(max_length=MOST_SELECTED, description="Only products of this brand; repeated: of any.")
 ]
 
 

@@ -119,7 +119,7 @@ class ResponseCacheMiddleware:
         answers: QueryService = app.state.answers
         try:
             caller = scope[AUTHENTICATED_READER] = await authorize(scope, authenticator, headers.authorization, READ)
-            version = await answers.read_version(provenance.request)
+            version = await answers.read_version(provenance.request, caller)
         except GalateaError:
             return None
         cached = self._responses.get((url, caller.visibility_scope))

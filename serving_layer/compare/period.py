@@ -1,8 +1,8 @@
 """The comparison period: the windows that the points of a query are compared with.
 
 Each point is compared with the windows of its mapped dates. Points of days and finer take the date itself; weeks,
-months, years and totals take all dates between their mapped bounds. Hours of the week meet by weekday and hour, as they
-are in the earlier period.
+months, years and totals take all dates between their mapped bounds. Weekdays and hours of the week meet by weekday and
+hour, as they are in the earlier period.
 
 Hours and quarter hours meet by what the clock shows, on days of any length. The n-th time a clock shows a quarter hour
 is compared with the n-th time it showed it; what it showed more often is added to the last. So a repeated hour adds
@@ -10,6 +10,7 @@ both passes where the other day has one, meets pass by pass where both have two,
 where the other day had one.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
@@ -69,6 +70,12 @@ def comparison_period(at: QueryRange, now: Timeline, calendar: ComparisonCalenda
     elif at.grain == "hour_of_week":
         dates = list(calendar.days(dated[0][0], dated[-1][0] + ONE_DAY))
         placed = list(_by_hour_of_week(at.days, now, dates))
+    elif at.grain == "weekday":
+        dates = list(calendar.days(dated[0][0], dated[-1][0] + ONE_DAY))
+        placed = list(_by_weekday(at.days, now, dates))
+        present = Counter(day.isoweekday() for day, _ in dated), Counter(day.isoweekday() for day in dates)
+        both = {place: (present[0][label.weekday], present[1][label.weekday]) for place, label in enumerate(now.labels)}
+        lengths = {place: counts for place, counts in both.items() if counts[1] and counts[0] != counts[1]}
     else:
         pairs = {point: (own, _dates_there(at, calendar, own)) for point, own in _by_point(at, now, dated)}
         dates = [day for _, there in pairs.values() for day in there]
@@ -103,6 +110,14 @@ def _by_hour_of_week(days: BusinessDays, now: Timeline, dates: Sequence[date]) -
             place = places.get(weekday_and_hour(days.zone, hour))
             if place is not None:
                 yield hour, place
+
+
+def _by_weekday(days: BusinessDays, now: Timeline, dates: Sequence[date]) -> Iterator[Placed]:
+    places = {label.weekday: place for place, label in enumerate(now.labels)}
+    for day in dates:
+        place = places.get(day.isoweekday())
+        if place is not None:
+            yield from ((run, place) for run in _runs(days, [day]))
 
 
 def _runs(days: BusinessDays, dates: Sequence[date]) -> Iterator[Span]:

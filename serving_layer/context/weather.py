@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from serving_layer.query.snapshot import ReadSnapshot
-from serving_layer.query.timeline import Timeline, timeline
+from serving_layer.query.timeline import Timeline, place_in_week, timeline
 from serving_layer.responses.metrics import Weather, WeatherRow, WeatherUnits
 from serving_layer.store.cells import MergedCells
 from views.core.cut import seconds
@@ -49,7 +49,7 @@ async def _rows(of: "StoreQuery", line: Timeline, snapshot: ReadSnapshot, cells:
         is_final = _is_final(snapshot, line.bounds[point].end, observed)
         row = _row(of.store.id, line.starts[point], observed, is_final=is_final)
         if line.labels:
-            row.weekday, row.hour, row.hours_present = line.labels[point]
+            place_in_week(row, line.labels[point])
         rows.append(row)
     return rows
 

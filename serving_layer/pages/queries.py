@@ -147,7 +147,7 @@ class PageQueries:
         if not queries:
             return []
         try:
-            version = await self.service.read_version(queries[0].request)
+            version = await self.service.read_version(queries[0].request, self._caller)
         except GalateaError as error:
             return [QueryFailure.of(error)] * len(queries)
         answered = await asyncio.gather(*(self._answer_batch(batch, version) for batch in batches(queries)))
@@ -161,7 +161,7 @@ class PageQueries:
     async def has_cells(self, view: View, store: Store, span: tuple[str, str], *, partial: bool) -> bool:
         """Whether either layer has a cell of the view in that span, [first, last)."""
         request = CellsRequest(view.name, (store.id,), *span, partial)
-        body = await self.service.cells(request, await self.service.read_version(request), self._caller)
+        body = await self.service.cells(request, await self.service.read_version(request, self._caller), self._caller)
         return bool(msgspec.json.decode(body, type=CellsResponse).cells)
 
     async def is_partial(self) -> bool:

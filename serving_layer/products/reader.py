@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import UTC, date
+from datetime import UTC
 from typing import NamedTuple, Protocol, TypeVar
 
 from cachetools import LRUCache
@@ -15,7 +15,6 @@ from master_dataset.registry.products import (
     bucket_of,
     decode_block,
     in_category,
-    valid_on,
 )
 from serving_layer.caching import keep
 from serving_layer.tables.async_session import AsyncSession
@@ -25,19 +24,14 @@ REFRESH_SECONDS = 1.0
 CACHED_PRODUCTS = 250_000
 """Products that one process keeps, over all tenants."""
 MOST_TENANTS = 10_000
+MOST_NAMED = 64
+"""Product masters of which the names are kept."""
 BLOCKS_AT_ONCE = 16
 BLOCKS_PER_PAGE = 64
 """How many blocks one page of a filtered list may search."""
 
 Block = Mapping[str, Versions]
 Found = TypeVar("Found")
-
-
-class ProductAttributes(NamedTuple):
-    """What a product is called, and its category from the department down; empty if it has none."""
-
-    title: str
-    category: tuple[str, ...]
 
 
 class ProductPlace(NamedTuple):
@@ -67,6 +61,29 @@ class ProductPage(NamedTuple):
     master: ProductMaster | None
     products: Sequence[Product]
     following: ProductPlace | None = None
+
+
+class MasterNames(NamedTuple):
+    """The categories of products, as paths such as `Food/Dairy` with all that they are below, and their brands."""
+
+    categories: frozenset[str]
+    brands: frozenset[str]
+
+    def includes(self, other: "MasterNames") -> bool:
+        """Whether all names of the other are here."""
+        return other.categories <= self.categories and other.brands <= self.brands
+
+    def union(self, other: "MasterNames") -> "MasterNames":
+        """The names of both."""
+        return MasterNames(self.categories | other.categories, self.brands | other.brands)
+
+    @classmethod
+    def of(cls, block: Block) -> "MasterNames":
+        """The names in a block, of all versions of its products."""
+        paths = {product.category for versions in block.values() for product in versions}
+        categories = {"/".join(path[:levels]) for path in paths for levels in range(1, len(path) + 1)}
+        brands = {product.brand for versions in block.values() for product in versions if product.brand}
+        return cls(frozenset(categories), frozenset(brands))
 
 
 class ProductBlocks(Protocol):
@@ -118,6 +135,7 @@ class ProductReader:
         self._cache: LRUCache[tuple[str, str, int], Block] = LRUCache(
             CACHED_PRODUCTS, getsizeof=lambda block: max(1, len(block))
         )
+        self._names: LRUCache[tuple[str, str], MasterNames] = LRUCache(MOST_NAMED)
         self._at_once = asyncio.Semaphore(BLOCKS_AT_ONCE)
 
     async def master(self, tenant: str) -> ProductMaster | None:
@@ -133,23 +151,36 @@ class ProductReader:
         chosen = set(skus)
         return await self._with_master(tenant, lambda master: self._chosen(master, chosen), {})
 
-    async def attributes(self, tenant: str, skus: Iterable[str], day: date | None) -> Mapping[str, ProductAttributes]:
-        """Title and category of SKUs.
+    async def versions(self, master: ProductMaster, skus: Iterable[str]) -> Mapping[str, Versions]:
+        """The versions of these SKUs in exactly this version of a product master, otherwise as `products`."""
+        try:
+            return await self._chosen(master, set(skus))
+        except _VersionRemovedError as error:
+            raise self._replaced(master.tenant) from error
 
-        Args:
-            tenant: Whose products they are.
-            skus: Of which products.
-            day: The business day on which they are valid; None: the newest version, whatever its `valid_from`.
+    async def names(self, master: ProductMaster, wanted: MasterNames) -> MasterNames:
+        """Categories and brands in this version of a product master: all, or some that include those wanted.
 
-        Returns:
-            By SKU; without those that the product master lacks, or lacks on that day.
+        It searches the blocks until they are found, which is soon for a name that many products have.
         """
-        found: dict[str, ProductAttributes] = {}
-        for sku, versions in (await self.products(tenant, skus)).items():
-            product = versions[-1] if day is None else valid_on(versions, day)
-            if product:
-                found[sku] = ProductAttributes(product.title, product.category)
-        return found
+        place = master.tenant, master.version
+        known = self._names.get(place)
+        if known is not None:
+            return known
+        categories: set[str] = set()
+        brands: set[str] = set()
+        try:
+            for bucket in range(master.buckets):
+                found = MasterNames.of(await self._block(master, bucket))
+                categories |= found.categories
+                brands |= found.brands
+                if wanted.categories <= categories and wanted.brands <= brands:
+                    return MasterNames(frozenset(categories), frozenset(brands))
+                await asyncio.sleep(0)  # as in `_page`
+        except _VersionRemovedError as error:
+            raise self._replaced(master.tenant) from error
+        known = self._names[place] = MasterNames(frozenset(categories), frozenset(brands))
+        return known
 
     async def page(
         self, tenant: str, chosen: ProductFilter, limit: int, after: ProductPlace | None = None
@@ -175,8 +206,12 @@ class ProductReader:
                 return await read(master)
             except _VersionRemovedError:
                 self._masters.pop(tenant, None)
+        raise self._replaced(tenant)
+
+    def _replaced(self, tenant: str) -> CassandraUnavailableError:
+        self._masters.pop(tenant, None)
         message = f"The products of tenant `{tenant}` were replaced several times while they were read."
-        raise CassandraUnavailableError(message, do="Ask again.")
+        return CassandraUnavailableError(message, do="Ask again.")
 
     async def _chosen(self, master: ProductMaster, skus: set[str]) -> Mapping[str, Versions]:
         buckets: dict[int, list[str]] = {}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import compress, repeat
 from typing import NamedTuple
 
 from master_dataset.errors import MixedCurrenciesError
@@ -16,6 +17,8 @@ from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.compare.comparable_stores import low_coverage
 from serving_layer.compare.period import ComparisonPeriod
+from serving_layer.products.attribution import StoreProducts
+from serving_layer.products.dimensions import ALL_PRODUCTS, SKU, ProductSelection, dimension_of
 from serving_layer.query.fetch import PeriodData, StoreData
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.sensor_coverage import SensorCoverage, sensor_sources
@@ -64,6 +67,7 @@ class StateSums:
         terms: those that need the states.
         split: the dimensions of `by` that the view has; a view that lacks one counts in total, in every series.
         where: the cells that count for these terms.
+        selection: the products that count, by what the product master says of them.
         is_by_window: points are windows, for terms that go through them in order.
         points: by group and point.
         currencies: those of the cells that count.
@@ -74,34 +78,33 @@ class StateSums:
     terms: tuple[Term, ...]
     split: tuple[str, ...] = ()
     where: Where = ()
+    selection: ProductSelection = ALL_PRODUCTS
     is_by_window: bool = False
     points: dict[Group, dict[int, PointStates]] = field(default_factory=dict)
     currencies: set[str] = field(default_factory=set)
     has_cells: bool = False
 
-    def add(self, cells: Iterable[Cell], point_of: Callable[[int], int], only: frozenset[int] | None) -> None:
+    def add(
+        self,
+        cells: Sequence[Cell],
+        point_of: Callable[[int], int],
+        only: frozenset[int] | None,
+        products: StoreProducts,
+    ) -> None:
         """Merge cells into their points.
 
         Args:
             cells: of the view.
             point_of: the point that a window belongs to.
             only: the windows that count; None for all.
+            products: what the product master says of their SKUs.
         """
-        dimensions = list(self.view.dimensions)
-        places = [dimensions.index(name) for name in self.split]
-        conditions = [(dimensions.index(name), frozenset(values)) for name, values in self.where]
+        self.has_cells = self.has_cells or bool(cells)
+        counted = self._counted(cells, only, products)
         picked = [list(self.view.columns).index(name) for name in self.columns]
-        for cell in cells:
-            self.has_cells = True
-            key = cell.key
-            if only is not None and key.window not in only:
-                continue
-            if CURRENCY in dimensions:
-                self.currencies.add(key.dimensions[dimensions.index(CURRENCY)] or "")
-            if any(key.dimensions[place] not in values for place, values in conditions):
-                continue
-            points = self.points.setdefault(tuple(key.dimensions[place] for place in places), {})
-            number = point_of(key.window)
+        for cell, group in zip(counted, self._groups(counted, products), strict=True):
+            points = self.points.setdefault(group, {})
+            number = point_of(cell.key.window)
             point = points.get(number)
             if point is None:
                 points[number] = PointStates([cell.merged[place] for place in picked], cell.speed is not None)
@@ -109,6 +112,37 @@ class StateSums:
             point.is_provisional = point.is_provisional or cell.speed is not None
             for column, (merge, place) in enumerate(zip(self._reducers, picked, strict=True)):
                 point.states[column] = merge(point.states[column], cell.merged[place])
+
+    def _counted(self, cells: Sequence[Cell], only: frozenset[int] | None, products: StoreProducts) -> Sequence[Cell]:
+        """The cells that count; notes the currencies of all in the windows that do."""
+        dimensions = list(self.view.dimensions)
+        if only is not None:
+            cells = [cell for cell in cells if cell.key.window in only]
+        if CURRENCY in dimensions:
+            place = dimensions.index(CURRENCY)
+            self.currencies.update(cell.key.dimensions[place] or "" for cell in cells)
+        for name, values in self.where:
+            place, chosen = dimensions.index(name), frozenset(values)
+            cells = [cell for cell in cells if cell.key.dimensions[place] in chosen]
+        if self.selection.needs_master:
+            skus, windows = self._dimension(SKU, cells), [cell.key.window for cell in cells]
+            cells = list(compress(cells, products.selected(self.selection, skus, windows)))
+        return cells
+
+    def _groups(self, cells: Sequence[Cell], products: StoreProducts) -> Iterable[Group]:
+        """Per cell the values of the dimensions of `split`."""
+        columns = []
+        for name in self.split:
+            own = dimension_of(self.view, name) or name
+            column = self._dimension(own, cells)
+            if own != name:
+                column = products.column(name, column, [cell.key.window for cell in cells])
+            columns.append(column)
+        return zip(*columns, strict=True) if columns else repeat((), len(cells))
+
+    def _dimension(self, name: str, cells: Sequence[Cell]) -> list[str | None]:
+        place = list(self.view.dimensions).index(name)
+        return [cell.key.dimensions[place] for cell in cells]
 
     def merge(self, other: "StateSums", labels: Sequence[int] | None = None) -> int:
         """Merge the points of other cells of the same view, which stay as they are; how many points are new here.
@@ -273,8 +307,8 @@ def aggregate(query: ResolvedQuery, data: StoreData, spans: Sequence[Span] | Non
         data: the cells of both periods.
         spans: the windows that count, in either period; None for all.
     """
-    now = _period_states(query, data.query, data.now, spans)
-    before = None if data.before is None else _period_states(query, data.query, data.before, spans)
+    now = _period_states(query, data.query, data.now, spans, data.products)
+    before = None if data.before is None else _period_states(query, data.query, data.before, spans, data.products)
     return StoreStates(data.query, data.until, now, data.comparison, before, data.waiting, spans)
 
 
@@ -328,7 +362,11 @@ def event_flags(store: Store, view: View, cells: Sequence[Cell], counts: Callabl
 
 
 def _period_states(
-    query: ResolvedQuery, of: StoreQuery, data: PeriodData, spans: Sequence[Span] | None
+    query: ResolvedQuery,
+    of: StoreQuery,
+    data: PeriodData,
+    spans: Sequence[Span] | None,
+    products: StoreProducts,
 ) -> PeriodStates:
     period, sources = data.period, sensor_sources(query.views)
     if spans is not None:
@@ -344,15 +382,15 @@ def _period_states(
     sums = empty_sums(query)
     for each in sums:
         if each.is_by_window:
-            each.add(data.cells[each.view.name], int, None)
+            each.add(data.cells[each.view.name], int, None, products)
         else:
-            each.add(data.cells[each.view.name], period.timeline.point_of, only)
+            each.add(data.cells[each.view.name], period.timeline.point_of, only, products)
     flags = (event_flags(of.store, view, data.cells[view.name], period.holds) for view in query.views)
     return PeriodStates(period, sums, coverage, sum(flags, Counter()))
 
 
 def empty_sums(query: ResolvedQuery) -> list[StateSums]:
-    """One for all terms that take the same cells of a view."""
+    """One for all terms that take the same cells of a view. Totals of all parts are of all products, too."""
     views = {view.name: view for view in query.views}
     terms: dict[tuple[str, Where, bool, bool], list[Term]] = {}
     for term in query.metric.terms.values():
@@ -360,8 +398,12 @@ def empty_sums(query: ResolvedQuery) -> list[StateSums]:
         terms.setdefault(same_cells, []).append(term)
     found = []
     for (name, where, is_total, is_by_window), of in terms.items():
-        split = () if is_total else tuple(each for each in query.by if each in views[name].dimensions)
-        found.append(StateSums(views[name], tuple(of), split, where, is_by_window))
+        view, selection = views[name], ALL_PRODUCTS
+        split = () if is_total else tuple(each for each in query.by if dimension_of(view, each))
+        if not is_total and SKU in view.dimensions:
+            selection = query.selection
+        chosen = ((SKU, selection.skus),) if selection.skus else ()
+        found.append(StateSums(view, tuple(of), split, (*where, *chosen), selection, is_by_window))
     return found
 
 

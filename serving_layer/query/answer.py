@@ -14,6 +14,8 @@ from msgspec import UnsetType
 
 from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store
+from serving_layer.products.attribution import AnswerProducts, ProductLabel
+from serving_layer.products.dimensions import SKU
 from serving_layer.query.aggregate import StoreStates, aggregate, combine
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.evaluate import GroupValues, evaluate, evaluate_groups
@@ -24,8 +26,9 @@ from serving_layer.query.render import render, render_groups
 from serving_layer.query.resolve import MetricRequest, ResolvedQuery, StoreQuery, resolve
 from serving_layer.query.snapshot import ReadSnapshot, provenance
 from serving_layer.responses.encoding import encode, encoded
-from serving_layer.responses.metrics import MetricResponse, MetricsResponse
+from serving_layer.responses.metrics import MetricResponse, MetricsResponse, Series
 from serving_layer.store.cells import MergedCells
+from views.core.local_time import ONE_DAY
 
 STORES_AT_ONCE = 8
 """How many stores of a total are read side by side."""
@@ -33,12 +36,13 @@ MOST_BYTES = 32 * 1024 * 1024
 """The longest JSON of an answer that is built as a whole: several metrics, or a table. Half a million points."""
 
 
-async def answer(  # noqa: PLR0913 - the request, and what it is answered from
+async def answer(  # noqa: PLR0913, PLR0917 - the request, and what it is answered from
     requests: Sequence[MetricRequest],
     stores: Sequence[Store],
     catalogue: Catalogue,
     snapshot: ReadSnapshot,
     cells: MergedCells,
+    products: AnswerProducts,
     *,
     following: str | UnsetType | None,
 ) -> bytes:
@@ -51,6 +55,7 @@ async def answer(  # noqa: PLR0913 - the request, and what it is answered from
         snapshot: the state of both layers that all metrics are computed from.
         cells: the merged cells of both layers. Several metrics read speed rows once, so that a quotient fits the sums
             beside it.
+        products: the products that the answer reads, of all tenants of its stores.
         following: the value of `next`: a token, None on the last page, UNSET if the stores are not paged.
 
     Returns:
@@ -58,40 +63,49 @@ async def answer(  # noqa: PLR0913 - the request, and what it is answered from
 
     Raises:
         UnknownNameError, BadQuestionError, RangeTooLongError, NotAvailableError, CountryUnknownError: see `resolve`.
+        UnknownNameError: no product has a category or brand that was asked for.
         DefinitionNotPublishedError, CellMissingError, CassandraUnavailableError: see `fetch`.
         MixedCurrenciesError: see `combine`.
         RangeTooLongError: several metrics together are longer than `MOST_BYTES`.
     """
     queries = [resolve(request, stores, catalogue) for request in requests]
+    await products.refuse_unknown(queries[0].selection)
     if queries[0].merges_stores or queries[0].ranking:
-        return _encoded_totals(await answer_totals(queries, snapshot, cells), snapshot, following)
+        return _encoded_totals(await answer_totals(queries, snapshot, cells, products), snapshot, following)
     if len(queries) == 1:
-        response = await answer_query(queries[0], snapshot, cells)
+        response = await answer_query(queries[0], snapshot, cells, products)
         response.next = following
         return encode(response)
     bodies, same_cells = [], cells.for_one_answer()
     for query in queries:
-        bodies.append(encode(await answer_query(query, snapshot, same_cells)))
+        bodies.append(encode(await answer_query(query, snapshot, same_cells, products)))
         refuse_long(sum(map(len, bodies)))
     answers = [encoded(body, MetricResponse) for body in bodies]
     return encode(MetricsResponse(answers, provenance(snapshot), following))
 
 
-async def answer_query(query: ResolvedQuery, snapshot: ReadSnapshot, cells: MergedCells) -> MetricResponse:
-    """The stages after `resolve`: the response to one resolved query."""
+async def answer_query(
+    query: ResolvedQuery, snapshot: ReadSnapshot, cells: MergedCells, products: AnswerProducts | None = None
+) -> MetricResponse:
+    """The stages after `resolve`: the response to one resolved query. `products`: None if it reads none."""
 
     async def store_states(of: StoreQuery) -> StoreStates:
-        data = await fetch(query, of, snapshot, cells)
+        data = await fetch(query, of, snapshot, cells, products)
         return aggregate(query, data)  # at once, so that the cells of this store can go
 
     states = combine(query, await asyncio.gather(*map(store_states, query.stores)))
     values = evaluate(query, states)
     context = await fetch_context(query, snapshot, cells)
-    return render(query, snapshot, states, values, context)
+    response = render(query, snapshot, states, values, context)
+    await _label_skus(query, response, products)
+    return response
 
 
 async def answer_totals(
-    queries: Sequence[ResolvedQuery], snapshot: ReadSnapshot, cells: MergedCells
+    queries: Sequence[ResolvedQuery],
+    snapshot: ReadSnapshot,
+    cells: MergedCells,
+    products: AnswerProducts | None = None,
 ) -> list[MetricResponse]:
     """The responses to queries of one request whose series add up stores, or are ranked.
 
@@ -107,7 +121,7 @@ async def answer_totals(
             same_cells = cells.for_one_answer() if len(queries) > 1 else cells
             for query, stores, into in zip(queries, by_store, totals, strict=True):
                 if store in stores:
-                    into.add(await fetch(query, stores[store], snapshot, same_cells))
+                    into.add(await fetch(query, stores[store], snapshot, same_cells, products))
 
     readers = [asyncio.ensure_future(merge_stores()) for _ in range(STORES_AT_ONCE)]
     try:
@@ -115,7 +129,31 @@ async def answer_totals(
     finally:  # if one fails, the others need not go on
         for reader in readers:
             reader.cancel()
-    return [render_groups(each, snapshot, _series(each)) for each in totals]
+    responses = [render_groups(each, snapshot, _series(each)) for each in totals]
+    for query, response in zip(queries, responses, strict=True):
+        await _label_skus(query, response, products)
+    return responses
+
+
+async def _label_skus(query: ResolvedQuery, response: MetricResponse, products: AnswerProducts | None) -> None:
+    """Say what the SKUs of series are called: only of those shown, however many there are.
+
+    Titles are those of the last day of the range. Where series add up stores of several tenants that call a SKU
+    differently, it has none.
+    """
+    series = [each for each in response.series if SKU in each.dimensions]
+    if products is None or not series:
+        return
+    day = max(of.range.last for of in query.stores) - ONE_DAY
+    of_store = {of.store.id: of.store.tenant for of in query.stores}
+    by_tenants: dict[frozenset[str], list[Series]] = {}
+    for each in series:
+        tenants = frozenset(of_store.values()) if isinstance(each.store, UnsetType) else {of_store[each.store]}
+        by_tenants.setdefault(frozenset(tenants), []).append(each)
+    for tenants, named in by_tenants.items():
+        labels = await products.labels(tenants, {sku for each in named if (sku := each.dimensions[SKU])}, day)
+        for each in named:
+            each.title, each.category = labels.get(each.dimensions[SKU] or "", ProductLabel())
 
 
 def _series(totals: Totals) -> Iterable[GroupValues]:

@@ -5,18 +5,21 @@ a call of its own, so that its cells can be aggregated and released while others
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from serving_layer.compare.period import ComparisonPeriod, comparison_period
 from serving_layer.context.kinds import context_rows
+from serving_layer.products.attribution import AnswerProducts, StoreProducts
+from serving_layer.products.dimensions import SKU
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.snapshot import ReadSnapshot
-from serving_layer.query.timeline import Period
+from serving_layer.query.timeline import Period, zone_named
 from serving_layer.responses.metrics import Context
 from serving_layer.store.cells import MergedCells
+from views.core import View
 from views.core.cut import seconds
-from views.core.local_time import STEP, Span, open_windows, round_down, round_up
+from views.core.local_time import STEP, BusinessDays, Span, open_windows, round_down, round_up
 from views.core.merge import Cell
 
 
@@ -44,6 +47,7 @@ class StoreData:
         comparison: the period that it is compared with; None if nothing is compared, or nothing has a counterpart.
         before: what was read for `comparison`.
         waiting: how many events of both periods only the next publication will count.
+        products: what the product master says of the SKUs in the cells, if the query depends on it.
     """
 
     query: StoreQuery
@@ -52,9 +56,16 @@ class StoreData:
     comparison: ComparisonPeriod | None
     before: PeriodData | None
     waiting: int
+    products: StoreProducts = field(default_factory=StoreProducts.without_master)
 
 
-async def fetch(query: ResolvedQuery, of: StoreQuery, snapshot: ReadSnapshot, cells: MergedCells) -> StoreData:
+async def fetch(
+    query: ResolvedQuery,
+    of: StoreQuery,
+    snapshot: ReadSnapshot,
+    cells: MergedCells,
+    products: AnswerProducts | None = None,
+) -> StoreData:
     """Read the cells of one store, of both periods where the query compares.
 
     Args:
@@ -62,6 +73,7 @@ async def fetch(query: ResolvedQuery, of: StoreQuery, snapshot: ReadSnapshot, ce
         of: the store.
         snapshot: the state of both layers that the answer is computed from.
         cells: the merged cells of both layers.
+        products: the products that the answer reads; None if no tenant has loaded any.
 
     Raises:
         DefinitionNotPublishedError: a view has changed since it was published.
@@ -89,7 +101,19 @@ async def fetch(query: ResolvedQuery, of: StoreQuery, snapshot: ReadSnapshot, ce
         asyncio.gather(*(cells.waiting(snapshot, query.views, of.store.id, *span) for span in _disjoint(spans))),
         asyncio.gather(*map(read, periods, spans)),
     )
-    return StoreData(of, until, now, comparison, before[0] if before else None, sum(waiting))
+    data = StoreData(of, until, now, comparison, before[0] if before else None, sum(waiting))
+    if products is None or not query.reads_attributes:
+        return data
+    skus = {sku for each in (now, *before) for view in query.views for sku in _skus(view, each.cells[view.name])}
+    days = BusinessDays.of(of.store, zone_named(of.store.timezone))
+    return replace(data, products=await products.of_store(of.store.tenant, days, skus))
+
+
+def _skus(view: View, cells: Sequence[Cell]) -> Iterable[str | None]:
+    if SKU not in view.dimensions:
+        return ()
+    place = list(view.dimensions).index(SKU)
+    return (cell.key.dimensions[place] for cell in cells)
 
 
 async def fetch_context(query: ResolvedQuery, snapshot: ReadSnapshot, cells: MergedCells) -> Context | None:

@@ -28,7 +28,7 @@ from serving_layer.query.fetch import StoreData
 from serving_layer.query.periods_compared import periods_compared, together
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.store_facts import StoreFacts, SummedFacts
-from serving_layer.query.timeline import HourOfWeek, PointLabel, zone_named
+from serving_layer.query.timeline import PointLabel, WeekPlace, zone_named
 from serving_layer.responses.metrics import Compared, LeftOut
 from views.core.local_time import STEP, BusinessDays, Span
 
@@ -67,7 +67,7 @@ class MergedPoint:
         label: with the earliest date of all; `local` is None if the stores do not agree on it.
         span: from the first window of any store to where the last one ends.
         has_several_days: whether it has windows of several business days of a store.
-        hour: weekday and hour of `hour_of_week`, with the most hours that a store has.
+        in_week: at the grains `weekday` and `hour_of_week`, which one it is, with the most of them that a store has.
         has_counterpart: whether any store compares it with something.
         lengths: how many days the point has, and is compared with, where these differ.
     """
@@ -75,7 +75,7 @@ class MergedPoint:
     label: PointLabel
     span: Span
     has_several_days: bool
-    hour: HourOfWeek | None = None
+    in_week: WeekPlace | None = None
     has_counterpart: bool = False
     lengths: tuple[int, int] | None = None
 
@@ -86,7 +86,8 @@ class MergedPoint:
         self.label = PointLabel(self.label.number, min(dates, default=None), local)
         self.span = Span(min(self.span.start, other.span.start), max(self.span.end, other.span.end))
         self.has_several_days = self.has_several_days or other.has_several_days
-        self.hour = max(self.hour, other.hour) if self.hour and other.hour else self.hour
+        if self.in_week and other.in_week:
+            self.in_week = max(self.in_week, other.in_week, key=lambda each: each.present)
         self.has_counterpart = self.has_counterpart or other.has_counterpart
         self.lengths = max((each for each in (self.lengths, other.lengths) if each), default=None)
 
@@ -194,6 +195,11 @@ class GroupStates:
         return cls(key, PeriodTotals(empty_sums(query)), PeriodTotals(empty_sums(query)))
 
     @property
+    def stores(self) -> set[str]:
+        """The ids of all its stores."""
+        return self.counted | self.missing
+
+    @property
     def ordered(self) -> list[MergedPoint]:
         """Its points in the order of time."""
         return [self.points[number] for number in sorted(self.points)]
@@ -257,7 +263,7 @@ class GroupStates:
                 label=of.range.labels[number],
                 span=bound,
                 has_several_days=days.day_of(bound.start) != days.day_of(bound.end - STEP),
-                hour=of.timeline.labels[number] if of.timeline.labels else None,
+                in_week=of.timeline.labels[number] if of.timeline.labels else None,
                 has_counterpart=number in compared,
                 lengths=lengths.get(number),
             )
@@ -297,6 +303,28 @@ class Totals:
             return None
         return [*self.query.left_out, *(self._left_out[store] for store in sorted(self._left_out))]
 
+    def adopt(
+        self, groups: Iterable[GroupStates], points: int, *, waiting: int, zones: set[str], event_flags: Counter[str]
+    ) -> None:
+        """Take groups of other stores, before any store is added.
+
+        Args:
+            groups: with different keys.
+            points: how many points they have.
+            waiting: how many events of their stores wait for the next publication.
+            zones: the time zones of their stores.
+            event_flags: how many events of their stores carry each flag.
+
+        Raises:
+            RangeTooLongError: they have more points than `MOST_POINTS`.
+        """
+        self._groups |= {group.key: group for group in groups}
+        self._points += points
+        self.waiting += waiting
+        self.zones |= zones
+        self.event_flags += event_flags
+        self._refuse_long()
+
     def add(self, data: StoreData) -> None:
         """Merge the states of one store into its groups.
 
@@ -319,6 +347,9 @@ class Totals:
                 self._groups[key] = GroupStates.empty(query, key)
             part = whole if spans is None else aggregate(query, data, spans)
             self._points += self._groups[key].add(query, part)
+        self._refuse_long()
+
+    def _refuse_long(self) -> None:
         if self._points > MOST_POINTS:
             message = f"The totals have more than {MOST_POINTS:,} points."
             do = "Ask with a coarser `grain`, for a shorter range, or with fewer dimensions in `by`."

@@ -126,7 +126,7 @@ class _Channel:
                 self._emit(Event("", PROBLEM, orjson.dumps(problem).decode()))
 
     async def _read(self) -> None:
-        version = await self._service.read_version(self._request.first)
+        version = await self._service.read_version(self._request.first, self._caller)
         tag = etag(
             ("live", self._request), self._caller.visibility_scope, version.key, self._service.catalogue.fingerprint
         )

@@ -5,28 +5,30 @@ float, ratios become the nearest double.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Decimal
 from decimal import Context as DecimalContext
 from fractions import Fraction
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from master_dataset.registry.stores import DEFAULT_CURRENCY, currency
 from serving_layer.query.aggregate import CURRENCY, QueryStates
 from serving_layer.query.evaluate import GroupValues, PointComparison, PointValue, SeriesValues
 from serving_layer.query.groups import GroupStates, Totals
 from serving_layer.query.periods_compared import periods_compared
-from serving_layer.query.resolve import ResolvedQuery
+from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.snapshot import ReadSnapshot, as_of
-from serving_layer.query.timeline import PointLabel, iso_epoch
+from serving_layer.query.timeline import PointLabel, iso_epoch, place_in_week
 from serving_layer.responses.encoding import Number
 from serving_layer.responses.metrics import (
+    AnsweredRange,
     Context,
     DaysCompared,
     ListItem,
     MetricResponse,
     Point,
+    RangeDates,
     Series,
     StoreCounts,
     Value,
@@ -65,6 +67,7 @@ def render(
         timezone=zones.pop() if len(zones) == 1 else None,
         series=[_series(query, snapshot, each, states.currency) for each in values],
         as_of=as_of(snapshot, sum(of.waiting for of in stores)),
+        answered_range=_answered_range(query),
         currency=states.currency if metric.unit == "money" else UNSET,
         flags=[flag for flag in metric.flags if flag in OF_ANSWERS] or UNSET,
         event_flags=dict(sorted(flagged.items())) or UNSET,
@@ -87,6 +90,7 @@ def _series(query: ResolvedQuery, snapshot: ReadSnapshot, values: SeriesValues, 
         store=values.key.store,
         timezone=of.query.zone,
         dimensions=dimensions,
+        dates=_dates_of_series(query, [of.query]),
         points=list(_points(query, snapshot, values, digits)),
         compared=UNSET if of.query.calendar is None else periods_compared(of, of.query.calendar.calendar),
     )
@@ -102,8 +106,26 @@ def _points(query: ResolvedQuery, snapshot: ReadSnapshot, values: SeriesValues, 
         if values.comparisons is not None:
             _compare(point, found, values.comparisons[number], query.metric, digits)
         if line.labels:
-            point.weekday, point.hour, point.hours_present = line.labels[number]
+            place_in_week(point, line.labels[number])
         yield point
+
+
+def _answered_range(query: ResolvedQuery) -> AnsweredRange | UnsetType:
+    """The dates that a relative range stands for, if the stores agree on them."""
+    if query.asked is None:
+        return UNSET
+    name = query.asked.name or UNSET
+    if len(query.range_dates) != 1:
+        return AnsweredRange(name=name)
+    [(start, end)] = query.range_dates
+    return AnsweredRange(name=name, start=start, end=end)
+
+
+def _dates_of_series(query: ResolvedQuery, stores: Sequence[StoreQuery]) -> RangeDates | UnsetType:
+    """The dates of a series where the stores of the answer do not agree: from the earliest to the latest."""
+    if len(query.range_dates) <= 1 or not stores:
+        return UNSET
+    return RangeDates(min(of.range.first for of in stores), max(of.range.last for of in stores))
 
 
 def settled_until(query: ResolvedQuery, snapshot: ReadSnapshot) -> int:
@@ -139,6 +161,7 @@ def render_groups(totals: Totals, snapshot: ReadSnapshot, values: Iterable[Group
         timezone=next(iter(totals.zones)) if len(totals.zones) == 1 else None,
         series=[_group_series(query, snapshot, each, shared) for each in values],
         as_of=as_of(snapshot, totals.waiting),
+        answered_range=_answered_range(query),
         currency=shared if metric.unit == "money" else UNSET,
         flags=[flag for flag in metric.flags if flag in OF_ANSWERS] or UNSET,
         event_flags=dict(sorted(totals.event_flags.items())) or UNSET,
@@ -165,8 +188,8 @@ def _group_series(query: ResolvedQuery, snapshot: ReadSnapshot, values: GroupVal
             _compare(point, found, values.comparisons[number], query.metric, digits)
         if values.shares is not None:
             point.share = _float(values.shares[number])
-        if at.hour:
-            point.weekday, point.hour, point.hours_present = at.hour
+        if at.in_week:
+            place_in_week(point, at.in_week)
         points.append(point)
     is_merged = group.key.store is None
     names_group = query.merges_stores and not (values.is_other and not query.by)
@@ -177,6 +200,7 @@ def _group_series(query: ResolvedQuery, snapshot: ReadSnapshot, values: GroupVal
         other=values.is_other or UNSET,
         timezone=next(iter(group.zones)) if len(group.zones) == 1 else None,
         dimensions=dimensions,
+        dates=_dates_of_series(query, [of for of in query.stores if of.store.id in group.stores]),
         stores=_store_counts(group) if is_merged else UNSET,
         points=points,
         compared=group.compared or UNSET,
@@ -212,7 +236,7 @@ def rendered(value: FormulaValue, metric: Metric, digits: int) -> Value:
     if value is None:
         return None
     if isinstance(value, tuple):
-        return [_item(item) for item in value]
+        return [_item(item, digits if metric.is_of_money else None) for item in value]
     if metric.unit == "money":
         return money(int(value), digits) if metric.formula.is_sum else float(value / 10**digits)
     return int(value) if metric.unit == "n" else float(value)
@@ -223,8 +247,11 @@ def money(minor: int, digits: int) -> int | Decimal:
     return Decimal(minor).scaleb(-digits, _EXACT) if digits else minor
 
 
-def _item(item: Item) -> ListItem:
-    fields = {name: _item_number(value) for name, value in item.items() if value is not None}
+def _item(item: Item, digits: int | None) -> ListItem:
+    """`digits`: bounds are money in minor units."""
+    fields: dict[str, Number] = {name: _item_number(value) for name, value in item.items() if value is not None}
+    if digits is not None:
+        fields |= {name: money(int(fields[name]), digits) for name in ("from", "to") if name in fields}
     end = fields.get("to") if "to" in item else UNSET
     return ListItem(
         start=fields.get("from", UNSET),

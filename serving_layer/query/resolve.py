@@ -6,7 +6,9 @@ refused here, before anything is read.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from master_dataset.errors import RangeTooLongError, UnknownNameError
@@ -16,6 +18,18 @@ from serving_layer.compare.calendar import ComparisonCalendar, comparison_calend
 from serving_layer.compare.comparable_stores import FirstDates, left_out
 from serving_layer.context.kinds import context_names
 from serving_layer.errors import BadQuestionError, TooManyMetricsError
+from serving_layer.products.dimensions import (
+    ALL_PRODUCTS,
+    BRAND,
+    CATEGORY,
+    PRODUCT_DIMENSIONS,
+    SKU,
+    Attributes,
+    ProductSelection,
+    attribute,
+    dimension_of,
+    is_product_dimension,
+)
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.ranges import AskedRange, RangeName
 from serving_layer.query.sensor_coverage import PROOFS, sensor_sources
@@ -29,7 +43,6 @@ from views.core.metric import Metric
 
 Hours = Literal["all", "open"]
 DAY = 86_400
-Attributes = Literal["as_then", "current"]
 Sort = Literal["value", "-value", "change", "-change", "name"]
 BY_STORE, BY_TOTAL, BY_GROUP = "store", "total", "group:"
 MOST_TOP = 1000
@@ -60,10 +73,14 @@ class MetricRequest:
         comp: comparable stores only.
         context: the kinds of context rows, separated by commas; None for none.
         only_covered: only windows in which the sensors were alive.
-        attributes: whether stores are in the groups of each business day, or in those of the newest version.
+        attributes: whether groups of stores and attributes of products are those of each business day, or those of the
+            newest version.
         sort: the order of series; None for that of stores, groups and dimensions.
         top: how many series are kept; the rest becomes one. None for all.
         share: whether points say which part of the total they are.
+        category: paths such as `Food/Dairy`; only products in one of them, or below it, count. None means all.
+        brand: only products of one of these count.
+        sku: only these count.
     """
 
     metric: str
@@ -84,6 +101,9 @@ class MetricRequest:
     sort: Sort | None = None
     top: int | None = None
     share: bool = False
+    category: tuple[str, ...] = field(default=(), kw_only=True)
+    brand: tuple[str, ...] = field(default=(), kw_only=True)
+    sku: tuple[str, ...] = field(default=(), kw_only=True)
     range: RangeName | None = field(default=None, kw_only=True)
     now: int | None = field(default=None, kw_only=True)
 
@@ -91,6 +111,17 @@ class MetricRequest:
     def is_ranked(self) -> bool:
         """Whether series are sorted, cut, or compared with their total."""
         return self.sort is not None or self.top is not None or self.share
+
+    @property
+    def selection(self) -> ProductSelection:
+        """Which products count. Raises BadQuestionError if it cannot be read."""
+        return ProductSelection.read(self.category, self.brand, self.sku)
+
+    @property
+    def reads_products(self) -> bool:
+        """Whether the answer depends on the product master."""
+        by = split_by(self.by).dimensions
+        return bool(self.category or self.brand or SKU in by or any(map(is_product_dimension, by)))
 
 
 @dataclass(frozen=True)
@@ -145,7 +176,9 @@ class ResolvedQuery:
         stores: the stores, without those of `left_out`.
         merges_stores: a series adds up stores; otherwise each is of one.
         groups: the names of the groups by which stores are added up; none for one total.
-        attributes: of which time the groups are.
+        attributes: of which time groups and products are.
+        selection: the products that count.
+        asked: the range as it was asked for, if it is relative to today.
         ranking: how series are ordered and cut; None if they are not.
         only_open: `hours=open` was asked for.
         compare: as it was asked for; None if nothing is compared.
@@ -163,6 +196,8 @@ class ResolvedQuery:
     merges_stores: bool = False
     groups: tuple[str, ...] = ()
     attributes: Attributes = "as_then"
+    selection: ProductSelection = ALL_PRODUCTS
+    asked: AskedRange | None = None
     ranking: Ranking | None = None
     only_open: bool = False
     compare: str | None = None
@@ -180,6 +215,16 @@ class ResolvedQuery:
     def needs_whole_days(self) -> bool:
         """Whether terms of the formula go through the windows one by one, from the start of the business day."""
         return any(term.is_sequential for term in self.metric.terms.values())
+
+    @cached_property
+    def range_dates(self) -> frozenset[tuple[date, date]]:
+        """First and last (exclusive) business date per store, if the range is relative to today; one if they agree."""
+        return frozenset((of.range.first, of.range.last) for of in self.stores) if self.asked else frozenset()
+
+    @property
+    def reads_attributes(self) -> bool:
+        """Whether the values depend on the product master; titles of series do as well."""
+        return self.selection.needs_master or any(map(is_product_dimension, self.by))
 
 
 def metric_names(text: str) -> tuple[str, ...]:
@@ -222,12 +267,15 @@ def resolve(request: MetricRequest, stores: Sequence[Store], catalogue: Catalogu
     metric = catalogue.metrics[request.metric]
     views = tuple(catalogue.views[name] for name in metric.views)
     split = split_by(request.by)
+    selection = request.selection
+    _refuse_without_items(request, split.dimensions, metric, catalogue)
     _refuse_unsplittable(split.dimensions, metric, views)
     if split.merges_stores or request.is_ranked:
         _refuse_unmergeable(request, metric)
     _refuse_unknown_groups(split.groups, stores)
     grain = _grain(request, metric)
     context = () if request.context is None else context_names(request.context, catalogue.views)
+    asked = AskedRange(request.start, request.end, request.range)
     queries = [_store_query(request, store, metric, grain, catalogue.ranges) for store in stores]
     missing = [found for each in queries if (found := _left_out(each))] if request.comp else None
     excluded = {each.store for each in missing or ()}
@@ -240,6 +288,8 @@ def resolve(request: MetricRequest, stores: Sequence[Store], catalogue: Catalogu
         merges_stores=split.merges_stores,
         groups=split.groups,
         attributes=request.attributes,
+        selection=selection,
+        asked=asked if asked.is_relative else None,
         ranking=_ranking(request, metric, views) if request.is_ranked else None,
         only_open=request.hours == "open",
         compare=request.compare,
@@ -323,14 +373,32 @@ def split_by(by: Sequence[str]) -> SplitBy:
     return SplitBy(bool(groups) or BY_TOTAL in names, groups, rest)
 
 
+def _refuse_without_items(request: MetricRequest, by: Sequence[str], metric: Metric, catalogue: Catalogue) -> None:
+    """Refuse products where nothing is counted by SKU, and say what is."""
+    asked = [f"by={name}" for name in by if name == SKU or is_product_dimension(name)]
+    asked += [name for name in (CATEGORY, BRAND, SKU) if getattr(request, name)]
+    if not asked or _has_items(metric, catalogue):
+        return
+    others = [f"`{each.id}`" for each in catalogue.metrics.values() if each.is_split and _has_items(each, catalogue)]
+    message = f"`{metric.id}` does not count by SKU, so it has no `{asked[0]}`."
+    raise BadQuestionError(message, do=f"Ask for one of: {', '.join(others)}.")
+
+
+def _has_items(metric: Metric, catalogue: Catalogue) -> bool:
+    return any(SKU in catalogue.views[name].dimensions for name in metric.views)
+
+
 def _refuse_unsplittable(by: Sequence[str], metric: Metric, views: Sequence[View]) -> None:
     if by and not metric.is_split:
         raise BadQuestionError(f"`{metric.id}` cannot be split.", do=f"Leave `by={by[0]}` out.")
-    splittable = {name for view in views for name in view.dimensions}
+    known = {name for view in views for name in view.dimensions} | {BY_STORE, BY_TOTAL, f"{BY_GROUP}NAME"}
+    known |= set(PRODUCT_DIMENSIONS) if SKU in known else set()
     for name in by:
-        if name not in splittable:
-            raise UnknownNameError("dimension", name, {*splittable, BY_STORE, BY_TOTAL, f"{BY_GROUP}NAME"})
-    if not any(set(by) <= set(view.dimensions) for view in views):
+        if not any(dimension_of(view, name) for view in views):
+            raise UnknownNameError("dimension", name, known)
+        if is_product_dimension(name):
+            attribute(name)
+    if not any(all(dimension_of(view, name) for name in by) for view in views):
         message = f"No view of `{metric.id}` has all of {', '.join(by)}."
         raise BadQuestionError(message, do="Split by one of them.")
 

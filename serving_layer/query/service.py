@@ -62,7 +62,7 @@ class Clocks(NamedTuple):
 class QueryService:
     """Answers requests. One per process and event loop."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it answers from
         self,
         readers: Readers,
         catalogue: Catalogue,
@@ -168,6 +168,7 @@ class QueryService:
                 self.catalogue,
                 version.snapshot,
                 self.merged_cells,
+                AnswerProducts(self._products, version.products, request.first.attributes),
                 following=_following(request, page),
             )
 

@@ -24,6 +24,7 @@ from master_dataset.errors import (
     SpeedUnavailableError,
     UnknownNameError,
 )
+from master_dataset.registry.products import ProductMaster
 from serving_layer.admin.publications import PublicationEntry
 from serving_layer.caching import RefreshAheadCache
 from serving_layer.errors import DefinitionNotPublishedError, PublicationBehindError, PublicationCollectedError
@@ -101,11 +102,13 @@ class ReadVersion(NamedTuple):
 
     `now`: when a day of its stores began last, in seconds since 1970, if the range of the request is relative to
     today; until the next one begins, the range has the same bounds. None for all other requests.
+    `products`: the versions of the product masters, if the request reads any.
     """
 
     snapshot: ReadSnapshot
     registry: int
     now: int | None = None
+    products: tuple[ProductMaster, ...] = ()
 
     @property
     def key(self) -> tuple[Hashable, ...]:
@@ -119,6 +122,7 @@ class ReadVersion(NamedTuple):
             self.snapshot.is_past,
             self.registry,
             self.now,
+            tuple((master.tenant, master.version) for master in self.products),
         )
 
 

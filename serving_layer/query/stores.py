@@ -98,8 +98,13 @@ class KnownStores:
         if store in known:
             return known[store]
         if caller.sees_all:
-            return Store(id=store, timezone="UTC")
+            return unregistered(store)
         raise UnknownNameError("store", store, known)
+
+
+def unregistered(id_: str) -> Store:
+    """A store that nobody registered, as operators see it."""
+    return Store(id=id_, timezone="UTC")
 
 
 def write_token(store: str) -> str:

@@ -2,12 +2,13 @@
 
 Windows are 15 minutes in UTC. A timeline assigns each window of a query to a point, under a grain and in a time zone.
 Hours have the key (local date, hour, UTC offset), so a repeated hour is two points and a skipped one none. Days are the
-business days of the store, and weeks, months and years are made of them; hours are those of the clock. `hour_of_week`
-adds both passes of a repeated hour.
+business days of the store, and weeks, months and years are made of them; hours are those of the clock. `weekday` adds
+all business days that are Mondays, and so on; `hour_of_week` adds both passes of a repeated hour.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cached_property, lru_cache
@@ -16,19 +17,36 @@ from typing import Literal, NamedTuple, Self, get_args, overload
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from serving_layer.errors import BadQuestionError
+from serving_layer.responses.metrics import Point, WeatherRow
 from views.core.cut import seconds
 from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span, clock, offset, round_down, round_up
 
-Grain = Literal["15m", "hour", "day", "week", "month", "year", "hour_of_week", "total"]
+Grain = Literal["15m", "hour", "day", "week", "month", "year", "weekday", "hour_of_week", "total"]
 GRAINS: tuple[Grain, ...] = get_args(Grain)
 
 
-class HourOfWeek(NamedTuple):
-    """ISO weekday, hour of the clock, and how many such hours the timeline has."""
+class WeekPlace(NamedTuple):
+    """A weekday or an hour of the week, which a point adds up over all weeks.
+
+    Attributes:
+        weekday: ISO, Monday is 1.
+        hour: of the clock; None at the grain `weekday`.
+        present: how many such hours, or business days, the timeline has; one that it cuts off is a part of an hour, and
+            a whole day.
+    """
 
     weekday: int
-    hour: int
-    hours_present: float
+    hour: int | None
+    present: float
+
+
+def place_in_week(row: Point | WeatherRow, place: WeekPlace) -> None:
+    """Say in a row of an answer which weekday or hour of the week it is of."""
+    row.weekday = place.weekday
+    if place.hour is None:
+        row.days_present = int(place.present)
+    else:
+        row.hour, row.hours_present = place.hour, place.present
 
 
 @dataclass(frozen=True)
@@ -36,12 +54,12 @@ class Timeline:
     """`spans` follow each other; `points[i]` is the place of the point that `spans[i]` belongs to.
 
     A question's spans leave no gap, and every point has one. What it is compared with may have gaps, and lack points.
-    `labels`: per point what its start alone does not say (weekday and hour of `hour_of_week`).
+    `labels`: per point what its start alone does not say: its place in the week, at `weekday` and `hour_of_week`.
     """
 
     spans: tuple[Span, ...]
     points: tuple[int, ...]
-    labels: tuple[HourOfWeek, ...] = ()
+    labels: tuple[WeekPlace, ...] = ()
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -89,11 +107,13 @@ def timeline(grain: Grain, days: BusinessDays, start: int, end: int) -> Timeline
     whole = Span(round_down(start), round_up(end))
     if grain == "hour_of_week":
         return _by_hour_of_week(days.zone, clock_hours(days.zone, whole))
+    if grain == "weekday":
+        return _by_weekday(days, whole)
     spans = _clipped(_spans(grain, days, whole), whole)
     return Timeline(spans, tuple(range(len(spans))))
 
 
-def _clipped(spans: Iterator[Span], whole: Span) -> tuple[Span, ...]:
+def _clipped(spans: Iterable[Span], whole: Span) -> tuple[Span, ...]:
     inside = (Span(max(span.start, whole.start), min(span.end, whole.end)) for span in spans)
     return tuple(span for span in inside if span.start < span.end)
 
@@ -140,8 +160,18 @@ def _by_hour_of_week(zone: ZoneInfo, hours: tuple[Span, ...]) -> Timeline:
     for key, hour in zip(keys, hours, strict=True):
         present[key] = present.get(key, 0) + hour.end - hour.start
     order = {key: place for place, key in enumerate(sorted(present))}
-    labels = tuple(HourOfWeek(day, hour, present[day, hour] / 3600) for day, hour in order)
+    labels = tuple(WeekPlace(day, hour, present[day, hour] / 3600) for day, hour in order)
     return Timeline(hours, tuple(order[key] for key in keys), labels)
+
+
+def _by_weekday(days: BusinessDays, whole: Span) -> Timeline:
+    touched = list(days.touched(whole))
+    present = Counter(day.isoweekday() for day, _ in touched)
+    order = {weekday: place for place, weekday in enumerate(sorted(present))}
+    labels = tuple(WeekPlace(weekday, None, present[weekday]) for weekday in order)
+    return Timeline(
+        _clipped((span for _, span in touched), whole), tuple(order[day.isoweekday()] for day, _ in touched), labels
+    )
 
 
 def weekday_and_hour(zone: ZoneInfo, hour: Span) -> tuple[int, int]:
@@ -187,8 +217,8 @@ def point_labels(grain: Grain, days: BusinessDays, start: int, end: int) -> tupl
     Where clocks go back, both passes of an hour have labels of their own, and the first meets the first of others.
     """
     line = timeline(grain, days, start, end)
-    if grain == "hour_of_week":
-        return tuple(PointLabel(each.weekday * 24 + each.hour) for each in line.labels)
+    if grain in ("weekday", "hour_of_week"):
+        return tuple(PointLabel(each.weekday * 24 + (each.hour or 0)) for each in line.labels)
     if grain == "total":
         return (PointLabel(0, days.day_of(line.start)),)
     if grain in ("15m", "hour"):

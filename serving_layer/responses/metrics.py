@@ -79,7 +79,7 @@ class Point(Struct, kw_only=True):
     `value`: null if it cannot be known, which is not zero. `flags`: what to know about the value. With `compare`:
     `before`, the value that it is compared with; `change` in percent; `change_points` where the metric is a percentage;
     `partial` if the point is unfinished. At the grain `hour_of_week`: `weekday` (ISO), `hour`, and how many such hours
-    the range has in `hours_present`.
+    the range has in `hours_present`; at `weekday`: `weekday`, and how many such business days in `days_present`.
     """
 
     start: Instant
@@ -98,6 +98,7 @@ class Point(Struct, kw_only=True):
     weekday: int | UnsetType = UNSET
     hour: int | UnsetType = UNSET
     hours_present: float | UnsetType = UNSET
+    days_present: int | UnsetType = UNSET
 
 
 class PeriodCompared(Struct):
@@ -136,12 +137,33 @@ class StoreCounts(Struct):
     poor: int
 
 
+class RangeDates(Struct):
+    """The business dates `from` (inclusive) `to` (exclusive) that a relative range stands for."""
+
+    start: date = field(name="from")
+    end: date = field(name="to")
+
+
+class AnsweredRange(Struct, kw_only=True):
+    """What a relative range stands for now. `name`: absent if bounds were asked for, such as `from=-7d`.
+
+    `from` (inclusive) and `to` (exclusive) are business dates; absent if the stores do not agree on them, because in
+    some it is tomorrow already: then each series has its own.
+    """
+
+    name: str | UnsetType = UNSET
+    start: date | UnsetType = field(default=UNSET, name="from")
+    end: date | UnsetType = field(default=UNSET, name="to")
+
+
 class Series(Struct, kw_only=True):
     """The points of one store or of several, and of one combination of `dimensions`.
 
     `store`: absent if the series adds up stores. `group`: with `by=total` or groups, the value of each group that was
     asked for (null: the stores are in none), and empty for a total. `currency`: of this series, if the answer has
-    several. `other`: the series holds all that `top` left out. `timezone`: null if the stores have several.
+    several. `other`: the series holds all that `top` left out. `timezone`: null if the stores have several. `title` and
+    `category` (the whole path): with `by=sku`, what the product master says of it; null if it says nothing. `range`:
+    the business dates of the series, where the stores of the answer do not agree on them.
     """
 
     store: str | UnsetType = UNSET
@@ -150,6 +172,9 @@ class Series(Struct, kw_only=True):
     other: bool | UnsetType = UNSET
     timezone: str | None
     dimensions: Mapping[str, str | None]
+    title: str | UnsetType | None = UNSET
+    category: str | UnsetType | None = UNSET
+    dates: RangeDates | UnsetType = field(default=UNSET, name="range")
     stores: StoreCounts | UnsetType = UNSET
     points: Sequence[Point]
     compared: Compared | UnsetType = UNSET
@@ -208,6 +233,7 @@ class WeatherRow(Struct, kw_only=True):
     weekday: int | UnsetType = UNSET
     hour: int | UnsetType = UNSET
     hours_present: float | UnsetType = UNSET
+    days_present: int | UnsetType = UNSET
     temperature_avg: float | None
     temperature_min: float | None
     temperature_max: float | None
@@ -237,7 +263,8 @@ class Context(TypedDict, total=False):
 class MetricResponse(Struct):
     """One metric over time, a series per store and combination of dimensions.
 
-    `timezone`: null if the stores have several. `currency`: of every amount; null if the series are split by currency.
+    `timezone`: null if the stores have several. `range`: the dates of a range that is relative to today. `currency`: of
+    every amount; null if the series are split by currency.
     `flags` hold for the whole answer. `event_flags`: how many of the events are odd, by flag. `left_out`: with
     `comp=true`, the stores that are not comparable. `next`: where stores are paged, the `after` of the next page, null
     on the last.
@@ -249,6 +276,7 @@ class MetricResponse(Struct):
     timezone: str | None
     series: Sequence[Series]
     as_of: AsOf
+    answered_range: AnsweredRange | UnsetType = field(default=UNSET, name="range")
     currency: str | UnsetType | None = UNSET
     flags: Sequence[str] | UnsetType = UNSET
     event_flags: Mapping[str, int] | UnsetType = UNSET

@@ -221,7 +221,9 @@ class Asking:
         read_from = readers or WorldTables(world).readers
         ttl = timedelta(days=7)
         clocks = Clocks(lambda: float(next(clock)), world.now)
-        self.answers = QueryService(read_from, catalogue, ttl, clocks, recent_seconds=self.recent_seconds)
+        self.products = WorldProducts(world.now)
+        products = ProductReader(self.products, lambda: float(next(clock)))
+        self.answers = QueryService(read_from, catalogue, products, ttl, clocks, recent_seconds=self.recent_seconds)
         freshness = FreshnessService(self.answers, watched or WorldWatch(world), ttl, world.now)
         ledgers, recomputes = ledgers or WorldTables(world), recomputes or WorldTables(world)
         self.recomputing, self.rolling_back = WorldRecomputing(world), WorldRollingBack(world)
@@ -238,7 +240,6 @@ class Asking:
         self.acts: list[tuple[str, str, int]] = []
         self.clock_us = 1_800_000_000_000_000  # by which events that are sent are from the future; in 2027
         ingest = IngestService(self.broker, self.answers.stores.all, lambda: self.clock_us, limits, refuse_low)
-        self.products = WorldProducts(world.now)
         self.versions, self.told = WorldVersions(world.now), WorldTold()
         alerting = AlertService(AlertRules(self.versions, most=MOST_RULES), AlertListing(self.told))
         authenticator = Authenticator(keys, RateLimiter(10_000, 10_000), ConcurrencyLimiter(limits.requests_per_key))
@@ -249,7 +250,7 @@ class Asking:
             authenticator,
             ingest,
             alerting=alerting,
-            products=ProductService(ProductReader(self.products, lambda: float(next(clock))), self.products),
+            products=ProductService(products, self.products),
             limits=limits,
             cors_origins=cors_origins,
             audit=self._audit,

@@ -14,7 +14,7 @@ from serving_layer.query.timeline import Grain, QueryRange, Timeline, timeline
 from views.core.local_time import STEP, BusinessDays, Span
 
 COARSE: tuple[Grain, ...] = ("day", "week", "month", "year", "total")
-GRAINS: tuple[Grain, ...] = ("15m", "hour", "hour_of_week", *COARSE)
+GRAINS: tuple[Grain, ...] = ("15m", "hour", "weekday", "hour_of_week", *COARSE)
 ZONES = sorted(available_timezones() - {"localtime", "Factory"})
 DAYS = st.dates(date(1975, 1, 2), date(2040, 12, 20))
 STARTS = st.sampled_from([time(0), time(4), time(5, 30), time(22)])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from serving_layer.query.timeline import Grain, Timeline, iso_epoch, timeline
 from views.core.local_time import STEP, BusinessDays, clock, first_instant, offset
 
-GRAINS: tuple[Grain, ...] = ("15m", "hour", "day", "week", "month", "year", "hour_of_week", "total")
+GRAINS: tuple[Grain, ...] = ("15m", "hour", "day", "week", "month", "year", "weekday", "hour_of_week", "total")
 ZONES = sorted(available_timezones() - {"localtime", "Factory"})
 DAYS = st.dates(date(1971, 1, 2), date(2040, 12, 20))
 
@@ -73,7 +73,8 @@ def test_4_a_day_has_its_hours_at_every_grain(zone: str, day: str, hours: float)
     lines = {grain: days(zone, day, after, grain) for grain in GRAINS}
 
     assert {grain: sum(windows(line)) / 4 for grain, line in lines.items()} == dict.fromkeys(GRAINS, hours)
-    assert sum(label.hours_present for label in lines["hour_of_week"].labels) == hours
+    assert sum(label.present for label in lines["hour_of_week"].labels) == hours
+    assert [label.present for label in lines["weekday"].labels] == [1]
 
 
 @settings(max_examples=60, deadline=None)
@@ -182,6 +183,6 @@ def test_hour_of_week_adds_both_passes_of_a_repeated_hour() -> None:
 
     [sunday_two] = [label for label in line.labels if (label.weekday, label.hour) == (7, 2)]
     assert len(line.labels) == 168
-    assert sunday_two.hours_present == 3  # 25 October twice, 1 November once
-    assert sum(label.hours_present for label in line.labels) == sum(windows(line)) / 4
+    assert sunday_two.present == 3  # 25 October twice, 1 November once
+    assert sum(label.present for label in line.labels) == sum(windows(line)) / 4
     assert datetime.fromtimestamp(line.start, UTC).isoformat() == "2026-10-18T22:00:00+00:00"

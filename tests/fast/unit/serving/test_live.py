@@ -158,7 +158,7 @@ def test_a_store_that_does_not_answer_is_told_of_and_then_it_goes_on(world: Worl
     asking = Asking(world)
     live, answer = Live(asking.answers), asking.answers.read_version
 
-    async def down(_: object) -> None:
+    async def down(*_: object) -> None:
         raise CassandraUnavailableError("Cassandra did not answer.", do="Ask again.")
 
     async def follow() -> None:

@@ -41,7 +41,25 @@ def test_a_named_range_has_the_same_answer_as_its_dates(world: World) -> None:
         for path in ANSWERED:
             found, expected = (asking.body(path, **said, store="1") for said in (relative, absolute))
 
+            asked = [each.pop("range") for each in found.get("answers", [found]) if "range" in each]
             assert found == expected
+            wanted = {"from": absolute["from_"], "to": absolute["to"]}
+            assert asked in ([], [wanted | ({"name": relative["range"]} if "range" in relative else {})] * len(asked))
+            assert bool(asked) == path.startswith("/v1/metrics")
+
+
+def test_an_answer_says_the_dates_of_its_range_and_each_series_where_stores_disagree(world: World) -> None:
+    world.stand_still("2026-11-21T16:00:00Z")
+    asking = Asking(world)
+
+    every = asking.body(NET, range="last_7_days")
+    total = asking.body(NET, range="last_7_days", by="total")
+
+    assert every["range"] == total["range"] == {"name": "last_7_days"}
+    own = {series["store"]: series["range"] for series in every["series"]}
+    assert own == {"1": {"from": "2026-11-14", "to": "2026-11-21"}, "2": {"from": "2026-11-15", "to": "2026-11-22"}}
+    assert [series["range"] for series in total["series"]] == [{"from": "2026-11-14", "to": "2026-11-22"}]
+    assert "range" not in asking.body(NET, from_="2026-11-14", to="2026-11-21")
 
 
 def test_each_store_has_its_own_today(world: World) -> None:
@@ -65,7 +83,10 @@ def test_no_cache_keeps_an_answer_past_the_turn_of_a_day_in_the_zone_of_the_stor
 
     assert (kept.status_code, after.status_code) == (304, 200)
     assert after.content != before.content
-    assert after.json() == asking.body(path, store="1", from_="2026-11-22", to="2026-11-23")
+    found = after.json()
+    for each in found.get("answers", [found] if path.startswith("/v1/metrics") else []):
+        assert each.pop("range") == {"name": "today", "from": "2026-11-22", "to": "2026-11-23"}
+    assert found == asking.body(path, store="1", from_="2026-11-22", to="2026-11-23")
 
 
 def test_a_range_with_dates_keeps_its_tag_when_the_day_turns(world: World) -> None:

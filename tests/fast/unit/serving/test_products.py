@@ -12,9 +12,10 @@ import pytest
 
 from master_dataset.registry.products import Product, ProductSpool, bucket_of
 from master_dataset.registry.products_file import read_stream
+from serving_layer.products.attribution import AnswerProducts, ProductLabel
+from serving_layer.products.dimensions import Attributes
 from serving_layer.products.reader import (
     BLOCKS_PER_PAGE,
-    ProductAttributes,
     ProductFilter,
     ProductPlace,
     ProductReader,
@@ -140,17 +141,25 @@ def test_the_products_of_another_tenant_are_not_there() -> None:
     assert asking.body("/v1/products", tenant="acme", key=OPERATOR_KEY)["count"] == 4
 
 
-def test_attributes_are_those_of_the_day_or_the_newest() -> None:
-    reader = reader_of(loaded())
+@pytest.mark.parametrize(
+    ("attributes", "day", "titles"),
+    [
+        ("as_then", date(2026, 1, 1), {"1": "Milk, fresh", "2": "Soap", "3": None, "9": None}),
+        ("as_then", date(2026, 3, 1), {"1": "Milk", "2": "Soap", "3": "Bread", "9": None}),
+        ("current", date(2026, 1, 1), {"1": "Milk", "2": "Soap", "3": "Bread", "9": None}),
+    ],
+)
+def test_titles_are_those_of_the_day_or_the_newest(
+    attributes: Attributes, day: date, titles: dict[str, str | None]
+) -> None:
+    async def labels(tenant: str) -> dict[str, ProductLabel]:
+        reader = reader_of(loaded())
+        masters = [master for each in ("default", "acme") if (master := await reader.master(each))]
+        return dict(await AnswerProducts(reader, masters, attributes).labels([tenant], titles, day))
 
-    async def titles(day: date | None) -> dict[str, str]:
-        return {sku: each.title for sku, each in (await reader.attributes("default", "1239", day)).items()}
-
-    assert asyncio.run(titles(date(2026, 1, 1))) == {"1": "Milk, fresh", "2": "Soap"}
-    assert asyncio.run(titles(date(2026, 3, 1))) == {"1": "Milk", "2": "Soap", "3": "Bread"}
-    assert asyncio.run(titles(None)) == {"1": "Milk", "2": "Soap", "3": "Bread"}
-    assert asyncio.run(reader.attributes("default", ["2"], None)) == {"2": ProductAttributes("Soap", ("Drugs",))}
-    assert asyncio.run(reader.attributes("acme", ["2"], None)) == {}
+    assert {sku: label.title for sku, label in asyncio.run(labels("default")).items()} == titles
+    assert asyncio.run(labels("default"))["2"] == ProductLabel("Soap", "Drugs")
+    assert asyncio.run(labels("acme")) == dict.fromkeys(titles, ProductLabel())
 
 
 def test_only_the_buckets_of_the_skus_are_read_and_only_once() -> None:
