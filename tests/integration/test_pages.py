@@ -117,6 +117,7 @@ def test_a_sale_is_on_the_page_of_its_store_without_a_reload(
     shop: Shop, browser: Browser, record_property: Callable[[str, object], None]
 ) -> None:
     shop.sell(0, 100)
+    shop.wait_until_sold(1.00)  # a page that was opened before the first sale loads again to draw it
     seconds = []
     with opened(browser) as (page, complaints):
         sign_in(page, shop.address, shop.key)
