@@ -110,13 +110,12 @@ class SqlSession(Protocol):
             SqlStateError: the statement cannot be answered.
         """
 
-    async def execute(self, sql: str, parameters: Sequence[SqlValue] = (), most_rows: int | None = None) -> QueryResult:
+    async def execute(self, sql: str, parameters: Sequence[SqlValue] = ()) -> QueryResult:
         """Run one statement.
 
         Args:
             sql: the statement.
             parameters: the values of `$1`, `$2`, ...
-            most_rows: how many rows the server can send: beyond it, the statement ends with an error.
 
         Raises:
             SqlStateError: it cannot be answered, takes too long, or was interrupted (57014).

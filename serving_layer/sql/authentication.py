@@ -1,0 +1,149 @@
+"""Who connects: the user is a tenant, the password an API key with the scope `read`."""
+
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+
+import structlog
+from limits import RateLimitItemPerMinute
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
+
+from master_dataset.errors import GalateaError
+from serving_layer.errors import ApiKeyMissingError, InvalidApiKeyError, ScopeMissingError
+from serving_layer.keys.authenticator import Authenticator
+from serving_layer.keys.key import Caller, Scope
+from serving_layer.sql.conversation import KeyLostError, as_sql_error
+from serving_layer.sql.results import SqlStateError
+
+READ: Scope = "read"
+DEFAULT_TENANT = "default"
+"""The tenant of stores that name none. It exists in every deployment."""
+_SHOWN = 100
+"""Characters of a user's name in the log and in errors."""
+
+log = structlog.get_logger()
+
+
+class PasswordThrottle:
+    """Counts wrong passwords, by address and user, and by address. In this process."""
+
+    def __init__(self, of_user: int = 10, of_address: int = 100) -> None:
+        """Set the limits.
+
+        Args:
+            of_user: wrong passwords per minute for one user from one address.
+            of_address: wrong passwords per minute from one address, for whatever users.
+        """
+        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._user, self._address = RateLimitItemPerMinute(of_user), RateLimitItemPerMinute(of_address)
+
+    def require(self, address: str, user: str) -> None:
+        """Refuse the login if there were too many. SqlStateError."""
+        is_free = self._limiter.test(self._user, address, user) and self._limiter.test(self._address, address)
+        if not is_free:
+            message = f'Too many wrong passwords were sent for the user "{user[:_SHOWN]}" or from this address.'
+            raise SqlStateError("28P01", message, "Wait a minute, then send a valid key.")
+
+    def count(self, address: str, user: str) -> None:
+        """Count a wrong password."""
+        self._limiter.hit(self._user, address, user)
+        self._limiter.hit(self._address, address)
+
+
+@dataclass(frozen=True)
+class Login:
+    """A login that succeeded: who it is, and the key, which is checked again before each statement."""
+
+    caller: Caller
+    user: str
+    key: str
+
+
+class LoginService:
+    """Checks logins. One per process and event loop."""
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        tenants: Callable[[], Awaitable[Collection[str]]],
+        throttle: PasswordThrottle | None = None,
+    ) -> None:
+        """Set it up.
+
+        Args:
+            authenticator: checks keys, as for REST.
+            tenants: the tenants that have stores: a key for all tenants opens only these.
+            throttle: limits wrong passwords.
+        """
+        self._authenticator, self._tenants = authenticator, tenants
+        self._throttle = throttle or PasswordThrottle()
+
+    async def log_in(self, address: str, user: str, password: str) -> Login:
+        """Check a login.
+
+        Args:
+            address: of the client, for the throttle.
+            user: the tenant whose data the session will see.
+            password: the key. It is neither logged nor part of an error.
+
+        Returns:
+            The caller, limited to that tenant also if the key is for all of them.
+
+        Raises:
+            SqlStateError: 28P01 for a wrong password or too many of them; 28000 for a key that may not do this; 57P03
+                if keys cannot be read for now.
+        """
+        self._throttle.require(address, user)
+        try:
+            caller = await self._caller(user, password)
+        except SqlStateError as error:
+            if error.code.startswith("28"):
+                self._throttle.count(address, user)
+                log.info("sql.login_refused", user=user[:_SHOWN], address=address, sqlstate=error.code)
+            raise
+        return Login(caller, user, password)
+
+    async def require(self, login: Login) -> None:
+        """Check again that the key is valid, before a statement.
+
+        Raises:
+            KeyLostError: it has expired or was revoked.
+            SqlStateError: keys cannot be read for now.
+        """
+        try:
+            await self._caller(login.user, login.key)
+        except SqlStateError as error:
+            if error.code.startswith("28"):
+                raise KeyLostError(error.code, error.message, error.hint) from error
+            raise
+
+    async def _caller(self, user: str, password: str) -> Caller:
+        if not password:
+            raise SqlStateError("28P01", "There is no password.", "The password is an API key: galatea keys create")
+        try:
+            caller = await self._authenticator.identify(f"Bearer {password}", READ)
+        except (InvalidApiKeyError, ApiKeyMissingError) as error:
+            message = f'The password for the user "{user[:_SHOWN]}" is no valid API key.'
+            hint = (
+                f"The password is an API key of this tenant: galatea keys create --tenant {user[:_SHOWN]} --scope read"
+            )
+            raise SqlStateError("28P01", message, hint) from error
+        except ScopeMissingError as error:
+            raise SqlStateError("28000", error.message, error.do) from error
+        except GalateaError as error:
+            raise as_sql_error(error) from error
+        if caller.tenant is None:
+            await self._require_tenant(user)
+        elif caller.tenant != user:
+            message = f'The key is not one of the tenant "{user[:_SHOWN]}".'
+            raise SqlStateError("28000", message, "The user is the tenant that the key was created for.")
+        return Caller(caller.name, user, frozenset({READ}))
+
+    async def _require_tenant(self, user: str) -> None:
+        try:
+            known = await self._tenants()
+        except GalateaError as error:
+            raise as_sql_error(error) from error
+        if user not in known and user != DEFAULT_TENANT:
+            message = f'There is no tenant "{user[:_SHOWN]}" with stores.'
+            raise SqlStateError("28000", message, "The user is a tenant; `galatea stores list` shows them.")
