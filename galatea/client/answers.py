@@ -111,9 +111,10 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
         before_flags: flags of `before`.
         days: with `compare`, how many days both sides have, if these differ.
         partial: with `compare`, the window is unfinished, so both sides end where the data ends.
-        weekday: with the grain `hour_of_week`, the ISO weekday, Monday is 1.
+        weekday: with the grains `weekday` and `hour_of_week`, the ISO weekday, Monday is 1.
         hour: with the grain `hour_of_week`, the local hour.
         hours_present: with the grain `hour_of_week`, how many such hours the range has.
+        days_present: with the grain `weekday`, how many such business days the range has.
     """
 
     start: datetime
@@ -132,6 +133,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     weekday: int | None = None
     hour: int | None = None
     hours_present: Number | None = None
+    days_present: int | None = None
 
 
 class PeriodCompared(Record, frozen=True, kw_only=True):
@@ -176,6 +178,25 @@ class StoreCounts(Record, frozen=True, kw_only=True):
     poor: int
 
 
+class RangeDates(Record, frozen=True, kw_only=True):
+    """The business dates that a range relative to today stands for: from `start` (inclusive) to `end` (exclusive)."""
+
+    start: date = msgspec.field(name="from")
+    end: date = msgspec.field(name="to")
+
+
+class AnsweredRange(Record, frozen=True, kw_only=True):
+    """What a range relative to today stands for. `name`: of the range, None for bounds such as `-7d`.
+
+    `start` (inclusive) and `end` (exclusive) are business dates; None if the stores do not agree on them, because in
+    some it is tomorrow already: then each series has its own.
+    """
+
+    name: str | None = None
+    start: date | None = msgspec.field(name="from", default=None)
+    end: date | None = msgspec.field(name="to", default=None)
+
+
 class Series(msgspec.Struct, frozen=True, kw_only=True):
     """The points of one store or of several, and of one combination of dimensions, oldest first.
 
@@ -187,6 +208,9 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
         timezone: IANA name of the time zone that windows are aligned to; None if the stores have several.
         points: one for each window of the range.
         dimensions: the value of each dimension of `by`; a value is None where events have none.
+        title: with `by=sku`, what the product master calls the SKU; None if it does not say.
+        category: with `by=sku`, the whole path of its category; None if the product master does not say.
+        dates: the business dates of the series, where the stores of the answer do not agree on them.
         stores: how many stores it adds up; None for one store.
         compared: the two periods; None without `compare`.
     """
@@ -199,6 +223,9 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     points: tuple[Point, ...]
     stores: StoreCounts | None = None
     dimensions: dict[str, str | None] = {}
+    title: str | None = None
+    category: str | None = None
+    dates: RangeDates | None = msgspec.field(default=None, name="range")
     compared: Compared | None = None
 
 
@@ -255,6 +282,7 @@ class WeatherRow(Record, frozen=True, kw_only=True):
     weekday: int | None = None
     hour: int | None = None
     hours_present: Number | None = None
+    days_present: int | None = None
     temperature_avg: Number | None
     temperature_min: Number | None
     temperature_max: Number | None
@@ -290,6 +318,7 @@ class Answer(Tabular, msgspec.Struct, frozen=True, kw_only=True):
         grain: how long the windows are.
         series: one per store and combination of dimensions.
         as_of: the data that it was computed from.
+        range: what a range relative to today stands for; None for other ranges.
         timezone: of all series; None if the stores have several.
         currency: ISO 4217 code; None if the unit is not money, or the series are split by currency.
         compare: the comparison that was asked for; None without one.
@@ -309,6 +338,7 @@ class Answer(Tabular, msgspec.Struct, frozen=True, kw_only=True):
     grain: str
     series: tuple[Series, ...]
     as_of: AsOf
+    range: AnsweredRange | None = None
     timezone: str | None = None
     currency: str | None = None
     compare: str | None = None

@@ -131,8 +131,8 @@ class Client:
         )
 
     metrics = _method(operations.metrics)
-    metric = _method(operations.metric)
-    several = _method(operations.several)
+    metric = _method_of_steps(operations.metric)
+    several = _method_of_steps(operations.several)
     stores = _method(operations.stores)
     cells = _method(operations.cells)
     raw_receipts = _method_of_pages(operations.raw_receipts)
@@ -239,8 +239,8 @@ class AsyncClient:
         )
 
     metrics = _async_method(operations.metrics)
-    metric = _async_method(operations.metric)
-    several = _async_method(operations.several)
+    metric = _async_method_of_steps(operations.metric)
+    several = _async_method_of_steps(operations.several)
     stores = _async_method(operations.stores)
     cells = _async_method(operations.cells)
     raw_receipts = _async_method_of_pages(operations.raw_receipts)

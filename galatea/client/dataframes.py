@@ -33,7 +33,8 @@ Row = dict[str, Plain]
 class Tabular:
     """An answer that converts to rows, tables and files.
 
-    Columns: `metric`, `store`, `group_<name>` where stores are grouped, the dimensions, `start`, `value`, `final`,
+    Columns: `metric`, `store`, `group_<name>` where stores are grouped, the dimensions, `sku_title` and `sku_category`
+    with `by=sku`, `start`, `value`, `final`,
     `flags`, the comparison if one was asked for, `unit`, `currency`, `timezone`, `grain`, and the fields of `as_of`.
     Several flags or layers are joined by `;`. `value` is None (null, an empty cell) where it cannot be known.
     """
@@ -137,7 +138,8 @@ class Tabular:
 
 # Rows
 
-HOUR_OF_WEEK_COLUMNS = ("weekday", "hour", "hours_present")
+WEEK_COLUMNS = {"hour_of_week": ("weekday", "hour", "hours_present"), "weekday": ("weekday", "days_present")}
+CLOCK_GRAINS = frozenset({"15m", "hour"})
 COMPARISON_COLUMNS = ("before", "change", "change_points", "before_flags", "days_now", "days_before", "partial")
 STORE_COLUMNS = ("stores_counted", "stores_missing", "stores_poor")
 AS_OF_COLUMNS = ("publication", "cut", "speed_as_of", "waiting_for_batch", "layers", "missing")
@@ -147,23 +149,24 @@ _JSON = msgspec.json.Encoder(decimal_format="number")
 def _columns(answers: Sequence["Answer"]) -> list[str]:
     """The columns in order. `by=currency` and the currency of an answer are one column."""
     dimensions = [name for answer in answers for series in answer.series for name in series.dimensions]
-    hour_of_week = HOUR_OF_WEEK_COLUMNS if any(answer.grain == "hour_of_week" for answer in answers) else ()
+    of_week = [name for answer in answers for name in WEEK_COLUMNS.get(answer.grain, ())]
     comparison = COMPARISON_COLUMNS if any(answer.compare for answer in answers) else ()
     grains = {answer.grain for answer in answers}
-    local = ["date"] if grains - {"15m", "hour", "hour_of_week"} else []
-    local += ["local"] if grains & {"15m", "hour"} else []
+    local = ["date"] if grains - CLOCK_GRAINS - WEEK_COLUMNS.keys() else []
+    local += ["local"] if grains & CLOCK_GRAINS else []
     every = [series for answer in answers for series in answer.series]
     groups = [f"group_{name}" for series in every for name in series.group or {}]
     counts = list(STORE_COLUMNS) if any(series.stores for series in every) else []
     share = ["share"] if any(point.share is not None for series in every for point in series.points) else []
     other = ["other"] if any(series.other for series in every) else []
-    series_columns = ["store", *groups, *dimensions, *other, *counts]
+    labels = ["sku_title", "sku_category"] if "sku" in dimensions else []
+    series_columns = ["store", *groups, *dimensions, *labels, *other, *counts]
     columns = [
         "metric",
         *series_columns,
         "start",
         *local,
-        *hour_of_week,
+        *of_week,
         "value",
         *share,
         "final",
@@ -201,6 +204,8 @@ def _series_columns(series: "Series") -> Row:
         "store": series.store,
         "timezone": series.timezone,
         "other": series.other,
+        "sku_title": series.title,
+        "sku_category": series.category,
         **groups,
         **series.dimensions,
         **currency,
@@ -228,6 +233,7 @@ def _point_columns(answer: "Answer", point: "Point") -> Row:
         "weekday": point.weekday,
         "hour": point.hour,
         "hours_present": point.hours_present,
+        "days_present": point.days_present,
     }
 
 
@@ -269,7 +275,16 @@ def _csv_text(cell: Plain) -> str:
 # Column types
 
 INTEGER_COLUMNS = frozenset(
-    {"weekday", "hour", "days_now", "days_before", "publication", "waiting_for_batch", *STORE_COLUMNS}
+    {
+        "weekday",
+        "hour",
+        "days_present",
+        "days_now",
+        "days_before",
+        "publication",
+        "waiting_for_batch",
+        *STORE_COLUMNS,
+    }
 )
 INSTANT_COLUMNS = frozenset({"start", "cut", "speed_as_of"})
 FLOAT_COLUMNS = frozenset({"change", "change_points", "hours_present", "share"})

@@ -9,6 +9,8 @@ ClientError
 |-- UnreachableError          no response; retried
 |-- InvalidResponseError      a response that this version of the client cannot read
 |-- NotReadyError             the result does not exist yet
+|-- VersionChangedError       an answer of several pages, whose data changed again and again while it was read
+|-- AnswerTooLongError        an answer of several pages with too many stores or points
 `-- IngestInterruptedError    `galatea.client.ingest`: sending events stopped half way
 """
 
@@ -36,6 +38,14 @@ class InvalidResponseError(ClientError):
 
 class NotReadyError(ClientError):
     """A recompute that did not end in time, or corrections that are not written yet."""
+
+
+class VersionChangedError(ClientError):
+    """The pages of an answer were computed from different data, also when they were read again."""
+
+
+class AnswerTooLongError(ClientError):
+    """An answer of several pages that has too many stores or points to be put together."""
 
 
 class ResponseError(ClientError):

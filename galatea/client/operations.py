@@ -30,40 +30,10 @@ from galatea.client.connection import (
 )
 from galatea.client.errors import NotReadyError
 from galatea.client.publications import Correction, Freshness, Publication, Recompute, RolledBack
+from galatea.client.whole_answers import MetricOptions, whole_answers
 
 Day = date | str
 """A UTC day."""
-
-
-class MetricOptions(TypedDict, total=False):
-    """Optional arguments of `metric` and `several`. What is left out has the default of the API.
-
-    `store`: ids; by default all stores that the key can see. `grain`: `15m`, `hour`, `day`, `week`, `month`, `year`,
-    `hour_of_week` or `total`. `by`: what has a series of its own. `sort`, `top`, `share`, `attributes`: of the series.
-    `range`: instead of `start` and `end`. `compare`: such as `previous_week`. `hours`: `all` or `open`. `timezone`: an
-    IANA name; by default that of each store. `as_of`: number of the publication to read. `partial`: accept an answer
-    from batch alone while speed is missing. `comp`: only comparable stores. `only_covered`: only windows with sensor
-    coverage. `context`: `holidays`, `weather`. `limit`: stores per answer. `after`: the `next` of the answer before.
-    """
-
-    store: Ids
-    grain: str
-    by: Names
-    sort: str
-    top: int
-    share: bool
-    attributes: str
-    range: str
-    compare: str
-    hours: str
-    timezone: str
-    as_of: int
-    partial: bool
-    comp: bool
-    only_covered: bool
-    context: Names
-    limit: int
-    after: str
 
 
 def metrics() -> Call[tuple[Metric, ...]]:
@@ -78,21 +48,25 @@ def metrics() -> Call[tuple[Metric, ...]]:
 
 def metric(
     metric: str, *, start: When | None = None, end: When | None = None, **options: Unpack[MetricOptions]
-) -> Call[Answer]:
-    """Query one metric over time.
+) -> Steps[Answer]:
+    """Query one metric over time, for any number of stores.
 
     Args:
         metric: its id, such as `net_sales`.
         start: inclusive; a local date of the store, an instant with its offset, or relative, such as `-7d`.
         end: exclusive; as `start`; by default the end of today.
         range: such as `last_7_days` or `month_to_date`, instead of `start` and `end`.
-        store: ids; by default all stores that the key can see. For more than fit in one answer, use `by` or `limit`.
-        grain: `15m`, `hour`, `day`, `week`, `month`, `year`, `hour_of_week` or `total`.
+        store: ids; by default all stores that the key can see. More than fit in one response are read in pages, all
+            of one version.
+        grain: `15m`, `hour`, `day`, `week`, `month`, `year`, `weekday`, `hour_of_week` or `total`.
         by: what has a series of its own: dimensions, and `total` or `group:<name>` instead of each store.
         sort: order of the series: `value`, `-value`, `change`, `-change` or `name`.
         top: how many series to keep; the others are added up in one.
         share: adds to each value its percentage of the total.
-        attributes: `as_then` for the groups of each day, or `current`.
+        attributes: `as_then` for the groups and products of each day, or `current`.
+        category: only products of this category or below, by its path; a list: of any of them.
+        brand: only products of this brand; a list: of any of them.
+        sku: only these SKUs.
         compare: such as `previous_week`; then points have `before` and `change`.
         hours: `all` or `open`.
         timezone: an IANA name; by default that of each store.
@@ -101,7 +75,7 @@ def metric(
         comp: only comparable stores.
         only_covered: only windows with sensor coverage.
         context: `holidays`, `weather` or both.
-        limit: stores per answer.
+        limit: stores per answer, to read pages yourself.
         after: the `next` of the answer before.
 
     Returns:
@@ -110,14 +84,17 @@ def metric(
     Raises:
         NotFoundError: there is no such metric, store or publication.
         ResponseError: the API does not accept the arguments; the error says which.
+        VersionChangedError: the data changed again and again while pages of stores were read.
+        AnswerTooLongError: there are more than 10,000 stores, or too many points.
         ValueError: a datetime has no time zone.
     """
-    return Call(path("metrics", metric), decoder(Answer), _metric_query(start, end, options))
+    [answer] = (yield from whole_answers([metric], start, end, options)).answers
+    return answer
 
 
 def several(
     metrics: Names, *, start: When | None = None, end: When | None = None, **options: Unpack[MetricOptions]
-) -> Call[Answers]:
+) -> Steps[Answers]:
     """Query several metrics at once, all computed from the same data.
 
     Args:
@@ -132,18 +109,11 @@ def several(
     Raises:
         NotFoundError: there is no such metric, store or publication.
         ResponseError: the API does not accept the arguments; the error says which.
+        VersionChangedError: the data changed again and again while pages of stores were read.
+        AnswerTooLongError: there are more than 10,000 stores, or too many points.
         ValueError: a datetime has no time zone.
     """
-    names, arguments = as_list(metrics), _metric_query(start, end, options)
-    if len(names) > 1:
-        return Call(path("metrics", ",".join(names)), decoder(Answers), arguments)
-    decode = decoder(Answer)  # for one metric, the API answers as it does to `metric`
-
-    def decode_one(body: bytes) -> Answers:
-        answer = decode(body)
-        return Answers(answers=(answer,), as_of=answer.as_of, next=answer.next)
-
-    return Call(path("metrics", *names), decode_one, arguments)
+    return (yield from whole_answers(as_list(metrics), start, end, options))
 
 
 def stores() -> Call[tuple[Store, ...]]:
@@ -380,12 +350,6 @@ def corrections(  # noqa: PLR0913 - the arguments of the API
         return Call(path("corrections"), decode_page, arguments)
 
     return Pages(call)
-
-
-def _metric_query(start: When | None, end: When | None, options: MetricOptions) -> tuple[tuple[str, str], ...]:
-    lists = {"store": store_ids(options.get("store", ())), "by": as_list(options.get("by", ()))}
-    context = ",".join(as_list(options.get("context", ())))
-    return query(from_=start, to=end, **{**options, **lists, "context": context or None})
 
 
 class _Post(TypedDict):

@@ -78,8 +78,8 @@ def joined(names: Sequence[str]) -> str | None:
 
 def provenance_cells(as_of: Mapping[str, Any]) -> tuple[Cell, ...]:
     """The cells of `PROVENANCE_COLUMNS`."""
-    told = {**as_of, "layers": joined(as_of["layers"]), "missing": joined(as_of.get("missing", ()))}
-    return tuple(told[name] for name in PROVENANCE_COLUMNS)
+    provenance = {**as_of, "layers": joined(as_of["layers"]), "missing": joined(as_of.get("missing", ()))}
+    return tuple(provenance[name] for name in PROVENANCE_COLUMNS)
 
 
 CURRENCY = "currency"
@@ -87,8 +87,14 @@ CLOCK_GRAINS = ("15m", "hour")
 DATE_GRAINS = ("day", "week", "month", "year", "total")
 STORES = {"counted": ColumnType.WHOLE, "missing": ColumnType.WHOLE, "poor": ColumnType.WHOLE}
 """How many stores a series adds up, as columns such as `stores_missing`."""
-LABELS = {"weekday": ColumnType.WHOLE, "hour": ColumnType.WHOLE, "hours_present": ColumnType.REAL}
-"""Of the grain `hour_of_week`."""
+WEEK_LABELS = {
+    "hour_of_week": {"weekday": ColumnType.WHOLE, "hour": ColumnType.WHOLE, "hours_present": ColumnType.REAL},
+    "weekday": {"weekday": ColumnType.WHOLE, "days_present": ColumnType.WHOLE},
+}
+"""Of the grains that add up weeks."""
+SKU = "sku"
+PRODUCT_LABELS = {"sku_title": "title", "sku_category": "category"}
+"""Column to the field of a series that says what its SKU is."""
 
 
 def metric_table(
@@ -114,10 +120,13 @@ def _metric_columns(
     """In the order of the table. `by=currency`, the currency of the answer and of a series are one column."""
     text, flag, grains = ColumnType.TEXT, ColumnType.FLAG, {body["grain"] for body in bodies}
     stores = {f"group_{name}": text for name in by.groups} if by.merges_stores else {"store": text}
-    columns = {"metric": text, **stores, **dict.fromkeys(by.dimensions, text), "start": ColumnType.INSTANT}
+    columns = {"metric": text, **stores, **dict.fromkeys(by.dimensions, text)}
+    columns |= dict.fromkeys(PRODUCT_LABELS, text) if SKU in by.dimensions else {}
+    columns |= {"start": ColumnType.INSTANT}
     columns |= {"date": ColumnType.DATE} if not grains.isdisjoint(DATE_GRAINS) else {}
     columns |= {"local": text} if not grains.isdisjoint(CLOCK_GRAINS) else {}
-    columns |= LABELS if "hour_of_week" in grains else {}
+    for grain in sorted(grains & WEEK_LABELS.keys()):
+        columns |= WEEK_LABELS[grain]
     columns |= {"value": value, "final": flag, "flags": text}
     columns |= {"share": ColumnType.REAL} if ranking.share else {}
     columns |= {"other": flag} if ranking.top else {}
@@ -151,6 +160,7 @@ def _metric_rows(body: Body, columns: Mapping[str, ColumnType]) -> Iterator[tupl
         whose = {CURRENCY: series.get(CURRENCY, body.get(CURRENCY)), "store": series.get("store")}
         whose |= {"timezone": series["timezone"], **of_answer, **series["dimensions"]}
         whose |= {f"group_{name}": value for name, value in series.get("group", {}).items()}
+        whose |= {column: series.get(field) for column, field in PRODUCT_LABELS.items()}
         whose["other"] = series.get("other", False)
         whose |= {f"stores_{name}": number for name, number in series.get("stores", {}).items()}
         of_series = [(name, whose.get(name)) for name in columns]

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from galatea.client.answers import Answer, StoreCounts
-from galatea.client.connection import Ids, store_ids
+from galatea.client.connection import Call, Ids, store_ids
 from galatea.client.operations import metric
 
 ANSWER = {
@@ -74,9 +74,13 @@ def test_store_ids_are_sent_as_the_api_reads_them(ids: Ids, sent: list[str]) -> 
 
 
 def test_a_query_may_name_a_range_instead_of_its_ends() -> None:
-    call = metric("net_sales", range="last_7_days", by=["total", "sku"], top=20, share=True)
+    call = next(
+        metric("net_sales", range="last_7_days", by=["total", "sku"], top=20, share=True, category="Food/Dairy")
+    )
 
+    assert isinstance(call, Call)
     assert set(call.query) == {
+        ("category", "Food/Dairy"),
         ("by", "total"),
         ("by", "sku"),
         ("top", "20"),

@@ -15,9 +15,9 @@ import pytest
 
 from master_dataset.registry.stores import Store, currency
 from serving_layer.files.formats import as_csv
-from serving_layer.files.tables import LABELS, PROVENANCE_COLUMNS, ColumnType, Table
+from serving_layer.files.tables import PROVENANCE_COLUMNS, WEEK_LABELS, ColumnType, Table
 from tests.support import World, receipt
-from tests.support.world_api import Asking
+from tests.support.world_api import OPERATOR_KEY, Asking
 from views.registry import registered_views
 
 NET = "/v1/metrics/net_sales"
@@ -58,8 +58,8 @@ def number(said: Any) -> float | None:
 
 
 def about(found: Any) -> Mapping[str, Any]:
-    told: Mapping[str, Any] = orjson.loads(found.schema.metadata[b"galatea"])
-    return told
+    in_json: Mapping[str, Any] = orjson.loads(found.schema.metadata[b"galatea"])
+    return in_json
 
 
 def test_csv_has_a_line_per_point_and_money_to_the_digit(asking: Asking) -> None:
@@ -77,7 +77,7 @@ def test_csv_has_a_line_per_point_and_money_to_the_digit(asking: Asking) -> None
 @pytest.mark.parametrize("form", TYPES)
 @pytest.mark.parametrize("path", [NET, CELLS])
 def test_a_file_has_its_type_a_safe_name_and_what_it_rests_on(asking: Asking, path: str, form: str) -> None:
-    told = asking.body(path, **DAYS)["as_of"]
+    in_json = asking.body(path, **DAYS)["as_of"]
     question = {"store": "1", "from_": "2026-11-21T00:00:00+00:00", "to": "2026-11-22"}
 
     headers = asking.response(path, **question, format=form).headers
@@ -88,7 +88,7 @@ def test_a_file_has_its_type_a_safe_name_and_what_it_rests_on(asking: Asking, pa
     assert headers["content-disposition"] == (
         f'attachment; filename="{name}_2026-11-21T00-00-00-00-00_2026-11-22.{ending}"'
     )
-    assert orjson.loads(headers["galatea-as-of"]) == told
+    assert orjson.loads(headers["galatea-as-of"]) == in_json
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
@@ -151,9 +151,26 @@ def test_a_comparison_and_the_labels_of_an_hour_are_columns(asking: Asking) -> N
         "change_points": "",
         "partial": "true",
     }
-    assert [{name: row[name] for name in LABELS} for row in by_hour if row["value"] == "6.18"] == [
+    assert [{name: row[name] for name in WEEK_LABELS["hour_of_week"]} for row in by_hour if row["value"] == "6.18"] == [
         {"weekday": "6", "hour": "9", "hours_present": "1.0"}
     ]
+
+
+def test_weekdays_are_columns_and_have_no_date(asking: Asking) -> None:
+    [row, *_] = lines(asking.response(NET, **DAYS, grain="weekday", format="csv"))
+
+    assert [row[name] for name in WEEK_LABELS["weekday"]] == ["6", "1"]
+    assert "date" not in row
+
+
+def test_a_sku_is_beside_what_the_product_master_says_of_it(asking: Asking) -> None:
+    headers = {"content-type": "text/csv", "authorization": f"Bearer {OPERATOR_KEY}"}
+    asking.request("POST", "/v1/products", headers=headers, content=b"sku,title,category\n1,Whole milk,Food/Dairy\n")
+
+    rows = lines(asking.response("/v1/metrics/sku_attach_rate", **DAYS, by="sku", grain="total", format="csv"))
+
+    assert [(row["sku"], row["sku_title"], row["sku_category"]) for row in rows] == [("1", "Whole milk", "Food/Dairy")]
+    assert list(rows[0])[:6] == ["metric", "store", "sku", "sku_title", "sku_category", "start"]
 
 
 def test_a_split_is_a_column_and_currency_is_one_column_only(asking: Asking) -> None:
@@ -184,13 +201,13 @@ def test_every_metric_says_in_a_file_what_it_says_as_json(asking: Asking, form: 
         path, grains = f"/v1/metrics/{metric['metric']}", metric["grains"] or ["day"]
         question = DAYS | {"compare": "previous_week", "grain": grains[0]}
         body = json.loads(asking.response(path, **question).content, parse_float=Decimal, parse_int=Decimal)
-        told = [point for series in body["series"] for point in series["points"]]
+        in_json = [point for series in body["series"] for point in series["points"]]
 
         response = asking.response(path, **question, format=form)
 
         rows = lines(response) if form == "csv" else table(response).to_pylist()
         for name in ("value", "before", "change"):
-            assert [number(row[name]) for row in rows] == [number(point[name]) for point in told], metric["metric"]
+            assert [number(row[name]) for row in rows] == [number(point[name]) for point in in_json], metric["metric"]
 
 
 def test_no_dimension_is_called_like_a_column_of_the_answer(asking: Asking) -> None:
