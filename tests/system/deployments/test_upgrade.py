@@ -69,14 +69,18 @@ def test_a_home_of_the_version_before_answers_the_same_and_goes_on(tmp_path: Pat
     for day in days:
         run(*new, *simulate, "--from", day, "--to", day, "--out", tmp_path / day, environment=environment)
 
+    there = old.parents[2]  # components import what is in the working directory
     try:
-        run(old, *up, environment=environment)
-        run(old, "stores", "load", tmp_path / days[0] / "stores.yaml", environment=environment)
-        run(old, "ingest", "pos_transactions", tmp_path / days[0] / "pos_transactions.jsonl", environment=environment)
-        run(old, "rebuild", "--wait", environment=environment)
+        run(old, *up, environment=environment, cwd=there)
+        for words in (
+            ("stores", "load", tmp_path / days[0] / "stores.yaml"),
+            ("ingest", "pos_transactions", tmp_path / days[0] / "pos_transactions.jsonl"),
+            ("rebuild", "--wait"),
+        ):
+            run(old, *words, environment=environment, cwd=there)
         before = answers(settings.api.port)
     finally:
-        run(old, "down", environment=environment)
+        run(old, "down", environment=environment, cwd=there)
     assert any(point["value"] for point in before["net_sales"][0]["points"])
 
     try:
