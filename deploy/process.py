@@ -10,7 +10,7 @@ YOUNG_OBJECTS = 50_000
 """With Python's own 700, the cells of an answer are scanned again and again: reading a million took twice as long."""
 
 STREAMING_NICENESS, BACKGROUND_NICENESS = 5, 10
-"""Niceness of the speed layer and Airflow, and of archive and recomputes.
+"""Niceness of the speed layer, the SQL component and Airflow, and of archive and recomputes.
 
 Under CPU contention, queries take priority.
 """

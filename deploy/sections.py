@@ -365,6 +365,35 @@ class ApiSettings(Section):
         return text
 
 
+class SqlSettings(Section):
+    """SQL over the PostgreSQL protocol. The limits are those of one process."""
+
+    prefix = "sql_"
+
+    port: Port = 5433
+    """Port of the SQL component, on loopback."""
+    metrics_port: PortOrZero = 0
+    """Prometheus port of the SQL component; 0: any free port, written to `run/sql.targets.json`."""
+    connections: int = Field(default=500, ge=1, le=10_000)
+    """SQL connections that are open at the same time."""
+    connections_per_tenant: int = Field(default=300, ge=1, le=10_000)
+    """SQL connections of one tenant that are open at the same time."""
+    idle_seconds: float = Field(default=1800.0, gt=0)
+    """Seconds without a message after which an SQL connection is closed."""
+    statements: int = Field(default=4, ge=1, le=64)
+    """SQL statements that are run at the same time; others wait for their turn."""
+    statement_seconds: float = Field(default=60.0, gt=0)
+    """Seconds that an SQL statement may take, including the wait for its turn."""
+    memory_mb: int = Field(default=256, ge=64)
+    """Memory of the database that runs one SQL statement, in MB."""
+    source_rows: int = Field(default=2_000_000, ge=1_000)
+    """Rows of tables that one SQL statement may read, after its filters on store and time."""
+    result_rows: int = Field(default=200_000, ge=1)
+    """Rows of the result of one SQL statement."""
+    result_mb: int = Field(default=100, ge=1)
+    """Size of the result of one SQL statement as it is sent, in MB."""
+
+
 class LimitSettings(Section):
     """They apply to each process. The limits of a single event are those of the parser, over REST and Kafka alike."""
 

@@ -29,6 +29,7 @@ from deploy.sections import (
     Section,
     SparkSettings,
     SpeedSettings,
+    SqlSettings,
     WebhookSettings,
 )
 
@@ -43,6 +44,7 @@ class Settings:
     paths: PathSettings
     api: ApiSettings
     limits: LimitSettings
+    sql: SqlSettings
     kafka: KafkaSettings
     cassandra: CassandraSettings
     spark: SparkSettings

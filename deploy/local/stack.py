@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import socket
 import sys
 import threading
 import time
@@ -64,6 +65,22 @@ def api(settings: "Settings") -> Component:
     )
 
 
+def sql(settings: "Settings") -> Component:
+    """Return the SQL component. It is ready once it answers a client's first message."""
+    ready = settings.home / "run" / "sql.ready"
+    return Component(
+        name="sql",
+        command=lambda: _command("sql"),
+        serves=lambda: ready.exists() and _speaks_postgresql(settings.sql.port),
+        where={"address": f"{LOOPBACK}:{settings.sql.port}"},
+        ports={settings.sql.port: "GALATEA_SQL_PORT"} | _chosen(settings.sql.metrics_port, "GALATEA_SQL_METRICS_PORT"),
+        environment=settings.environment(),
+        prepare=lambda: ready.unlink(missing_ok=True),
+        stage=1,
+        grace_seconds=10,
+    )
+
+
 def _chosen(port: int, setting: str) -> dict[int, str]:
     """Leave out port 0, which is any free port."""
     return {port: setting} if port else {}
@@ -89,6 +106,20 @@ def _answers(url: str) -> bool:
         return False
 
 
+_SSL_REQUEST = bytes.fromhex("0000000804d2162f")
+PROBE_SECONDS = 2.0
+
+
+def _speaks_postgresql(port: int) -> bool:
+    """Whether a request for encryption is answered as PostgreSQL answers it."""
+    try:
+        with socket.create_connection((LOOPBACK, port), PROBE_SECONDS) as probe:
+            probe.sendall(_SSL_REQUEST)
+            return probe.recv(1) in (b"N", b"S")
+    except OSError:
+        return False
+
+
 DOWN_SECONDS = 90.0
 
 
@@ -103,7 +134,11 @@ def components(settings: "Settings", only: Collection[str] = (), *, airflow: boo
     Raises:
         UnknownNameError: There is no component of that name.
     """
-    galatea = (*(layer(name, settings) for name in ("archive", "speed", "alerts", "dispatcher")), api(settings))
+    galatea = (
+        *(layer(name, settings) for name in ("archive", "speed", "alerts", "dispatcher")),
+        api(settings),
+        sql(settings),
+    )
     scheduling = (scheduler(settings),) if (airflow or AIRFLOW in only) and is_installed() else ()
     every = (*brokers(settings), *cassandra_nodes(settings), *galatea, *scheduling)
     names = {component.name for component in every}

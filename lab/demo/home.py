@@ -16,7 +16,13 @@ PACE = {
     "GALATEA_RECORDS_PER_BATCH": "160000",  # a year of days costs a micro-batch more than its records do
     "GALATEA_SKEW_SECONDS": "1",  # one machine has one clock
 }
-PORTS = ("GALATEA_API_PORT", "GALATEA_KAFKA_PORT", "GALATEA_CASSANDRA_PORT", "GALATEA_AIRFLOW_PORT")
+PORTS = (
+    "GALATEA_API_PORT",
+    "GALATEA_SQL_PORT",
+    "GALATEA_KAFKA_PORT",
+    "GALATEA_CASSANDRA_PORT",
+    "GALATEA_AIRFLOW_PORT",
+)
 HALF_AN_HOUR = timedelta(minutes=30)
 ELSEWHERE = ("GALATEA_MASTER_URI", "GALATEA_CHECKPOINT_URI")
 MARK = "demo"

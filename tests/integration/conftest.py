@@ -53,8 +53,8 @@ class Stack:
 
     def rebuild(self, *, is_preview: bool = False) -> dict[str, Any]:
         """As `galatea rebuild --wait`, but in this process, whose Spark has started: that takes as long as the rest."""
-        asked = RecomputeRequest(wait=True, mode="preview" if is_preview else "publish")
-        return as_json_object(recompute(self.settings, asked, why="a test", by="a test", steps=self))
+        request = RecomputeRequest(wait=True, mode="preview" if is_preview else "publish")
+        return as_json_object(recompute(self.settings, request, why="a test", by="a test", steps=self))
 
     def verify(self) -> Verdict:
         """As `galatea verify`, in this process."""
@@ -101,10 +101,11 @@ def around_now() -> dict[str, str]:
 
 def settings_of(home: Path, **more: str) -> tuple[Settings, dict[str, str]]:
     """Settings of a stack of its own, and the environment that says the same to its commands. `more`: other ones."""
-    api, kafka, cassandra = free_ports(3)
+    api, sql, kafka, cassandra = free_ports(4)
     own = {
         "GALATEA_HOME": str(home),
         "GALATEA_API_PORT": str(api),
+        "GALATEA_SQL_PORT": str(sql),
         "GALATEA_KAFKA_PORT": str(kafka),
         "GALATEA_CASSANDRA_PORT": str(cassandra),
         "GALATEA_EPOCH_SECONDS": "1",

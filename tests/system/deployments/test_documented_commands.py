@@ -19,7 +19,13 @@ pytestmark = pytest.mark.nightly
 
 INLINE = re.compile(r"`((?:[A-Z_]+=\S+ )?uv run galatea [a-z]+)`")
 """Commands in the text; without uv, as the README says, the installed `galatea` is used."""
-PORTS = ("GALATEA_API_PORT", "GALATEA_KAFKA_PORT", "GALATEA_CASSANDRA_PORT", "GALATEA_AIRFLOW_PORT")
+PORTS = (
+    "GALATEA_API_PORT",
+    "GALATEA_SQL_PORT",
+    "GALATEA_KAFKA_PORT",
+    "GALATEA_CASSANDRA_PORT",
+    "GALATEA_AIRFLOW_PORT",
+)
 
 
 @pytest.fixture

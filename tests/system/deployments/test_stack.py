@@ -23,13 +23,13 @@ from tests.integration.conftest import PATIENCE_SECONDS
 pytestmark = pytest.mark.nightly
 
 ONLY = ("--only", "kafka,cassandra")
-NAMES = ("kafka", "cassandra", "archive", "speed", "alerts", "dispatcher", "api", "airflow")
+NAMES = ("kafka", "cassandra", "archive", "speed", "alerts", "dispatcher", "api", "sql", "airflow")
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Iterator[Settings]:
-    kafka, cassandra, api = free_ports(3)
-    found = Settings(home=tmp_path / "home", kafka_port=kafka, cassandra_port=cassandra, api_port=api)
+    kafka, cassandra, api, sql = free_ports(4)
+    found = Settings(home=tmp_path / "home", kafka_port=kafka, cassandra_port=cassandra, api_port=api, sql_port=sql)
     yield found
     galatea(found, "down")
 

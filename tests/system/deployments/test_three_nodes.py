@@ -66,7 +66,7 @@ def total(stack: Stack) -> int | None:
     return sum(series["points"][0]["value"] or 0 for series in answer.json()["series"])
 
 
-class Asked:
+class RepeatedQuery:
     """The total, asked again and again: it never shrinks, and never exceeds what was sent."""
 
     def __init__(self, stack: Stack) -> None:
@@ -110,9 +110,9 @@ def copies_are_whole(stack: Stack) -> bool:
         for host in HOSTS:
             session = connect([host], stack.settings.cassandra.port, "galatea")
             try:
-                [asked] = [each for each in session.cluster.metadata.all_hosts() if each.address == host]
+                [repeated] = [each for each in session.cluster.metadata.all_hosts() if each.address == host]
                 every = SimpleStatement("SELECT name FROM migrations", consistency_level=ConsistencyLevel.ALL)
-                session.execute(every, host=asked)
+                session.execute(every, host=repeated)
             finally:
                 session.cluster.shutdown()
     except (CassandraUnavailableError, *CASSANDRA_UNAVAILABLE):
@@ -132,23 +132,23 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
 
 
 def test_any_one_node_is_lost_without_a_wrong_or_missing_number(stack: Stack, tmp_path: Path) -> None:
-    file, asked = tmp_path / "receipts.jsonl", Asked(stack)
+    file, repeated = tmp_path / "receipts.jsonl", RepeatedQuery(stack)
     states = {each["name"]: each["state"] for each in stack.galatea("status")["components"]}
-    layers = {"archive", "speed", "alerts", "dispatcher", "api"}
+    layers = {"archive", "speed", "alerts", "dispatcher", "api", "sql"}
     assert {name for name in states if states[name] == "running"} == {*NODES, *layers}
 
     for number in (1, 2, 3):
         wait_until(lambda: copies_are_whole(stack))
         file.write_bytes(receipts(number))
         with lost(stack, number):
-            asked.sent += PORTION
+            repeated.sent += PORTION
             assert stack.galatea("ingest", "pos_transactions", str(file))["acknowledged"] == PORTION
             if number == 2:
                 stack.galatea("rebuild", "--wait")
-            wait_until(asked.is_whole)
+            wait_until(repeated.is_whole)
     verdict = stack.galatea("verify")
 
-    assert asked.seen == 3 * PORTION
+    assert repeated.seen == 3 * PORTION
     assert verdict["differing"] == 0
     assert verdict["cells"] > 0
     assert verdict["waiting_for_batch"] == 0

@@ -43,6 +43,7 @@ def test_a_home_of_three_nodes_is_seen_by_every_command(tmp_path: Path) -> None:
         "alerts",
         "dispatcher",
         "api",
+        "sql",
     ]
 
 
@@ -60,6 +61,7 @@ def test_a_new_home_has_one_node_of_each_kind(tmp_path: Path) -> None:
         "alerts",
         "dispatcher",
         "api",
+        "sql",
     ]
 
 

@@ -1,0 +1,94 @@
+"""The SQL process: `python -m deploy.services.sql`. It listens on loopback only."""
+
+import asyncio
+import signal
+import time
+from collections.abc import Collection
+from datetime import UTC, datetime
+from functools import partial
+
+from prometheus_client import REGISTRY
+
+from deploy.local.nodes import LOOPBACK
+from deploy.process import STREAMING_NICENESS, lower_priority
+from deploy.services.api import authenticator_of
+from deploy.services.api_metrics import Pressure, PressureMetrics
+from deploy.services.runner import Process
+from deploy.settings import Settings
+from deploy.wiring import products_of, readers_of
+from serving_layer.http.server import OTHER_FILES, raise_open_file_limit
+from serving_layer.query.catalogue import Catalogue
+from serving_layer.query.service import Clocks, QueryService
+from serving_layer.sql.authentication import LoginService
+from serving_layer.sql.conversation import ConversationLimits
+from serving_layer.sql.sandbox import Limits
+from serving_layer.sql.server import PENDING, ServerLimits, SqlServer
+from serving_layer.sql.session import Sessions, SqlLimits
+from views import registered_views
+from views.metrics import registered_metrics
+
+GRACE_SECONDS = 5.0
+"""How long statements may take to end at a shutdown."""
+
+
+def run(process: Process, settings: Settings) -> None:
+    """Answer SQL until the process is stopped."""
+    lower_priority(STREAMING_NICENESS)  # dashboards of BI tools wait rather than those who ask over REST
+    asyncio.run(_run(process, settings))
+
+
+async def _run(process: Process, settings: Settings) -> None:
+    leaving = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leaving.set)
+    catalogue = Catalogue(
+        {view.name: view for view in registered_views()}, registered_metrics(), settings.limits.ranges
+    )
+    now = partial(datetime.now, UTC)
+    clocks = Clocks(time.monotonic, now)
+    queries = QueryService(readers_of(settings), catalogue, products_of(settings).reader, settings.speed.ttl, clocks)
+
+    async def tenants() -> Collection[str]:
+        _, stores = await queries.stores.all()
+        return {store.tenant for store in stores.values()}
+
+    sessions = Sessions(queries, now, sql_limits(settings))
+    server = SqlServer(sessions.open, LoginService(authenticator_of(settings), tenants), server_limits(settings))
+    raise_open_file_limit(settings.sql.connections + PENDING + OTHER_FILES)
+    await server.listen(LOOPBACK, settings.sql.port)
+    REGISTRY.register(PressureMetrics(pressures(server)))
+    process.show_metrics(settings.sql.metrics_port)
+    process.ready()
+    await leaving.wait()
+    await server.close(GRACE_SECONDS)
+    sessions.close()
+
+
+def server_limits(settings: Settings) -> ServerLimits:
+    """Limits of connections and results."""
+    own = settings.sql
+    return ServerLimits(
+        connections=own.connections,
+        connections_per_tenant=own.connections_per_tenant,
+        idle_seconds=own.idle_seconds,
+        conversation=ConversationLimits(result_bytes=own.result_mb * 10**6),
+    )
+
+
+def sql_limits(settings: Settings) -> SqlLimits:
+    """Limits of statements."""
+    own = settings.sql
+    return SqlLimits(
+        own.statement_seconds, own.statements, own.source_rows, Limits(memory_mb=own.memory_mb, rows=own.result_rows)
+    )
+
+
+def pressures(server: SqlServer) -> list[Pressure]:
+    """The gauges of the process."""
+    return [
+        Pressure("galatea_sql_connections", "SQL connections that are logged in.", lambda: server.connections),
+        Pressure("galatea_sql_statements_running", "SQL statements that run or wait.", lambda: server.running),
+    ]
+
+
+if __name__ == "__main__":
+    Process("sql").main(run)
