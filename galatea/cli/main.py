@@ -37,6 +37,7 @@ COMMANDS = (
     "lag",
     "views",
     "metrics",
+    "ask",
     "simulate",
     "prove",
     "demo",

@@ -104,7 +104,7 @@ class ScriptedSession:
             case ["types"]:
                 return QueryResult("SELECT 1", list(EVERY_TYPE), [tuple(EVERY_TYPE.values())])
             case ["series", count]:
-                rows = [(n, f"name {n}", Decimal(n * 137) / 100) for n in range(int(count))]
+                rows = [(n, f"name {n}", Decimal(n * 137).scaleb(-2)) for n in range(int(count))]
                 return QueryResult(f"SELECT {count}", SERIES, rows)
             case ["echo", *_]:
                 return QueryResult("SELECT 1", self._echoed[sql], [tuple(parameters)])
