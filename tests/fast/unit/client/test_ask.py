@@ -1,0 +1,104 @@
+"""`galatea ask`: values in the terminal, as the API answers them."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from galatea.cli import main
+from master_dataset.errors import OperatorError, RequestError
+from master_dataset.registry.stores import GroupVersion, Store
+from tests.support import World, receipt
+from tests.support.world_api import OPERATOR_KEY, Asking
+from tests.support.world_clients import served
+
+DAY = ("--from", "2026-11-17", "--to", "2026-11-18")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home whose API answers: three stores in two regions, each with a sale that nobody has published."""
+    regions = {"1": "West", "2": "West", "3": "East"}
+    stores = [
+        Store(id=id_, timezone="UTC", groups=(GroupVersion(None, {"region": of}),)) for id_, of in regions.items()
+    ]
+    world = World(*stores)
+    for number, id_ in enumerate(regions):
+        world.receive(receipt("2026-11-17T10:07:00Z", minor=100_000 + number, store=id_), "2026-11-17T10:07:10Z")
+    (tmp_path / "operator.key").write_text(OPERATOR_KEY)
+    with served(Asking(world)) as url:
+        monkeypatch.setenv("GALATEA_HOME", str(tmp_path))
+        monkeypatch.setenv("GALATEA_API_PORT", str(urlsplit(url).port))
+        yield tmp_path
+
+
+def ask(*words: str) -> Result:
+    return CliRunner().invoke(main.app, ["ask", *words])
+
+
+@pytest.mark.usefixtures("home")
+def test_a_total_is_a_line_and_says_what_it_was_computed_from() -> None:
+    done = ask("net_sales", "--by", "total", *DAY)
+
+    assert done.exit_code == 0, done.output
+    header, line = done.stdout.splitlines()
+    assert header.split() == ["stores_counted", "stores_missing", "stores_poor", "when", "value", "notes"]
+    assert line.split() == ["3", "0", "0", "2026-11-17", "3,000.03", "EUR", "provisional"]
+    assert "net_sales in EUR; publication 0" in done.stderr
+    assert "speed as of 2026-11-17 10:07:10 UTC" in done.stderr
+
+
+@pytest.mark.usefixtures("home")
+def test_groups_are_sorted_cut_and_shared() -> None:
+    done = ask("net_sales", "--by", "group:region", "--sort", "-value", "--top", "1", "--share", *DAY)
+
+    _, first, rest = (line.split() for line in done.stdout.splitlines())
+    assert (first[0], first[-4:]) == ("West", ["2,000.01", "EUR", "66.7", "provisional"])
+    assert rest[-5:] == ["EUR", "33.3", "the", "rest,", "provisional"]
+
+
+@pytest.mark.usefixtures("home")
+def test_json_is_what_the_api_says_and_csv_its_table() -> None:
+    as_json = json.loads(ask("net_sales,total_transactions_count", "--store", "1,3", *DAY, "--json").stdout)
+    as_csv = list(csv.DictReader(io.StringIO(ask("net_sales", *DAY, "--csv").stdout)))
+
+    assert [answer["metric"] for answer in as_json["answers"]] == ["net_sales", "total_transactions_count"]
+    assert [series["store"] for series in as_json["answers"][0]["series"]] == ["1", "3"]
+    assert as_json["answers"][0]["series"][0]["points"][0] == {
+        "start": "2026-11-17T00:00:00Z",
+        "date": "2026-11-17",
+        "value": 1000.00,
+        "final": False,
+    }
+    assert [(row["store"], row["value"]) for row in as_csv] == [("1", "1000.00"), ("2", "1000.01"), ("3", "1000.02")]
+
+
+@pytest.mark.usefixtures("home")
+def test_what_the_api_refuses_is_said_in_its_words() -> None:
+    done = ask("net_sale", "--by", "total", *DAY)
+
+    assert isinstance(done.exception, RequestError)
+    assert "net_sales" in done.exception.do
+
+
+def test_without_a_stack_the_next_step_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GALATEA_API_PORT", "1")
+    nobody = ask("net_sales", *DAY)
+    (home / "operator.key").unlink()
+    no_key = ask("net_sales", *DAY)
+
+    assert isinstance(nobody.exception, OperatorError)
+    assert nobody.exception.do == "galatea status"
+    assert isinstance(no_key.exception, OperatorError)
+    assert "galatea up" in no_key.exception.do
+
+
+def test_one_form_is_printed_at_a_time() -> None:
+    done = ask("net_sales", *DAY, "--json", "--csv")
+
+    assert isinstance(done.exception, RequestError)
