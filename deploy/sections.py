@@ -48,10 +48,15 @@ class Section(BaseModel):
 
     The name of a setting is the section's prefix and the field's name, or the field's alias if it has one. The variable
     is `GALATEA_` and that name, in capitals.
+
+    Attributes:
+        former: Names of settings in the release before, by their names today. Such a variable counts if the new one is
+            not set.
     """
 
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
     prefix: ClassVar[str] = ""
+    former: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def names(cls) -> Mapping[str, str]:
@@ -66,8 +71,8 @@ class Section(BaseModel):
         values = {
             str(cls.model_fields[field].validation_alias or field): known[variable]
             for name, field in cls.names().items()
-            for known in (environment, given)
-            if (variable := f"{PREFIX}{name}".lower()) in known
+            for known, each in ((environment, cls.former.get(name, name)), (environment, name), (given, name))
+            if (variable := f"{PREFIX}{each}".lower()) in known
         }
         try:
             return cls.model_validate(values)
@@ -397,6 +402,14 @@ class SqlSettings(Section):
 class LimitSettings(Section):
     """They apply to each process. The limits of a single event are those of the parser, over REST and Kafka alike."""
 
+    former = {
+        "decompressed_bytes": "unfolded_bytes",
+        "compression_ratio": "unfolding",
+        "request_bytes": "question_bytes",
+        "producer_records": "courier_records",
+        "producer_bytes": "courier_bytes",
+    }
+
     header_bytes: int = Field(default=16_384, ge=1024, le=262_144)
     """Bytes of the request line and all header fields together."""
     header_fields: int = Field(default=100, ge=20)
@@ -411,13 +424,13 @@ class LimitSettings(Section):
     """Bytes of responses that clients have not read yet, over all connections."""
     body_bytes: int = Field(default=LIMITS.body_bytes, ge=1024)
     """Bytes of a body with events, before decompression."""
-    unfolded_bytes: int = Field(default=LIMITS.unfolded_bytes, ge=1024)
+    decompressed_bytes: int = Field(default=LIMITS.decompressed_bytes, ge=1024)
     """Bytes of a body with events, after decompression."""
-    unfolding: int = Field(default=LIMITS.unfolding, ge=1)
+    compression_ratio: int = Field(default=LIMITS.compression_ratio, ge=1)
     """Highest compression ratio of a body that exceeds `GALATEA_BODY_BYTES` after decompression."""
     request_events: int = Field(default=LIMITS.request_events, ge=1, le=10_000)
     """Events per request."""
-    question_bytes: int = Field(default=LIMITS.question_bytes, ge=1024)
+    request_bytes: int = Field(default=LIMITS.request_bytes, ge=1024)
     """Bytes of a body without events."""
     bodies_bytes: int = Field(default=LIMITS.bodies_bytes, ge=1_000_000)
     """Bytes of all bodies that are being received or processed."""
@@ -431,9 +444,9 @@ class LimitSettings(Section):
     """Clients that follow live answers at the same time."""
     live_followers_per_key: int = Field(default=LIMITS.live_followers_per_key, ge=1)
     """Clients that follow live answers at the same time with one key of a tenant."""
-    courier_records: int = Field(default=BUFFER.records, ge=1)
+    producer_records: int = Field(default=BUFFER.records, ge=1)
     """Events sent to the broker that it has not acknowledged yet."""
-    courier_bytes: int = Field(default=BUFFER.size, ge=1_000_000)
+    producer_bytes: int = Field(default=BUFFER.size, ge=1_000_000)
     """Bytes of events that the broker has not acknowledged yet."""
     range_fine_days: int = Field(default=RANGES.fine_days, ge=1)
     """Days in the range of a query with a grain of 15 minutes or an hour."""
@@ -464,7 +477,7 @@ class LimitSettings(Section):
     @property
     def producer_limits(self) -> BufferLimits:
         """Limits of events that the broker has not acknowledged yet."""
-        return BufferLimits(self.courier_records, self.courier_bytes)
+        return BufferLimits(self.producer_records, self.producer_bytes)
 
 
 class AlertSettings(Section):

@@ -1,21 +1,21 @@
-"""What the REST interface takes from its callers at most, as one value: beyond it a request is refused by name."""
+"""The limits of the REST API. A request that exceeds one is rejected with an error that names it."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Bytes, seconds and numbers, of one process. What an event itself may be the parser says, for every way in.
+    """Limits of one process. The parser has those of a single event, over REST and Kafka alike.
 
-    `unfolding`: how many times its size a compressed body may become, unless it fits into `body_bytes` even so.
-    `question_bytes`: of a body that brings no events. `bodies_bytes`: of all bodies that are arriving or worked on.
+    `compression_ratio`: of a compressed body, unless it fits into `body_bytes` after decompression.
+    `request_bytes`: of a body without events. `bodies_bytes`: of all bodies that are being received or processed.
     """
 
     body_bytes: int = 1_000_000
-    unfolded_bytes: int = 4_000_000
-    unfolding: int = 20
+    decompressed_bytes: int = 4_000_000
+    compression_ratio: int = 20
     request_events: int = 1_000
-    question_bytes: int = 65_536
+    request_bytes: int = 65_536
     receive_seconds: float = 10.0
     bodies_bytes: int = 64_000_000
     requests_in_flight: int = 256
@@ -27,7 +27,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Ranges:
-    """How many days a question may be about: at 15 minutes and hours, and at all other grains."""
+    """The longest range of a query in days: with a grain of 15 minutes or an hour, and with any other grain."""
 
     fine_days: int = 400
     coarse_days: int = 3660
@@ -35,4 +35,4 @@ class Ranges:
 
 LIMITS = Limits()
 RANGES = Ranges()
-"""Unless settings say otherwise."""
+"""The defaults."""

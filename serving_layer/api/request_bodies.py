@@ -101,7 +101,7 @@ class BodyLimitRoute(APIRoute):
     """
 
     most_bytes: int | None = None
-    """None: `question_bytes` of Limits."""
+    """None: `request_bytes` of Limits."""
 
     def get_route_handler(self) -> Handler:
         """Return FastAPI's handler, preceded by the checks."""
@@ -112,7 +112,7 @@ class BodyLimitRoute(APIRoute):
             for scope in required:
                 await authenticator.identify(request.headers.get("authorization"), scope)
             bodies = bodies_of(request)
-            most = self.most_bytes or bodies.limits.question_bytes
+            most = self.most_bytes or bodies.limits.request_bytes
             async with bodies.read(request, most, "Use several requests.") as body:
                 _require_json(body)
 

@@ -55,7 +55,7 @@ def decompress(body: bytes, limits: Limits = LIMITS) -> bytes:
         BodyTooLargeError: there is more than the limit.
         BodyUnreadableError: it is not one complete gzip stream.
     """
-    most = min(limits.unfolded_bytes, max(limits.body_bytes, limits.unfolding * len(body)))
+    most = min(limits.decompressed_bytes, max(limits.body_bytes, limits.compression_ratio * len(body)))
     decompressor = zlib.decompressobj(GZIP)
     try:
         plain = decompressor.decompress(body, most + 1)

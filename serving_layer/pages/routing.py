@@ -131,7 +131,7 @@ async def read_form(request: Request, token: str, max_bytes: int | None = None) 
     if request.headers.get("content-type", "").partition(";")[0].strip() != FORM_TYPE:
         raise BadQuestionError("This is not a form that a browser sends.", do=OPEN_AGAIN)
     bodies = bodies_of(request)
-    async with bodies.read(request, max_bytes or bodies.limits.question_bytes, "Ask in several requests.") as body:
+    async with bodies.read(request, max_bytes or bodies.limits.request_bytes, "Ask in several requests.") as body:
         try:
             form = Form(parse_qs(body.decode(), keep_blank_values=False, max_num_fields=MAX_FIELDS))
         except ValueError as error:

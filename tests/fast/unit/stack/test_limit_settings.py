@@ -1,4 +1,4 @@
-"""What the interface takes at most is a setting each, with the default that it has without any."""
+"""Every limit of the REST API is a setting, and has the same default without any."""
 
 from dataclasses import fields
 from datetime import timedelta
@@ -34,18 +34,33 @@ def test_a_variable_changes_that_limit_alone(name: str) -> None:
 
     settings = Settings(**{name: changed})
 
-    for told, usual in (
+    for limits, usual in (
         (settings.limits.request_limits, LIMITS),
         (settings.limits.connection_limits, ConnectionLimits()),
     ):
-        assert vars(told) == vars(usual) | ({name: changed} if name in vars(usual) else {})
+        assert vars(limits) == vars(usual) | ({name: changed} if name in vars(usual) else {})
 
 
-def test_what_a_question_may_be_about_and_what_may_be_on_its_way_are_settings_too() -> None:
-    settings = Settings(range_fine_days=7, range_days=70, courier_records=10, courier_bytes=2_000_000)
+def test_ranges_of_queries_and_limits_of_the_producer_are_settings_too() -> None:
+    settings = Settings(range_fine_days=7, range_days=70, producer_records=10, producer_bytes=2_000_000)
 
     assert settings.limits.ranges == Ranges(7, 70)
     assert settings.limits.producer_limits == BufferLimits(10, 2_000_000)
+
+
+@pytest.mark.parametrize(("name", "former"), sorted(LimitSettings.former.items()))
+def test_a_former_name_counts_unless_the_new_one_is_set(
+    name: str, former: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    default = SETTINGS[name].default
+    monkeypatch.setenv(f"GALATEA_{former.upper()}", str(default + 1))
+    by_former_name = Settings().values()[name]
+    by_override = Settings(**{name: default + 3}).values()[name]
+    monkeypatch.setenv(f"GALATEA_{name.upper()}", str(default + 2))
+    by_new_name = Settings().values()[name]
+
+    assert (by_former_name, by_new_name, by_override) == (default + 1, default + 2, default + 3)
+    assert former not in Settings.catalogue()
 
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))
