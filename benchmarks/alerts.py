@@ -47,10 +47,10 @@ def alerts(size: int) -> Iterator[Measured]:
         local.new_topic(settings, bare.TOPIC)
         _register(settings, size + WARM_UP)
         stream = ReceiptStream(settings, POS_TRANSACTIONS.topic, PER_SECOND)
-        told, copied = _Seen(settings, ALERTS_TOPIC), _Seen(settings, bare.TOPIC)
-        with in_background(stream), in_background(_Copying(settings)), in_background(told), in_background(copied):
-            sent = _sent(settings, size + WARM_UP, told, copied)
-    ours, simple = ([seen.at[store] - at for store, at in sent.items()][WARM_UP:] for seen in (told, copied))
+        emitted, copied = _Seen(settings, ALERTS_TOPIC), _Seen(settings, bare.TOPIC)
+        with in_background(stream), in_background(_Copying(settings)), in_background(emitted), in_background(copied):
+            sent = _sent(settings, size + WARM_UP, emitted, copied)
+    ours, simple = ([seen.at[store] - at for store, at in sent.items()][WARM_UP:] for seen in (emitted, copied))
     details = {"events": size, "sent_per_second": round(stream.rate)}
     for name, share in {"p50": 0.5, "p99": 0.99}.items():
         both = (percentile(ours, share), percentile(simple, share))
@@ -73,7 +73,7 @@ def _register(settings: "Settings", stores: int) -> None:
     time.sleep(2 * settings.alerts.rules_seconds)
 
 
-def _sent(settings: "Settings", probes: int, told: "_Seen", copied: "_Seen") -> dict[str, float]:
+def _sent(settings: "Settings", probes: int, emitted: "_Seen", copied: "_Seen") -> dict[str, float]:
     """Store to when the broker had its event; one after the other, each when both have seen the one before."""
     sending, found = bare.producer(settings.kafka.bootstrap, linger_ms=0), dict[str, float]()
     for number in range(probes):
@@ -84,7 +84,7 @@ def _sent(settings: "Settings", probes: int, told: "_Seen", copied: "_Seen") -> 
         sending.flush()
         found[store] = time.monotonic()
         deadline = found[store] + GIVE_UP
-        while not (store in told.at and store in copied.at):
+        while not (store in emitted.at and store in copied.at):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"the alert of store {store}")
             time.sleep(0.005)

@@ -31,9 +31,9 @@ def rebuild(*options: str, began: Callable[[int], None] = lambda _pid: None) -> 
         [*COMMAND, *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as run:
         began(run.pid)
-        _, told = run.communicate()
+        _, errors = run.communicate()
     if run.returncode:
-        raise RuntimeError(f"the rebuild ended with exit code {run.returncode}: {told[-500:]}")
+        raise RuntimeError(f"the rebuild ended with exit code {run.returncode}: {errors[-500:]}")
     return time.monotonic() - at
 
 

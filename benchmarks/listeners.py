@@ -29,7 +29,7 @@ TOGETHER = 100
 PROBES, PAUSE, QUIET = 20, 0.9, 2.0
 KIB, MOST_KIB = 1024, 64.0
 GIVE_UP_SECONDS = 60.0
-TOLD = b"\nevent: answer\n"
+ANSWER = b"\nevent: answer\n"
 
 
 def listened(settings: "Settings") -> Iterator[Measured]:
@@ -56,10 +56,10 @@ def listened(settings: "Settings") -> Iterator[Measured]:
 
 def _follow(settings: "Settings") -> bytes:
     today = datetime.now(UTC).date()
-    asked = {"store": PROBE, "from": today, "to": today + timedelta(days=1), "timezone": "UTC"}
+    query = {"store": PROBE, "from": today, "to": today + timedelta(days=1), "timezone": "UTC"}
     key = (settings.home / "operator.key").read_text().strip()  # the shop is not registered
     head = (
-        f"GET /v1/live/net_sales?{urlencode(asked)} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n"
+        f"GET /v1/live/net_sales?{urlencode(query)} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n"  # noqa: E501
     )
     return head.encode()
 
@@ -87,7 +87,7 @@ def _connected(settings: "Settings", request: bytes, number: int) -> Iterator[li
             for each in together:
                 each.sendall(request)
             if request:
-                _told(together)
+                _arrivals(together)
         yield open_
     finally:
         for each in open_:
@@ -99,25 +99,25 @@ def _delays(settings: "Settings", followers: list[socket.socket]) -> list[float]
     sender, found = Sender(settings, POS_TRANSACTIONS.topic), []
     for _ in range(PROBES):
         sent = sender.send(PROBE)
-        found += [at - sent for at in _told(followers)]
+        found += [at - sent for at in _arrivals(followers)]
         time.sleep(PAUSE)
     return found
 
 
-def _told(followers: list[socket.socket]) -> list[float]:
+def _arrivals(followers: list[socket.socket]) -> list[float]:
     """When each was told of an answer. TimeoutError."""
     waiting = select.epoll()
-    told: list[float] = []
+    arrived: list[float] = []
     by_number = {each.fileno(): each for each in followers}
     for number in by_number:
         waiting.register(number, select.EPOLLIN)
     until = time.monotonic() + GIVE_UP_SECONDS
-    while len(told) < len(followers):
+    while len(arrived) < len(followers):
         if time.monotonic() > until:
-            raise TimeoutError(f"{len(followers) - len(told)} followers were not told")
+            raise TimeoutError(f"{len(followers) - len(arrived)} followers were not told")
         for number, _ in waiting.poll(1):
-            if TOLD in b"\n" + by_number[number].recv(1 << 20).replace(b"\r", b""):
-                told.append(time.monotonic())
+            if ANSWER in b"\n" + by_number[number].recv(1 << 20).replace(b"\r", b""):
+                arrived.append(time.monotonic())
                 waiting.unregister(number)
     waiting.close()
-    return told
+    return arrived

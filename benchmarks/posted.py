@@ -65,7 +65,7 @@ def _send(settings: "Settings", bodies: "Sequence[bytes]") -> None:
     for body in bodies:
         connection.request("POST", PATH, body, headers)
         answer = connection.getresponse()
-        told = answer.read()
+        received = answer.read()
         if answer.status != ACCEPTED:
-            raise RuntimeError(told.decode())
+            raise RuntimeError(received.decode())
     connection.close()

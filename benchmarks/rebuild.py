@@ -110,8 +110,8 @@ def _compare(table: "DataFrame", folder: Path, size: int) -> None:
         for view in map(view_named, VIEWS):
             rows = _blocks(view, found.first).toLocalIterator()
             ours = {(row.store, row.day): _digest(row.block) for row in rows}
-            asked = connection.execute(f"SELECT store, day, block FROM {view.name}_blocks").fetchall()  # noqa: S608
-            theirs = {(store, day): _digest(block) for store, day, block in asked}
+            duckdb_rows = connection.execute(f"SELECT store, day, block FROM {view.name}_blocks").fetchall()  # noqa: S608
+            theirs = {(store, day): _digest(block) for store, day, block in duckdb_rows}
             if ours != theirs:
                 raise RuntimeError(f"the engines disagree about `{view.name}` ({size} receipts)")
     found.release()

@@ -25,8 +25,8 @@ async def serve(port: int, seconds: float, file: TextIO) -> None:
                 fields = dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if line)
                 alerts = orjson.loads(await reader.readexactly(int(fields["content-length"])))["alerts"]
                 await asyncio.sleep(seconds)
-                told = [[each["store"], each["value"], each["alert_id"]] for each in alerts]
-                file.write(orjson.dumps([came, time.time(), fields["idempotency-key"], told]).decode() + "\n")
+                payloads = [[each["store"], each["value"], each["alert_id"]] for each in alerts]
+                file.write(orjson.dumps([came, time.time(), fields["idempotency-key"], payloads]).decode() + "\n")
                 file.flush()  # before the answer: what is acknowledged is known
                 writer.write(ANSWER)
                 await writer.drain()

@@ -78,7 +78,7 @@ class WatchedProcess:
 @contextmanager
 def watched(settings: Settings) -> Iterator[WatchedProcess]:
     """Start the alert processor, and kill it when the block ends."""
-    command = [sys.executable, "-m", "deploy.services.alerts_relay"]
+    command = [sys.executable, "-m", "deploy.services.alert_processor"]
     child = WatchedProcess(
         command, {**os.environ, **settings.environment()}, heartbeat_count(settings.kafka.partitions)
     )

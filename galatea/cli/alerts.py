@@ -89,12 +89,12 @@ def list_alerts(
     chosen = next((each for each in STATES if each == state), None)
     ask = AlertsRequest(tenant or ALL_TENANTS, frozenset(store or ()), None, chosen, limit=limit)
     page, cut = asyncio.run(_page(_alerting().alerts, *_publications(), ask))
-    told = [each.response(cut) for each in page.told]
+    shown = [each.response(cut) for each in page.alerts]
     as_of, complete_from = iso_instant(page.kept.as_of), iso_instant(page.kept.complete_from)
     if as_json:
-        print_json({"alerts_as_of": as_of, "complete_from": complete_from, "alerts": told})
+        print_json({"alerts_as_of": as_of, "complete_from": complete_from, "alerts": shown})
         return
-    rows = [(each.raised_at, each.state, each.tenant, each.store, each.sentence) for each in told]
+    rows = [(each.raised_at, each.state, each.tenant, each.store, each.sentence) for each in shown]
     print_table(("raised", "state", "tenant", "store", "says"), rows)
     print_message(
         f"  as of {as_of}" if as_of else "  there is no alert history yet: is the component `alerts` running?"
@@ -142,8 +142,8 @@ def _line(step: "RuleChange") -> tuple[str, str, str, str]:
 
     if step.does == "create" and step.after:
         return step.tenant, step.id, step.does, describe_rule(step.after)
-    told = [f"{name}: {_said(old)} -> {_said(new)}" for name, (old, new) in step.differs.items()]
-    return step.tenant, step.id, step.does, "" if step.does in ("keep", "remove") else ", ".join(told)
+    shown = [f"{name}: {_said(old)} -> {_said(new)}" for name, (old, new) in step.differs.items()]
+    return step.tenant, step.id, step.does, "" if step.does in ("keep", "remove") else ", ".join(shown)
 
 
 def _said(value: object) -> Any:  # noqa: ANN401 - any JSON

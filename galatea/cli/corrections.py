@@ -8,7 +8,7 @@ from typer import Argument, Option
 
 from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
-from galatea.cli.recompute_options import print_corrections as told
+from galatea.cli.recompute_options import print_corrections
 from serving_layer.responses.encoding import fields_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def corrections(  # noqa: PLR0913, PLR0917 - one parameter per option
             "  the ledger is not written yet: the next rebuild writes it, once the speed layer has read up to the cut"
         )
     elif page.totals is not None:
-        told(msgspec.to_builtins(page.totals))
+        print_corrections(msgspec.to_builtins(page.totals))
     if more:
         print_message(
             f"  and more than these {len(rows)}: ask with --limit, --view, --store, --cause, or GET /v1/corrections"

@@ -66,8 +66,8 @@ def print_results(items: "Sequence[DeadLetterResult]", *, dry_run: bool, more: b
     counts = Counter(each.outcome.value for each in items)
     if as_json:
         following = items[-1].position.id if more else None
-        told = {"dry_run": dry_run, "counts": counts, "more": more, "next": following}
-        print_json({**told, "items": [each.shown() for each in items]})
+        described = {"dry_run": dry_run, "counts": counts, "more": more, "next": following}
+        print_json({**described, "items": [each.shown() for each in items]})
         return
     others = [each for each in items if each.outcome not in {"event", "sent"}]
     named = items if len(items) <= NAMED else others[:NAMED]
@@ -169,19 +169,19 @@ def show(
     from master_dataset.dead_letters.patch import pointer_span
     from master_dataset.kafka.record import RecordPosition
 
-    letter, told = dead_letters_of(Settings()).get(RecordPosition.of(identity))
+    letter, described = dead_letters_of(Settings()).get(RecordPosition.of(identity))
     if raw:
         sys.stdout.buffer.write(letter.value or b"")
         return
     if as_json:
-        print_json(told)
+        print_json(described)
         return
-    print_fields({name: told[name] for name in (*LISTED, "key", "bytes")})
-    print_fields({f"header {each['key']}": each["value"] for each in told["headers"]})
-    if found := pointer_span(told["text"], letter.field):
-        print_fields({"the field says": told["text"][found[0] : found[1]][:SHOWN_TEXT]})
-    stdout.print(told["text"][:SHOWN_TEXT], markup=False)
-    if replays := told["replays"]:
+    print_fields({name: described[name] for name in (*LISTED, "key", "bytes")})
+    print_fields({f"header {each['key']}": each["value"] for each in described["headers"]})
+    if found := pointer_span(described["text"], letter.field):
+        print_fields({"the field says": described["text"][found[0] : found[1]][:SHOWN_TEXT]})
+    stdout.print(described["text"][:SHOWN_TEXT], markup=False)
+    if replays := described["replays"]:
         shown = ("at", "by", "mended")
         print_table((*shown, "outcome"), [(*(each[name] for name in shown), outcome_of(each)) for each in replays])
 

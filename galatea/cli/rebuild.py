@@ -44,8 +44,8 @@ def rebuild(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     settings = Settings()
     note = TaskNote.of_this_process(settings)
-    asked = request_of(views, first, last, store, full=full, wait=wait, dry_run=dry_run)
-    id_ = create_recompute(settings, asked, why=why, by=by or getuser(), id_=checked_id(id_) if id_ else None)
+    request = request_of(views, first, last, store, full=full, wait=wait, dry_run=dry_run)
+    id_ = create_recompute(settings, request, why=why, by=by or getuser(), id_=checked_id(id_) if id_ else None)
     print_message(f"  {id_}")
     with ProgressSteps("rebuild") as steps:
         done = run_recompute(settings, id_, ProgressAndNote(steps, note))

@@ -50,8 +50,8 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter per option
     from deploy.batch import create_recompute
     from views.control.recompute import checked_id
 
-    asked = request_of(views, first, last, store, full=full, wait=wait, dry_run=dry_run)
-    create_recompute(Settings(), asked, why=why, by=by or getuser(), id_=checked_id(id_))
+    requested = request_of(views, first, last, store, full=full, wait=wait, dry_run=dry_run)
+    create_recompute(Settings(), requested, why=why, by=by or getuser(), id_=checked_id(id_))
     _step(id_, "plan", as_json=as_json)
 
 

@@ -75,7 +75,7 @@ def _sent(simulation: "Simulation", live: float | None, shown: "Shown") -> None:
     from lab.simulation.output import paced, send
     from master_dataset.registry.registration import register
 
-    def told(deliveries: "Iterator[TimedRecord]") -> "Iterator[TimedRecord]":
+    def counted(deliveries: "Iterator[TimedRecord]") -> "Iterator[TimedRecord]":
         for each in deliveries:
             shown.tell(each.send_at)
             yield each
@@ -84,7 +84,7 @@ def _sent(simulation: "Simulation", live: float | None, shown: "Shown") -> None:
     register(settings.paths.master_uri, session_of(settings.cassandra.address), simulation.stores)
     deliveries = simulation.deliveries()
     try:
-        acknowledged = send(told(paced(deliveries, live) if live else deliveries), settings.kafka.bootstrap)
+        acknowledged = send(counted(paced(deliveries, live) if live else deliveries), settings.kafka.bootstrap)
     except LinesNotSentError as error:
         do = "Repeat the command with the same seed: duplicates count once."
         raise LinesNotSentError(error.message, do=do) from error

@@ -32,13 +32,13 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Send a tenant's alerts to this URL from now on, and print the signing secret. It is not shown again."""
-    _told_secret(_with(lambda hooks: hooks.make(tenant, url, batch)), as_json=as_json)
+    _show_secret(_with(lambda hooks: hooks.make(tenant, url, batch)), as_json=as_json)
 
 
 @app.command("list")
 def list_webhooks(as_json: AsJson = False) -> None:
     """List the endpoints and their states, without secrets."""
-    found = [_told(each) for each in _with(lambda hooks: hooks.listed(None))]
+    found = [_webhook(each) for each in _with(lambda hooks: hooks.listed(None))]
     if as_json:
         print_json({"webhooks": found})
         return
@@ -98,7 +98,7 @@ def rotate(id_: Id, as_json: AsJson = False) -> None:
     async def rotated(hooks: "WebhookService") -> "RegisteredEndpoint":
         return await hooks.rotate(await hooks.found(None, id_))
 
-    _told_secret(_with(rotated), as_json=as_json)
+    _show_secret(_with(rotated), as_json=as_json)
 
 
 @app.command("test")
@@ -159,7 +159,7 @@ def _only(found: "RegisteredEndpoint") -> str:
     raise RequestError(message, do=do)
 
 
-def _told(found: "RegisteredEndpoint") -> "Webhook":
+def _webhook(found: "RegisteredEndpoint") -> "Webhook":
     from datetime import UTC, datetime
 
     from serving_layer.webhooks.service import webhook_response
@@ -168,20 +168,20 @@ def _told(found: "RegisteredEndpoint") -> "Webhook":
 
 
 def _shown(found: "RegisteredEndpoint", *, as_json: bool) -> None:
-    told = _told(found)
+    webhook = _webhook(found)
     if as_json:
-        print_json(told)
+        print_json(webhook)
         return
-    said = {name: _plain(value) for name, value in fields_of(told).items() if name not in {"lag", "blocking"}}
-    print_fields({**said, "left": f"{told.lag.records} records"})
-    print_table(("record", "store", "since", "why"), [list(fields_of(each).values()) for each in told.blocking])
+    said = {name: _plain(value) for name, value in fields_of(webhook).items() if name not in {"lag", "blocking"}}
+    print_fields({**said, "left": f"{webhook.lag.records} records"})
+    print_table(("record", "store", "since", "why"), [list(fields_of(each).values()) for each in webhook.blocking])
 
 
 def _plain(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _told_secret(made: "RegisteredEndpoint", *, as_json: bool) -> None:
+def _show_secret(made: "RegisteredEndpoint", *, as_json: bool) -> None:
     endpoint = made.endpoint
     if as_json:
         print_json({"id": endpoint.id, "secret": endpoint.secret})
@@ -192,6 +192,6 @@ def _told_secret(made: "RegisteredEndpoint", *, as_json: bool) -> None:
 
 def _done(found: "RegisteredEndpoint", what: str, *, as_json: bool) -> None:
     if as_json:
-        print_json(_told(found))
+        print_json(_webhook(found))
     else:
         print_message(f"  {found.endpoint.id} of tenant `{found.endpoint.tenant}` {what}")

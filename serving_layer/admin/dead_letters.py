@@ -36,7 +36,7 @@ class DeadLetterReplayRequest:
     question: DeadLetterQuery | None = None
     limit: int = MAX_REPLAYED
     after: DeadLetterCursor | None = None
-    mend: Patch = field(default_factory=Patch)
+    patch: Patch = field(default_factory=Patch)
     dry_run: bool = False
 
 
@@ -80,12 +80,12 @@ class DeadLetterService:
             return stores[store].terms if store in stores else DEFAULT_TERMS
 
         def run() -> tuple[list[DeadLetterResult], DeadLetterCursor | None]:
-            asked, following = ReplayRequest(ask.positions, ask.mend, by, ask.dry_run), None
+            replays, following = ReplayRequest(ask.positions, ask.patch, by, ask.dry_run), None
             if ask.question is not None:
                 page = self._desk.list_replayable(ask.question, ask.limit, ask.after)
                 positions = [each.position for each in page.letters]
-                asked, following = ReplayRequest(positions, ask.mend, by, ask.dry_run, page.letters), page.following
-            return self._replaying.run(asked, terms_of, lambda *_: None), following
+                replays, following = ReplayRequest(positions, ask.patch, by, ask.dry_run, page.letters), page.following
+            return self._replaying.run(replays, terms_of, lambda *_: None), following
 
         items, following = await self._in_thread(self._sender, run)
         for item in () if ask.dry_run else items:

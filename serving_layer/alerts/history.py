@@ -131,7 +131,9 @@ class AlertReader(Protocol):
     async def days(self, visibility_scope: str, last: date, limit: int) -> Sequence[date]:
         """UTC days with alerts in the visibility scope, from the last one backwards."""
 
-    async def told(self, visibility_scope: str, day: date, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
+    async def alerts_of_day(
+        self, visibility_scope: str, day: date, before: AlertPosition, limit: int
+    ) -> Sequence[StoredAlert]:
         """Alerts of one day after that position, newest first."""
 
     async def open_alerts(self, visibility_scope: str, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
@@ -175,19 +177,19 @@ class AlertsRequest:
         last = AlertPosition(self.until - timedelta(milliseconds=1), _AFTER_ALL_IDS)
         return last if self.after is None else min(last, self.after)
 
-    def fits(self, told: StoredAlert) -> bool:
+    def fits(self, stored: StoredAlert) -> bool:
         """Whether the alert matches, apart from its time."""
-        alert = told.alert
+        alert = stored.alert
         if self.rule is not None and alert.rule != self.rule:
             return False
-        return (not self.stores or alert.store in self.stores) and (self.state is None or told.state in self.states)
+        return (not self.stores or alert.store in self.stores) and (self.state is None or stored.state in self.states)
 
 
 class AlertListPage(NamedTuple):
     """A page of alerts. `following`: the position after which the next page begins; None on the last page."""
 
     kept: HistoryCoverage
-    told: Sequence[StoredAlert]
+    alerts: Sequence[StoredAlert]
     following: AlertPosition | None
 
 
@@ -208,14 +210,14 @@ class AlertListing:
         found: list[StoredAlert] = []
         looked_at, last = 0, ask.before
         rows = self._open_ones(ask) if ask.state == "open" else self._every(ask)
-        async for told in rows:
-            if told.raised_at < ask.since:
+        async for stored in rows:
+            if stored.raised_at < ask.since:
                 break
             if len(found) == ask.limit or looked_at == MOST_LOOKED_AT:
                 return AlertListPage(kept, found, last)
-            looked_at, last = looked_at + 1, told.spot
-            if ask.fits(told):
-                found.append(told)
+            looked_at, last = looked_at + 1, stored.spot
+            if ask.fits(stored):
+                found.append(stored)
         return AlertListPage(kept, found, None)
 
     async def one(self, visibility_scope: str | None, alert_id: str) -> tuple[StoredAlert, list[Alert]]:
@@ -240,8 +242,8 @@ class AlertListing:
     async def _open_ones(self, ask: AlertsRequest) -> AsyncIterator[StoredAlert]:
         before = ask.before
         while rows := await self._reader.open_alerts(ask.visibility_scope, before, _CHUNK):
-            for told in rows:
-                yield told
+            for stored in rows:
+                yield stored
             before = rows[-1].spot
 
     async def _every(self, ask: AlertsRequest) -> AsyncIterator[StoredAlert]:
@@ -251,9 +253,9 @@ class AlertListing:
                 if day < ask.since.astimezone(UTC).date():
                     return
                 before = ask.before
-                while rows := await self._reader.told(ask.visibility_scope, day, before, _CHUNK):
-                    for told in rows:
-                        yield told
+                while rows := await self._reader.alerts_of_day(ask.visibility_scope, day, before, _CHUNK):
+                    for stored in rows:
+                        yield stored
                     before = rows[-1].spot
             last = days[-1] - timedelta(days=1)
 

@@ -89,7 +89,7 @@ async def list_alerts(
     body = AlertPage(
         alerts_as_of=iso_instant(page.kept.as_of),
         complete_from=iso_instant(page.kept.complete_from),
-        alerts=[told.response(cut) for told in page.told],
+        alerts=[stored.response(cut) for stored in page.alerts],
         next=None if page.following is None else write_token(page.following),
     )
     return await formatted_response(query.format, encode(body), alerts_table, ["alerts"])
@@ -109,8 +109,8 @@ async def get_alert(
     """
     cut = await cut_of(freshness, answers)
     kept = await alerting.alerts.kept()
-    told, records = await alerting.alerts.one(caller.tenant, alert_id)
-    return Response(encode(told.detail(cut, kept, records)), media_type=JSON)
+    stored, records = await alerting.alerts.one(caller.tenant, alert_id)
+    return Response(encode(stored.detail(cut, kept, records)), media_type=JSON)
 
 
 async def cut_of(freshness: FreshnessService, answers: QueryService) -> datetime:

@@ -68,7 +68,7 @@ class DeadLetterListQuery(LetterFilter):
         return self.to_query(replayed=self.replayed), self.limit, read_token(self.after)
 
 
-class MendQuestion(BaseModel):
+class ReplayPatch(BaseModel):
     """How to patch the record: at most one of the fields. With neither, the bytes are sent unchanged."""
 
     model_config = ConfigDict(extra="forbid")
@@ -90,7 +90,7 @@ class ReplayQuestion(BaseModel):
     filter: LetterFilter | None = None
     limit: int = Field(100, ge=1, le=MAX_REPLAYED, description="How many that match the filter.", strict=True)
     after: AfterToken = None
-    mend: MendQuestion = MendQuestion()
+    mend: ReplayPatch = ReplayPatch()
     dry_run: bool = Field(default=False, strict=True, description="Return what each would become, but send nothing.")
 
     def to_request(self, body: bytes) -> DeadLetterReplayRequest:
@@ -200,8 +200,8 @@ async def get_dead_letter(
     `bytes`: the size of its value. `text` (invalid UTF-8 is escaped) and `base64` are its first 65,536 bytes. `field`:
     the JSON pointer of the invalid field, empty for the whole record.
     """
-    told = (await operations.letters.shown(RecordPosition(topic, partition, offset)))[1]
-    return Response(encode(described(told)), media_type=JSON)
+    stored = (await operations.letters.shown(RecordPosition(topic, partition, offset)))[1]
+    return Response(encode(described(stored)), media_type=JSON)
 
 
 @router.post("/dead-letters/replay", operation_id="replay_dead_letters", responses=returns(Replayed))
@@ -239,7 +239,7 @@ def _item(item: DeadLetterResult) -> ReplayItem:
     )
 
 
-def described(told: DeadLetterFields) -> DeadLetter:
+def described(stored: DeadLetterFields) -> DeadLetter:
     """What is told of a letter, its instants as every answer writes them."""
-    replays = [LetterReplay(**{**each, "at": iso_instant(each["at"])}) for each in told["replays"]]
-    return DeadLetter(**{**told, "received_at": iso_instant(told["received_at"]), "replays": replays})
+    replays = [LetterReplay(**{**each, "at": iso_instant(each["at"])}) for each in stored["replays"]]
+    return DeadLetter(**{**stored, "received_at": iso_instant(stored["received_at"]), "replays": replays})

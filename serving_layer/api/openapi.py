@@ -18,7 +18,7 @@ BODY = "$response.body#/"
 QUERY = "$request.query."
 STORE, METRIC, PUBLICATION = f"{BODY}stores/0/id", f"{BODY}metrics/0/metric", f"{BODY}publications/0/publication"
 RULE = f"{BODY}rules/0/id"
-AS_ASKED = {name: f"{QUERY}{name}" for name in ("store", "from", "to")}
+REQUEST_FIELDS = {name: f"{QUERY}{name}" for name in ("store", "from", "to")}
 
 
 class Link(NamedTuple):
@@ -45,12 +45,12 @@ LINKS: Mapping[tuple[str, HTTPStatus], tuple[Link, ...]] = {
         Link("index", "get_index", {"metric": METRIC}),
     ),
     ("get_metric", HTTPStatus.OK): (
-        Link("next page", "get_metric", {**AS_ASKED, "metric": "$request.path.metric", "after": f"{BODY}next"}),
+        Link("next page", "get_metric", {**REQUEST_FIELDS, "metric": "$request.path.metric", "after": f"{BODY}next"}),
         Link(
             "the same as of then",
             "get_metric",
             {
-                **AS_ASKED,
+                **REQUEST_FIELDS,
                 "metric": "$request.path.metric",
                 "as_of": f"{BODY}as_of/publication",
             },
@@ -61,7 +61,7 @@ LINKS: Mapping[tuple[str, HTTPStatus], tuple[Link, ...]] = {
             "the same as of then",
             "get_cells",
             {
-                **AS_ASKED,
+                **REQUEST_FIELDS,
                 "view": "$request.path.view",
                 "as_of": f"{BODY}as_of/publication",
             },

@@ -180,8 +180,8 @@ def clock_stepped_back(known: HealthState) -> AlarmFinding:
     if known.noticed:
         last = known.noticed[-1]
         return known.noticed[0].at, f"In `{last.place}` {last.detail}.", do
-    told = [alarm.partition(": ") for alarm in known.stats.get("alarms", ())]
-    if days := [days for name, _, days in told if name == "clock_stepped_back"]:
+    parts = [alarm.partition(": ") for alarm in known.stats.get("alarms", ())]
+    if days := [days for name, _, days in parts if name == "clock_stepped_back"]:
         meaning = f"The last publication picked up records stamped below the cut before it: {'; '.join(days)}."
         return known.published_at or known.pointer.cut, meaning, "compare the clocks of the brokers"
     return None
@@ -204,8 +204,8 @@ def unexplained(known: HealthState) -> AlarmFinding:
     for ledger in known.ledgers:
         cells = ledger.cells("unexplained")
         if cells and (ledger is known.ledger or known.now - ledger.written_at <= UNEXPLAINED_TIME):
-            told = f"Publication `{ledger.subject}` corrected {cells} cells"
-            meaning = f"{told}, and nothing explains why they had been shown otherwise."
+            parts = f"Publication `{ledger.subject}` corrected {cells} cells"
+            meaning = f"{parts}, and nothing explains why they had been shown otherwise."
             return ledger.written_at, meaning, f"galatea corrections {ledger.subject} --cause unexplained"
     return None
 

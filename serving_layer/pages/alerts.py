@@ -88,9 +88,9 @@ async def _alerts(visit: Visit, query: AlertsPageFilter) -> dict[str, object]:
     is_open = await listing.page(AlertsRequest(visible, only, rule, "open", limit=MAX_OPEN))
     ended = await listing.page(AlertsRequest(visible, only, rule, ENDED, limit=PAGE_SIZE, after=after))
     return {
-        "open": [AlertRow.of(each, stores, cut) for each in is_open.told],
+        "open": [AlertRow.of(each, stores, cut) for each in is_open.alerts],
         "has_more_open": is_open.following is not None,
-        "ended": [AlertRow.of(each, stores, cut) for each in ended.told],
+        "ended": [AlertRow.of(each, stores, cut) for each in ended.alerts],
         "coverage": is_open.kept,
         "following": ended.following and write_token(ended.following),
     }

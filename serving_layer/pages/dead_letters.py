@@ -179,7 +179,7 @@ async def replay_one(visit: OperatorVisit, topic: str, partition: Partition, off
     body = edited_bytes(text, letter)
     is_unchanged = body == (letter.value or b"") or (not text and editable_text(letter) is None)
     patch = Patch() if is_unchanged else Patch(body)
-    request = DeadLetterReplayRequest((position,), mend=patch, dry_run=_is_trial(form))
+    request = DeadLetterReplayRequest((position,), patch=patch, dry_run=_is_trial(form))
     try:
         [item], _ = await visit.operations.letters.replay(request, visit.visitor.caller.name)
     except GalateaError as error:

@@ -275,7 +275,7 @@ async def _open_alerts(visit: Visit, store: Store) -> str:
     """How many alerts are open, in words; empty if none is."""
     request = AlertsRequest(store.tenant, frozenset([store.id]), state="open", limit=MAX_ALERTS)
     page = await visit.alerting.alerts.page(request)
-    number = len(page.told)
+    number = len(page.alerts)
     if page.following:
         return f"{number} open alerts or more"
     return f"{number} open alert{'s' * (number != 1)}" if number else ""
@@ -293,6 +293,7 @@ FLAG_TEXTS = {
     "low_coverage": "sensors worked for less than 95 % of the time",
     "masked": "not shown, because sensors worked for less than half of the time",
     "no_counterpart": "nothing to compare with",
+    "stores_differ": "some stores are known in one period only",
     "no_net_units": "no more was sold than was returned",
     "no_opening_hours": "the store has no opening hours",
     "no_source": "no sensor of this store feeds it",

@@ -26,7 +26,7 @@ class AlertTables:
         behind = "AND (raised_at, alert_id) < (?, ?) LIMIT ?"
         self._kept = session.prepare("SELECT as_of, complete_from FROM alerts_kept WHERE bucket = ?")
         self._days = session.prepare("SELECT day FROM alert_days WHERE sight = ? AND day <= ? LIMIT ?")
-        self._told = session.prepare(
+        self._alerts_of_day = session.prepare(
             "SELECT raised_at, alert_id, body, resolved, retracted FROM alerts_told "  # noqa: S608 - our own columns
             f"WHERE sight = ? AND day = ? {behind}"
         )
@@ -49,9 +49,11 @@ class AlertTables:
         """Newest first, as the table is sorted."""
         return [day_of(day) for (day,) in await self._session.rows(self._days, visibility_scope, last, limit)]
 
-    async def told(self, visibility_scope: str, day: date, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
+    async def alerts_of_day(
+        self, visibility_scope: str, day: date, before: AlertPosition, limit: int
+    ) -> Sequence[StoredAlert]:
         """Newest first, as the table is sorted. A row without a body is half written."""
-        rows = await self._session.rows(self._told, visibility_scope, day, *before, limit)
+        rows = await self._session.rows(self._alerts_of_day, visibility_scope, day, *before, limit)
         return [StoredAlert(instant_of(at), *columns) for at, *columns in rows if columns[1]]
 
     async def open_alerts(self, visibility_scope: str, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
@@ -86,22 +88,22 @@ class RuleTables:
 
     def rules(self, tenant: str) -> Sequence[VersionRow]:
         """As Versions."""
-        return _asked(lambda: self._versions.rules(tenant))
+        return _translated(lambda: self._versions.rules(tenant))
 
     def all_of(self, kind: Kind, id_: str) -> Sequence[VersionRow]:
         """As Versions."""
-        return _asked(lambda: self._versions.all_of(kind, id_))
+        return _translated(lambda: self._versions.all_of(kind, id_))
 
     def follow(self, id_: str, body: str, after: int) -> VersionRow | None:
         """As Versions."""
-        return _asked(lambda: self._versions.follow(id_, body, after))
+        return _translated(lambda: self._versions.follow(id_, body, after))
 
     def effective_at(self) -> datetime:
         """As Versions."""
         return self._versions.effective_at()
 
 
-def _asked(call: Callable[[], Found]) -> Found:
+def _translated(call: Callable[[], Found]) -> Found:
     try:
         return call()
     except CASSANDRA_UNAVAILABLE as error:

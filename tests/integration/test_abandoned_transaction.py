@@ -71,7 +71,7 @@ def held(topics: Topics, held_back: TransactionMonitor) -> int:
     ).records
 
 
-def test_readers_wait_for_it_are_told_to_be_waiting_and_go_on_when_it_is_aborted(broker: DrilledBroker) -> None:
+def test_readers_wait_for_it_are_reported_as_waiting_and_continue_when_it_is_aborted(broker: DrilledBroker) -> None:
     topics, held_back = Topics(broker.address), TransactionMonitor()
     alerts = WorldLog("pos_transactions", book_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
     open_ = left_open(broker.address, 0)

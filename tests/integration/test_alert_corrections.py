@@ -75,17 +75,17 @@ def rebuilt(settings: Settings) -> dict[str, Any]:
     return {"state": done.state, "publication": done.publication}
 
 
-def told_when(settings: Settings, is_enough: Callable[[Sequence[Alert]], bool]) -> Sequence[Alert]:
+def emitted_when(settings: Settings, is_enough: Callable[[Sequence[Alert]], bool]) -> Sequence[Alert]:
     """What was told, when it is enough."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not is_enough(told := list(AlertLog(settings.kafka.bootstrap).emitted(0))):
-        assert time.monotonic() < deadline, told
+    while not is_enough(alerts_emitted := list(AlertLog(settings.kafka.bootstrap).emitted(0))):
+        assert time.monotonic() < deadline, alerts_emitted
         time.sleep(0.2)
-    return told
+    return alerts_emitted
 
 
-def kinds(told: Sequence[Alert], rule: str) -> list[tuple[str, bool, bool, str | None]]:
-    of = [each for each in told if each.rule == rule]
+def kinds(alerts_emitted: Sequence[Alert], rule: str) -> list[tuple[str, bool, bool, str | None]]:
+    of = [each for each in alerts_emitted if each.rule == rule]
     return [(each.kind, each.provisional, each.late, each.cause) for each in of if each.kind != "resolved"]
 
 
@@ -94,16 +94,18 @@ def test_an_alert_that_a_late_event_makes_wrong_is_retracted_once_and_a_missed_o
     settings: Settings,
 ) -> None:
     send(settings, 1, OVER - timedelta(minutes=20), 10)
-    [raised] = told_when(settings, lambda told: len(told) == 1)
+    [raised] = emitted_when(settings, lambda alerts_emitted: len(alerts_emitted) == 1)
     send(settings, 2, OVER - DAY + timedelta(minutes=1), -4)  # older than what the relay, and speed, may count
     send(settings, 3, NOW - timedelta(hours=5), 3)
 
     first = rebuilt(settings)
-    wrong = told_when(settings, lambda told: any(each.kind == "retracted" for each in told))
+    wrong = emitted_when(settings, lambda alerts_emitted: any(each.kind == "retracted" for each in alerts_emitted))
     again = rebuilt(settings)
     send(settings, 4, NOW - timedelta(hours=5), 18)  # too late to be raised by the relay
     last = rebuilt(settings)
-    after = told_when(settings, lambda told: sum(each.publication is not None for each in told) == 5)
+    after = emitted_when(
+        settings, lambda alerts_emitted: sum(each.publication is not None for each in alerts_emitted) == 5
+    )
     rebuilt(settings)
 
     assert raised.provisional
@@ -117,6 +119,6 @@ def test_an_alert_that_a_late_event_makes_wrong_is_retracted_once_and_a_missed_o
     assert [each.publication for each in after if each.late] == [last["publication"]] * 4
     assert again["state"] in {"published", "unchanged"}
     log = AlertLog(settings.kafka.bootstrap)
-    asked = [each.record.alert_id for each in log.requests(0, log.request_ends())]
-    assert sorted(asked) == sorted(e.alert_id for e in after if e.publication)
+    requested = [each.record.alert_id for each in log.requests(0, log.request_ends())]
+    assert sorted(requested) == sorted(e.alert_id for e in after if e.publication)
     assert list(log.emitted(0)) == after

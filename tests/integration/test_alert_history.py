@@ -54,7 +54,7 @@ def table_of(session: Session) -> HistoryTable:
 
 
 def still_open(session: Session, tenant: str, **more: Any) -> list[str]:
-    return [each.alert_id for each in page(session, AlertsRequest(tenant, state="open", **more)).told]
+    return [each.alert_id for each in page(session, AlertsRequest(tenant, state="open", **more)).alerts]
 
 
 def page(session: Session, ask: AlertsRequest) -> AlertListPage:
@@ -74,11 +74,11 @@ def test_records_are_folded_and_folding_them_again_changes_nothing(shared_cassan
     second = page(shared_cassandra, AlertsRequest("acme"))
     still_open = page(shared_cassandra, AlertsRequest("acme", state="open"))
 
-    assert [each.alert.alert_id for each in first.told] == [each.alert_id for each in reversed(alerts)]
-    assert [each.state for each in first.told] == ["open", "open", "resolved", "open"]
-    assert first.told[0].alert == alerts[3]
+    assert [each.alert.alert_id for each in first.alerts] == [each.alert_id for each in reversed(alerts)]
+    assert [each.state for each in first.alerts] == ["open", "open", "resolved", "open"]
+    assert first.alerts[0].alert == alerts[3]
     assert second == first
-    assert [each.alert_id for each in still_open.told] == [alerts[number].alert_id for number in (3, 2, 0)]
+    assert [each.alert_id for each in still_open.alerts] == [alerts[number].alert_id for number in (3, 2, 0)]
 
 
 def test_an_alert_that_was_raised_again_behind_its_end_does_not_open_again(shared_cassandra: Session) -> None:
@@ -87,8 +87,8 @@ def test_an_alert_that_was_raised_again_behind_its_end_does_not_open_again(share
     for record in (alert, resolved(alert), alert):
         table.write(record.to_json())
 
-    assert page(shared_cassandra, AlertsRequest("reopened", state="open")).told == []
-    assert [each.state for each in page(shared_cassandra, AlertsRequest("reopened")).told] == ["resolved"]
+    assert page(shared_cassandra, AlertsRequest("reopened", state="open")).alerts == []
+    assert [each.state for each in page(shared_cassandra, AlertsRequest("reopened")).alerts] == ["resolved"]
 
 
 def test_an_alert_whose_end_was_folded_first_is_over(shared_cassandra: Session) -> None:
@@ -98,7 +98,7 @@ def test_an_alert_whose_end_was_folded_first_is_over(shared_cassandra: Session) 
         table.write(record.to_json())
 
     assert still_open(shared_cassandra, "backwards") == []
-    assert [each.state for each in page(shared_cassandra, AlertsRequest("backwards")).told] == ["resolved"]
+    assert [each.state for each in page(shared_cassandra, AlertsRequest("backwards")).alerts] == ["resolved"]
 
 
 def at_hour(number: int, hours: int, tenant: str) -> Alert:
@@ -120,9 +120,9 @@ def test_what_is_open_is_found_in_the_hours_that_have_some_the_newest_first(shar
 
     found, after = list[str](), None
     for _ in range(4):
-        told = page(shared_cassandra, AlertsRequest("hourly", state="open", limit=2, after=after))
-        found += [each.alert_id for each in told.told]
-        after = told.following
+        listed_page = page(shared_cassandra, AlertsRequest("hourly", state="open", limit=2, after=after))
+        found += [each.alert_id for each in listed_page.alerts]
+        after = listed_page.following
         if after is None:
             break
 
@@ -177,30 +177,32 @@ def test_pages_lead_from_day_to_day_and_each_tenant_is_shown_its_own(shared_cass
 
     found, after = list[str](), None
     for _ in range(3):
-        told = page(shared_cassandra, AlertsRequest("pages", limit=2, after=after))
-        found += [each.alert_id for each in told.told]
-        after = told.following
+        listed_page = page(shared_cassandra, AlertsRequest("pages", limit=2, after=after))
+        found += [each.alert_id for each in listed_page.alerts]
+        after = listed_page.following
     bounded = page(
         shared_cassandra, AlertsRequest("pages", since=AT + timedelta(seconds=1), until=AT + timedelta(seconds=2))
     )
     every = page(shared_cassandra, AlertsRequest("*", limit=1000))
 
     assert (found, after) == ([each.alert_id for each in reversed(alerts)], None)
-    assert [each.alert_id for each in bounded.told] == [alerts[3].alert_id, alerts[2].alert_id]
-    assert {"pages", "others"} <= {each.alert.tenant for each in every.told}
+    assert [each.alert_id for each in bounded.alerts] == [alerts[3].alert_id, alerts[2].alert_id]
+    assert {"pages", "others"} <= {each.alert.tenant for each in every.alerts}
 
 
 def test_one_alert_is_found_with_its_records(shared_cassandra: Session) -> None:
     table, alert = table_of(shared_cassandra), raised(0, "one")
     table.write(resolved(alert).to_json())  # told before anybody kept alerts: it is not listed
-    unlisted = page(shared_cassandra, AlertsRequest("one")).told
+    unlisted = page(shared_cassandra, AlertsRequest("one")).alerts
     for each in (alert, resolved(alert)):
         table.write(each.to_json())
 
-    told, records = asyncio.run(AlertListing(AlertTables(AsyncSession(shared_cassandra))).one("one", alert.alert_id))
+    listed_page, records = asyncio.run(
+        AlertListing(AlertTables(AsyncSession(shared_cassandra))).one("one", alert.alert_id)
+    )
 
     assert unlisted == []
-    assert (told.state, len(records)) == ("resolved", 2)
+    assert (listed_page.state, len(records)) == ("resolved", 2)
 
 
 def test_how_far_it_goes_is_that_of_the_slowest_partition(shared_cassandra: Session) -> None:
@@ -213,7 +215,9 @@ def test_how_far_it_goes_is_that_of_the_slowest_partition(shared_cassandra: Sess
     assert page(shared_cassandra, AlertsRequest("nobody")).kept == Shown(AT, AT)
 
 
-def test_rules_are_versions_of_their_tenant_and_the_second_of_two_writers_is_told(shared_cassandra: Session) -> None:
+def test_rules_are_versions_of_their_tenant_and_the_second_of_two_writers_gets_a_conflict(
+    shared_cassandra: Session,
+) -> None:
     versions = RuleVersions(shared_cassandra, timedelta(seconds=2))
     rules, author = AlertRules(RuleTables(versions), most=2), RuleAuthor("a", {})
     made = rules.create(author, QUEUE)

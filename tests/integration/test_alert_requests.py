@@ -69,14 +69,14 @@ def relay(settings: Settings, crash_at: str = "") -> "Iterator[subprocess.Popen[
         process.wait()
 
 
-def test_each_request_is_told_once_in_order_however_often_the_relay_is_killed_or_it_is_asked_for(
+def test_each_request_is_emitted_once_in_order_however_often_it_is_repeated_or_the_processor_is_killed(
     broker: Settings,
 ) -> None:
-    log, asked = AlertLog(broker.kafka.bootstrap), list[Alert]()
+    log, requested = AlertLog(broker.kafka.bootstrap), list[Alert]()
     log.request([record("before", 0, "raised")])  # there was no relay yet
     for number, point in enumerate(POINTS):
         own = [record(store, number, kind) for store in STORES for kind in ("raised", "retracted")]
-        asked += own
+        requested += own
         with relay(broker, f"alerts.{point}:1") as process:
             log.request(own)
             log.request(own[::-1])  # the step of a rebuild was done twice
@@ -90,9 +90,9 @@ def test_each_request_is_told_once_in_order_however_often_the_relay_is_killed_or
             assert time.monotonic() < deadline
             time.sleep(0.2)
 
-    told = list(log.emitted(0))
-    ids = [each.alert_id for each in told]
-    assert sorted(ids) == sorted({"before-0", *(each.alert_id for each in asked)})
+    records = list(log.emitted(0))
+    ids = [each.alert_id for each in records]
+    assert sorted(ids) == sorted({"before-0", *(each.alert_id for each in requested)})
     for store in STORES:
-        assert [each for each in told if each.store == store] == [each for each in asked if each.store == store]
+        assert [each for each in records if each.store == store] == [each for each in requested if each.store == store]
     assert sum(1 for _ in (broker.home / "alerts").glob("crashed-*/*")) >= len(POINTS) - 1

@@ -40,15 +40,15 @@ def test_a_rule_that_is_written_is_followed_by_the_process_of_the_stack(tmp_path
         author = RuleAuthor("default", {"1": store})
         first = rules.create(author, RULE)
         again = rules.replace(author, "any", RULE, first.version)
-        told = told_of_receipts(settings)
+        records = records_of_receipts(settings)
         page = listed(AlertListing(AlertTables(AsyncSession(session))))
 
     assert first == again
-    assert [each.alert_id for each in page.told] == [each["alert_id"] for each in told if each["kind"] == "raised"]
+    assert [each.alert_id for each in page.alerts] == [each["alert_id"] for each in records if each["kind"] == "raised"]
     assert page.kept.as_of
-    assert page.kept.as_of >= page.told[0].raised_at
+    assert page.kept.as_of >= page.alerts[0].raised_at
     assert page.kept.complete_from is None
-    assert [(each["kind"], each["rule"], each["version"], each["provisional"]) for each in told] == [
+    assert [(each["kind"], each["rule"], each["version"], each["provisional"]) for each in records] == [
         ("raised", "any", 1, True)
     ]
 
@@ -58,7 +58,7 @@ def listed(alerts: AlertListing) -> AlertListPage:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         page = asyncio.run(alerts.page(AlertsRequest("default")))
-        if page.told and page.kept.as_of and page.kept.as_of >= page.told[0].raised_at:
+        if page.alerts and page.kept.as_of and page.kept.as_of >= page.alerts[0].raised_at:
             return page
         time.sleep(0.5)
     raise AssertionError
@@ -78,7 +78,7 @@ def quick_settings(folder: Path) -> Settings:
     )
 
 
-def told_of_receipts(settings: Settings) -> list[Any]:
+def records_of_receipts(settings: Settings) -> list[Any]:
     """A receipt every half second, until an alert comes of them: first the store and the rule have to hold."""
     producer = Producer({"bootstrap.servers": settings.kafka.bootstrap, "partitioner": "murmur2_random"})
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -94,7 +94,7 @@ def told_of_receipts(settings: Settings) -> list[Any]:
         }
         producer.produce("pos_transactions", key="1", value=json.dumps(body).encode())
         producer.flush(10)
-        if told := read_alerts(settings.kafka.bootstrap):
-            return told
+        if records := read_alerts(settings.kafka.bootstrap):
+            return records
         time.sleep(0.5)
     raise AssertionError

@@ -14,7 +14,7 @@ from tests.support.alerting import WorldLog, at_ms, book_of
 from tests.system.drills.alert_readers import read_alerts
 from tests.system.drills.alerts import Plan, play
 from tests.system.drills.drilled_broker import DrilledBroker, settings_for
-from tests.system.drills.naive_relay import KEPT, PLAIN
+from tests.system.drills.naive_processor import KEPT, PLAIN
 
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
 
@@ -27,7 +27,7 @@ def broker(tmp_path: Path) -> Iterator[DrilledBroker]:
 
 
 @pytest.mark.nightly
-def test_a_relay_that_is_killed_twenty_times_tells_each_alert_once(broker: DrilledBroker) -> None:
+def test_a_processor_that_is_killed_twenty_times_emits_each_alert_once(broker: DrilledBroker) -> None:
     played = play(broker, Plan(kills=20, alerts=1500, seed=20261122))
 
     assert played.is_well, played
@@ -47,7 +47,7 @@ def test_ends_that_are_held_lost_and_late_a_zombie_and_twins_change_no_alert(bro
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("kind", "kills", "proxied"), [(KEPT, 6, 3), (PLAIN, 10, 0)])
-def test_a_naive_relay_is_found_out_by_the_same_attacks(
+def test_a_naive_alert_processor_fails_the_same_attacks(
     broker: DrilledBroker, kind: str, kills: int, proxied: int
 ) -> None:
     played = play(broker, Plan(kills=kills, alerts=300, seed=1, proxied=proxied, naive=kind))

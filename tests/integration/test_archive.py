@@ -36,15 +36,17 @@ class Positions:
 
 @dataclass
 class Watch:
-    """Remembers what it was told: records, events, dead letters by reason, and whether they were told before."""
+    """Keeps each report: records, events, dead letters by reason, and whether it is a repeat."""
 
-    told: list[tuple[int, int, Counter[str], bool]] = field(default_factory=list)
+    reported: list[tuple[int, int, Counter[str], bool]] = field(default_factory=list)
 
     def on_batch(self, topic: str, progress: Progress, *, repeats: bool) -> None:
         assert (topic, {each.oldest_at for each in progress.values()}) == (POS_TRANSACTIONS.topic, {RECEIVED})
         events = sum(each.events for each in progress.values())
         received = sum(each.received for each in progress.values())
-        self.told.append((received, events, sum((each.dead_letters for each in progress.values()), Counter()), repeats))
+        self.reported.append(
+            (received, events, sum((each.dead_letters for each in progress.values()), Counter()), repeats)
+        )
 
 
 def records(spark: SparkSession) -> DataFrame:
@@ -83,6 +85,6 @@ def test_a_batch_that_is_repeated_after_a_crash_is_kept_once_and_its_positions_a
         positions.found.clear()
 
     assert found == [{0: 7, 3: 2, 5: 9}] * 2
-    assert watch.told == [(4, 3, Counter(not_json=1), False), (4, 3, Counter(not_json=1), True)]
+    assert watch.reported == [(4, 3, Counter(not_json=1), False), (4, 3, Counter(not_json=1), True)]
     assert places(spark, tables.path(POS_TRANSACTIONS.topic)) == [(0, 4), (0, 6), (3, 0)]
     assert places(spark, tables.path(DEAD_LETTERS)) == [(0, 5)]

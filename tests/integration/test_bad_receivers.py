@@ -10,7 +10,7 @@ from speed_layer.webhooks import client
 from tests.integration.conftest import Stack
 from tests.support.alert_topic import ACME, tell, until
 from tests.support.webhook_receivers import EACH, REDIRECTS, BadReceiver
-from tests.support.webhooks import Told
+from tests.support.webhooks import RunningEndpoint
 
 NUMBERS, REDIRECTED = range(24), (5, 6, 15)
 KEPT = [number for number in NUMBERS if number not in REDIRECTED]
@@ -26,7 +26,7 @@ def test_a_receiver_that_hangs_redirects_and_drops_what_it_took_has_each_alert_o
 
     with (
         BadReceiver(REDIRECTED) as receiver,
-        Told(bootstrap, topic, receiver.url, limits=ConsumerLimits(batch=4, longest_wait=0.1)) as running,
+        RunningEndpoint(bootstrap, topic, receiver.url, limits=ConsumerLimits(batch=4, longest_wait=0.1)) as running,
     ):
         until(lambda: len(receiver.kept) + len(running.undelivered) == len(ACME) * len(NUMBERS))
         until(lambda: running.state().records == 0)

@@ -33,16 +33,16 @@ def test_a_generation_goes_on_with_a_whole_checkpoint_only(
     assert can_resume(generation, generations, settings, spark, str(tmp_path)) is (left == WHOLE)
 
 
-@pytest.mark.parametrize(("torn", "goes_on"), [("metadata", False), ("offsets/1", True), ("commits/0", True)])
+@pytest.mark.parametrize(("incomplete", "goes_on"), [("metadata", False), ("offsets/1", True), ("commits/0", True)])
 def test_what_a_power_cut_has_left_empty_is_as_if_it_had_never_been(
-    spark: "SparkSession", tmp_path: Path, torn: str, *, goes_on: bool
+    spark: "SparkSession", tmp_path: Path, incomplete: str, *, goes_on: bool
 ) -> None:
     settings = Settings(home=tmp_path)
     generation = Generation(7, datetime.now(UTC), settings.definitions, {})
     generations = cast("Any", SimpleNamespace(claims=SimpleNamespace(is_replaced=lambda _: False)))
     for name in (*WHOLE, "commits/0", "offsets/1"):
         (tmp_path / "7" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "7" / name).write_text("" if name == torn else "v1\n")
+        (tmp_path / "7" / name).write_text("" if name == incomplete else "v1\n")
 
     assert can_resume(generation, generations, settings, spark, str(tmp_path)) is goes_on
-    assert not (tmp_path / "7" / torn).exists()
+    assert not (tmp_path / "7" / incomplete).exists()

@@ -43,8 +43,8 @@ def write(span: SpeedSpan, shape: str, epoch: datetime, cells: Cells, generation
 
 
 def found(span: SpeedSpan) -> list[tuple[str, date, date | None, int | None]]:
-    asked = pa.RecordBatch.from_pylist([each._asdict() for each in span.partitions()])
-    rows = [row for batch in StoreDayFinder(span)(iter([asked])) for row in batch.to_pylist()]
+    partition_rows = pa.RecordBatch.from_pylist([each._asdict() for each in span.partitions()])
+    rows = [row for batch in StoreDayFinder(span)(iter([partition_rows])) for row in batch.to_pylist()]
     return sorted((row["view"], row["received_day"], row["day"], row["waiting"]) for row in rows)
 
 

@@ -34,8 +34,8 @@ def send(stack: Stack, records: Sequence[bytes]) -> dict[str, object]:
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     answer = httpx.post(url, content=b"[" + b",".join(records) + b"]", headers=headers, timeout=60, trust_env=False)
     assert answer.status_code == 202, answer.text
-    told: dict[str, object] = answer.json()
-    return told
+    body: dict[str, object] = answer.json()
+    return body
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +51,8 @@ def shop(stack: Stack) -> str:
 
 
 def counted(stack: Stack, *stores: str) -> int:
-    asked = {"store": store_ids(stores), "grain": "total", "timezone": "UTC", **around_now()}
-    series = stack.get("/v1/metrics/total_transactions_count", **asked)["series"]
+    parameters = {"store": store_ids(stores), "grain": "total", "timezone": "UTC", **around_now()}
+    series = stack.get("/v1/metrics/total_transactions_count", **parameters)["series"]
     return sum(each["points"][0]["value"] or 0 for each in series)
 
 
@@ -64,14 +64,14 @@ def some(texts: Sequence[str]) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize(("metric", "dimension"), [("sku_attach_rate", "sku"), ("till_share", "till")])
 def test_each_text_is_a_value_of_its_dimension(stack: Stack, shop: str, metric: str, dimension: str) -> None:
-    asked = {"store": shop, "by": dimension, "grain": "total", "timezone": "UTC", **around_now()}
+    parameters = {"store": shop, "by": dimension, "grain": "total", "timezone": "UTC", **around_now()}
 
-    series = stack.get(f"/v1/metrics/{metric}", **asked)["series"]
+    series = stack.get(f"/v1/metrics/{metric}", **parameters)["series"]
 
     assert sorted(each["dimensions"][dimension] for each in series) == sorted(TEXTS)
 
 
-def test_each_text_is_a_store_that_can_be_asked_for(stack: Stack, shop: str) -> None:
+def test_each_text_is_a_store_that_can_be_requested(stack: Stack, shop: str) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     found: list[int] = []
     while time.monotonic() < deadline and sum(found) < len(TEXTS):

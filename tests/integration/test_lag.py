@@ -42,8 +42,8 @@ def until(is_so: Callable[[], bool]) -> None:
 def committed(stack: Stack, group: str) -> dict[int, int]:
     """As `kafka-consumer-groups.sh --describe` asks for it."""
     admin = AdminClient({"bootstrap.servers": stack.settings.kafka.bootstrap})
-    asked = ConsumerGroupTopicPartitions(group)
-    found = admin.list_consumer_group_offsets([asked])[group].result(30)
+    wanted_group = ConsumerGroupTopicPartitions(group)
+    found = admin.list_consumer_group_offsets([wanted_group])[group].result(30)
     return {each.partition: each.offset for each in found.topic_partitions if each.topic == TOPIC}
 
 

@@ -178,7 +178,7 @@ def test_more_cells_than_a_row_may_have_are_written_as_several_rows(counter: Mic
     assert counted(counter) == {0: 2 * (MAX_CELLS + 1)}
 
 
-def test_more_events_of_a_store_and_day_than_are_asked_for_at_once_are_all_remembered(counter: MicroBatch) -> None:
+def test_more_events_of_a_store_and_day_than_one_request_holds_are_all_remembered(counter: MicroBatch) -> None:
     many = [arrival(str(n), n, NOW, ONE) for n in range(2 * ROWS_AT_ONCE + 1)]
     again = [arrival(str(n), len(many) + n, LATER, ONE) for n in range(len(many))]
 

@@ -31,7 +31,7 @@ def post(stack: Stack, path: str, **said: object) -> Any:
     return answer.json()
 
 
-def asked_for(stack: Stack) -> str:
+def requested(stack: Stack) -> str:
     """The id of a recompute that was just asked for."""
     id_: str = post(stack, "/v1/recomputes")["id"]
     return id_
@@ -73,16 +73,16 @@ def ingested(stack: Stack, folder: Path, minor: int, age: timedelta) -> None:
     time.sleep(UNTIL_A_CUT_COVERS_IT)
 
 
-def sold(stack: Stack, **asked: object) -> tuple[float, int]:
+def sold(stack: Stack, **arguments: object) -> tuple[float, int]:
     """The store's sales and how many events wait."""
-    question = {"store": STORE, "grain": "total", **around_now(), **asked}
+    question = {"store": STORE, "grain": "total", **around_now(), **arguments}
     body = stack.get("/v1/metrics/net_sales", **question)
     return body["series"][0]["points"][0]["value"], body["as_of"]["waiting_for_batch"]
 
 
-def corrected(stack: Stack, **asked: object) -> list[tuple[str, int, str]]:
+def corrected(stack: Stack, **arguments: object) -> list[tuple[str, int, str]]:
     """Of the view `sales_by_till`: state, difference, cause."""
-    body = stack.get("/v1/corrections", store=STORE, view="sales_by_till", **asked)
+    body = stack.get("/v1/corrections", store=STORE, view="sales_by_till", **arguments)
     assert body["pending"] is False
     return [(row["state"], row["difference"], row["cause"]) for row in body["corrections"]]
 
@@ -90,12 +90,12 @@ def corrected(stack: Stack, **asked: object) -> list[tuple[str, int, str]]:
 @pytest.mark.nightly
 def test_an_operator_recomputes_and_goes_back_although_the_api_is_killed(stack: Stack, tmp_path: Path) -> None:
     ingested(stack, tmp_path, 100, timedelta(seconds=1))
-    first = record(stack, asked_for(stack), has_ended)["publication"]
+    first = record(stack, requested(stack), has_ended)["publication"]
     ingested(stack, tmp_path, 25, timedelta(hours=40))  # too old for speed: it waits
     waits = [("receipts", 1, "waited"), ("sale_tx", 1, "waited"), ("net_sales", 25, "waited")]
 
     before = sold(stack)
-    id_ = asked_for(stack)
+    id_ = requested(stack)
     killed(stack, id_)
     interrupted = record(stack, id_, has_ended)
     stack.galatea("rebuild", "--id", id_)

@@ -30,10 +30,10 @@ NOW = datetime.now(UTC) - timedelta(minutes=5)
 def until(found: Callable[[], Any]) -> Any:
     """What it gives as soon as that is something."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (told := found()):
+    while not (listed := found()):
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.5)
-    return told
+    return listed
 
 
 def ingested(stack: Stack, folder: Path, *values: bytes) -> None:
@@ -44,8 +44,8 @@ def ingested(stack: Stack, folder: Path, *values: bytes) -> None:
 
 def letters(stack: Stack) -> list[Any]:
     """Those of this store, newest first."""
-    told = stack.galatea("dead-letters", "list", "--reason", "bad_time", "--source", TOPIC)["dead_letters"]
-    shown = [stack.get(f"/v1/dead-letters/{each['id']}") for each in told]
+    listed = stack.galatea("dead-letters", "list", "--reason", "bad_time", "--source", TOPIC)["dead_letters"]
+    shown = [stack.get(f"/v1/dead-letters/{each['id']}") for each in listed]
     return [each for each in shown if json.loads(each["text"])["operation_id"] == STORE]
 
 
@@ -94,7 +94,7 @@ def records(stack: Stack, positions: dict[int, int]) -> int:
 
 
 @pytest.mark.nightly
-def test_a_mended_letter_is_counted_once_however_often_it_is_sent_and_nothing_is_missing(
+def test_a_patched_dead_letter_is_counted_once_however_often_it_is_sent_and_nothing_is_missing(
     stack: Stack, tmp_path: Path
 ) -> None:
     good = receipt(NOW.isoformat(timespec="milliseconds"), minor=100, number=1, store=STORE)
@@ -102,17 +102,17 @@ def test_a_mended_letter_is_counted_once_however_often_it_is_sent_and_nothing_is
     ingested(stack, tmp_path, good, good, broken)
     [letter] = until(lambda: letters(stack))
     until(lambda: sold(stack) == (1.0, 1))
-    mend = json.dumps(NOW.isoformat(timespec="milliseconds"))
-    words = ("dead-letters", "replay", letter["id"], "--set", f"/happened_at={mend}")
+    now = json.dumps(NOW.isoformat(timespec="milliseconds"))
+    words = ("dead-letters", "replay", letter["id"], "--set", f"/happened_at={now}")
 
     tried = stack.galatea(*words, "--dry-run")
     unchanged = sold(stack)
     sent = stack.galatea(*words)
     until(lambda: sold(stack) == (3.5, 2))
     shown = until(lambda: [each for each in letters(stack) if each["replays"][0]["outcome"] == "event"])
-    again = replayed(stack, ids=[letter["id"]], mend={"set": {"/happened_at": json.loads(mend)}})
-    forced = sent_blindly(stack, RecordPosition.of(letter["id"]), mend.encode(), tmp_path)
-    told = until(lambda: [each for each in letters(stack) if each["replays"][-1]["outcome"] == "duplicate"])
+    again = replayed(stack, ids=[letter["id"]], mend={"set": {"/happened_at": json.loads(now)}})
+    forced = sent_blindly(stack, RecordPosition.of(letter["id"]), now.encode(), tmp_path)
+    listed = until(lambda: [each for each in letters(stack) if each["replays"][-1]["outcome"] == "duplicate"])
     before = sold(stack)
     stack.rebuild()
     after = sold(stack)
@@ -120,9 +120,9 @@ def test_a_mended_letter_is_counted_once_however_often_it_is_sent_and_nothing_is
     assert (tried["counts"], unchanged) == ({"event": 1}, (1.0, 1))
     assert (sent["counts"], sent["items"][0]["sent_to"]) == ({"sent": 1}, shown[0]["replays"][0]["sent_to"])
     assert (again[0]["outcome"], again[0]["duplicate_of"]) == ("duplicate", sent["items"][0]["sent_to"])
-    assert (forced, told[0]["replays"][-1]["duplicate_of"]) == ("sent", sent["items"][0]["sent_to"])
+    assert (forced, listed[0]["replays"][-1]["duplicate_of"]) == ("sent", sent["items"][0]["sent_to"])
     assert (before, after) == ((3.5, 2), (3.5, 2))
-    assert {name: told[0][name] for name in ("id", "text", "reason", "field")} == {
+    assert {name: listed[0][name] for name in ("id", "text", "reason", "field")} == {
         name: letter[name] for name in ("id", "text", "reason", "field")
     }
     assert stack.verify().differing == 0
@@ -133,8 +133,8 @@ def sent_blindly(stack: Stack, position: RecordPosition, time_: bytes, nowhere: 
     """As a replay that does not know yet what is archived."""
     known = replayer_of(stack.settings)
     blind = Replayer(known.letters, known.replays, ArchivedEvents(str(nowhere)), known.sender, known.now)
-    asked = ReplayRequest([position], Patch(fields={"/happened_at": time_}), "a test", dry_run=False)
-    [item] = blind.run(asked, lambda _: DEFAULT_TERMS, lambda *_: None)
+    request = ReplayRequest([position], Patch(fields={"/happened_at": time_}), "a test", dry_run=False)
+    [item] = blind.run(request, lambda _: DEFAULT_TERMS, lambda *_: None)
     return item.outcome.value
 
 

@@ -218,9 +218,9 @@ def test_a_recompute_is_shown_as_it_was_written_down(
     unchanged: tuple[World, Asking], shared_cassandra: "Session"
 ) -> None:
     _, real = unchanged
-    asked = RecomputeRequest(("sales",), date(2026, 11, 1), None, ("12",))
+    request = RecomputeRequest(("sales",), date(2026, 11, 1), None, ("12",))
     written_down = Recomputes(shared_cassandra)
-    written_down.create(Recompute("mine", asked, "operator", "a test", datetime(2026, 11, 21, tzinfo=UTC), "asked"))
+    written_down.create(Recompute("mine", request, "operator", "a test", datetime(2026, 11, 21, tzinfo=UTC), "asked"))
     first = real.body("/v1/recomputes/mine", key=OPERATOR_KEY)
 
     problem = Problem("cut_not_reached", "too slow", "galatea lag")
@@ -228,16 +228,16 @@ def test_a_recompute_is_shown_as_it_was_written_down(
     written_down.update("mine", "failed", problem=problem, progress=progress)
     last = real.body("/v1/recomputes/mine", key=OPERATOR_KEY)
 
-    told = ("state", "asked", "asked_at", "progress", "problem", "publication", "report")
-    assert [first[name] for name in told] == [
+    column_names = ("state", "asked", "asked_at", "progress", "problem", "publication", "report")
+    assert [first[name] for name in column_names] == [
         "asked",
-        orjson.loads(asked.to_json()),
+        orjson.loads(request.to_json()),
         "2026-11-21T00:00:00Z",
         None,
         None,
         None,
         None,
     ]
-    assert [last[name] for name in told[3:5]] == [msgspec.to_builtins(each) for each in (progress, problem)]
+    assert [last[name] for name in column_names[3:5]] == [msgspec.to_builtins(each) for each in (progress, problem)]
     assert (first["ended_at"], last["ended_at"]) == (None, last["updated_at"])
     assert real.refusal("/v1/recomputes/yours", key=OPERATOR_KEY)["code"] == "unknown_name"

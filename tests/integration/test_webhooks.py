@@ -20,7 +20,7 @@ from master_dataset.kafka.topics import Topics
 from speed_layer.webhooks.start_position import commit_start_positions
 from tests.integration.conftest import Stack
 from tests.support.alert_topic import ACME, alert, tell, until
-from tests.support.webhooks import Told, group_of
+from tests.support.webhooks import RunningEndpoint, group_of
 
 
 class Receiver:
@@ -38,10 +38,10 @@ class Receiver:
                 alerts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["alerts"]
                 with receiver._lock:
                     receiver.calls += 1
-                    told = [(each["store"], each["value"]) for each in alerts]
-                    status = answer([number for _, number in told], receiver.calls)
+                    received = [(each["store"], each["value"]) for each in alerts]
+                    status = answer([number for _, number in received], receiver.calls)
                     if status < 300:
-                        receiver.got += told
+                        receiver.got += received
                 self.send_response(status)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -87,58 +87,58 @@ def receiver() -> Iterator[Callable[[Callable[[list[int], int], int]], Receiver]
 def test_a_receiver_that_fails_now_and_then_gets_all_of_its_tenants_alerts_in_order_for_each_store(
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
-    told = receiver(lambda _, call: 503 if call % 7 in (3, 4) else 204)
+    received = receiver(lambda _, call: 503 if call % 7 in (3, 4) else 204)
     tell(stack.settings.kafka.bootstrap, topic, range(100))
 
-    with Told(stack.settings.kafka.bootstrap, topic, told.url) as running:
-        until(lambda: len(told.got) >= 300)
+    with RunningEndpoint(stack.settings.kafka.bootstrap, topic, received.url) as running:
+        until(lambda: len(received.got) >= 300)
         assert running.undelivered == []
 
-    assert {store for store, _ in told.got} == ACME
-    assert all(told.firsts(store) == list(range(100)) for store in ACME)
+    assert {store for store, _ in received.got} == ACME
+    assert all(received.firsts(store) == list(range(100)) for store in ACME)
 
 
 def test_what_a_receiver_refuses_is_kept_and_the_stream_goes_on(
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
-    told = receiver(lambda numbers, _: 422 if 13 in numbers else 200)
+    received = receiver(lambda numbers, _: 422 if 13 in numbers else 200)
     tell(stack.settings.kafka.bootstrap, topic, range(40))
 
-    with Told(stack.settings.kafka.bootstrap, topic, told.url) as running:
-        until(lambda: len(set(told.got)) == 3 * 39 and len(running.undelivered) == 3)
+    with RunningEndpoint(stack.settings.kafka.bootstrap, topic, received.url) as running:
+        until(lambda: len(set(received.got)) == 3 * 39 and len(running.undelivered) == 3)
 
         assert sorted(running.undelivered) == [(store, "the endpoint answered 422") for store in sorted(ACME)]
-    assert all(told.firsts(store) == [number for number in range(40) if number != 13] for store in ACME)
+    assert all(received.firsts(store) == [number for number in range(40) if number != 13] for store in ACME)
 
 
 @pytest.mark.nightly
 def test_a_dispatcher_that_is_killed_again_and_again_loses_nothing_and_keeps_the_order(
     stack: Stack, topic: str, receiver: Callable[..., Receiver], tmp_path: Path
 ) -> None:
-    told = receiver(lambda _, __: 200)
+    received = receiver(lambda _, __: 200)
     bootstrap, endpoint = stack.settings.kafka.bootstrap, uuid4().hex
-    command = [sys.executable, "-m", "tests.support.webhooks", bootstrap, topic, told.url, endpoint]
+    command = [sys.executable, "-m", "tests.support.webhooks", bootstrap, topic, received.url, endpoint]
     for round_ in range(6):
         tell(stack.settings.kafka.bootstrap, topic, range(round_ * 50, round_ * 50 + 50))
-        before = len(told.got)
+        before = len(received.got)
         with (tmp_path / "log").open("a") as log:
             child = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(Path.cwd())}, stderr=log)
-        until(lambda before=before: len(told.got) > before)  # type: ignore[misc]
+        until(lambda before=before: len(received.got) > before)  # type: ignore[misc]
         child.send_signal(signal.SIGKILL)
         child.wait()
 
     child = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(Path.cwd())})
-    until(lambda: len(set(told.got)) == 3 * 300)
+    until(lambda: len(set(received.got)) == 3 * 300)
     child.terminate()
     child.wait()
 
-    assert all(told.firsts(store) == list(range(300)) for store in ACME)
+    assert all(received.firsts(store) == list(range(300)) for store in ACME)
 
 
-def test_a_new_endpoint_begins_with_what_was_told_after_it_was_made(
+def test_a_new_endpoint_starts_with_alerts_emitted_after_it_was_created(
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
-    told, endpoint = receiver(lambda _, __: 200), uuid4().hex
+    received, endpoint = receiver(lambda _, __: 200), uuid4().hex
     tell(stack.settings.kafka.bootstrap, topic, range(10))
     time.sleep(0.01)
     made = int(time.time() * 1000)
@@ -147,16 +147,16 @@ def test_a_new_endpoint_begins_with_what_was_told_after_it_was_made(
     settings = group_of(stack.settings.kafka.bootstrap, endpoint)
     for _ in range(2):  # again, it has begun already
         commit_start_positions(settings, topic, range(3), made)
-    with Told(stack.settings.kafka.bootstrap, topic, told.url, endpoint):
-        until(lambda: len(set(told.got)) >= 30)
+    with RunningEndpoint(stack.settings.kafka.bootstrap, topic, received.url, endpoint):
+        until(lambda: len(set(received.got)) >= 30)
 
-    assert all(told.firsts(store) == list(range(10, 20)) for store in ACME)
+    assert all(received.firsts(store) == list(range(10, 20)) for store in ACME)
 
 
-def test_an_alert_whose_transaction_is_open_while_an_endpoint_begins_is_told(
+def test_an_alert_whose_transaction_is_open_while_an_endpoint_starts_is_delivered(
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
-    told, endpoint = receiver(lambda _, __: 200), uuid4().hex
+    received, endpoint = receiver(lambda _, __: 200), uuid4().hex
     producer = Producer({"bootstrap.servers": stack.settings.kafka.bootstrap, "transactional.id": topic})
     producer.init_transactions(30)
     producer.begin_transaction()
@@ -167,41 +167,41 @@ def test_an_alert_whose_transaction_is_open_while_an_endpoint_begins_is_told(
         group_of(stack.settings.kafka.bootstrap, endpoint), topic, range(3), int(time.time() * 1000) + 60_000
     )
     producer.commit_transaction(30)
-    with Told(stack.settings.kafka.bootstrap, topic, told.url, endpoint):
-        until(lambda: len(told.got) >= 1)
+    with RunningEndpoint(stack.settings.kafka.bootstrap, topic, received.url, endpoint):
+        until(lambda: len(received.got) >= 1)
 
-    assert told.got == [("1", 7)]
+    assert received.got == [("1", 7)]
 
 
-def test_a_record_that_blocks_is_told_and_skipped_alone_and_what_waited_behind_it_follows_in_order(
+def test_a_blocking_record_is_reported_and_skipped_alone_and_the_rest_follows_in_order(
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
-    told = receiver(lambda numbers, _: 503 if 7 in numbers else 200)
+    received = receiver(lambda numbers, _: 503 if 7 in numbers else 200)
     tell(stack.settings.kafka.bootstrap, topic, range(20))
 
-    with Told(stack.settings.kafka.bootstrap, topic, told.url) as running:
-        until(lambda: len(running.state().blocking) == 3 and all(len(told.firsts(store)) == 7 for store in ACME))
+    with RunningEndpoint(stack.settings.kafka.bootstrap, topic, received.url) as running:
+        until(lambda: len(running.state().blocking) == 3 and all(len(received.firsts(store)) == 7 for store in ACME))
         blocking = {each.store: each for each in running.state().blocking}
         running.skip((topic, blocking["1"].partition, blocking["1"].offset))
-        until(lambda: len(told.firsts("1")) == 19)
+        until(lambda: len(received.firsts("1")) == 19)
         state = running.state()
 
     assert {each.why for each in blocking.values()} == {"the endpoint answered 503"}
-    assert told.firsts("1") == [number for number in range(20) if number != 7]
-    assert all(told.firsts(store) == list(range(7)) for store in ACME - {"1"})
+    assert received.firsts("1") == [number for number in range(20) if number != 7]
+    assert all(received.firsts(store) == list(range(7)) for store in ACME - {"1"})
     assert running.undelivered == [("1", "an operator has skipped it")]
     assert {each.store for each in state.blocking} == ACME - {"1"}
     assert state.records == 2 * 13
 
 
-def test_what_is_left_is_counted_and_nothing_is_when_all_is_told(
+def test_the_backlog_is_counted_and_is_zero_when_all_is_delivered(
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
-    told = receiver(lambda _, __: 200)
+    received = receiver(lambda _, __: 200)
     tell(stack.settings.kafka.bootstrap, topic, range(30))
 
-    with Told(stack.settings.kafka.bootstrap, topic, told.url) as running:
-        until(lambda: len(set(told.got)) == 90)
+    with RunningEndpoint(stack.settings.kafka.bootstrap, topic, received.url) as running:
+        until(lambda: len(set(received.got)) == 90)
         until(lambda: running.state().records == 0)
         state = running.state()
 

@@ -49,7 +49,7 @@ class WorldVersions:
 
 
 @dataclass
-class WorldTold:
+class WorldAlertTables:
     """AlertReader, and what was told. A test says how far it goes."""
 
     known: HistoryCoverage = NOTHING
@@ -93,17 +93,19 @@ class WorldTold:
             provisional=alert.provisional and kind != "retracted",
         )
         text = said.to_json().decode()
-        told = self.rows[id_]
-        self.rows[id_] = told._replace(resolved=text) if kind == "resolved" else told._replace(retracted=text)
+        stored = self.rows[id_]
+        self.rows[id_] = stored._replace(resolved=text) if kind == "resolved" else stored._replace(retracted=text)
 
     async def kept(self) -> HistoryCoverage:
         return self.known
 
     async def days(self, visibility_scope: str, last: date, limit: int) -> Sequence[date]:
-        found = {told.raised_at.astimezone(UTC).date() for told in self._of(visibility_scope)}
+        found = {stored.raised_at.astimezone(UTC).date() for stored in self._of(visibility_scope)}
         return sorted((day for day in found if day <= last), reverse=True)[:limit]
 
-    async def told(self, visibility_scope: str, day: date, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
+    async def alerts_of_day(
+        self, visibility_scope: str, day: date, before: AlertPosition, limit: int
+    ) -> Sequence[StoredAlert]:
         rows = [each for each in self._of(visibility_scope) if each.raised_at.date() == day and each.spot < before]
         self.looked_at += len(rows[:limit])
         return rows[:limit]
@@ -114,8 +116,8 @@ class WorldTold:
     async def records(self, alert_id: str) -> Sequence[str]:
         if alert_id not in self.rows:
             return []
-        told = self.rows[alert_id]
-        return [text for text in (told.retracted, told.resolved, told.body) if text]
+        stored = self.rows[alert_id]
+        return [text for text in (stored.retracted, stored.resolved, stored.body) if text]
 
     def _of(self, visibility_scope: str) -> list[StoredAlert]:
         own = [each for id_, each in self.rows.items() if visibility_scope in (ALL_TENANTS, self.tenants[id_])]

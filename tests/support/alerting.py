@@ -45,35 +45,35 @@ class WorldLog:
         self.topic, self.book = topic, book
         self.fold = Fold(registered_sources()[topic], 0, Horizons())
         self.entries: list[LogRecord] = []
-        self.told: list[Alert] = []
+        self.emitted: list[Alert] = []
         self._number = 0
 
     def receive(self, received: int, bytes_: bytes | None, headers: Any = ()) -> Sequence[Alert]:
         entry = LogRecord(len(self.entries), received, bytes_, headers)
         self.entries.append(entry)
-        told = self.fold.step(entry, self.book)
-        self.told += told
-        return told
+        raised = self.fold.step(entry, self.book)
+        self.emitted += raised
+        return raised
 
     def pass_until(self, received: int, every_ms: int = 15_000) -> Sequence[Alert]:
         """Markers, as while nothing happens. What they lead to."""
-        before = len(self.told)
+        before = len(self.emitted)
         at = self.fold.state.log_ms or received - every_ms
         while at < received:
             at = min(at + every_ms, received)
             self.receive(at, b"", MARKER)
-        return self.told[before:]
+        return self.emitted[before:]
 
     def send(self, happened: int, late_ms: int = 1000, **fields: Any) -> Sequence[Alert]:
         """An event a second after it happened, and all the markers before it."""
         received = happened + late_ms
-        before = len(self.told)
+        before = len(self.emitted)
         self.pass_until(received)
         self._number += 1
         if self.topic == "pos_transactions":
             fields.setdefault("transaction_id", self._number)
         self.receive(received, value(self.topic, happened, **fields))
-        return self.told[before:]
+        return self.emitted[before:]
 
     def sold(self, happened: int, euros: float, amount: int = 1, **fields: Any) -> Sequence[Alert]:
         """A receipt of one line; a negative amount is a return."""

@@ -95,9 +95,9 @@ class MemoryFacts:
     def causes(self, queries: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
         return {each: self._cause(each) for each in queries}
 
-    def _cause(self, asked: CauseQuery) -> AlertCause:
-        found = [each for span in asked.spans for each in self._before(self.until_ms, asked.store, span)]
-        if any(each.received_ms > asked.after_ms and not each.waited for each in found):
+    def _cause(self, query: CauseQuery) -> AlertCause:
+        found = [each for span in query.spans for each in self._before(self.until_ms, query.store, span)]
+        if any(each.received_ms > query.after_ms and not each.waited for each in found):
             return "late"
         return "waited" if any(each.waited for each in found) else "unexplained"
 
@@ -113,7 +113,7 @@ class Publications:
     book: RuleHistory
     rules: Mapping[RuleKey, Rule]
     log: list[Alert] = field(default_factory=list)
-    asked: list[Alert] = field(default_factory=list)
+    requests: list[Alert] = field(default_factory=list)
     cut_ms: int = 0
     number: int = 0
     noted: int = 0
@@ -121,8 +121,8 @@ class Publications:
     def publish(self, entries: Sequence[LogRecord], cut_ms: int, oldest_ms: int = 0) -> list[Alert]:
         """What is asked for after a cut. `entries`: all there are, also those received later."""
         self.number += 1
-        found, self.noted = self.looked(entries, cut_ms, oldest_ms), len(self.asked)
-        self.asked += found
+        found, self.noted = self.looked(entries, cut_ms, oldest_ms), len(self.requests)
+        self.requests += found
         self.cut_ms = cut_ms
         return found
 
@@ -131,7 +131,7 @@ class Publications:
         facts = MemoryFacts(facts_of(self.topic, entries), self.cut_ms, cut_ms)
         horizons = (ms(HORIZONS.grace), ms(HORIZONS.fresh), ms(HORIZONS.kept))
         bounds = AuditScope(self.number, self.cut_ms, cut_ms, oldest_ms, *horizons)
-        told = alert_statuses(self.log, self.asked)
-        unseen = {each.alert_id for each in self.asked[self.noted :]}
-        audit = Audit(self.book, self.rules, {}, facts, bounds, told, unseen)
-        return [*audit.corrections(), *retracted_silences(self.rules, facts, bounds, told)]
+        statuses = alert_statuses(self.log, self.requests)
+        unseen = {each.alert_id for each in self.requests[self.noted :]}
+        audit = Audit(self.book, self.rules, {}, facts, bounds, statuses, unseen)
+        return [*audit.corrections(), *retracted_silences(self.rules, facts, bounds, statuses)]

@@ -56,8 +56,8 @@ def _demographics(at: datetime, amount: int, kind: int) -> dict[str, Any]:
 
 def _weather(at: datetime, amount: int, kind: int) -> dict[str, Any]:
     clouds = {"cloud_permille": amount % 1001} if kind % 2 else {}
-    told = {"temperature_mc": amount * 10 - 20_000, "precipitation_um": kind, "wind_mm_s": amount}
-    return {**_interval(at), **told, **clouds, "provider": "p"}
+    payload_fields = {"temperature_mc": amount * 10 - 20_000, "precipitation_um": kind, "wind_mm_s": amount}
+    return {**_interval(at), **payload_fields, **clouds, "provider": "p"}
 
 
 def _beat(at: datetime, amount: int, kind: int) -> dict[str, Any]:
@@ -116,10 +116,10 @@ def observation(  # noqa: PLR0913 - the fields of an observation
 ) -> bytes:
     """One of a quarter hour."""
     clouds = {} if cloud_percent is None else {"cloud_permille": round(cloud_percent * 10)}
-    told = {
+    payload_fields = {
         "temperature_mc": round(celsius * 1000),
         "precipitation_um": round(rain_mm * 1000),
         "wind_mm_s": round(wind_m_s * 1000),
     }
     identity = {"operation_id": store, "happened_at": happened_at, "provider": provider, "interval_ms": 900_000}
-    return json.dumps(identity | told | clouds).encode()
+    return json.dumps(identity | payload_fields | clouds).encode()

@@ -29,7 +29,7 @@ def group_of(bootstrap: str, id_: str) -> dict[str, Any]:
     return group(bootstrap, Endpoint(id_, "acme", "http://127.0.0.1/", "secret"))
 
 
-class Told:
+class RunningEndpoint:
     """Inside, an endpoint is told. `undelivered`: (store, why) of what it refused."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Told:
         self.refused: list[ConsumerRecord] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(self.run()))
-        self._telling: EndpointWorker | None = None
+        self._worker: EndpointWorker | None = None
 
     async def keep(self, _: Endpoint, record: ConsumerRecord, why: str) -> None:
         self.undelivered.append((orjson.loads(record.value)["store"], why))
@@ -51,38 +51,38 @@ class Told:
     async def run(self) -> None:
         sender = WebhookClient(self._endpoint, LOOPBACK, http_client(httpx.create_ssl_context()))
         delivery = Delivery(self._endpoint, sender, self)
-        self._telling = EndpointWorker(
+        self._worker = EndpointWorker(
             sender, delivery, KeyedConsumer(self._settings, [self._topic], delivery, self._limits)
         )
-        await self._telling.run()
+        await self._worker.run()
 
     def state(self) -> EndpointState:
         """How it is doing, asked in its own loop."""
 
-        async def asked() -> EndpointState:
-            return self.telling.state(self.telling.failing_since)
+        async def current() -> EndpointState:
+            return self.worker.state(self.worker.failing_since)
 
-        return asyncio.run_coroutine_threadsafe(asked(), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(current(), self._loop).result()
 
     def skip(self, *places: Place) -> None:
         """As the dispatcher hands it on."""
-        self._loop.call_soon_threadsafe(self.telling.skip, places)
+        self._loop.call_soon_threadsafe(self.worker.skip, places)
 
     @property
-    def telling(self) -> EndpointWorker:
-        assert self._telling is not None
-        return self._telling
+    def worker(self) -> EndpointWorker:
+        assert self._worker is not None
+        return self._worker
 
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self.telling.stop)
+        self._loop.call_soon_threadsafe(self.worker.stop)
         self._thread.join()
         self._loop.close()
 
 
 if __name__ == "__main__":
     where, of, to, named = sys.argv[1:5]
-    asyncio.run(Told(where, of, to, named).run())
+    asyncio.run(RunningEndpoint(where, of, to, named).run())

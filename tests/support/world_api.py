@@ -34,7 +34,7 @@ from serving_layer.query.service import Clocks, QueryService
 from serving_layer.responses.webhooks import WebhookTrial
 from serving_layer.store.readers import Readers
 from serving_layer.webhooks.service import RecordPosition, WebhookService
-from tests.support.alert_tables import WorldTold, WorldVersions
+from tests.support.alert_tables import WorldAlertTables, WorldVersions
 from tests.support.archiving import WorldLetters
 from tests.support.openapi_contract import refuse_unannounced
 from tests.support.process_metrics import WorldWatch
@@ -122,14 +122,14 @@ class WorldRecomputing:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.asked: list[RecomputeRequest] = []
+        self.requests: list[RecomputeRequest] = []
         self.refuses: GalateaError | None = None
 
     def start(self, request: RecomputeRequest, reason: str, by: str) -> str:
         if self.refuses:
             raise self.refuses
-        self.asked.append(request)
-        id_ = f"recompute-{len(self.asked)}"
+        self.requests.append(request)
+        id_ = f"recompute-{len(self.requests)}"
         now = self.world.now().astimezone(UTC)
         self.world.recomputes[id_] = RecomputeRecord(
             id_, "asked", request, by, reason, now, now, None, None, None, None, None
@@ -156,10 +156,12 @@ class WorldRollingBack:
         now = self.world.pointer
         if number == now.publication:
             raise RequestError(f"publication {number} is what readers see", do="galatea publications")
-        told = RollbackResult(now.publication + 1, number, old.cut, now.generation, len(self.world.manifests), dry_run)
+        result = RollbackResult(
+            now.publication + 1, number, old.cut, now.generation, len(self.world.manifests), dry_run
+        )
         if not dry_run:
             self.world.restore(number)
-        return told
+        return result
 
 
 def takes_all(_: ProducerRecord) -> DeliveryStatus | None:
@@ -178,13 +180,13 @@ class WorldBroker:
         if self.is_full:
             raise BufferError
         self.topics.setdefault(topic, []).extend(records)
-        return [self._told(self.says(record)) for record in records]
+        return [self._delivered(self.says(record)) for record in records]
 
     def values(self, topic: str) -> list[bytes]:
         """What stands in the topic, in order."""
         return [record.value for record in self.topics.get(topic, [])]
 
-    def _told(self, fate: DeliveryStatus | None) -> asyncio.Future[DeliveryStatus]:
+    def _delivered(self, fate: DeliveryStatus | None) -> asyncio.Future[DeliveryStatus]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[DeliveryStatus] = loop.create_future()
         if fate is not None:
@@ -240,8 +242,8 @@ class Asking:
         self.acts: list[tuple[str, str, int]] = []
         self.clock_us = 1_800_000_000_000_000  # by which events that are sent are from the future; in 2027
         ingest = IngestService(self.broker, self.answers.stores.all, lambda: self.clock_us, limits, refuse_low)
-        self.versions, self.told = WorldVersions(world.now), WorldTold()
-        alerting = AlertService(AlertRules(self.versions, most=MOST_RULES), AlertListing(self.told))
+        self.versions, self.alert_tables = WorldVersions(world.now), WorldAlertTables()
+        alerting = AlertService(AlertRules(self.versions, most=MOST_RULES), AlertListing(self.alert_tables))
         authenticator = Authenticator(keys, RateLimiter(10_000, 10_000), ConcurrencyLimiter(limits.requests_per_key))
         self.app = create_app(
             self.answers,

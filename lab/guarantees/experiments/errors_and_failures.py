@@ -121,10 +121,10 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
     sent = setup.size.records
     bad = sent // EVERY
     topic = setup.filled("p21", ((b"one key", str(number).encode()) for number in range(sent)))
-    skipped, told, own = Sink(sent // 2), Sink(sent // 2), Sink(sent // 2)
-    letters, own_letters = setup.topic("p21-dead-letters"), setup.topic("p21-own-dead-letters")
+    skipped, sink_rejected, own = Sink(sent // 2), Sink(sent // 2), Sink(sent // 2)
+    topic_of_rejected, own_letters = setup.topic("p21-dead-letters"), setup.topic("p21-own-dead-letters")
     _read(setup, topic, "skipping", Skipping(skipped))
-    _read(setup, topic, "telling", Telling(told, setup.bootstrap, letters))
+    _read(setup, topic, "telling", Telling(sink_rejected, setup.bootstrap, topic_of_rejected))
     asyncio.run(_consume(setup, topic, own, Telling(own, setup.bootstrap, own_letters)))
     fault = f"{bad} records bad, the sink down for {OUTAGE_TRIES} tries"
     return [
@@ -135,13 +135,17 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
             Counts(sent - len(skipped.taken), 0, inversions(skipped.taken)),
             {"lost": exactly(bad + OUTAGE_TRIES)},
         ),
-        _told(setup, "dead letter, or retry in order", fault, told, letters),
-        _told(setup, "the same, `master_dataset.kafka.consumer`", fault, own, own_letters),
+        _result(setup, "dead letter, or retry in order", fault, sink_rejected, topic_of_rejected),
+        _result(setup, "the same, `master_dataset.kafka.consumer`", fault, own, own_letters),
     ]
 
 
-def _told(setup: ExperimentSetup, mode: str, fault: str, sink: Sink, letters: str) -> Result:
-    sent, bad, [store_rejected] = setup.size.records, setup.size.records // EVERY, numbers(setup.bootstrap, letters)
+def _result(setup: ExperimentSetup, mode: str, fault: str, sink: Sink, topic_of_rejected: str) -> Result:
+    sent, bad, [store_rejected] = (
+        setup.size.records,
+        setup.size.records // EVERY,
+        numbers(setup.bootstrap, topic_of_rejected),
+    )
     expected: dict[str, Bound] = {"delivered": exactly(sent - bad), "dead letters": exactly(bad)}
     counted = {"delivered": len(sink.taken), "dead letters": len(store_rejected)}
     return Result(mode, fault, sent, count_numbers(sent, sink.taken, store_rejected), expected, counted)

@@ -26,11 +26,11 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
     times = sent // ENOUGH
     targets = [setup.topic("p14-b"), setup.topic("p14-c")]
     route = Route(setup.bootstrap, setup.numbered("p14", count=sent), targets, setup.name("p14"), PER_TRANSACTION)
-    torn = killed = 0
+    partial = killed = 0
     for death in [*deaths(times), None]:
         killed += live_once(__name__, {"route": route._asdict(), "dies_at": death})
         settle(route)
-        torn += _seen(route, COMMITTED, 0) != _seen(route, COMMITTED, 1)
+        partial += _seen(route, COMMITTED, 0) != _seen(route, COMMITTED, 1)
     fault, aborted = "kill -9 behind each call", sum(ATTEMPTED.values()) * PER_TRANSACTION * times
     return [
         Result(
@@ -39,7 +39,7 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
             2 * sent,
             _both(route, COMMITTED, sent),
             {"torn": ZERO, "faults": exactly(times * len(CALLS))},
-            {"torn": torn, "faults": killed},
+            {"torn": partial, "faults": killed},
         ),
         Result(
             f"the same, {UNCOMMITTED}",

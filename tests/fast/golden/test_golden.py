@@ -47,16 +47,16 @@ def test_the_metrics_are_those_worked_out_by_hand_wherever_the_cut_lies(example:
     asking, said = Asking(world_of(example, cut)), read(example, "example")
     span = {"store": "1", "from_": said["from"], "to": said["to"], "grain": "total"}
 
-    for asked, expected in read(example, "metrics").items():
-        metric, _, more = asked.partition("?")
+    for query, expected in read(example, "metrics").items():
+        metric, _, more = query.partition("?")
         body = asking.body(f"/v1/metrics/{metric}", **span | dict(each.split("=") for each in more.split("&") if each))
         values = [point["value"] for series in body["series"] for point in series["points"]]
-        assert (values if "15m" in more or "by=" in more else values[0]) == expected, asked
+        assert (values if "15m" in more or "by=" in more else values[0]) == expected, query
 
 
 def test_every_view_and_every_metric_is_part_of_an_example() -> None:
     cells = {view for example in EXAMPLES for view in read(example, "cells")}
-    metrics = {asked.partition("?")[0] for example in EXAMPLES for asked in read(example, "metrics")}
+    metrics = {query.partition("?")[0] for example in EXAMPLES for query in read(example, "metrics")}
 
     assert cells == {view.name for view in registered_views()}
     assert metrics == set(registered_metrics())

@@ -6,7 +6,7 @@ from tests.support.world_api import Asking
 
 CUT = "2026-03-07T10:00:00Z"
 VISITS = "/v1/views/wifi_visits/cells"
-ASKED = DAY | {"grain": "total"}
+PARAMETERS = DAY | {"grain": "total"}
 
 
 def world() -> World:
@@ -25,7 +25,7 @@ def test_batch_knows_the_bundles_that_closed_before_the_cut_and_speed_the_others
 
 
 def test_the_late_sighting_waits_for_the_next_publication() -> None:
-    body = Asking(world()).body("/v1/metrics/outside_traffic", **ASKED)
+    body = Asking(world()).body("/v1/metrics/outside_traffic", **PARAMETERS)
 
     assert body["as_of"]["waiting_for_batch"] == 1
     assert body["series"][0]["points"][0]["value"] == 7
@@ -37,11 +37,11 @@ def test_the_next_publication_counts_the_late_sighting_as_a_visit_of_its_own() -
     asking = Asking(after)
 
     values = [
-        asking.body(f"/v1/metrics/{metric}", **ASKED)["series"][0]["points"][0]["value"]
+        asking.body(f"/v1/metrics/{metric}", **PARAMETERS)["series"][0]["points"][0]["value"]
         for metric in ("outside_traffic", "in_store_traffic", "capture_rate")
     ]
     [half_past] = [cell for cell in asking.body(VISITS, **DAY)["cells"] if cell["window"] == "2026-03-07T09:30:00Z"]
 
     assert values == [8, 4, 50.0]
     assert [half_past["merged"][name] for name in ("outside", "in_store", "stay_ms")] == [2, 0, 0]
-    assert asking.body("/v1/metrics/outside_traffic", **ASKED)["as_of"]["waiting_for_batch"] == 0
+    assert asking.body("/v1/metrics/outside_traffic", **PARAMETERS)["as_of"]["waiting_for_batch"] == 0

@@ -92,8 +92,8 @@ def plain_sums(entries: list[LogRecord]) -> tuple[Counter[int], Counter[int]]:
 
 
 def standing(world: Publications, rule: str) -> set[int]:
-    told = alert_statuses(world.log, world.asked).values()
-    return {parse_instant_ms(e.raised.window.start) for e in told if e.raised.rule == rule and not e.is_withdrawn}
+    statuses = alert_statuses(world.log, world.requests).values()
+    return {parse_instant_ms(e.raised.window.start) for e in statuses if e.raised.rule == rule and not e.is_withdrawn}
 
 
 @given(st.lists(st.tuples(STEPS, AGES, KINDS), min_size=1, max_size=40), CUTS)
@@ -148,10 +148,10 @@ def test_an_audit_that_ends_anywhere_and_is_done_again_asks_for_the_same(drawn: 
     expected = whole.looked(entries, cut)
 
     for number in ends:
-        world.asked += world.looked(entries, cut)[:number]
-    world.asked += world.looked(entries, cut)
+        world.requests += world.looked(entries, cut)[:number]
+    world.requests += world.looked(entries, cut)
 
-    assert sorted(each.to_json() for each in world.asked) == sorted(each.to_json() for each in expected)
+    assert sorted(each.to_json() for each in world.requests) == sorted(each.to_json() for each in expected)
 
 
 def test_an_instant_is_read_as_it_was_written() -> None:

@@ -100,13 +100,13 @@ def test_a_state_that_was_kept_and_read_again_goes_on_as_if_nothing_had_been(
     whole = new(which)
     expected = folded(whole, entries, which)
 
-    fold, told = new(which), list[Alert]()
+    fold, emitted = new(which), list[Alert]()
     for number, entry in enumerate(entries):
         if number in breaks:
             fold = new(which, State.from_bytes(fold.state.to_bytes()))
-        told += fold.step(entry, LOGS[which][1])
+        emitted += fold.step(entry, LOGS[which][1])
 
-    assert [alert.to_json() for alert in told] == [alert.to_json() for alert in expected]
+    assert [alert.to_json() for alert in emitted] == [alert.to_json() for alert in expected]
     assert fold.state.digest() == whole.state.digest()
 
 
@@ -135,14 +135,14 @@ def test_the_state_follows_from_the_horizon_of_the_log_alone(
 
 @given(st.sampled_from([0, 1]), DRAWN)
 @settings(max_examples=150, deadline=None)
-def test_every_id_is_told_once_and_nothing_is_over_that_was_not_raised(
+def test_every_id_is_emitted_once_and_nothing_is_resolved_that_was_not_raised(
     which: int, drawn: list[tuple[int, int, int]]
 ) -> None:
-    told = folded(new(which), LOGS[which][2](drawn), which)
+    emitted = folded(new(which), LOGS[which][2](drawn), which)
 
-    raised = {alert.alert_id: number for number, alert in enumerate(told) if alert.kind == "raised"}
-    assert len({alert.alert_id for alert in told}) == len(told)
-    assert all(raised[alert.about or ""] < number for number, alert in enumerate(told) if alert.kind == "resolved")
+    raised = {alert.alert_id: number for number, alert in enumerate(emitted) if alert.kind == "raised"}
+    assert len({alert.alert_id for alert in emitted}) == len(emitted)
+    assert all(raised[alert.about or ""] < number for number, alert in enumerate(emitted) if alert.kind == "resolved")
 
 
 @given(DRAWN)

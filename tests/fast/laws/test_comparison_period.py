@@ -23,7 +23,7 @@ COMPARISONS: st.SearchStrategy[ComparisonCalendar] = st.one_of(
 )
 
 
-def asked(grain: Grain, zone: str, starts_at: time, first: date, number: int) -> QueryRange | None:
+def range_of(grain: Grain, zone: str, starts_at: time, first: date, number: int) -> QueryRange | None:
     """A question about so many days; None where the zone has none of them."""
     days = BusinessDays(ZoneInfo(zone), starts_at)
     span = Span(days.start(first), days.start(first + timedelta(days=number)))
@@ -41,7 +41,7 @@ def placed(there: ComparisonPeriod) -> Counter[int]:
 
 def questions(number: int) -> st.SearchStrategy[QueryRange]:
     """At most so many days, anywhere, at any grain."""
-    found = st.builds(asked, st.sampled_from(GRAINS), st.sampled_from(ZONES), STARTS, DAYS, st.integers(1, number))
+    found = st.builds(range_of, st.sampled_from(GRAINS), st.sampled_from(ZONES), STARTS, DAYS, st.integers(1, number))
     return found.flatmap(lambda at: st.just(at) if at else st.nothing())
 
 
@@ -62,9 +62,9 @@ def test_windows_are_compared_once_and_lie_on_the_mapped_dates(at: QueryRange, b
 def test_days_weeks_months_and_years_before_add_up_to_the_total_before(
     zone: str, starts_at: time, first: date, number: int, shift: int
 ) -> None:
-    asked_for = [asked(grain, zone, starts_at, first, number) for grain in COARSE]
+    ranges = [range_of(grain, zone, starts_at, first, number) for grain in COARSE]
 
-    found = [comparison_period(at, now(at), DaysBefore(shift)) for at in asked_for if at]
+    found = [comparison_period(at, now(at), DaysBefore(shift)) for at in ranges if at]
 
     assert len({there.windows if there else frozenset() for there in found}) <= 1
 
@@ -74,7 +74,7 @@ def test_days_weeks_months_and_years_before_add_up_to_the_total_before(
 def test_where_no_clock_is_changed_every_point_is_compared_with_as_many_windows(
     first: date, number: int, grain: Grain, weeks: int
 ) -> None:
-    at = asked(grain, "UTC", time(4), first, number)
+    at = range_of(grain, "UTC", time(4), first, number)
     assert at is not None
     line = now(at)
 

@@ -42,10 +42,10 @@ def test_the_index_of_a_constant_series_is_100_in_any_weather(
 def test_an_index_does_not_depend_on_the_unit(
     past: list[Past], sky: tuple[str | None, bool | None], times: float
 ) -> None:
-    asked = conditions(len(past), *sky)
+    weather_conditions = conditions(len(past), *sky)
 
-    found = Model.of(past).expectation(asked)
-    scaled = Model.of([each._replace(value=each.value * times) for each in past]).expectation(asked)
+    found = Model.of(past).expectation(weather_conditions)
+    scaled = Model.of([each._replace(value=each.value * times) for each in past]).expectation(weather_conditions)
 
     assert found.value is not None
     assert scaled.value == pytest.approx(found.value * times, rel=1e-4)

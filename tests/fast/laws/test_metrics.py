@@ -24,8 +24,8 @@ def key(metric: Metric, text: str) -> str:
 
 def value(metric: str, of: States) -> Fraction | None:
     """The exact value, money in minor units."""
-    asked = METRICS[metric]
-    found = asked.value({text: of.get(key(asked, text), 0) for text in asked.terms})[0]
+    definition = METRICS[metric]
+    found = definition.value({text: of.get(key(definition, text), 0) for text in definition.terms})[0]
     assert not isinstance(found, tuple)
     return found
 

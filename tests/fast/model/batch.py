@@ -35,7 +35,7 @@ class Run:
     """One rebuild. `marked`: None as long as the clock has not passed the cut."""
 
     name: str
-    asked: RecomputeRequest
+    request: RecomputeRequest
     code: Code
     base: Pointer
     versions: dict[str, int]
@@ -66,13 +66,13 @@ class Batch:
         """How far clocks may differ, as rebuilds believe."""
         return SKEW if self.world.keeps(Rule.SKEW) else timedelta(0)
 
-    def begin(self, slot: int, asked: RecomputeRequest, *, wait: bool) -> None:
+    def begin(self, slot: int, request: RecomputeRequest, *, wait: bool) -> None:
         """Read the published row and choose a cut. GalateaError if the product refuses."""
         world = self.world
         base = world.pointer.read()
         published = world.pointer.publication(base.publication)
         current = world.code.definitions
-        if asked.is_partial and (world.keeps(Rule.PARTIAL_SAME_DEFINITIONS) or not base.publication):
+        if request.is_partial and (world.keeps(Rule.PARTIAL_SAME_DEFINITIONS) or not base.publication):
             refuse_partial(base, current)
         generation = base.generation
         if world.keeps(Rule.CHANGED_GENERATION):
@@ -82,10 +82,10 @@ class Batch:
         by_run = world.keeps(Rule.CELLS_BY_RUN)
         name = f"run-{self.begun}" if by_run else f"publication-{base.publication + 1}"
         versions = dict(published.master_versions) if published else {}
-        keeps_cut = asked.is_partial and base.publication and world.keeps(Rule.PARTIAL_CUT)
+        keeps_cut = request.is_partial and base.publication and world.keeps(Rule.PARTIAL_CUT)
         fence = Fence("", (TOPIC,), HORIZONS.epoch, self.skew, now=lambda: world.now)
         cut = base.cut if keeps_cut else max(fence.next_cut() if wait else fence.newest_cut(), base.cut)
-        self.runs[slot] = Run(name, asked, world.code, base, versions, generation, cut)
+        self.runs[slot] = Run(name, request, world.code, base, versions, generation, cut)
         if keeps_cut:
             self.runs[slot].marked = Marked(cut, {})
 
@@ -132,12 +132,12 @@ class Batch:
         if not world.keeps(Rule.CHANGED_RECOMPUTED):
             base = Pointer(base.publication, base.cut, base.manifest, base.generation, run.code.definitions)
         planner = Planner(run.code.views, masters, base, run.versions, HORIZONS.epoch)
-        plan = planner.plan(run.asked, run.cut, run.generation, run.code.definitions)
+        plan = planner.plan(run.request, run.cut, run.generation, run.code.definitions)
         run.plan = plan
         manifest = dict(self.manifests[run.base.manifest])
         for view, touched in plan.work:
             days = touched
-            if not world.keeps(Rule.TOUCHED_LATE) and run.base.publication and not run.asked.is_partial:
+            if not world.keeps(Rule.TOUCHED_LATE) and run.base.publication and not run.request.is_partial:
                 days = {day for day in touched if day >= (run.base.cut - HORIZONS.epoch).date()}
             self._write(run, view.name, days, masters[TOPIC].rows)
             manifest |= {(view.name, day): run.name for day in days}

@@ -85,8 +85,8 @@ def deploy(world: "World", _: Random) -> str:
 
 def ask(world: "World", chance: Random) -> str:
     """A reader asks for everything, and something happens before the answer is complete."""
-    while_asked = (speed, speed, rebuild, rebuild, archive, send, lose_checkpoint, roll_back, publish)
-    between = [chance.choice(while_asked) for _ in range(chance.randint(0, 3))]
+    between_reads = (speed, speed, rebuild, rebuild, archive, send, lose_checkpoint, roll_back, publish)
+    between = [chance.choice(between_reads) for _ in range(chance.randint(0, 3))]
     lines: list[str] = []
 
     def meanwhile() -> None:

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 def begin(world: "World", chance: Random) -> str | None:
     """A rebuild starts."""
     slot = chance.randrange(2)
-    asked = RecomputeRequest(full=chance.random() < 0.1)
+    request = RecomputeRequest(full=chance.random() < 0.1)
     if chance.random() < 0.25 and world.facts:
         day = chance.choice(world.facts).happened_at.date()
         views = (chance.choice(world.code.views).name,) if chance.random() < 0.5 else ()
-        asked = RecomputeRequest(views=views, first=day, last=day)
+        request = RecomputeRequest(views=views, first=day, last=day)
     try:
-        world.batch.begin(slot, asked, wait=chance.random() < 0.3)
+        world.batch.begin(slot, request, wait=chance.random() < 0.3)
     except REFUSALS as refusal:
         return f"a rebuild is refused: {type(refusal).__name__}"
     run = world.batch.runs[slot]
-    return f"{run.name} begins on publication {run.base.publication}, cut {run.cut:%d %H:%M}, {asked}"
+    return f"{run.name} begins on publication {run.base.publication}, cut {run.cut:%d %H:%M}, {request}"
 
 
 def mark(world: "World", chance: Random) -> str | None:
@@ -62,7 +62,7 @@ def publish(world: "World", chance: Random) -> str | None:
     run = _run(world, chance)
     if run is None or run.publication is None:
         return None
-    outcome = Outcome.TOLD if chance.random() < 0.5 else chance.choice(list(Outcome))
+    outcome = Outcome.REPORTED if chance.random() < 0.5 else chance.choice(list(Outcome))
     return _publish(world, run, outcome)
 
 
@@ -111,10 +111,10 @@ def rebuild(world: "World", chance: Random) -> str | None:
     return rebuilt(world, RecomputeRequest(), wait=chance.random() < 0.5)
 
 
-def rebuilt(world: "World", asked: RecomputeRequest, *, wait: bool) -> str:
+def rebuilt(world: "World", request: RecomputeRequest, *, wait: bool) -> str:
     """Begin, let the archive read, compute, publish."""
     try:
-        world.batch.begin(2, asked, wait=wait)
+        world.batch.begin(2, request, wait=wait)
         run = world.batch.runs[2]
         if world.now < run.cut + world.batch.skew:
             world.pass_time(run.cut + world.batch.skew - world.now)
@@ -128,7 +128,7 @@ def rebuilt(world: "World", asked: RecomputeRequest, *, wait: bool) -> str:
         return f"a rebuild is refused: {type(refusal).__name__}"
     assert run.plan
     return f"cut {run.cut:%d %H:%M}, days {sorted(f'{day:%d}' for day in run.plan.days)}; " + _publish(
-        world, run, Outcome.TOLD
+        world, run, Outcome.REPORTED
     )
 
 

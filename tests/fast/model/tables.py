@@ -11,7 +11,7 @@ from cassandra import OperationTimedOut
 class Outcome(Enum):
     """What becomes of the next publication, and whether its sender is told."""
 
-    TOLD = "told"
+    REPORTED = "told"
     DONE_BUT_UNKNOWN = "done, but the answer is lost"
     LOST = "lost, and no answer"
 
@@ -43,7 +43,7 @@ class Tables:
     def __init__(self, *, compare: bool = True) -> None:
         """`compare`: whether a publication is conditional, as it has to be."""
         self.compare = compare
-        self.outcome = Outcome.TOLD
+        self.outcome = Outcome.REPORTED
         self.pointer: Any = None
         self.pointers: list[Any] = []
         """Every value that the pointer had."""
@@ -99,13 +99,13 @@ class Tables:
 
     def _publish(self, values: Sequence[Any]) -> list[Any]:
         pointed, seen, kept = values[:5], values[5:7], values[7:]
-        outcome, self.outcome = self.outcome, Outcome.TOLD
+        outcome, self.outcome = self.outcome, Outcome.REPORTED
         now = [self.pointer.current, self.pointer.current_generation]
         applied = outcome is not Outcome.LOST and (list(seen) == now or not self.compare)
         if applied:
             self.point(pointed)
             self.history[kept[0]] = _entry(kept)
-        if outcome is not Outcome.TOLD:
+        if outcome is not Outcome.REPORTED:
             raise OperationTimedOut
         return [SimpleNamespace(applied=applied)]
 

@@ -6,7 +6,7 @@ from tests.support.world_api import Asking, Body
 WINDOW = {"store": "1", "grain": "15m"}
 
 
-def told(asking: Asking, start: str, end: str) -> tuple[object, object, object]:
+def answered(asking: Asking, start: str, end: str) -> tuple[object, object, object]:
     """Value, final and waiting of one window."""
     body: Body = asking.body("/v1/metrics/net_sales", **WINDOW, from_=start, to=end)
     [point] = body["series"][0]["points"]
@@ -20,9 +20,9 @@ def test_a_late_sale_is_counted_once_before_and_after_the_next_publication() -> 
     world.rebuild(cut="2026-11-21T09:00:00Z")
 
     world.receive(receipt("2026-11-20T11:07:00Z", minor=218), received_at="2026-11-21T09:00:00Z")  # exactly at the cut
-    before = told(asking, *window)
+    before = answered(asking, *window)
     world.rebuild(cut="2026-11-21T10:00:00Z")
-    after = told(asking, *window)
+    after = answered(asking, *window)
 
     assert before == (2.18, False, 0)
     assert after == (2.18, True, 0)
@@ -35,9 +35,9 @@ def test_a_sale_four_days_late_is_waited_for_and_then_counted() -> None:
     world.rebuild(cut="2026-11-21T09:00:00Z")
 
     world.receive(receipt("2026-11-17T10:07:00Z", minor=218), received_at="2026-11-21T09:30:00Z")
-    before = told(asking, *window)
+    before = answered(asking, *window)
     world.rebuild(cut="2026-11-21T10:00:00Z")
-    after = told(asking, *window)
+    after = answered(asking, *window)
 
     assert before == (0, True, 1)
     assert after == (2.18, True, 0)
@@ -51,9 +51,9 @@ def test_a_duplicate_on_the_other_side_of_the_cut_is_not_counted_again() -> None
 
     world.receive(sale, received_at="2026-11-21T08:58:01Z")
     world.receive(sale, received_at="2026-11-21T09:03:00Z")
-    unpublished = told(asking, *window)
+    unpublished = answered(asking, *window)
     world.rebuild(cut="2026-11-21T09:00:00Z")
-    published = told(asking, *window)
+    published = answered(asking, *window)
 
     assert unpublished == (2.18, False, 0)
     assert published == (2.18, True, 0)

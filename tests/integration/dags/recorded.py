@@ -15,9 +15,9 @@ SALES = {"days": 2, "blocks": 900, "events": 12345, "seconds": 4.2, "why": {"new
 def main(folder: Path) -> None:
     words = sys.argv[1:]
     verb = words[1] if words[0] == "recompute" else words[0]
-    told = {name: value for name, value in os.environ.items() if name.startswith(("GALATEA_", "AIRFLOW_CTX_"))}
+    given = {name: value for name, value in os.environ.items() if name.startswith(("GALATEA_", "AIRFLOW_CTX_"))}
     with (folder / "calls.jsonl").open("a") as record:
-        record.write(json.dumps({"words": words, "told": told}) + "\n")
+        record.write(json.dumps({"words": words, "variables": given}) + "\n")
     played = json.loads((folder / "play.json").read_text()).get(verb, {})
     sys.stderr.write(f"  {verb}: 1/2\n  {verb}: 2/2\n")
     found = {"id": "the recompute", "state": AFTER.get(verb, "done"), "publication": 7, "cut": "2026-11-21T09:00:00Z"}

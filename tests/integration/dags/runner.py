@@ -63,20 +63,20 @@ def run(dags: Any, name: str, conf: dict[str, Any] | None) -> dict[str, Any]:
     return {"id": done.run_id, "state": str(done.state), "tasks": tasks, "updated": updated}
 
 
-def connected(told: dict[str, str]) -> dict[str, Any]:
+def connected(connections: dict[str, str]) -> dict[str, Any]:
     """What the connections come to. `told`: variables, as Airflow reads connections."""
     from airflow.sdk.exceptions import AirflowFailException
 
     from dags.tasks.command import deployment
 
     before = {name: os.environ.pop(name) for name in [*os.environ] if name.startswith("AIRFLOW_CONN_")}
-    os.environ.update(told)
+    os.environ.update(connections)
     try:
         return {"command": deployment().command, "environment": deployment().environment}
     except AirflowFailException as error:
         return {"refused": str(error)}
     finally:
-        for name in told:
+        for name in connections:
             del os.environ[name]
         os.environ.update(before)
 
@@ -111,15 +111,15 @@ def main(answers: IO[str]) -> None:
 
     for line in sys.stdin:
         dags = DagBag(str(Path("dags").resolve()))  # anew, as for each task: a run leaves its form in the DAG
-        asked: dict[str, Any] = json.loads(line)
-        if "run" in asked:
-            answer = run(dags, asked["run"], asked.get("conf"))
-        elif "connect" in asked:
-            answer = connected(asked["connect"])
-        elif "again" in asked:
-            answer = again(dags, asked["again"])
+        message: dict[str, Any] = json.loads(line)
+        if "run" in message:
+            answer = run(dags, message["run"], message.get("conf"))
+        elif "connect" in message:
+            answer = connected(message["connect"])
+        elif "again" in message:
+            answer = again(dags, message["again"])
         else:
-            answer = killed() if "kill" in asked else loaded(dags)
+            answer = killed() if "kill" in message else loaded(dags)
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 

@@ -11,8 +11,11 @@ KUBERNETES = {"spark.kubernetes.container.image": "galatea:1", "namespace": "sho
 
 
 def connected(airflow: Airflow, galatea: dict[str, Any], spark: dict[str, Any]) -> Any:
-    told = {"AIRFLOW_CONN_GALATEA": {"conn_type": "generic", **galatea}, "AIRFLOW_CONN_GALATEA_SPARK": spark}
-    return airflow.ask(connect={name: json.dumps(value) for name, value in told.items()})
+    connections_given = {
+        "AIRFLOW_CONN_GALATEA": {"conn_type": "generic", **galatea},
+        "AIRFLOW_CONN_GALATEA_SPARK": spark,
+    }
+    return airflow.ask(connect={name: json.dumps(value) for name, value in connections_given.items()})
 
 
 @pytest.mark.parametrize(

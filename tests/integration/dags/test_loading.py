@@ -45,7 +45,7 @@ def test_each_view_is_an_asset_of_the_publication(airflow: Airflow) -> None:
     assert dags["recompute"]["assets"] == ASSETS
 
 
-def test_only_a_recompute_waits_to_be_asked_for(airflow: Airflow) -> None:
+def test_only_a_recompute_waits_for_a_request(airflow: Airflow) -> None:
     dags = airflow.ask(load=True)["dags"]
 
     assert {name: dag["schedule"] for name, dag in dags.items()} == {

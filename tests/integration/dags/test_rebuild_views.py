@@ -41,16 +41,16 @@ def test_a_run_that_finds_nothing_new_succeeds_and_publishes_nothing(airflow: Ai
 def test_settings_come_from_the_connections_and_the_task_is_named(airflow: Airflow) -> None:
     run = airflow.ask(run="rebuild_views")
 
-    told = airflow.calls()[1]["told"]
-    assert {name: value for name, value in told.items() if name.startswith("GALATEA_")} == {
+    given = airflow.calls()[1]["variables"]
+    assert {name: value for name, value in given.items() if name.startswith("GALATEA_")} == {
         "GALATEA_HOME": "/data/galatea",
         "GALATEA_KAFKA_PORT": "19092",
         "GALATEA_SPARK_MASTER": "spark://spark-1:7077",
         "GALATEA_SPARK_CONF": '{"spark.executor.instances": "4"}',
         "GALATEA_PARENT_WATCHDOG": "1",
     }
-    assert (told["AIRFLOW_CTX_DAG_ID"], told["AIRFLOW_CTX_TASK_ID"]) == ("rebuild_views", "rebuild")
-    assert told["AIRFLOW_CTX_DAG_RUN_ID"] == run["id"]
+    assert (given["AIRFLOW_CTX_DAG_ID"], given["AIRFLOW_CTX_TASK_ID"]) == ("rebuild_views", "rebuild")
+    assert given["AIRFLOW_CTX_DAG_RUN_ID"] == run["id"]
 
 
 def test_a_fault_of_the_job_fails_the_run_before_anything_is_published(airflow: Airflow) -> None:

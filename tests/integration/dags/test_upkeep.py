@@ -29,5 +29,5 @@ def test_a_difference_fails_the_run_that_verifies(airflow: Airflow) -> None:
     assert (run["state"], run["tasks"]) == ("failed", {"verify": "failed"})
 
 
-def test_a_command_ends_with_the_task_that_is_told_to_end(airflow: Airflow) -> None:
+def test_a_command_ends_when_its_task_is_terminated(airflow: Airflow) -> None:
     assert airflow.ask(kill=True) == {"ended": -15}

@@ -11,9 +11,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.system.contract", description=__doc__)
     parser.add_argument("--cases", type=int, default=150, help="per operation and phase, or sequences")
     parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    found = [tried(caller, phase, asked.cases, asked.seed) for caller in CALLERS for phase in PHASES]
-    found.append(tried_by_default("reader", asked.cases, asked.seed))
+    arguments = parser.parse_args()
+    found = [tried(caller, phase, arguments.cases, arguments.seed) for caller in CALLERS for phase in PHASES]
+    found.append(tried_by_default("reader", arguments.cases, arguments.seed))
     for each in found:
         linked = f" over {each.links} links" if each.links else ""
         rejected = f", {each.rejections:,} documented rejections" if each.rejections else ""

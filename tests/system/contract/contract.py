@@ -108,9 +108,9 @@ def deployment() -> Asking:
     for tenant, store in (("default", "1"), ("acme", "2")):
         rule = {"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3}
         AlertRules(asking.versions).create(RuleAuthor(tenant, world.stores), rule)
-        over = asking.told.raised("2026-03-07T09:00:00Z", tenant=tenant, store=store)
-        asking.told.followed(over, "resolved", "2026-03-07T09:10:00Z")
-        asking.told.raised("2026-03-07T11:00:00Z", tenant=tenant, store=store)
+        over = asking.alert_tables.raised("2026-03-07T09:00:00Z", tenant=tenant, store=store)
+        asking.alert_tables.followed(over, "resolved", "2026-03-07T09:10:00Z")
+        asking.alert_tables.raised("2026-03-07T11:00:00Z", tenant=tenant, store=store)
     return asking
 
 

@@ -141,7 +141,7 @@ def published(settings: Settings, cut: datetime, monkeypatch: pytest.MonkeyPatch
     return done.publication
 
 
-def told(settings: Settings) -> tuple[dict[str, int], dict[str, Any]]:
+def as_published(settings: Settings) -> tuple[dict[str, int], dict[str, Any]]:
     """Receipts by store, and what the answer rests on."""
     body = Asking(settings, {}).get(
         "/v1/metrics/total_transactions_count",
@@ -171,11 +171,11 @@ def test_two_days_of_receipts_are_caught_up_with_across_two_publications(
     with running(settings, "archive"):
         read_to_the_end(settings, archived)
         published(settings, (NOW - 20 * HOUR).replace(second=0), monkeypatch)
-        behind, _ = told(settings)
+        behind, _ = as_published(settings)
         with running(settings, "speed"):
             last = published(settings, (NOW - 10 * HOUR).replace(second=0), monkeypatch)
             read_to_the_end(settings, lambda: generations.positions(generations.pointer().generation))
-            caught_up, as_of = told(settings)
+            caught_up, as_of = as_published(settings)
             verdict = verification_of(settings).run(lambda *_: None)
 
     log = (settings.home / "logs" / "speed.log").read_text()

@@ -24,8 +24,8 @@ RECORDS, FAULTS = 100, 5
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, ExperimentResult]:
     settings, _ = settings_of(tmp_path_factory.mktemp("prove") / "home")
-    asked = ExperimentSelection(QUICK, seed=7, size=Size(RECORDS, FAULTS))
-    found = run_experiments(settings, asked, lambda _done, _total, _what: None)
+    selection = ExperimentSelection(QUICK, seed=7, size=Size(RECORDS, FAULTS))
+    found = run_experiments(settings, selection, lambda _done, _total, _what: None)
     assert not list((settings.home / "prove").rglob("*.pid.json"))
     assert not (settings.home / "prove" / "work").exists()
     return {result.experiment.id: result for result in found}

@@ -22,29 +22,29 @@ def main() -> int:
     parser.add_argument("--line", type=int, help="of the ledger, drills.jsonl, from 1")
     parser.add_argument("--long", action="store_true", help="the long set")
     parser.add_argument("--shard", type=_shard, default=(1, 1), help="of the long set: 1/4 is the first of four")
-    asked = parser.parse_args()
-    unknown = set(asked.drills) - {each.id for each in quick.DRILLS}
+    arguments = parser.parse_args()
+    unknown = set(arguments.drills) - {each.id for each in quick.DRILLS}
     if unknown:
         parser.error(f"there is no quick drill {', '.join(sorted(unknown))}: see docs/explanation/drills.md")
     known = lines_of("drills")
-    if asked.line is not None and not 1 <= asked.line <= len(known):
+    if arguments.line is not None and not 1 <= arguments.line <= len(known):
         parser.error(f"--line must lie between 1 and {len(lines_of('drills'))}")
-    if asked.line is not None and known[asked.line - 1]["verdict"] == SKIPPED:
-        parser.error(f"line {asked.line} was skipped: {lines_of('drills')[asked.line - 1]['why']}")
+    if arguments.line is not None and known[arguments.line - 1]["verdict"] == SKIPPED:
+        parser.error(f"line {arguments.line} was skipped: {lines_of('drills')[arguments.line - 1]['why']}")
     failed = 0
-    for number, line in enumerate(_lines(asked), 1):
+    for number, line in enumerate(_lines(arguments), 1):
         keep(line)
         failed += line.verdict == FAIL
         _say(number, line)
     return int(failed > 0)
 
 
-def _lines(asked: argparse.Namespace) -> Iterator[LedgerLine]:
-    if asked.long:
-        return campaign.lines(asked.shard, asked.seed)
-    if asked.line is None:
-        return quick.lines(asked.seed, asked.drills)
-    again = lines_of("drills")[asked.line - 1]
+def _lines(arguments: argparse.Namespace) -> Iterator[LedgerLine]:
+    if arguments.long:
+        return campaign.lines(arguments.shard, arguments.seed)
+    if arguments.line is None:
+        return quick.lines(arguments.seed, arguments.drills)
+    again = lines_of("drills")[arguments.line - 1]
     done = next((each["args"] for each in again["faults"] if each["method"] == campaign.COMMAND), "")
     if done:
         return campaign.commanded(campaign.Job((again["drill"],), tuple(done.split())), again["seed"])
@@ -61,8 +61,8 @@ def _shard(text: str) -> tuple[int, int]:
 
 def _say(number: int, line: LedgerLine) -> None:
     faults = ", ".join(f"{each['method']} {each['target']} {each['args']}".strip() for each in line.faults)
-    told = f"  {number}  {line.drill}  {line.verdict}  {line.seconds:.0f} s  {faults}"
-    sys.stdout.write(f"{told}{'  ' + line.why if line.why else ''}\n")
+    summary = f"  {number}  {line.drill}  {line.verdict}  {line.seconds:.0f} s  {faults}"
+    sys.stdout.write(f"{summary}{'  ' + line.why if line.why else ''}\n")
     sys.stdout.flush()
 
 

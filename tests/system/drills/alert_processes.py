@@ -18,7 +18,7 @@ import psutil
 
 from deploy.services.alerts import READY, WatchedProcess
 from master_dataset.registry.stores import Store
-from tests.system.drills.alerts_relay import BOOK, DISCARDED, FENCED, Orders, forked, noted
+from tests.system.drills.alert_processor import BOOK, DISCARDED, FENCED, Orders, forked, noted
 from tests.system.drills.tills import BOUNDS
 from views.alerts.rule_history import rule_version, store_version
 from views.alerts.rule_validation import parse_rule
@@ -31,7 +31,7 @@ START_SECONDS = 120.0
 LOOK_SECONDS = 0.01
 
 _forking = multiprocessing.get_context("forkserver")
-_forking.set_forkserver_preload(["tests.system.drills.alerts_relay", "tests.system.drills.alert_faults"])
+_forking.set_forkserver_preload(["tests.system.drills.alert_processor", "tests.system.drills.alert_faults"])
 
 
 class AlertProcess:
@@ -39,11 +39,11 @@ class AlertProcess:
 
     def __init__(self, orders: Orders) -> None:
         """It has begun."""
-        self._told, told = _forking.Pipe(duplex=False)
+        self._reports, reports = _forking.Pipe(duplex=False)
         self._lanes = len(orders.partitions)
-        self.process: ForkServerProcess = _forking.Process(target=forked, args=(msgspec.json.encode(orders), told))
+        self.process: ForkServerProcess = _forking.Process(target=forked, args=(msgspec.json.encode(orders), reports))
         self.process.start()
-        told.close()
+        reports.close()
         self._heard = b""
 
     @property
@@ -61,7 +61,7 @@ class AlertProcess:
 
     def is_ready(self) -> bool:
         """Whether every partition reads."""
-        _hear(self._told, self._heard_of)
+        _hear(self._reports, self._heard_of)
         return self._heard.count(READY) >= self._lanes
 
     def until(self, so: Callable[[], bool], seconds: float) -> bool:
@@ -83,17 +83,17 @@ class AlertProcess:
         self.process.join()
         killed = self.process.exitcode == -signal.SIGKILL
         self.process.close()
-        self._told.close()
+        self._reports.close()
         return killed
 
     def _heard_of(self, said: bytes) -> None:
         self._heard += said
 
 
-def _hear(told: Connection, heard: Callable[[bytes], None]) -> None:
+def _hear(reports: Connection, heard: Callable[[bytes], None]) -> None:
     try:
-        while told.poll():
-            heard(told.recv_bytes())
+        while reports.poll():
+            heard(reports.recv_bytes())
     except (EOFError, OSError):
         return
 
@@ -143,7 +143,7 @@ class AlertProcesses:
     def watched(self, orders: Orders) -> Iterator[WatchedProcess]:
         """The same under the watchdog of the product."""
         said = msgspec.json.encode(orders).decode()
-        command = [sys.executable, "-m", "tests.system.drills.alerts_relay", said]
+        command = [sys.executable, "-m", "tests.system.drills.alert_processor", said]
         begun = WatchedProcess(command, dict(os.environ), len(orders.partitions))
         try:
             yield begun

@@ -86,7 +86,7 @@ class Reader:
         self._at = dict.fromkeys(range(PARTITIONS), 0)
         self._asker = _consumer(bootstrap, "read_uncommitted")  # the other kind waits for an open transaction's end
         self._ahead: set[tuple[int, int]] = set()
-        self.torn = 0
+        self.premature = 0
 
     def look(self) -> int:
         """How many new ones are torn."""
@@ -100,7 +100,7 @@ class Reader:
             time.sleep(0.1)
             self._drop_committed()
         found = len(self._ahead)
-        self.torn += found
+        self.premature += found
         self._ahead.clear()
         return found
 

@@ -28,7 +28,7 @@ from tests.system.drills.alert_processes import START_SECONDS, AlertProcesses
 from tests.system.drills.alert_readers import Reader, left_to_read, read_alerts
 from tests.system.drills.drilled_broker import DrilledBroker, settings_for
 from tests.system.drills.ledger_line import append
-from tests.system.drills.naive_relay import NAIVE, PLAIN
+from tests.system.drills.naive_processor import NAIVE, PLAIN
 from tests.system.drills.tills import Feeder, Key, Tills, stores_for
 from views.alerts.alert import Window, format_instant, parse_instant_ms, raised_id
 
@@ -82,7 +82,7 @@ class Played:
     lost: int = 0
     twice: int = 0
     phantom: int = 0
-    torn: int = 0
+    premature: int = 0
     resolved: int = 0
     orphans: int = 0
     seconds: float = 0.0
@@ -94,7 +94,7 @@ class Played:
     @property
     def is_well(self) -> bool:
         """Each alert once, and something to see."""
-        wrong = (self.lost, self.twice, self.phantom, self.orphans, self.torn)
+        wrong = (self.lost, self.twice, self.phantom, self.orphans, self.premature)
         return self.expected > 0 and not any(wrong)
 
     @property
@@ -123,13 +123,13 @@ def play(broker: DrilledBroker, plan: Plan) -> Played:
                 lives.forget()
             at = time.monotonic()
             do(ground)
-            torn, took = reader.look(), time.monotonic() - at
-            sys.stderr.write(f"  {number + 1}/{len(things)} {name} {took:.1f} s sent={tills.sent} torn={torn}\n")
+            premature, took = reader.look(), time.monotonic() - at
+            sys.stderr.write(f"  {number + 1}/{len(things)} {name} {took:.1f} s sent={tills.sent} torn={premature}\n")
     reader.close()
     expected = tills.finish()
     _settle(lives, broker)
     _compare(played, expected, read_alerts(broker.address))
-    played.torn, played.sent, played.seconds = reader.torn, tills.sent, round(time.monotonic() - began, 1)
+    played.premature, played.sent, played.seconds = reader.premature, tills.sent, round(time.monotonic() - began, 1)
     _count(played, lives, ground.suffered)
     return played
 
@@ -179,9 +179,9 @@ def _compare(played: Played, expected: set[Key], found: list[dict[str, Any]]) ->
     played.lost = len(expected - keys.keys())
     played.phantom = len(keys.keys() - expected) + sum(each["alert_id"] != _id(each) for each in raised)
     played.twice = sum(count - 1 for count in ids.values()) + sum(count - 1 for count in keys.values())
-    told = {each["alert_id"] for each in raised}
+    raised_ids = {each["alert_id"] for each in raised}
     resolved = [each for each in found if each["kind"] == "resolved"]
-    played.resolved, played.orphans = len(resolved), sum(each["about"] not in told for each in resolved)
+    played.resolved, played.orphans = len(resolved), sum(each["about"] not in raised_ids for each in resolved)
 
 
 def _id(alert: dict[str, Any]) -> str:
@@ -204,7 +204,7 @@ def _minutes(text: str) -> float:
     return minutes
 
 
-def _asked() -> Plan:
+def _plan() -> Plan:
     parser = argparse.ArgumentParser(prog="python -m tests.system.drills.alerts", description=__doc__)
     parser.add_argument("--kills", type=int, default=50, help="lives of a relay that end by one")
     parser.add_argument("--alerts", type=int, default=10_000, help="how many are to be told, about")
@@ -216,34 +216,34 @@ def _asked() -> Plan:
     parser.add_argument("--pause", type=float, default=50.0, help="how long a zombie stands still, in seconds")
     parser.add_argument("--minutes", type=_minutes, default=MOST_MINUTES, help="of the plan: nothing more is done then")
     parser.add_argument("--naive", choices=NAIVE, default="", help="of a relay that many would write")
-    asked = parser.parse_args()
-    quarter = 0 if asked.naive == PLAIN else asked.kills // 4  # without transactions there is no end to attack
-    proxied = quarter if asked.proxied is None else min(asked.proxied, asked.kills)
+    arguments = parser.parse_args()
+    quarter = 0 if arguments.naive == PLAIN else arguments.kills // 4  # without transactions there is no end to attack
+    proxied = quarter if arguments.proxied is None else min(arguments.proxied, arguments.kills)
     return Plan(
-        asked.kills,
-        asked.alerts,
-        asked.seed,
+        arguments.kills,
+        arguments.alerts,
+        arguments.seed,
         proxied,
-        asked.restarts,
-        asked.zombies,
-        asked.twins,
-        asked.pause,
-        asked.naive,
-        asked.minutes,
+        arguments.restarts,
+        arguments.zombies,
+        arguments.twins,
+        arguments.pause,
+        arguments.naive,
+        arguments.minutes,
     )
 
 
 def main() -> int:
     """Exit 1 if an alert was lost, torn, told twice or never asked for."""
-    plan = _asked()
+    plan = _plan()
     with (
         tempfile.TemporaryDirectory(prefix="galatea-alerts-") as folder,
         DrilledBroker(settings_for(Path(folder))) as broker,
     ):
         played = play(broker, plan)
-    told = json.dumps({"at": f"{datetime.now(UTC):%F}", **asdict(played)})
-    sys.stdout.write(told + "\n")
-    append("alerts", told)
+    raised_ids = json.dumps({"at": f"{datetime.now(UTC):%F}", **asdict(played)})
+    sys.stdout.write(raised_ids + "\n")
+    append("alerts", raised_ids)
     return int(not played.is_well)
 
 

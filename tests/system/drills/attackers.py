@@ -40,7 +40,7 @@ class Harm:
     lasted: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     statuses: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """As it goes from one process to another."""
         return {"lasted": dict(self.lasted), "statuses": dict(self.statuses), "cpu_s": round(time.process_time(), 1)}
 
@@ -151,7 +151,9 @@ def main() -> None:
         stop.set()
 
     threading.Thread(target=wait, daemon=True).start()
-    sys.stdout.write(json.dumps(asyncio.run(Attackers(int(port), keys, int(number), int(others)).attack(stop)).told()))
+    sys.stdout.write(
+        json.dumps(asyncio.run(Attackers(int(port), keys, int(number), int(others)).attack(stop)).summary())
+    )
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from tests.system.drills.load import Mix
 SHARD_SECONDS = 45 * 60.0
 RATE = 1000.0
 SET = "long"
-TOLD = 500
+LONGEST_SUMMARY = 500
 """So many characters of what a command that fails has printed, each way."""
 COMMAND = "command"
 """The method of a fault that a command of its own does."""
@@ -89,7 +89,11 @@ def commanded(job: Job, seed: int) -> Iterator[LedgerLine]:
     began = time.monotonic()
     done = subprocess.run([sys.executable, "-m", *job.words, *own], check=False, capture_output=True, text=True)
     for id_ in job.ids:
-        why = "" if done.returncode == 0 else f"{done.stdout.strip()[-TOLD:]} {done.stderr.strip()[-TOLD:]}"
+        why = (
+            ""
+            if done.returncode == 0
+            else f"{done.stdout.strip()[-LONGEST_SUMMARY:]} {done.stderr.strip()[-LONGEST_SUMMARY:]}"
+        )
         line = _line(id_, seed, PASS if done.returncode == 0 else FAIL, why)
         line.seconds = round(time.monotonic() - began, 1)
         line.fault(COMMAND, "python -m", " ".join(job.words))

@@ -32,7 +32,7 @@ Answers = dict[tuple[str, str], str]
 """By metric and store."""
 METRICS = ("net_sales", "total_transactions_count", "traffic_in", "p90_queue_wait", "unique_devices")
 STORES = 3
-ASKED_SECONDS = 30.0
+QUERY_SECONDS = 30.0
 WELL_SECONDS = 600.0
 
 
@@ -110,7 +110,7 @@ def _end(home: Path, name: str) -> None:
 
 def _ask(stack: Stack, must: Answers, damaged: Damaged) -> None:
     """Each question once. What does not listen for long counts as one that refuses, and is asked nothing else."""
-    deadline = time.monotonic() + ASKED_SECONDS
+    deadline = time.monotonic() + QUERY_SECONDS
     for question, answer in must.items():
         found = None
         while found is None and time.monotonic() < deadline:
@@ -150,16 +150,16 @@ def main() -> int:
     """Exit 1 if an answer was wrong, or they are not what they were in the end."""
     parser = argparse.ArgumentParser(prog="python -m tests.system.drills.damaged", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="galatea-damaged-") as folder:
         stack = Stack(*settings_of(Path(folder) / "home"))
         try:
-            damaged = played(stack, Damaged(asked.seed), Path(folder) / "simulated")
+            damaged = played(stack, Damaged(arguments.seed), Path(folder) / "simulated")
         finally:
             stack.run("down")
-    told = json.dumps({"at": f"{datetime.now(UTC):%F}", **asdict(damaged)})
-    sys.stdout.write(told + "\n")
-    append("damaged", told)
+    line = json.dumps({"at": f"{datetime.now(UTC):%F}", **asdict(damaged)})
+    sys.stdout.write(line + "\n")
+    append("damaged", line)
     return int(not damaged.is_well)
 
 

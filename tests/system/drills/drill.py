@@ -34,9 +34,9 @@ REBUILD_CRASHES = (
 class Drill:
     """`run` once."""
 
-    def __init__(self, order: Order, settings: Settings, told: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, order: Order, settings: Settings, outcome: Callable[[str], None] = lambda _: None) -> None:
         """`settings`: of a home that is not there yet. `told` hears of every fault."""
-        self._settings, self._told = settings, told
+        self._settings, self._report_fault = settings, outcome
         self._chance = random.Random(order.seed)
         self._faults = Faults(settings)
         self._expected = Expected()
@@ -54,7 +54,7 @@ class Drill:
             with self._sampled() as sampler:
                 feeding.start()
                 for fault in self._plan():
-                    self._told(fault)
+                    self._report_fault(fault)
                     report.faults.append(self._do(fault))
                 feeding.finish()
                 self._settle()
@@ -99,28 +99,28 @@ class Drill:
         """A new generation by hand, until readers have moved to it."""
         wait_until(self._faults.all_run, "every component to be back")
         done = self._galatea("speed", "restart", "--wait", "--json")
-        told = f"speed restart: {_ended(done)}"
+        outcome = f"speed restart: {_ended(done)}"
         if done.returncode:
-            self._report.wrong.append(told)
-            return told
+            self._report.wrong.append(outcome)
+            return outcome
         moved = json.loads(done.stdout)
         if moved["generation"] <= moved["replaced"]:
-            self._report.wrong.append(f"{told}: {moved}")
-        return told
+            self._report.wrong.append(f"{outcome}: {moved}")
+        return outcome
 
     def _rebuild(self, crash: str) -> str:
         """A rebuild that crashes or finds a neighbour down is started again, as an operator would."""
         wait_until(self._faults.all_run, "every component to be back")
         done = self._galatea("rebuild", *(["--full"] if crash else []), crash_at=crash)
-        told = f"rebuild{f' --full crashing at {crash}' if crash else ''}: {_ended(done)}"
+        outcome = f"rebuild{f' --full crashing at {crash}' if crash else ''}: {_ended(done)}"
         if crash and crash not in self._faults.crashed():
-            self._report.wrong.append(f"{told}: it did not crash")
+            self._report.wrong.append(f"{outcome}: it did not crash")
         if done.returncode:
             again = self._galatea("rebuild")
-            told += f"; again: {_ended(again)}"
+            outcome += f"; again: {_ended(again)}"
             if again.returncode:
-                self._report.wrong.append(told)
-        return told
+                self._report.wrong.append(outcome)
+        return outcome
 
     @contextmanager
     def _sampled(self) -> Iterator[Sampler]:
@@ -172,8 +172,10 @@ class Drill:
         """Of all stores together; -1 while it is refused."""
         key = (self._settings.home / "operator.key").read_text().strip()
         url = f"http://127.0.0.1:{self._settings.api.port}/v1/metrics/{metric}"
-        asked = {"store": STORES, "grain": "total", **self._span()}
-        answer = httpx.get(url, params=asked, headers={"Authorization": f"Bearer {key}"}, timeout=60, trust_env=False)
+        parameters = {"store": STORES, "grain": "total", **self._span()}
+        answer = httpx.get(
+            url, params=parameters, headers={"Authorization": f"Bearer {key}"}, timeout=60, trust_env=False
+        )
         if answer.status_code != httpx.codes.OK:
             time.sleep(0.5)
             return -1

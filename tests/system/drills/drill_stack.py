@@ -105,9 +105,9 @@ class DrillStack:
 
     def receipts(self, stores: Sequence[str]) -> int:
         """How many are shown of these stores; -1 while that is refused."""
-        asked = {"store": list(stores), "grain": "total", "timezone": "UTC", **around_now()}
+        parameters = {"store": list(stores), "grain": "total", "timezone": "UTC", **around_now()}
         try:
-            series = self.stack.get(f"/v1/metrics/{METRIC}", **asked)["series"]
+            series = self.stack.get(f"/v1/metrics/{METRIC}", **parameters)["series"]
         except (httpx.TransportError, AssertionError):
             return -1
         return sum(each["points"][0]["value"] or 0 for each in series)
@@ -155,12 +155,12 @@ class DrillStack:
     def _unexplained(self) -> int:
         """How many states the ledgers could not explain (I20)."""
         newest = self.stack.get("/v1/publications", limit=2)["publications"]
-        told = (
+        summary = (
             self.stack.get("/v1/corrections", publication=each["publication"], cause="unexplained")["corrections"]
             for each in newest
             if each["publication"]
         )
-        return sum(map(len, told))
+        return sum(map(len, summary))
 
 
 def _done(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:

@@ -64,7 +64,7 @@ class Report:
         before = [self.before] if self.before else []
         return sum(each.noted.accepted for each in (*before, *self.calm, *self.hostile))
 
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """As a line of the ledger."""
         return {
             "at": f"{datetime.now(UTC):%F}",
@@ -120,18 +120,18 @@ def _at(seconds: Sequence[float], share: float, digits: int = 2) -> float:
 
 
 def _honest(rounds: Sequence[Round]) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "peak_mb": round(max(each.peak_mb for each in rounds)),
         "cpu": round(sum(each.cpu for each in rounds) / len(rounds), 2),
     }
     for what in ("reads", "posts"):
         seconds = taken(rounds, what)
-        told[what] = {
+        summary[what] = {
             "n": len(seconds),
             "p50_ms": round(_at(seconds, 0.5, 4) * 1000, 1),
             "p99_ms": round(p99(seconds) * 1000, 1),
         }
-    return told
+    return summary
 
 
 class Drill:
@@ -153,8 +153,8 @@ class Drill:
             attacking = self._started("attackers", *self._hostile_keys, report.connections, report.others)
             time.sleep(GATHERING_SECONDS)
             report.hostile.append(self._round(report.seconds))
-            told, _ = attacking.communicate(timeout=PATIENCE_SECONDS)
-            self._add(json.loads(told))
+            summary, _ = attacking.communicate(timeout=PATIENCE_SECONDS)
+            self._add(json.loads(summary))
         deadline = time.monotonic() + PATIENCE_SECONDS
         while (counted := self._counted()) != report.accepted and time.monotonic() < deadline:
             time.sleep(0.5)
@@ -197,8 +197,8 @@ class Drill:
         return str(made["key"])
 
     def _counted(self) -> int:
-        asked = {"store": [*self._keys], "grain": "total", "timezone": "UTC", **around_now()}
-        series = self._stack.get("/v1/metrics/total_transactions_count", **asked)["series"]
+        arguments = {"store": [*self._keys], "grain": "total", "timezone": "UTC", **around_now()}
+        series = self._stack.get("/v1/metrics/total_transactions_count", **arguments)["series"]
         return sum(each["points"][0]["value"] or 0 for each in series)
 
 
@@ -210,8 +210,10 @@ def main() -> int:
     parser.add_argument("--long", action="store_true", help="2,000 of them")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=30, help="of each round")
-    asked = parser.parse_args()
-    report = Report(2_000 if asked.long else asked.connections, asked.others, asked.rounds, asked.seconds)
+    arguments = parser.parse_args()
+    report = Report(
+        2_000 if arguments.long else arguments.connections, arguments.others, arguments.rounds, arguments.seconds
+    )
     with tempfile.TemporaryDirectory(prefix="galatea-hostile-") as folder:
         settings, environment = settings_of(Path(folder) / "home")
         stack = Stack(settings, environment)
@@ -222,12 +224,12 @@ def main() -> int:
             ]
             (Path(folder) / "stores.yaml").write_text(json.dumps({"stores": shops}))
             stack.run("stores", "load", str(Path(folder) / "stores.yaml"))
-            told = Drill(stack, report).run().told()
+            summary = Drill(stack, report).run().summary()
         finally:
             stack.run("down")
-    sys.stdout.write(json.dumps(told, indent=1) + "\n")
-    append("hostile", json.dumps(told))
-    return int(bool(told["wrong"]))
+    sys.stdout.write(json.dumps(summary, indent=1) + "\n")
+    append("hostile", json.dumps(summary))
+    return int(bool(summary["wrong"]))
 
 
 if __name__ == "__main__":

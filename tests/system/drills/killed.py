@@ -42,7 +42,7 @@ CRASHES = (
     "rebuild.judged:1",
     "rebuild.alerts:1",
 )
-ASKED = ("/v1/metrics/net_sales", "/v1/metrics/avg_items_per_transaction")
+PATHS = ("/v1/metrics/net_sales", "/v1/metrics/avg_items_per_transaction")
 
 
 class Hammer:
@@ -51,11 +51,11 @@ class Hammer:
     def __init__(self, stack: Stack, stores: Sequence[str]) -> None:
         self._stack, self._stores = stack, list(stores)
         self.seen: dict[int, set[str]] = {}
-        self.asked = self.refused = 0
+        self.requests = self.refused = 0
         self._failed: list[BaseException] = []
 
     def _ask(self) -> None:
-        for path in ASKED:
+        for path in PATHS:
             try:
                 body = self._stack.get(path, grain="day", store=self._stores, **around_now())
             except (httpx.TransportError, AssertionError) as error:  # down, or an answer that is no 200
@@ -65,7 +65,7 @@ class Hammer:
                 continue
             publication = body.pop("as_of")["publication"]
             self.seen.setdefault(publication, set()).add(path + json.dumps(body, sort_keys=True))
-            self.asked += 1
+            self.requests += 1
 
     @contextmanager
     def asking(self) -> Iterator[None]:
@@ -90,9 +90,9 @@ class Hammer:
             raise self._failed[0]
 
     @property
-    def torn(self) -> int:
+    def mixed(self) -> int:
         """How many answers there were of a publication beside the one that it has."""
-        return sum(len(answers) - len(ASKED) for answers in self.seen.values())
+        return sum(len(answers) - len(PATHS) for answers in self.seen.values())
 
 
 def rebuilt(stack: Stack, id_: str, *, crash_at: str = "", after: float | None = None) -> int:
@@ -133,16 +133,16 @@ class Line:
 
     target: str
     kills: int
-    asked: int
+    requests: int
     refused: int
-    torn: int
+    mixed: int
     publications: int
     differing: int
     seconds: float
 
     @property
     def is_well(self) -> bool:
-        return (self.torn, self.publications, self.differing) == (0, 1, 0)
+        return (self.mixed, self.publications, self.differing) == (0, 1, 0)
 
 
 class Killed:
@@ -171,7 +171,7 @@ class Killed:
         after = self._stack.galatea("publications")["publications"][0]["publication"]
         differing = self._stack.galatea("verify")["differing"]
         seconds = round(time.monotonic() - began, 1)
-        return Line(target, kills, hammer.asked, hammer.refused, hammer.torn, after - before, differing, seconds)
+        return Line(target, kills, hammer.requests, hammer.refused, hammer.mixed, after - before, differing, seconds)
 
     def _sell(self) -> None:
         """Today and on two days before, which waits for batch."""

@@ -11,7 +11,7 @@ from galatea.cli.reference.page import table
 from tests.system.drills.ledger_line import FAIL, PASS, SKIPPED, lines_of
 from tests.system.drills.matrix import MATRIX
 
-Told = Mapping[str, Any]
+LineFields = Mapping[str, Any]
 
 
 class Own(NamedTuple):
@@ -29,11 +29,11 @@ class Own(NamedTuple):
     naive: bool = False
 
 
-ALERTS = (("kills", "sent", "seen"), ("lost", "twice", "phantom", "torn", "orphans", "missed"))
+ALERTS = (("kills", "sent", "seen"), ("lost", "twice", "phantom", "premature", "orphans", "missed"))
 OWN = (
     Own("alerts", ("D19", "D20"), *ALERTS),
     Own("alerts", ("D19", "D20"), *ALERTS, naive=True),
-    Own("killed", ("D07", "D24"), ("kills", "asked"), ("torn", "differing"), (("publications", 1),)),
+    Own("killed", ("D07", "D24"), ("kills", "requests"), ("mixed", "differing"), (("publications", 1),)),
     Own("posting", ("D04",), ("kills", "sent"), ("differing",), (("events", "shown"), ("minor", "shown_minor"))),
     Own("damaged", ("D09",), ("files", "answered", "refused"), ("wrong",), (("restored", True),)),
     Own("hostile", ("D26",), ("connections", "accepted"), ("wrong",), (("accepted", "counted"),)),
@@ -48,14 +48,14 @@ def rows() -> list[tuple[str, ...]]:
     return [_row(own, lines) for own in OWN if (lines := _lines(own))]
 
 
-def wrong(own: Own, line: Told) -> list[str]:
+def wrong(own: Own, line: LineFields) -> list[str]:
     """What of a line is not as it has to be."""
     found = [f"{name} {line[name]}" for name in own.none if line.get(name)]
     pairs = [(name, line[name], line.get(str(other), other)) for name, other in own.equal]
     return found + [f"{name} {here}, not {there}" for name, here, there in pairs if here != there]
 
 
-def _row(own: Own, lines: Sequence[Told]) -> tuple[str, ...]:
+def _row(own: Own, lines: Sequence[LineFields]) -> tuple[str, ...]:
     faults = [wrong(own, line) for line in lines]
     bad = sum(bool(found) != own.naive for found in faults)
     sums = ", ".join(f"{sum(line[name] for line in lines):,} {name}" for name in own.counted)
@@ -71,9 +71,9 @@ def _row(own: Own, lines: Sequence[Told]) -> tuple[str, ...]:
     )
 
 
-def _lines(own: Own) -> list[Told]:
-    told = lines_of(own.name)
-    return [line for line in told if bool(line.get("plan", {}).get("naive")) == own.naive]
+def _lines(own: Own) -> list[LineFields]:
+    all_lines = lines_of(own.name)
+    return [line for line in all_lines if bool(line.get("plan", {}).get("naive")) == own.naive]
 
 
 PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "drills.md"

@@ -93,14 +93,14 @@ class LedgerLine:
         """Something was wrong."""
         self.verdict, self.why = FAIL, f"{self.why}; {why}" if self.why else why
 
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """As it is kept."""
         return {name: value for name, value in asdict(self).items() if name != "_began"}
 
 
 def keep(line: LedgerLine) -> None:
     """Append it to the ledger of drills."""
-    append("drills", json.dumps(line.told()))
+    append("drills", json.dumps(line.summary()))
 
 
 def machine() -> dict[str, str]:

@@ -96,7 +96,7 @@ class Load(threading.Thread):
     def _send(self, slip: Slip) -> None:
         self._roll.hand_over(slip)
 
-        def told(error: KafkaError | None, message: Message) -> None:
+        def delivery_reported(error: KafkaError | None, message: Message) -> None:
             if error is not None:
                 self._roll.unknown += 1
                 return
@@ -105,7 +105,7 @@ class Load(threading.Thread):
 
         while True:
             try:
-                self._producer.produce(POS_TRANSACTIONS.topic, slip.value, slip.store, on_delivery=told)
+                self._producer.produce(POS_TRANSACTIONS.topic, slip.value, slip.store, on_delivery=delivery_reported)
             except BufferError:
                 self._producer.poll(0.1)
             else:

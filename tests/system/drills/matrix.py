@@ -41,7 +41,7 @@ MATRIX = (
         "D06",
         "Q L",
         "archive ended at the failpoints of a micro-batch",
-        f"{QUICK} (one), {LONG} (all); any step: `tests/fast/laws/delivery/archive_lives.py`",
+        f"{QUICK} (one), {LONG} (all); any step: `tests/fast/laws/delivery/archive_restarts.py`",
     ),
     Row(
         "D07",
@@ -107,7 +107,7 @@ MATRIX = (
         "Q L",
         "alert processor killed at each of its failpoints",
         "`tests/integration/test_alerts.py`, "
-        "`python -m tests.system.drills.alerts`; any call: `tests/fast/laws/delivery/relay_lives.py`",
+        "`python -m tests.system.drills.alerts`; any call: `tests/fast/laws/delivery/processor_restarts.py`",
     ),
     Row(
         "D20",
@@ -119,7 +119,7 @@ MATRIX = (
         "D21",
         "Q L",
         "EndTxn delayed and repeated",
-        "`galatea prove P17`; the alert processor: `tests/fast/laws/delivery/relay_lives.py`",
+        "`galatea prove P17`; the alert processor: `tests/fast/laws/delivery/processor_restarts.py`",
     ),
     Row(
         "D22",

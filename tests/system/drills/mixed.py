@@ -16,14 +16,14 @@ from tests.system.drills.ledger_line import append
 
 def main() -> int:
     """Exit 1 if something was wrong."""
-    asked = argparse.ArgumentParser(prog="python -m tests.system.drills.mixed", description=__doc__)
-    asked.add_argument("--seed", type=int, default=1)
-    asked.add_argument("--receipts", type=int, default=20_000)
-    asked.add_argument("--rebuilds", type=int, default=6)
-    asked.add_argument("--crashes", type=int, default=10)
-    asked.add_argument("--pauses", type=int, default=5)
-    asked.add_argument("--seconds", type=float, default=180, help="how long the stream takes, at least")
-    order = Order(**vars(asked.parse_args()))
+    arguments = argparse.ArgumentParser(prog="python -m tests.system.drills.mixed", description=__doc__)
+    arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--receipts", type=int, default=20_000)
+    arguments.add_argument("--rebuilds", type=int, default=6)
+    arguments.add_argument("--crashes", type=int, default=10)
+    arguments.add_argument("--pauses", type=int, default=5)
+    arguments.add_argument("--seconds", type=float, default=180, help="how long the stream takes, at least")
+    order = Order(**vars(arguments.parse_args()))
     with tempfile.TemporaryDirectory(prefix="galatea-drill-") as folder:
         settings = drill_settings(Path(folder), order)
         ensure_jars(settings)

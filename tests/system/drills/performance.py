@@ -38,21 +38,21 @@ class DrillRun(NamedTuple):
         return LedgerLine(drill, self.seed, self.set, load, versions=machine())
 
 
-def run_drills(drills: Sequence[Drill], on: DrillStack, told: DrillRun, seconds: float) -> Iterator[LedgerLine]:
+def run_drills(drills: Sequence[Drill], on: DrillStack, run: DrillRun, seconds: float) -> Iterator[LedgerLine]:
     """A line for each drill as it ends, and one for what is counted in the end. After `seconds` none is begun."""
     began = time.monotonic()
     for drill in drills:
-        line = told.line(drill.id)
+        line = run.line(drill.id)
         if time.monotonic() - began > seconds:
             line.fail(f"not run: {seconds:.0f} s were over")
             yield line
             continue
         with line.timed(on.roll):
             on.load.go_on()
-            drill.do(on, Random(f"{drill.id} {told.seed}"), line)
+            drill.do(on, Random(f"{drill.id} {run.seed}"), line)
             on.look()
         yield _judged(on, line)
-    line = told.line(END)
+    line = run.line(END)
     with line.timed(on.roll):
         for name, value in on.counted().items():
             setattr(line, name, value)

@@ -54,7 +54,7 @@ class Posting:
             for name, number in more.items():
                 setattr(self, name, getattr(self, name) + number)
 
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """As a line of the ledger."""
         return {name: value for name, value in vars(self).items() if name != "_lock"}
 
@@ -167,14 +167,14 @@ def played(stack: Stack, posting: Posting) -> Posting:
         for thread in threads:
             thread.join()
     stack.galatea("rebuild", "--wait")
-    asked = {
+    arguments = {
         "store": [f"till-{number}" for number in range(TILLS)],
         "grain": "total",
         "timezone": "UTC",
         **around_now(),
     }
     for name, metric, unit in (("shown", "total_transactions_count", 1), ("shown_minor", "net_sales", 100)):
-        series = stack.get(f"/v1/metrics/{metric}", **asked)["series"]
+        series = stack.get(f"/v1/metrics/{metric}", **arguments)["series"]
         setattr(posting, name, sum(round((each["points"][0]["value"] or 0) * unit) for each in series))
     posting.differing = stack.galatea("verify")["differing"]
     posting.seconds = round(time.monotonic() - began, 1)
@@ -186,18 +186,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.system.drills.posting", description=__doc__)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="galatea-posting-") as folder:
         settings, environment = settings_of(Path(folder) / "home")
         stack = Stack(settings, environment)
         stack.run("up", "--detach", "--without-airflow")
         try:
-            posting = played(stack, Posting(asked.kills, asked.seed))
+            posting = played(stack, Posting(arguments.kills, arguments.seed))
         finally:
             stack.run("down")
-    told = json.dumps({"at": f"{datetime.now(UTC):%F}", **posting.told()})
-    sys.stdout.write(told + "\n")
-    append("posting", told)
+    summary = json.dumps({"at": f"{datetime.now(UTC):%F}", **posting.summary()})
+    sys.stdout.write(summary + "\n")
+    append("posting", summary)
     return int(not posting.is_well)
 
 

@@ -43,8 +43,8 @@ def lived(command: Sequence[str], environment: Mapping[str, str], log: Path, pat
     """Run it until it has taken part, and end it as by `kill -9`. Says how it took part; "" if it never did."""
     own = {**environment, "PYTHONUNBUFFERED": "1"}
     with (
-        log.open("wb") as told,
-        subprocess.Popen(command, env=own, stdout=told, stderr=told, start_new_session=True) as second,
+        log.open("wb") as output,
+        subprocess.Popen(command, env=own, stdout=output, stderr=output, start_new_session=True) as second,
     ):
         try:
             deadline = time.monotonic() + patience

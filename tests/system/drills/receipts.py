@@ -93,10 +93,10 @@ def _receipt(chance: random.Random, number: int, now: datetime) -> Sent:
     if number % 10 == 1:
         happened_at = now.replace(microsecond=0) - timedelta(hours=12)
     amounts = [(chance.randint(1, 9999), chance.randint(1, 3)) for _ in range(chance.randint(1, 5))]
-    told = happened_at.isoformat(timespec="milliseconds")
+    happened = happened_at.isoformat(timespec="milliseconds")
     store, till = chance.choice(STORES), chance.randint(1, 6)
     body = {
-        "happened_at": told,
+        "happened_at": happened,
         "operation_id": store,
         "transaction_id": number,
         "vendor_fiscal_module": till,
@@ -106,7 +106,7 @@ def _receipt(chance: random.Random, number: int, now: datetime) -> Sent:
         ],
     }
     minor = sum(price * amount for price, amount in amounts)
-    return Sent(json.dumps(body).encode(), (store, till, number, told), minor)
+    return Sent(json.dumps(body).encode(), (store, till, number, happened), minor)
 
 
 def split(lines: Sequence[Sent], share: float) -> tuple[Sequence[Sent], Sequence[Sent]]:
@@ -155,9 +155,12 @@ def _stamps_of(settings: "Settings", kind: str) -> None:
     entry = ConfigEntry("message.timestamp.type", kind, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, POS_TRANSACTIONS.topic, incremental_configs=[entry])
     admin.incremental_alter_configs([resource])[resource].result(TIMEOUT_SECONDS)
-    asked = ConfigResource(ResourceType.TOPIC, POS_TRANSACTIONS.topic)
+    topic_config = ConfigResource(ResourceType.TOPIC, POS_TRANSACTIONS.topic)
     deadline = time.monotonic() + TIMEOUT_SECONDS
-    while admin.describe_configs([asked])[asked].result(TIMEOUT_SECONDS)["message.timestamp.type"].value != kind:
+    while (
+        admin.describe_configs([topic_config])[topic_config].result(TIMEOUT_SECONDS)["message.timestamp.type"].value
+        != kind
+    ):
         assert time.monotonic() < deadline, f"the topic does not take {kind}"
         time.sleep(0.1)
 

@@ -275,21 +275,21 @@ def missing() -> str:
 def lines(seed: int, mix: Mix | None = None, *, set_: str, seconds: float) -> Iterator[LedgerLine]:
     """A line for each drill as it ends, and one for what is counted in the end; or that they are skipped, and why."""
     mix = mix or Mix()
-    told = DrillRun(seed, set_, mix)
+    run = DrillRun(seed, set_, mix)
     began, lacking = time.monotonic(), missing()
     for place, drills in PLACES:
         if lacking:
-            yield from _skipped(drills, told, f"this machine lacks {lacking}")
+            yield from _skipped(drills, run, f"this machine lacks {lacking}")
             continue
         with (
             tempfile.TemporaryDirectory(prefix="galatea-drills-") as folder,
             drill_stack(Path(folder), seed, mix, place=place) as on,
         ):
-            yield from run_drills(drills, on, told, seconds - (time.monotonic() - began))
+            yield from run_drills(drills, on, run, seconds - (time.monotonic() - began))
 
 
-def _skipped(drills: Iterable[Drill], told: DrillRun, why: str) -> Iterator[LedgerLine]:
+def _skipped(drills: Iterable[Drill], run: DrillRun, why: str) -> Iterator[LedgerLine]:
     for drill in drills:
-        line = told.line(drill.id)
+        line = run.line(drill.id)
         line.verdict, line.why = SKIPPED, why
         yield line

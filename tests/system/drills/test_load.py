@@ -25,7 +25,7 @@ def test_a_load_that_sends_nothing_rests(load: Load) -> None:
     load.leave()
 
 
-def test_who_asks_a_load_to_rest_that_has_ended_is_told_so(load: Load) -> None:
+def test_pausing_a_load_that_has_ended_is_an_error(load: Load) -> None:
     said = list[str]()
 
     def ask() -> None:

@@ -26,7 +26,7 @@ class Api:
     port: int = 0
     status: int = 200
     body: bytes = GOOD
-    asked: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    requests: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     @property
     def api(self) -> Self:
@@ -36,10 +36,10 @@ class Api:
     def answers(self, status: int, body: bytes) -> None:
         """From now on; returns when it was asked twice, so that the first of these answers was looked at."""
         self.status, self.body = status, body
-        while self.asked.acquire(blocking=False):
+        while self.requests.acquire(blocking=False):
             pass
         for _ in range(3):  # the first one may still be answered as before
-            assert self.asked.acquire(timeout=30), "nobody asks any more"
+            assert self.requests.acquire(timeout=30), "nobody asks any more"
 
 
 @dataclass
@@ -50,23 +50,23 @@ class Till:
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[Api]:
     (tmp_path / "operator.key").write_text("key")
-    told = Api(tmp_path)
+    sampled = Api(tmp_path)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(told.status)
-            self.send_header("Content-Length", str(len(told.body)))
+            self.send_response(sampled.status)
+            self.send_header("Content-Length", str(len(sampled.body)))
             self.end_headers()
-            self.wfile.write(told.body)
-            told.asked.release()
+            self.wfile.write(sampled.body)
+            sampled.requests.release()
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as its base names it
             """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        told.port = server.server_port
+        sampled.port = server.server_port
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield told
+        yield sampled
         server.shutdown()
 
 

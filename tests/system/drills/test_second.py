@@ -38,15 +38,15 @@ def test_a_second_process_that_never_claims_has_not_taken_part_and_is_ended(tmp_
 
 
 @pytest.mark.parametrize(
-    ("says", "told"),
+    ("says", "line"),
     [
         (CLAIMS, "wrote a micro-batch"),
         ("print('code=checkpoint_out_of_step event=process.stopped'); raise SystemExit(3)", "its claim was refused"),
         ("raise OSError('[CONCURRENT_STREAM_LOG_UPDATE] of 7')", "its entry in the checkpoint was refused"),
     ],
 )
-def test_a_second_process_that_claims_or_is_refused_has_taken_part(tmp_path: Path, says: str, told: str) -> None:
-    assert lived(python(says), os.environ, tmp_path / "second.log") == told
+def test_a_second_process_that_claims_or_is_refused_has_taken_part(tmp_path: Path, says: str, line: str) -> None:
+    assert lived(python(says), os.environ, tmp_path / "second.log") == line
 
 
 def test_a_second_process_that_has_taken_part_is_ended(tmp_path: Path) -> None:

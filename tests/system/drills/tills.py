@@ -90,7 +90,7 @@ class Feeder:
 
     def __init__(self, tills: Tills) -> None:
         self._tills = tills
-        self._asked, self._done, self._over = 0, 0, False
+        self._requested, self._done, self._over = 0, 0, False
         self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
 
     def __enter__(self) -> Self:
@@ -103,11 +103,11 @@ class Feeder:
 
     def add(self, receipts: int) -> None:
         """So many more."""
-        self._asked += receipts
+        self._requested += receipts
 
     def _run(self) -> None:
         while not self._over:
-            if (now := min(self.PER_ROUND, self._asked - self._done)) > 0:
+            if (now := min(self.PER_ROUND, self._requested - self._done)) > 0:
                 self._tills.send_some(now)
                 self._done += now
             time.sleep(self.ROUND_SECONDS)

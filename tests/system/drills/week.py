@@ -126,18 +126,18 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=30.0, help="how long the week takes")
     parser.add_argument("--every", type=float, default=120.0, help="seconds between two publications, about")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="galatea-week-") as folder:
         settings, environment = settings_of(Path(folder) / "home", **OWN)
         stack = Stack(settings, environment)
         stack.run("up", "--detach", "--without-airflow")
         try:
-            week = played(stack, Week(asked.stores, asked.seed), asked.minutes, asked.every)
+            week = played(stack, Week(arguments.stores, arguments.seed), arguments.minutes, arguments.every)
         finally:
             stack.run("down")
-    told = json.dumps({"at": f"{datetime.now(UTC):%F}", **asdict(week)})
-    sys.stdout.write(told + "\n")
-    append("week", told)
+    line = json.dumps({"at": f"{datetime.now(UTC):%F}", **asdict(week)})
+    sys.stdout.write(line + "\n")
+    append("week", line)
     return int(not week.is_well)
 
 

@@ -191,7 +191,7 @@ def raise_alerts(asking: Asking, now: datetime) -> None:
     for rule in RULES:
         rules.create(author, rule)
     asking.versions.rows[:] = [row._replace(effective_at=now - timedelta(days=3)) for row in asking.versions.rows]
-    alerts = asking.told
+    alerts = asking.alert_tables
     alerts.known = HistoryCoverage(now - timedelta(seconds=1), None)
     alerts.raised(
         _at(now, 6),

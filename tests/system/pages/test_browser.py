@@ -149,7 +149,7 @@ def test_a_chart_is_copied_as_a_command(browser: Browser, address: str) -> None:
         assert page.evaluate("navigator.clipboard.readText()").startswith("curl -H")
 
 
-def test_an_operator_mends_a_dead_letter_and_sees_it_become_an_event(
+def test_an_operator_patches_a_dead_letter_and_sees_it_become_an_event(
     browser: Browser, address: str, shops: Asking
 ) -> None:
     with opened(browser) as (page, complaints):

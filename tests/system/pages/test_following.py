@@ -89,7 +89,7 @@ def test_a_page_of_today_becomes_one_of_the_next_day(browser: Browser, address: 
         expect(page.get_by_role("heading", level=1)).to_have_text("Bratislava, Old Town")
 
 
-def test_a_day_that_was_asked_for_stays(browser: Browser, address: str) -> None:
+def test_a_requested_day_stays(browser: Browser, address: str) -> None:
     with opened(browser) as (page, _):
         page.goto(f"{address}/stores/7?day=2026-11-21")
 
@@ -107,17 +107,17 @@ def test_a_few_stores_share_all_of_a_wall(browser: Browser, address: str) -> Non
     assert max(box["x"] + box["width"] for box in boxes) >= 0.95 * WALL[0]
 
 
-def test_while_nothing_moves_one_question_is_asked_again(browser: Browser, address: str) -> None:
+def test_while_nothing_changes_one_request_is_repeated(browser: Browser, address: str) -> None:
     with opened(browser) as (page, complaints):
         page.clock.install()
         page.goto(f"{address}/stores/7")
         expect(page.locator("#live-state")).to_have_text("Live")
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url) if "/v1/metrics/" in request.url else None)
+        requests: list[str] = []
+        page.on("request", lambda request: requests.append(request.url) if "/v1/metrics/" in request.url else None)
         for _ in range(6):
             page.clock.run_for(1000)
             page.wait_for_timeout(100)
 
-        assert len(set(asked)) == 1
-        assert len(asked) >= 5
+        assert len(set(requests)) == 1
+        assert len(requests) >= 5
         assert complaints == []

@@ -60,5 +60,5 @@ def barriers(page: Page) -> list[tuple[str, str]]:
     """What axe finds with all details open: each broken rule, and the first element that breaks it."""
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     page.evaluate(AXE)  # not by a script tag: the page would not allow it
-    told = page.evaluate("(tags) => axe.run({ runOnly: tags })", RULES)
-    return [(each["id"], each["nodes"][0]["html"][:120]) for each in told["violations"]]
+    violations = page.evaluate("(tags) => axe.run({ runOnly: tags })", RULES)
+    return [(each["id"], each["nodes"][0]["html"][:120]) for each in violations["violations"]]

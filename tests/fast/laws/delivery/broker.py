@@ -28,7 +28,7 @@ class Transaction:
     id: str
     offsets: dict[Place, int] = field(default_factory=dict)
     places: set[Place] = field(default_factory=set)
-    is_asked: bool = False
+    is_requested: bool = False
     outcome: str = "open"
 
 
@@ -65,7 +65,7 @@ class Broker:
         self.epochs: dict[str, int] = {}
         self.open: dict[str, Transaction] = {}
         self.late: list[Late] = []
-        self.torn = 0
+        self.unrequested = 0
         self.before_call: Callable[[], None] = lambda: None
         self.before_answer: Callable[[], None] = lambda: None
         """Of a commit that is on its way."""
@@ -115,7 +115,7 @@ class Broker:
         if found is None:
             return
         found.outcome = outcome
-        self.torn += outcome == "committed" and not found.is_asked
+        self.unrequested += outcome == "committed" and not found.is_requested
         for place in found.places:
             log = self.log(place)
             log.append(Stored(len(log), self.now_ms, None, is_control=True))

@@ -12,15 +12,15 @@ from tests.fast.laws.delivery.broker import Broker, Late, refused
 class Producer:
     """`hidden`: how likely a commit is sent again and the first of both arrives late; `is_told`: statistics say so."""
 
-    def __init__(self, broker: Broker, settings: dict[str, Any], hidden: float, *, is_told: bool) -> None:
-        self._broker, self._settings, self._hidden, self._is_told = broker, settings, hidden, is_told
+    def __init__(self, broker: Broker, settings: dict[str, Any], hidden: float, *, reports_faults: bool) -> None:
+        self._broker, self._settings, self._hidden, self._reports_faults = broker, settings, hidden, reports_faults
         self._id = str(settings["transactional.id"])
         self._epoch = -1
         self._faults = 0
         self._waiting: list[tuple[str, int, bytes, Callable[..., None]]] = []
 
     def poll(self, _: float) -> None:
-        said = {"txretries": self._faults if self._is_told else 0, "disconnects": 0, "req_timeouts": 0}
+        said = {"txretries": self._faults if self._reports_faults else 0, "disconnects": 0, "req_timeouts": 0}
         self._settings["stats_cb"](json.dumps({"brokers": {"1": said}}))
 
     def init_transactions(self, _: float) -> None:
@@ -52,7 +52,7 @@ class Producer:
     def commit_transaction(self, _: float) -> None:
         self.flush()
         transaction = self._broker.transaction(self._id, self._epoch)
-        transaction.is_asked = True
+        transaction.is_requested = True
         self._broker.late.append(Late(self._id, self._epoch))
         self._broker.before_answer()  # whoever ends here does not know whether it arrives
         self._broker.called()

@@ -74,9 +74,9 @@ class Tables:
     def of(self, table: str) -> list[dict[str, Any]]:
         return [each.row for each in self.rows.get(table, {}).values()]
 
-    def first_deliveries(self, asked: Sequence[tuple[Any, ...]]) -> Iterator[tuple[bool, list[Any]]]:
+    def first_deliveries(self, wanted_keys: Sequence[tuple[Any, ...]]) -> Iterator[tuple[bool, list[Any]]]:
         """What `FirstDeliveries` asks for, each question in turn."""
-        for *key, identities in asked:
+        for *key, identities in wanted_keys:
             names = ("generation", "topic", "store", "day")
             own = (row for row in self.of("first_deliveries") if [row[name] for name in names] == key)
             yield True, [SimpleNamespace(**row) for row in own if row["identity"] in identities]
@@ -86,8 +86,8 @@ class Tables:
 def in_memory() -> Iterator[None]:
     """Speed's rows go to such tables, and its questions."""
 
-    def read(tables: Tables, _: object, asked: Sequence[tuple[Any, ...]], **__: object) -> Any:
-        return list(tables.first_deliveries(asked))
+    def read(tables: Tables, _: object, wanted_keys: Sequence[tuple[Any, ...]], **__: object) -> Any:
+        return list(tables.first_deliveries(wanted_keys))
 
     with (
         patch("speed_layer.cassandra_batches.BatchStatement", Batch),

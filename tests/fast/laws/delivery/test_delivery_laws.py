@@ -5,14 +5,17 @@ from collections.abc import Callable
 import pytest
 
 from master_dataset.sources import registered_sources
-from tests.fast.laws.delivery.archive_lives import keep_what_positions_say
-from tests.fast.laws.delivery.consuming_lives import hand_over_everything
+from tests.fast.laws.delivery.archive_restarts import keep_what_positions_say
+from tests.fast.laws.delivery.consumer_restarts import hand_over_everything
 from tests.fast.laws.delivery.fence_law import nothing_appears_behind_a_cut
 from tests.fast.laws.delivery.ledger_law import a_ledger_is_written_when_speed_has_read_up_to_the_cut
 from tests.fast.laws.delivery.money_law import totals_are_exact
 from tests.fast.laws.delivery.plan_law import every_visit_that_ends_is_read
+from tests.fast.laws.delivery.processor_restarts import (
+    emit_each_alert_once,
+    emit_each_alert_once_whatever_was_committed,
+)
 from tests.fast.laws.delivery.receipts_law import each_is_shown_as_it_came_first
-from tests.fast.laws.delivery.relay_lives import tell_each_alert_once, tell_each_alert_once_whatever_was_torn
 from tests.fast.laws.delivery.speed_law import merged_is_exact_at_every_cut
 
 LAWS = (
@@ -23,8 +26,8 @@ LAWS = (
     totals_are_exact,
     every_visit_that_ends_is_read,
     each_is_shown_as_it_came_first,
-    tell_each_alert_once,
-    tell_each_alert_once_whatever_was_torn,
+    emit_each_alert_once,
+    emit_each_alert_once_whatever_was_committed,
     merged_is_exact_at_every_cut,
 )
 

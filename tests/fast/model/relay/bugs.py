@@ -66,7 +66,7 @@ class OffsetWithoutOne(AlertProcessor):
         return self.inlet(self._config.bootstrap, self._topics, self._partition)
 
 
-class ForgetsWhatIsTold(AlertProcessor):
+class ForgetsWhatIsEmitted(AlertProcessor):
     """Positions are taken for all there is to know: what stands in `alerts` already is not asked for."""
 
     def _alerts_for(self, read: SourceRecord) -> Sequence[Alert]:

@@ -62,7 +62,7 @@ class MemoryKafka:
     owners: dict[str, _Owner] = field(default_factory=dict)
     late: list[tuple[str, int]] = field(default_factory=list)
     back: int = 0
-    asked: int = 0
+    polls: int = 0
 
     def id_of(self, topic: str) -> str:
         """Of a topic; one that is made anew has another."""
@@ -110,8 +110,8 @@ class MemoryKafka:
         """
         for owner in self.owners.values():
             if owner.transaction and place in owner.transaction.positions:
-                self.asked += 1
-                if self.asked % PATIENCE == 0:
+                self.polls += 1
+                if self.polls % PATIENCE == 0:
                     self._end(owner, ABORTED)
                     owner.epoch += 1
                 raise KafkaException(KafkaError(KafkaError.UNSTABLE_OFFSET_COMMIT))

@@ -28,9 +28,9 @@ from views.alerts.alert import CORRECTIONS_TOPIC, Alert, Window, format_instant,
 from views.alerts.corrections import resolution_of
 from views.alerts.rule_history import RuleHistory
 
-TOPIC, ALERTS, ASKED = ("pos_transactions", 0), ("alerts", 0), (CORRECTIONS_TOPIC, 0)
+TOPIC, ALERTS, CORRECTIONS = ("pos_transactions", 0), ("alerts", 0), (CORRECTIONS_TOPIC, 0)
 RECORDS, STORES = 60, 25
-WANTED = 5
+REQUESTED = 5
 """Records that publications ask for; each twice, as by an audit that was killed and done again."""
 BEGIN = at_ms("2026-03-07 10:00")
 BOUNDS = (0, 2)
@@ -56,7 +56,7 @@ class Counted:
     lost: int = 0
     twice: int = 0
     phantom: int = 0
-    torn: int = 0
+    premature: int = 0
     behind: int = 0
     back: int = 0
 
@@ -117,9 +117,9 @@ class Simulated:
     def __init__(self, seed: int, variant: Variant) -> None:
         self._chance, self._variant = Random(seed), variant
         self._broker, self._snapshots = MemoryKafka(now_ms=BEGIN), MemorySnapshots()
-        self._torn = 0
+        self._premature = 0
         self._expected = self._sent()
-        self._wanted = self._asked()
+        self._requests = self._requested()
 
     def run(self) -> Counted:
         """Until a last relay, that nobody harms, has had its time."""
@@ -130,13 +130,13 @@ class Simulated:
         found = [each for each in self._visible() if each.kind == "raised"]
         ids = Counter(each.alert_id for each in self._visible())
         keys = {(each.rule, each.store) for each in found if each.cause is None}
-        told = {each.alert_id for each in self._visible() if each.cause is not None}
-        left = len(self._broker.logs[ASKED]) - self._broker.committed[ASKED]
+        corrected = {each.alert_id for each in self._visible() if each.cause is not None}
+        left = len(self._broker.logs[CORRECTIONS]) - self._broker.committed[CORRECTIONS]
         return Counted(
-            lost=len(self._expected - keys) + len(self._wanted - ids.keys()),
-            phantom=len(keys - self._expected) + len(told - self._wanted),
+            lost=len(self._expected - keys) + len(self._requests - ids.keys()),
+            phantom=len(keys - self._expected) + len(corrected - self._requests),
             twice=sum(count - 1 for count in ids.values()),
-            torn=self._torn,
+            premature=self._premature,
             behind=end - self._broker.committed[TOPIC] + left,
             back=self._broker.back,
         )
@@ -155,11 +155,11 @@ class Simulated:
         self._broker.committed[TOPIC] = self._broker.committed[CORRECTIONS_TOPIC, 0] = 0
         return {(f"above-{bound}", store) for store, count in sold.items() for bound in BOUNDS if count > bound}
 
-    def _asked(self) -> set[str]:
+    def _requested(self) -> set[str]:
         """Write what publications ask for, of windows that the receipts say nothing of. The ids."""
         window = Window(format_instant(BEGIN - 7_200_000), format_instant(BEGIN - 3_600_000))
         found = list[Alert]()
-        for number in range(WANTED):
+        for number in range(REQUESTED):
             store = str(number % STORES)
             alert_id = raised_id("above-0", 1, ("default", store), window, {"n": str(number)})
             raised = Alert(
@@ -181,7 +181,7 @@ class Simulated:
             )
             found += [raised, resolution_of(raised)]
         for each in (*found, *found):
-            self._broker.logs.setdefault(ASKED, []).append(Slot(each.to_json(), BEGIN))
+            self._broker.logs.setdefault(CORRECTIONS, []).append(Slot(each.to_json(), BEGIN))
         return {each.alert_id for each in found}
 
     def _live(self, calls: int, *, is_harmed: bool = True, is_inner: bool = False) -> None:
@@ -194,7 +194,7 @@ class Simulated:
         with suppress(Killed, FencedError), in_process(process, self._variant):
             self._variant.kind(work, 0).run()
         if not is_inner:
-            self._torn += self._ahead()
+            self._premature += self._ahead()
 
     def _visible(self) -> Iterator[Alert]:
         for slot in self._broker.logs.get(ALERTS, []):

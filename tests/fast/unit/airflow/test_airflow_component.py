@@ -18,7 +18,7 @@ def settings(tmp_path: Path) -> Settings:
     )
 
 
-def test_airflow_starts_last_and_only_if_asked_for(settings: Settings) -> None:
+def test_airflow_starts_last_and_only_on_request(settings: Settings) -> None:
     assert "airflow" not in [each.name for each in components(settings)]
     assert [each.name for each in components(settings, airflow=True)][-1] == "airflow"
     assert [each.name for each in components(settings, ("kafka", "airflow"))] == ["kafka", "airflow"]
@@ -30,9 +30,9 @@ def test_an_unknown_component_is_refused_with_or_without_airflow(settings: Setti
 
 
 def test_the_connections_say_every_setting_of_the_stack(settings: Settings) -> None:
-    told = {name: json.loads(value) for name, value in connections(settings).items()}
+    decoded = {name: json.loads(value) for name, value in connections(settings).items()}
 
-    galatea, spark = told["AIRFLOW_CONN_GALATEA"], told["AIRFLOW_CONN_GALATEA_SPARK"]
+    galatea, spark = decoded["AIRFLOW_CONN_GALATEA"], decoded["AIRFLOW_CONN_GALATEA_SPARK"]
     assert spark == {"conn_type": "spark", "host": "yarn", "extra": {"spark.yarn.queue": "q"}}
     own = {f"GALATEA_{name.upper()}": value for name, value in galatea["extra"].items()}
     assert own.keys() | {"GALATEA_SPARK_MASTER", "GALATEA_SPARK_CONF"} == settings.environment().keys()

@@ -36,24 +36,24 @@ def world_of(rule: dict[str, Any], topic: str = "pos_transactions") -> tuple[Wor
     book = RuleHistory([store_version(STORE, 1, 0), rule_version(parse_rule(rule), VERSION, 0)], FOR_EVER)
     log = WorldLog(topic, book)
     by_key = {("acme", str(rule["id"]), VERSION): parse_rule(rule)}
-    return log, Publications(topic, book, by_key, log.told)
+    return log, Publications(topic, book, by_key, log.emitted)
 
 
 def sold(log: WorldLog, minute: int, euros: float, **more: Any) -> Sequence[Alert]:
     return log.sold(TEN + minute * MINUTE, euros, operation_id=STORE.id, **more)
 
 
-def ids(told: Sequence[Alert]) -> list[tuple[str, str]]:
-    return [(each.kind, each.alert_id) for each in told]
+def ids(some: Sequence[Alert]) -> list[tuple[str, str]]:
+    return [(each.kind, each.alert_id) for each in some]
 
 
-def test_the_relay_raises_and_resolves_under_these_ids() -> None:
+def test_the_processor_raises_and_resolves_under_these_ids() -> None:
     log, _ = world_of(MANY)
 
     sold(log, 20, 10)
     log.pass_until(TEN + 3 * HOUR)
 
-    assert ids(log.told) == [("raised", RAISED), ("resolved", RESOLVED)]
+    assert ids(log.emitted) == [("raised", RAISED), ("resolved", RESOLVED)]
 
 
 def test_a_publication_retracts_and_raises_again_under_these_ids() -> None:
@@ -69,7 +69,7 @@ def test_a_publication_retracts_and_raises_again_under_these_ids() -> None:
     assert ids(again) == [("raised", AGAIN), ("resolved", AGAIN_RESOLVED)]
 
 
-def test_a_publication_raises_late_under_the_ids_of_the_relay() -> None:
+def test_a_publication_raises_late_alerts_under_the_ids_of_the_processor() -> None:
     log, world = world_of(MANY)
     sold(log, 20, 1)
     sold(log, 40, 9, late_ms=8 * HOUR)
@@ -86,7 +86,7 @@ def test_an_alert_without_an_end_and_with_a_dimension_has_these_ids() -> None:
     log.send(TEN, **here, length_after=5)
     log.send(TEN + MINUTE, **here, length_after=2)
 
-    assert ids(log.told) == [("raised", QUEUE_RAISED), ("resolved", QUEUE_RESOLVED)]
+    assert ids(log.emitted) == [("raised", QUEUE_RAISED), ("resolved", QUEUE_RESOLVED)]
 
 
 @pytest.mark.parametrize(

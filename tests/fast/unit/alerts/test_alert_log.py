@@ -27,7 +27,7 @@ class Broker:
         self.left = deque(Message(0, offset, "1", value) for offset, value in enumerate(values))
         self.ends = {0: len(values)}
         self.since: dict[int, int] = {}
-        self.asked: list[tuple[str, int]] = []
+        self.time_queries: list[tuple[str, int]] = []
         self.assigned: list[int] = []
         self.calls = 0
         self._seconds = seconds
@@ -39,7 +39,7 @@ class Broker:
         return self.ends
 
     def offsets_since(self, topic: str, since_ms: int) -> Mapping[int, int]:
-        self.asked.append((topic, since_ms))
+        self.time_queries.append((topic, since_ms))
         return self.since
 
     def assign(self, places: list[TopicPartition]) -> None:
@@ -96,11 +96,11 @@ def test_what_was_written_a_day_before_the_first_window_began_is_not_read(
     broker.since = since
     log = played(monkeypatch, broker)
 
-    told = list(log.emitted(BEGAN))
+    alerts_read = list(log.emitted(BEGAN))
 
-    assert broker.asked == [(ALERTS_TOPIC, BEGAN - DAY_MS)]
+    assert broker.time_queries == [(ALERTS_TOPIC, BEGAN - DAY_MS)]
     assert broker.assigned in ([first], [])
-    assert len(told) == 4 - first
+    assert len(alerts_read) == 4 - first
 
 
 def test_alerts_about_windows_that_began_before_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ def test_a_version_holds_for_records_received_from_its_moment_on() -> None:
     assert book.complete_before_ms == 300
 
 
-def test_a_relay_of_which_one_partition_says_nothing_more_is_stuck() -> None:
+def test_a_processor_with_a_partition_that_makes_no_progress_is_stuck() -> None:
     child = WatchedProcess([sys.executable, "-c", SAYS], dict(os.environ), heartbeats=3)
     deadline = time.monotonic() + DEADLINE_SECONDS
     while not child.ready:

@@ -2,7 +2,7 @@
 
 from cassandra.cluster import NoHostAvailable
 
-from deploy.services.alerts_relay import NOTICE_AGAIN_SECONDS, MisroutedEvents
+from deploy.services.alert_processor import NOTICE_AGAIN_SECONDS, MisroutedEvents
 
 
 def test_many_of_a_topic_are_noticed_once_and_again_after_a_while() -> None:

@@ -51,7 +51,7 @@ STORES = {
 
 
 @pytest.mark.parametrize(("said", "field", "do"), REFUSED)
-def test_a_rule_without_sense_is_refused_with_the_next_step(said: Any, field: str, do: str) -> None:
+def test_an_invalid_rule_is_rejected_with_the_next_step(said: Any, field: str, do: str) -> None:
     with pytest.raises(BadRuleError) as refused:
         parse_rule(said, STORES)
 
@@ -60,7 +60,7 @@ def test_a_rule_without_sense_is_refused_with_the_next_step(said: Any, field: st
 
 
 @pytest.mark.parametrize("said", [BOUND, SILENT, LEVEL, {**BOUND, "above": "12.5", "stores": ["1"]}])
-def test_a_rule_that_makes_sense_is_read_from_text_as_well(said: Any) -> None:
+def test_a_valid_rule_is_read_from_text_as_well(said: Any) -> None:
     text = {name: str(each) if isinstance(each, int) else each for name, each in said.items()}
 
     assert parse_rule(text, STORES) == parse_rule(said, STORES)

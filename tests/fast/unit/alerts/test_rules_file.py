@@ -17,7 +17,7 @@ from serving_layer.alerts.rules import AlertRules, AlertService
 from serving_layer.alerts.rules_file import MOST_BYTES, MOST_RULES, load, read
 from tests.fast.unit.alerts.test_refused_rules import REFUSED, STORES
 from tests.support import World
-from tests.support.alert_tables import WorldTold, WorldVersions
+from tests.support.alert_tables import WorldAlertTables, WorldVersions
 from tests.support.process_metrics import WorldWatch
 from tests.support.world_tables import WorldTables
 from views.alerts.alert import Window
@@ -47,14 +47,16 @@ def run(
     versions: WorldVersions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Run:
     """The command, with the text of a file as FILE; its exit code and what it said."""
-    told = WorldTold(known=HistoryCoverage(NOW, None))
-    told.raised("2026-11-20T10:00:00Z")
+    printed = WorldAlertTables(known=HistoryCoverage(NOW, None))
+    printed.raised("2026-11-20T10:00:00Z")
     window = Window("2026-11-20T08:00:00Z", "2026-11-20T09:00:00Z")
-    told.followed(told.raised("2026-11-20T09:02:00Z", rule="weak", window=window), "resolved", "2026-11-20T09:02:00Z")
+    printed.followed(
+        printed.raised("2026-11-20T09:02:00Z", rule="weak", window=window), "resolved", "2026-11-20T09:02:00Z"
+    )
     published = World()
     published.rebuild("2026-11-20T12:00:00Z")
     stores = STORES | {"4": Store(id="4", timezone="UTC", tenant="acme")}
-    monkeypatch.setattr(alerts, "_alerting", lambda: AlertService(AlertRules(versions, most=3), AlertListing(told)))
+    monkeypatch.setattr(alerts, "_alerting", lambda: AlertService(AlertRules(versions, most=3), AlertListing(printed)))
     monkeypatch.setattr(alerts, "_stores", lambda: stores)
     monkeypatch.setattr(alerts, "_publications", lambda: (WorldWatch(published), WorldTables(published)))
     monkeypatch.setenv("GALATEA_HOME", str(tmp_path / "home"))
@@ -127,18 +129,18 @@ def test_a_tenant_is_named_by_the_rule_the_command_or_the_file(run: Run) -> None
 
 
 @pytest.mark.parametrize(("said", "field", "do"), [each for each in REFUSED if isinstance(each[0], dict)])
-def test_one_rule_without_sense_refuses_the_whole_file_with_its_place(
+def test_one_invalid_rule_rejects_the_whole_file_and_its_place_is_named(
     run: Run, versions: WorldVersions, said: Any, field: str, do: str
 ) -> None:
     as_text = {name: each if isinstance(each, list) else str(each) for name, each in said.items() if each is not None}
     good = {"kind": "level", "id": "good", "of": "queue", "above": 4, "minutes": 3}
 
-    code, told = run("apply", "FILE", text=json.dumps({"rules": [good, as_text]}))
+    code, printed = run("apply", "FILE", text=json.dumps({"rules": [good, as_text]}))
 
     assert code == 2
-    assert "BadRuleError: In `rules[1]`" in told
-    assert do in told
-    assert field.rpartition(".")[2] in told
+    assert "BadRuleError: In `rules[1]`" in printed
+    assert do in printed
+    assert field.rpartition(".")[2] in printed
     assert versions.rows == []
 
 

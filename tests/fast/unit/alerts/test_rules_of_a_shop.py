@@ -14,7 +14,7 @@ def kinds(alerts: object) -> list[tuple[str, str | None]]:
     return [(each.kind, each.reason) for each in alerts]  # type: ignore[attr-defined]
 
 
-def test_a_queue_of_more_than_four_for_three_minutes_is_told_once_and_is_over_when_it_shrinks() -> None:
+def test_a_queue_of_more_than_four_for_three_minutes_raises_one_alert_that_is_resolved_when_it_shrinks() -> None:
     log = WorldLog("queue_events", book_of({"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3}))
     ten = at_ms("2026-03-07 10:00")
     for waiting in range(1, 7):
@@ -27,15 +27,19 @@ def test_a_queue_of_more_than_four_for_three_minutes_is_told_once_and_is_over_wh
     )
 
     assert soon == []
-    [told] = late
-    assert told.sentence == "The queue Q1 of store 1 has been above 4 for 3 minutes."
-    assert (told.window.start, told.window.end, told.dimensions) == ("2026-03-07T09:00:05Z", None, {"queue": "Q1"})
-    assert (told.value, told.threshold, told.provisional) == (Decimal(6), Decimal(4), True)
+    [raised_alert] = late
+    assert raised_alert.sentence == "The queue Q1 of store 1 has been above 4 for 3 minutes."
+    assert (raised_alert.window.start, raised_alert.window.end, raised_alert.dimensions) == (
+        "2026-03-07T09:00:05Z",
+        None,
+        {"queue": "Q1"},
+    )
+    assert (raised_alert.value, raised_alert.threshold, raised_alert.provisional) == (Decimal(6), Decimal(4), True)
     assert kinds(over) == [("resolved", "over")]
-    assert over[0].about == told.alert_id
+    assert over[0].about == raised_alert.alert_id
 
 
-def test_no_receipts_for_twenty_minutes_are_told_while_the_shop_is_open_and_not_at_night() -> None:
+def test_twenty_minutes_without_receipts_raise_an_alert_while_the_store_is_open_and_not_at_night() -> None:
     log = WorldLog(
         "pos_transactions", book_of({"kind": "silence", "id": "tills", "source": "pos_transactions", "minutes": 20})
     )
@@ -46,9 +50,9 @@ def test_no_receipts_for_twenty_minutes_are_told_while_the_shop_is_open_and_not_
     heard = log.sold(at_ms("2026-03-08 08:31"), 10)
 
     assert night == []
-    [told] = morning
-    assert told.sentence == "The source pos_transactions of store 1 has been silent for 20 minutes."
-    assert told.window.start == "2026-03-08T07:00:00Z"
+    [raised_alert] = morning
+    assert raised_alert.sentence == "The source pos_transactions of store 1 has been silent for 20 minutes."
+    assert raised_alert.window.start == "2026-03-08T07:00:00Z"
     assert kinds(heard) == [("resolved", "heard")]
 
 
@@ -61,7 +65,7 @@ def test_a_sensor_that_is_silent_is_named_and_the_others_are_not() -> None:
     for minute in range(1, 20):
         log.send(ten + minute * MINUTE, late_ms=61_000, sensor_id="ap-1", interval_ms=60_000)
 
-    assert [(each.dimensions, each.window.start) for each in log.told] == [
+    assert [(each.dimensions, each.window.start) for each in log.emitted] == [
         ({"sensor_id": "ap-2"}, "2026-03-07T09:01:01Z")
     ]
     assert kinds(log.pass_until(at_ms("2026-03-07 20:01"))) == [
@@ -71,7 +75,7 @@ def test_a_sensor_that_is_silent_is_named_and_the_others_are_not() -> None:
     ]
 
 
-def test_returns_worth_more_than_a_hundred_in_an_hour_are_told_with_the_return_that_made_it_so() -> None:
+def test_returns_worth_more_than_a_hundred_in_an_hour_raise_an_alert_at_the_return_that_crosses_it() -> None:
     rule = {"kind": "threshold", "id": "returns", "metric": "returns_value", "window": "hour", "above": 100}
     log = WorldLog("pos_transactions", book_of(rule))
 
@@ -81,22 +85,22 @@ def test_returns_worth_more_than_a_hundred_in_an_hour_are_told_with_the_return_t
     after = log.pass_until(at_ms("2026-03-07 12:03"))
 
     assert (first, third) == ([], [])
-    [told] = second
-    assert told.value == Decimal("100.01")
-    assert (told.window.start, told.window.end) == ("2026-03-07T09:00:00Z", "2026-03-07T10:00:00Z")
+    [raised_alert] = second
+    assert raised_alert.value == Decimal("100.01")
+    assert (raised_alert.window.start, raised_alert.window.end) == ("2026-03-07T09:00:00Z", "2026-03-07T10:00:00Z")
     assert kinds(after) == [("resolved", "over")]
 
 
-def test_more_than_two_empty_receipts_in_a_quarter_of_an_hour_are_told() -> None:
+def test_more_than_two_empty_receipts_in_a_quarter_of_an_hour_raise_an_alert() -> None:
     rule = {"kind": "threshold", "id": "voids", "metric": "sales.zero_tx", "window": "15m", "above": 2}
     log = WorldLog("pos_transactions", book_of(rule))
 
-    told = [log.send(at_ms(f"2026-03-07 10:0{minute}"), transactions=[]) for minute in range(5)]
+    raised_alert = [log.send(at_ms(f"2026-03-07 10:0{minute}"), transactions=[]) for minute in range(5)]
 
-    assert [len(each) for each in told] == [0, 0, 1, 0, 0]
+    assert [len(each) for each in raised_alert] == [0, 0, 1, 0, 0]
 
 
-def test_more_people_inside_than_allowed_are_told_at_once_and_it_is_over_when_enough_have_left() -> None:
+def test_more_people_inside_than_allowed_raise_an_alert_at_once_that_is_resolved_when_enough_have_left() -> None:
     rule = {"kind": "level", "id": "limit", "of": "occupancy", "above": 50, "minutes": 0}
     log = WorldLog("people_counts", book_of(rule))
 
@@ -110,7 +114,7 @@ def test_more_people_inside_than_allowed_are_told_at_once_and_it_is_over_when_en
     assert kinds(less) == [("resolved", "over")]
 
 
-def test_an_hour_that_sells_far_less_than_a_week_before_is_told_when_it_is_over() -> None:
+def test_an_hour_that_sells_far_less_than_a_week_before_raises_an_alert_when_it_is_over() -> None:
     rule = {
         "kind": "threshold",
         "id": "weak",
@@ -124,10 +128,10 @@ def test_an_hour_that_sells_far_less_than_a_week_before_is_told_when_it_is_over(
     log.sold(at_ms("2026-03-07 10:30"), 200)
     log.sold(at_ms("2026-03-14 10:30"), 99.99)
 
-    told = log.pass_until(at_ms("2026-03-14 11:03"))
+    raised_alert = log.pass_until(at_ms("2026-03-14 11:03"))
     enough = log.sold(at_ms("2026-03-14 10:59"), 0.01, late_ms=6 * MINUTE)
 
-    [alert] = told
+    [alert] = raised_alert
     assert (alert.value, alert.baseline, alert.threshold) == (Decimal("99.99"), Decimal(200), Decimal(50))
     assert alert.window.start == "2026-03-14T09:00:00Z"
     assert kinds(enough) == [("resolved", "corrected")]
@@ -141,7 +145,7 @@ def test_a_log_that_said_nothing_itself_accuses_no_shop_of_silence() -> None:
 
     log.receive(at_ms("2026-03-07 12:00"), b"", (("galatea-marker", b"1"),))
 
-    assert log.told == []
+    assert log.emitted == []
     assert log.pass_until(at_ms("2026-03-07 12:19")) == []
     assert len(log.pass_until(at_ms("2026-03-07 12:21"))) == 1
 
@@ -155,7 +159,7 @@ def test_a_repeated_receipt_and_one_that_is_too_old_count_for_nothing() -> None:
     log.sold(ten, 10, transaction_id=1, late_ms=5 * MINUTE)
     log.sold(ten, 10, transaction_id=2, late_ms=24 * 60 * MINUTE)
 
-    assert log.told == []
+    assert log.emitted == []
 
 
 def test_a_rule_that_is_taken_away_takes_its_open_alerts_with_it() -> None:

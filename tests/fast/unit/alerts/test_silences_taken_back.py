@@ -16,7 +16,7 @@ MINUTE, HOUR = 60_000, 3_600_000
 TEN = at_ms("2026-03-07 10:00")
 RULE: dict[str, Any] = {"kind": "silence", "id": "tills", "source": "pos_transactions", "minutes": 20}
 HEARD_MS = TEN + 10 * MINUTE
-TOLD_MS = TEN + 20 * MINUTE
+EMITTED_MS = TEN + 20 * MINUTE
 
 
 def sign(received_ms: int, *, waited: bool = False, misrouted: bool = False) -> SignOfLife:
@@ -26,18 +26,18 @@ def sign(received_ms: int, *, waited: bool = False, misrouted: bool = False) -> 
 @pytest.mark.parametrize(
     ("heard", "cause"),
     [
-        ([sign(TOLD_MS + HOUR)], "late"),
-        ([sign(TOLD_MS + HOUR, waited=True)], "waited"),
+        ([sign(EMITTED_MS + HOUR)], "late"),
+        ([sign(EMITTED_MS + HOUR, waited=True)], "waited"),
         ([sign(HEARD_MS)], "unexplained"),
         ([sign(HEARD_MS, misrouted=True)], "miskeyed"),
-        ([sign(HEARD_MS, misrouted=True), sign(TOLD_MS + HOUR)], "miskeyed"),
+        ([sign(HEARD_MS, misrouted=True), sign(EMITTED_MS + HOUR)], "miskeyed"),
     ],
 )
 def test_a_silence_is_taken_back_with_its_cause(heard: Sequence[SignOfLife], cause: AlertCause) -> None:
     log = WorldLog("pos_transactions", book_of(RULE))
     log.sold(TEN, 10)
     log.pass_until(TEN + HOUR)
-    [raised] = log.told
+    [raised] = log.emitted
     facts: Any = SimpleNamespace(signs=lambda _, wanted: dict.fromkeys(wanted, heard))
     bounds = AuditScope(1, TEN, TEN + 5 * HOUR, 0, 2 * MINUTE, 2 * HOUR, 9 * HOUR)
 

@@ -10,8 +10,8 @@ from cassandra import OperationTimedOut, ReadTimeout
 from cassandra.cluster import NoHostAvailable
 from confluent_kafka import Producer
 
+from deploy.services.alert_processor import TickLoop
 from deploy.services.alerts import heartbeat_count
-from deploy.services.alerts_relay import TickLoop
 from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError
 from master_dataset.registry.stores import Store
 from speed_layer.alerts.rule_store import CassandraRuleStore, Ticker, ticked_topics
@@ -107,14 +107,14 @@ def test_every_round_says_that_it_gets_on_even_if_nothing_answers() -> None:
     assert world.beats > 0
 
 
-def test_what_does_not_pass_ends_the_lane_and_with_it_the_process() -> None:
+def test_an_error_that_persists_ends_the_key_queue_and_with_it_the_process() -> None:
     world = Neighbours({"tick": ValueError("a bug")})
 
     with pytest.raises(ValueError, match="a bug"):
         ticking(world).run(0)
 
 
-def test_who_ticks_is_watched_beside_the_partitions_and_the_keeper() -> None:
+def test_the_ticker_is_watched_beside_the_partitions_and_the_history_writer() -> None:
     watched = heartbeat_count(partitions=3)
 
     assert watched == 3 + 2
@@ -136,7 +136,7 @@ def test_a_reading_leaves_time_to_versions_that_were_stamped_before_it_and_writt
 
 
 @pytest.mark.parametrize("away", AWAY[:3], ids=lambda each: type(each).__name__)
-def test_a_shelf_that_cannot_be_read_or_written_says_so_by_name(away: Exception) -> None:
+def test_a_rule_store_that_cannot_be_read_or_written_raises_a_named_error(away: Exception) -> None:
     class Gone:
         delay = timedelta(0)
 
@@ -161,11 +161,11 @@ def test_a_tick_that_the_broker_refuses_is_named(broker: str, monkeypatch: pytes
 
 
 def test_a_refused_tick_is_written_in_the_next_round(broker: str) -> None:
-    asked = [9]
-    ticker = Ticker(broker, asked)
+    requests = [9]
+    ticker = Ticker(broker, requests)
     with pytest.raises(BrokerUnavailableError):
         ticker.tick(BOOK)
-    asked[:] = [0, 1]
+    requests[:] = [0, 1]
 
     ticker.tick(BOOK)
 
@@ -200,6 +200,6 @@ def test_a_silence_of_a_rule_that_was_taken_away_is_resolved_by_ticks_alone() ->
     gone = StoredVersion(TAKEN_AWAY_MS, "rule", "default/tills", 2, "")
     world.book = RuleHistory([store, rule_version(parse_rule(RULE), 1, 0), gone], FOR_EVER)
 
-    told = world.pass_until(TAKEN_AWAY_MS + 60_000)
+    emitted = world.pass_until(TAKEN_AWAY_MS + 60_000)
 
-    assert [(each.kind, each.reason) for each in told] == [("resolved", "rule_changed")]
+    assert [(each.kind, each.reason) for each in emitted] == [("resolved", "rule_changed")]

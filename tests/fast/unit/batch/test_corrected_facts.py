@@ -30,14 +30,14 @@ def home(store: str, partitions: int, is_astray: bool) -> int:  # noqa: FBT001 -
     return int((murmur2(store.encode(), partitions) + is_astray) % partitions)
 
 
-class Told:
+class WorldCauses:
     """A ledger with one cause for everything."""
 
     def __init__(self, cause: AlertCause | None) -> None:
         self._cause = cause
 
-    def causes(self, asked: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
-        return dict.fromkeys(asked, self._cause) if self._cause else {}
+    def causes(self, queries: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
+        return dict.fromkeys(queries, self._cause) if self._cause else {}
 
 
 def ms(at: datetime) -> int:
@@ -72,7 +72,7 @@ def facts_of(
         write_deltalake(str(folder / topic), table, partition_by=["day"])
         masters[topic] = Master(str(folder / topic), 0)
     archived = ArchivedSigns(masters, CUT, partitions)
-    return CorrectedFacts(None, Told(cause), archived, NOON, timedelta(hours=23))  # type: ignore[arg-type]
+    return CorrectedFacts(None, WorldCauses(cause), archived, NOON, timedelta(hours=23))  # type: ignore[arg-type]
 
 
 def cause_of(facts: CorrectedFacts, after_ms: int) -> AlertCause:
@@ -134,9 +134,9 @@ def test_of_many_corrections_each_day_of_a_source_is_read_once(tmp_path: Path, m
 
     monkeypatch.setattr(archived_signs, "DeltaTable", opening)
     before = Span(HOUR.start - 86_400, HOUR.end - 86_400)
-    asked = {CauseQuery("sales", store, (HOUR, before), ms(NOON + MINUTE)) for store in "1234"}
+    queries = {CauseQuery("sales", store, (HOUR, before), ms(NOON + MINUTE)) for store in "1234"}
 
-    found = facts.causes(asked)
+    found = facts.causes(queries)
 
     assert {each.store: cause for each, cause in found.items()} == {
         "1": "unexplained",
@@ -175,7 +175,7 @@ def test_signs_of_life_are_those_of_the_sensor_when_what_it_tells_of_was_over(tm
     assert len(found[any_of_it]) == 2
 
 
-def test_of_what_was_asked_for_before_only_news_are_read(tmp_path: Path) -> None:
+def test_of_earlier_requests_only_new_ones_are_read(tmp_path: Path) -> None:
     rows = [("1", 1, NOON - 9 * MINUTE, NOON - SECOND), ("1", 2, NOON - 8 * MINUTE, NOON)]
     facts = facts_of(tmp_path, rows)
     wanted = SignQuery("1", None, ms(NOON - 20 * MINUTE), ms(NOON), is_new=False)

@@ -15,7 +15,7 @@ from views.core.local_time import Span
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 HOUR = Span(seconds(NOON), seconds(NOON) + 3600)
-ASKED = CauseQuery("sales", "1", (HOUR,), 0)
+QUERY = CauseQuery("sales", "1", (HOUR,), 0)
 
 
 class Ledgers:
@@ -38,9 +38,9 @@ class Ledgers:
             row = SimpleNamespace(block=orjson.dumps(block).decode()) if block else None
         return SimpleNamespace(one=lambda: row)
 
-    def causes(self, *asked: CauseQuery, first: int = 1) -> Mapping[CauseQuery, str]:
+    def causes(self, *queries: CauseQuery, first: int = 1) -> Mapping[CauseQuery, str]:
         session: Any = self
-        return LedgerCauses(session, first, max(self._ledgers)).causes(set(asked))
+        return LedgerCauses(session, first, max(self._ledgers)).causes(set(queries))
 
 
 def line(cause: str, at: int = HOUR.start) -> Mapping[str, object]:
@@ -57,16 +57,16 @@ def test_the_gravest_of_all_ledgers_is_named_and_lines_of_other_windows_are_not(
         }
     )
 
-    found = ledgers.causes(ASKED, ASKED._replace(store="2"))
+    found = ledgers.causes(QUERY, QUERY._replace(store="2"))
 
-    assert found == {ASKED: "miskeyed"}
+    assert found == {QUERY: "miskeyed"}
 
 
 def test_each_block_is_read_once_for_all_who_ask() -> None:
     ledgers = Ledgers({1: (NOON, {NOON.date(): [line("waited")]})})
-    asked = [ASKED._replace(after_ms=number) for number in range(50)]
+    queries = [QUERY._replace(after_ms=number) for number in range(50)]
 
-    found = ledgers.causes(*asked)
+    found = ledgers.causes(*queries)
 
     assert set(found.values()) == {"waited"}
     assert len(ledgers.read) == 2
@@ -75,7 +75,7 @@ def test_each_block_is_read_once_for_all_who_ask() -> None:
 def test_ledgers_that_were_written_before_the_windows_began_are_not_read() -> None:
     ledgers = Ledgers({number: (NOON + (number - 5) * DAY, {}) for number in range(1, 8)})
 
-    ledgers.causes(ASKED)
+    ledgers.causes(QUERY)
 
     assert [values[0] for values in ledgers.read if len(values) == 1] == ["7", "6", "5", "4", "3"]
 

@@ -43,9 +43,9 @@ def planner(path: Path, base_version: int, definition: str = SALES.definition_ha
 
 
 def days_of(
-    path: Path, base_version: int, asked: RecomputeRequest, definition: str = SALES.definition_hash
+    path: Path, base_version: int, request: RecomputeRequest, definition: str = SALES.definition_hash
 ) -> set[date]:
-    plan = planner(path, base_version, definition).plan(asked, NOON + timedelta(hours=1), 1, NOW)
+    plan = planner(path, base_version, definition).plan(request, NOON + timedelta(hours=1), 1, NOW)
     return plan.days
 
 
@@ -137,12 +137,12 @@ def test_a_changed_definition_recomputes_every_day(master: Path) -> None:
 
 
 def test_a_question_for_some_days_is_kept_to_them(master: Path) -> None:
-    asked = RecomputeRequest(first=date(2026, 3, 6), last=date(2026, 3, 6))
+    request = RecomputeRequest(first=date(2026, 3, 6), last=date(2026, 3, 6))
 
-    assert days_of(master, 1, asked) == {date(2026, 3, 6)}
+    assert days_of(master, 1, request) == {date(2026, 3, 6)}
 
 
-def test_everything_is_recomputed_when_asked(master: Path) -> None:
+def test_everything_is_recomputed_on_request(master: Path) -> None:
     assert len(days_of(master, 1, RecomputeRequest(full=True))) == 3
 
 

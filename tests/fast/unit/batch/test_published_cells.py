@@ -54,8 +54,8 @@ class Blocks:
         digests: dict[str, object] = {
             each: (digest_of(self.blocks.get((run, each, day), "")), 1, []) for each in stores
         }
-        told = SimpleNamespace(date=lambda: day)
-        return SimpleNamespace(day=told, stores=orjson.dumps(stores), digests=orjson.dumps(digests))
+        column = SimpleNamespace(date=lambda: day)
+        return SimpleNamespace(day=column, stores=orjson.dumps(stores), digests=orjson.dumps(digests))
 
 
 class Rows(list[Any]):

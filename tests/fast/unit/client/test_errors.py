@@ -33,10 +33,10 @@ class ScriptedServer:
 
     def __init__(self, *responses: httpx.Response | Exception) -> None:
         self.responses = [*responses]
-        self.asked: list[httpx.Request] = []
+        self.requests: list[httpx.Request] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        self.asked.append(request)
+        self.requests.append(request)
         found = self.responses.pop(0) if len(self.responses) > 1 else self.responses[0]
         if isinstance(found, Exception):
             raise found
@@ -45,8 +45,8 @@ class ScriptedServer:
 
 def problem(status: int, code: str, **headers: str) -> httpx.Response:
     said = {"code": code, "title": "It is so.", "detail": "Do this.", "type": f"https://x/{code}", "status": status}
-    told = {name.replace("_", "-"): text for name, text in headers.items()}
-    return httpx.Response(status, json=said, headers={"content-type": "application/problem+json"} | told)
+    headers_sent = {name.replace("_", "-"): text for name, text in headers.items()}
+    return httpx.Response(status, json=said, headers={"content-type": "application/problem+json"} | headers_sent)
 
 
 def test_the_names_of_errors_before_this_release_still_work() -> None:
@@ -95,7 +95,7 @@ def test_each_refusal_has_its_class(status: int, kind: type[ResponseError]) -> N
     assert type(refused.value) is kind
 
 
-def test_what_passes_is_asked_again_and_answered() -> None:
+def test_a_temporary_failure_is_retried_and_answered() -> None:
     server = ScriptedServer(
         problem(503, "too_busy", retry_after="2"), problem(429, "too_often"), httpx.ReadError("gone"), STORES
     )
@@ -103,19 +103,19 @@ def test_what_passes_is_asked_again_and_answered() -> None:
     with stamina.set_testing(True, attempts=4):
         found = answering(server).stores()
 
-    assert (found, len(server.asked)) == ((), 4)
+    assert (found, len(server.requests)) == ((), 4)
 
 
 def test_the_client_that_awaits_asks_again_too() -> None:
     server = ScriptedServer(problem(503, "too_busy", retry_after="2"), STORES)
 
     async def ask() -> object:
-        async with AsyncClient("http://galatea", transport=httpx.MockTransport(server)) as asked:
-            return await asked.stores()
+        async with AsyncClient("http://galatea", transport=httpx.MockTransport(server)) as connection:
+            return await connection.stores()
 
     with stamina.set_testing(True, attempts=4):
         assert asyncio.run(ask()) == ()
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2
 
 
 def test_the_pause_is_the_one_that_the_api_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,16 +133,16 @@ def test_nobody_stands_still_for_as_long_as_an_hour() -> None:
     with pytest.raises(UnavailableError) as refused:
         answering(server).stores()
 
-    assert (refused.value.retry_after, len(server.asked)) == (3600.0, 1)
+    assert (refused.value.retry_after, len(server.requests)) == (3600.0, 1)
 
 
-def test_what_is_wrong_is_not_asked_again() -> None:
+def test_a_wrong_request_is_not_retried() -> None:
     server = ScriptedServer(problem(422, "bad_question"))
 
     with stamina.set_testing(True, attempts=4), pytest.raises(ResponseError):
         answering(server).stores()
 
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 def test_a_recompute_is_never_sent_twice() -> None:
@@ -151,7 +151,7 @@ def test_a_recompute_is_never_sent_twice() -> None:
     with stamina.set_testing(True, attempts=4), pytest.raises(UnavailableError):
         answering(server).recompute(reason="a test")
 
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 def test_nobody_there_is_unreachable() -> None:
@@ -165,7 +165,7 @@ def test_a_redirect_is_not_followed() -> None:
     with pytest.raises(ResponseError) as refused:
         answering(server, KEY).stores()
 
-    assert (refused.value.code, len(server.asked)) == ("http_302", 1)
+    assert (refused.value.code, len(server.requests)) == ("http_302", 1)
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"stores": 3}'])
@@ -187,20 +187,18 @@ def test_the_key_is_in_the_header_and_in_no_text(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     server = ScriptedServer(problem(503, "too_busy"))
-    asked = answering(server, KEY)
+    connection = answering(server, KEY)
 
     with stamina.set_testing(True, attempts=2), pytest.raises(ClientError) as refused:
-        asked.stores()
+        connection.stores()
 
-    assert {request.headers["authorization"] for request in server.asked} == {f"Bearer {KEY}"}
-    assert (
-        KEY
-        not in f"{asked!r} {refused.value!r} {refused.value} {caplog.text} {capsys.readouterr()} {server.asked[0].url}"
-    )
+    assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {KEY}"}
+    shown = f"{connection!r} {refused.value!r} {refused.value} {caplog.text} {capsys.readouterr()}"
+    assert KEY not in f"{shown} {server.requests[0].url}"
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://galatea", "http://", "galatea"])
-def test_what_is_no_address_is_refused_before_anything_is_asked(url: str) -> None:
+def test_an_invalid_address_is_rejected_before_any_request(url: str) -> None:
     with pytest.raises(ValueError, match="is no address"):
         Client(url)
 
@@ -233,7 +231,7 @@ def test_a_key_is_read_from_its_file(tmp_path: Path) -> None:
 
     Client("http://galatea", key_file=file, transport=httpx.MockTransport(seen)).stores()
 
-    assert seen.asked[0].headers["authorization"] == f"Bearer {OPERATOR_KEY}"
+    assert seen.requests[0].headers["authorization"] == f"Bearer {OPERATOR_KEY}"
 
 
 @pytest.mark.parametrize("key", ["", "two\nlines", "kľúč"])

@@ -203,8 +203,8 @@ def test_the_client_that_awaits_sends_in_the_same_way() -> None:
     topic = Topic(lambda record, times: "unknown" if b":3," in record and times == 1 else "accepted")
 
     async def send() -> int:
-        async with AsyncClient("http://galatea", transport=httpx.MockTransport(topic)) as asked:
-            return (await asked.ingest("pos_transactions", events(5))).accepted
+        async with AsyncClient("http://galatea", transport=httpx.MockTransport(topic)) as connection:
+            return (await connection.ingest("pos_transactions", events(5))).accepted
 
     assert asyncio.run(send()) == 5
     assert [len(records) for records in topic.requests] == [5, 1]

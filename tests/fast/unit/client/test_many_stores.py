@@ -69,7 +69,7 @@ async def read(galatea: AsyncClient) -> Answer:
         return await galatea.metric("total_transactions_count", start=START, end=END)
 
 
-def test_a_page_that_is_asked_for_is_one_page(asking: Asking) -> None:
+def test_a_requested_page_is_one_page(asking: Asking) -> None:
     answer = client(asking).metric("total_transactions_count", start=START, end=END, limit=2)
 
     assert [series.store for series in answer.series] == IDS[:2]

@@ -64,7 +64,7 @@ def test_hours_of_the_week_are_named(asking: Asking) -> None:
 
 def test_every_argument_reaches_the_api(asking: Asking) -> None:
     instant = datetime(2026, 11, 17, tzinfo=UTC)
-    asked = client(asking).metric(
+    connection = client(asking).metric(
         "net_sales",
         start=instant,
         end=instant + timedelta(days=1),
@@ -81,23 +81,23 @@ def test_every_argument_reaches_the_api(asking: Asking) -> None:
         context=["holidays", "weather"],
     )
 
-    assert asked.series == ()
-    assert [each["reason"] for each in asked.left_out] == ["open_since_unknown"]
-    assert asked.context is not None
-    assert set(asked.context) == {"holidays", "weather"}
-    assert (asked.as_of.publication, asked.as_of.layers) == (1, ("batch",))
+    assert connection.series == ()
+    assert [each["reason"] for each in connection.left_out] == ["open_since_unknown"]
+    assert connection.context is not None
+    assert set(connection.context) == {"holidays", "weather"}
+    assert (connection.as_of.publication, connection.as_of.layers) == (1, ("batch",))
 
 
-def test_an_instant_without_a_time_zone_is_refused_before_anything_is_asked(asking: Asking) -> None:
+def test_an_instant_without_a_time_zone_is_rejected_before_any_request(asking: Asking) -> None:
     with pytest.raises(ValueError, match="no time zone"):
         client(asking).metric("net_sales", start=datetime(2026, 11, 17), end=WEDNESDAY)  # noqa: DTZ001
 
 
 def test_metrics_and_stores_are_listed(asking: Asking) -> None:
-    asked = client(asking)
+    connection = client(asking)
 
-    assert {"net_sales": "money"}.items() <= {each.metric: each.unit for each in asked.metrics()}.items()
-    assert [(store.id, store.timezone, store.currency) for store in asked.stores()] == [
+    assert {"net_sales": "money"}.items() <= {each.metric: each.unit for each in connection.metrics()}.items()
+    assert [(store.id, store.timezone, store.currency) for store in connection.stores()] == [
         ("1", "Europe/Bratislava", "EUR")
     ]
 
@@ -113,9 +113,9 @@ def test_receipts_come_from_all_pages() -> None:
     world = World()
     for number in range(5):
         world.receive(receipt("2026-11-17T10:07:00Z", minor=250, number=number), "2026-11-17T10:07:10Z")
-    asked = client(Asking(world))
+    connection = client(Asking(world))
 
-    found = list(asked.raw_receipts("1", TUESDAY, limit=2))
+    found = list(connection.raw_receipts("1", TUESDAY, limit=2))
 
     assert sorted(each.transaction_id for each in found) == ["0", "1", "2", "3", "4"]
 
@@ -156,9 +156,9 @@ def test_an_argument_that_there_is_not_is_refused_and_not_ignored(asking: Asking
 
 def test_the_client_that_awaits_gives_the_same_answers(asking: Asking) -> None:
     async def ask() -> tuple[object, ...]:
-        async with async_client(asking) as asked:
-            answer = await asked.metric("net_sales", start=TUESDAY, end=WEDNESDAY)
-            return answer, [each.publication async for each in asked.publications(limit=1)]
+        async with async_client(asking) as connection:
+            answer = await connection.metric("net_sales", start=TUESDAY, end=WEDNESDAY)
+            return answer, [each.publication async for each in connection.publications(limit=1)]
 
     waited = client(asking)
 

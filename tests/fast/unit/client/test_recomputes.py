@@ -28,27 +28,27 @@ def asking() -> Asking:
     return Asking(world)
 
 
-def test_a_recompute_is_asked_for_with_what_was_said(asking: Asking) -> None:
-    asked = client(asking, OPERATOR_KEY)
+def test_a_recompute_is_requested_with_the_given_arguments(asking: Asking) -> None:
+    connection = client(asking, OPERATOR_KEY)
 
-    id_ = asked.recompute(
+    id_ = connection.recompute(
         reason="late file", views="sales", first=date(2026, 11, 20), last="2026-11-21", mode="preview"
     )
 
-    [said] = asking.recomputing.asked
+    [said] = asking.recomputing.requests
     assert (said.views, said.first, said.last, said.mode) == (
         ("sales",),
         date(2026, 11, 20),
         date(2026, 11, 21),
         "preview",
     )
-    found = asked.recompute_state(id_)
+    found = connection.recompute_state(id_)
     assert (found.id, found.state, found.why, found.has_ended) == (id_, "asked", "late file", False)
 
 
-def test_who_waits_is_told_how_the_recompute_ended(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = client(asking, OPERATOR_KEY)
-    id_ = asked.recompute(reason="a test")
+def test_waiting_for_a_recompute_returns_how_it_ended(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = client(asking, OPERATOR_KEY)
+    id_ = connection.recompute(reason="a test")
     waited: list[float] = []
 
     def pass_time(seconds: float) -> None:
@@ -59,25 +59,25 @@ def test_who_waits_is_told_how_the_recompute_ended(asking: Asking, monkeypatch: 
 
     monkeypatch.setattr("galatea.client.client.time", SimpleNamespace(sleep=pass_time))  # others sleep, too
 
-    found = asked.wait(id_, every=2)
+    found = connection.wait(id_, every=2)
 
     assert (found.state, found.publication, waited) == ("published", 3, [2, 2, 2])
 
 
-def test_who_awaits_is_told_too_and_not_for_ever(asking: Asking) -> None:
+def test_awaiting_a_recompute_ends_with_its_outcome_and_not_never(asking: Asking) -> None:
     async def ask() -> None:
-        async with async_client(asking, OPERATOR_KEY) as asked:
-            await asked.wait(await asked.recompute(reason="a test"), every=0.01, at_most=0.02)
+        async with async_client(asking, OPERATOR_KEY) as connection:
+            await connection.wait(await connection.recompute(reason="a test"), every=0.01, at_most=0.02)
 
     with pytest.raises(NotReadyError, match=r"is asked after 0.02 seconds"):
         asyncio.run(ask())
 
 
 def test_a_rollback_says_what_it_published(asking: Asking) -> None:
-    asked = client(asking, OPERATOR_KEY)
+    connection = client(asking, OPERATOR_KEY)
 
-    tried = asked.rollback(1, reason="a test", dry_run=True)
-    done = asked.rollback(1, reason="a test")
+    tried = connection.rollback(1, reason="a test", dry_run=True)
+    done = connection.rollback(1, reason="a test")
 
     assert (tried.dry_run, done.dry_run) == (True, False)
     assert (done.publication, done.restores, done.cut) == (3, 1, datetime(2026, 11, 20, 10, tzinfo=UTC))

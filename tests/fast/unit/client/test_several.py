@@ -27,17 +27,17 @@ def test_several_metrics_are_of_one_moment(answers: Answers) -> None:
     assert [(row["metric"], row["unit"]) for row in answers.to_rows()] == [(NAMES[0], "money"), (NAMES[1], "percent")]
 
 
-def test_a_metric_that_was_not_asked_for_is_a_key_error(answers: Answers) -> None:
+def test_a_metric_that_was_not_requested_is_a_key_error(answers: Answers) -> None:
     with pytest.raises(KeyError):
         answers["traffic_in"]
 
 
 def test_stores_of_a_long_list_come_in_pages() -> None:
     shops = [Store(id=number, timezone="UTC") for number in ("1", "2", "3")]
-    asked = client(Asking(World(*shops)))
+    connection = client(Asking(World(*shops)))
 
-    first = asked.several(NAMES, start="2026-11-17", end="2026-11-18", limit=2)
-    second = asked.metric(NAMES[0], start="2026-11-17", end="2026-11-18", limit=2, after=first.next or "")
+    first = connection.several(NAMES, start="2026-11-17", end="2026-11-18", limit=2)
+    second = connection.metric(NAMES[0], start="2026-11-17", end="2026-11-18", limit=2, after=first.next or "")
 
     assert [series.store for series in first["net_sales"].series] == ["1", "2"]
     assert ([series.store for series in second.series], second.next) == (["3"], None)

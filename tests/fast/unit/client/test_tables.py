@@ -27,7 +27,7 @@ AS_OF = {
 }
 
 
-def answer(unit: str, *values: str, **told: object) -> Answer:
+def answer(unit: str, *values: str, **more: object) -> Answer:
     """Of one store, a day per value; a value as JSON."""
     points = [
         {"start": f"2026-11-{16 + day}T23:00:00Z", "value": msgspec.Raw(value.encode()), "final": True}
@@ -35,7 +35,7 @@ def answer(unit: str, *values: str, **told: object) -> Answer:
     ]
     series = [{"store": "=1", "timezone": "Europe/Bratislava", "dimensions": {}, "points": points}]
     body = {"metric": "m", "unit": unit, "grain": "day", "timezone": None, "series": series, "as_of": AS_OF}
-    return decoder(Answer)(msgspec.json.encode(body | told))
+    return decoder(Answer)(msgspec.json.encode(body | more))
 
 
 @pytest.fixture
@@ -98,13 +98,13 @@ def test_a_comparison_has_columns_of_its_own() -> None:
     ],
 )
 def test_a_column_of_arrow_holds_values_as_the_api_wrote_them(unit: str, values: list[str], kind: pa.DataType) -> None:
-    asked = answer(unit, *values)
+    answered = answer(unit, *values)
 
-    table = asked.to_arrow()
+    table = answered.to_arrow()
 
     assert table.schema.field("value").type == kind
     assert table.schema.field("start").type == pa.timestamp("us", "UTC")
-    found = [row["value"] for row in asked.to_rows()]
+    found = [row["value"] for row in answered.to_rows()]
     expected = [float(str(cell)) if unit == "percent" and cell else cell for cell in found]
     assert table.column("value").to_pylist() == expected
 
@@ -165,13 +165,13 @@ def test_several_metrics_stand_one_below_the_other_and_money_is_no_double() -> N
 
 
 def test_a_csv_file_has_every_digit_and_no_formula(tmp_path: Path) -> None:
-    asked = answer("money", "1E+3", "-2.50", "null")
+    answered = answer("money", "1E+3", "-2.50", "null")
     file = tmp_path / "sales.csv"
 
-    asked.to_csv(file)
+    answered.to_csv(file)
 
     written = io.StringIO()
-    asked.to_csv(written)
+    answered.to_csv(written)
     names, *lines = written.getvalue().splitlines()
     assert names.startswith("metric,store,start,date,value,final,flags,unit,currency")
     assert [line.split(",")[:5] for line in lines] == [
@@ -188,12 +188,12 @@ def test_a_file_of_the_client_is_the_file_of_the_api() -> None:
         world.receive(receipt(f"2026-11-{day}T10:07:00Z", minor=minor), f"2026-11-{day}T10:07:10Z")
     world.rebuild("2026-11-18T00:00Z")
     asking, written = Asking(world), io.StringIO()
-    asked = {"compare": "previous_week", "by": "currency"}
+    answered = {"compare": "previous_week", "by": "currency"}
 
-    client(asking).metric("net_sales", start="2026-11-17", end="2026-11-19", **asked).to_csv(written)  # type: ignore[arg-type]
+    client(asking).metric("net_sales", start="2026-11-17", end="2026-11-19", **answered).to_csv(written)  # type: ignore[arg-type]
 
     path = "/v1/metrics/net_sales"
-    of_the_api = asking.response(path, from_="2026-11-17", to="2026-11-19", format="csv", **asked)
+    of_the_api = asking.response(path, from_="2026-11-17", to="2026-11-19", format="csv", **answered)
     assert written.getvalue() == of_the_api.text
 
 
@@ -216,7 +216,9 @@ for turn in (empty.to_arrow, empty.to_pandas, empty.to_polars):
 
 
 def test_a_library_that_is_missing_is_named_with_what_to_install() -> None:
-    told = subprocess.run([sys.executable, "-c", ABSENT], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        [sys.executable, "-c", ABSENT], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
 
-    assert [line.split()[0] for line in told.splitlines()] == ["pyarrow", "pandas", "polars"]
-    assert "pip install pandas" in told
+    assert [line.split()[0] for line in printed.splitlines()] == ["pyarrow", "pandas", "polars"]
+    assert "pip install pandas" in printed

@@ -22,8 +22,10 @@ def world(monkeypatch: pytest.MonkeyPatch) -> WorldLetters:
     """A record without a time that was mended and is an event now, and one that is no JSON."""
     made = WorldLetters()
     [position, _] = made.archive.receive(NO_TIME, b'{"\xff')
-    mend = Patch(fields={"/happened_at": b'"2026-11-21T11:00:00Z"'})
-    made.replaying.run(ReplayRequest([position], mend, "anna", dry_run=False), lambda _: DEFAULT_TERMS, lambda *_: None)
+    patch = Patch(fields={"/happened_at": b'"2026-11-21T11:00:00Z"'})
+    made.replaying.run(
+        ReplayRequest([position], patch, "anna", dry_run=False), lambda _: DEFAULT_TERMS, lambda *_: None
+    )
     made.archive.catch_up()
     monkeypatch.setenv("GALATEA_MASTER_URI", made.archive.root)
     return made
@@ -37,12 +39,12 @@ def run(*words: str) -> str:
 
 @pytest.mark.usefixtures("world")
 def test_a_list_says_how_many_of_each_reason_and_what_became_of_replays() -> None:
-    printed, told = run("list"), json.loads(run("list", "--json"))
+    printed, as_json = run("list"), json.loads(run("list", "--json"))
     some = json.loads(run("list", "--open", "--reason", "not_utf8", "--from", "2026-11-21", "--json"))
 
     assert "event" in printed
-    assert (told["counts"], told["replayed"]) == ({"bad_time": 1, "not_utf8": 1}, {"bad_time": 1})
-    assert [(each["id"], len(each["replays"])) for each in told["dead_letters"]] == [
+    assert (as_json["counts"], as_json["replayed"]) == ({"bad_time": 1, "not_utf8": 1}, {"bad_time": 1})
+    assert [(each["id"], len(each["replays"])) for each in as_json["dead_letters"]] == [
         ("pos_transactions/0/1", 0),
         ("pos_transactions/0/0", 1),
     ]
@@ -52,12 +54,16 @@ def test_a_list_says_how_many_of_each_reason_and_what_became_of_replays() -> Non
 
 @pytest.mark.usefixtures("world")
 def test_one_is_shown_with_the_field_that_fails_as_it_stands_there() -> None:
-    printed, told = run("show", "pos_transactions/0/0"), json.loads(run("show", "pos_transactions/0/0", "--json"))
+    printed, as_json = run("show", "pos_transactions/0/0"), json.loads(run("show", "pos_transactions/0/0", "--json"))
 
     assert '"[bold]yesterday"' in printed
     assert "event pos_transactions/0/2" in " ".join(printed.split())
-    assert (told["text"].encode(), told["field"], told["replays"][0]["outcome"]) == (NO_TIME, "/happened_at", "event")
-    assert told["replays"][0]["mended"] == "/happened_at"
+    assert (as_json["text"].encode(), as_json["field"], as_json["replays"][0]["outcome"]) == (
+        NO_TIME,
+        "/happened_at",
+        "event",
+    )
+    assert as_json["replays"][0]["mended"] == "/happened_at"
 
 
 @pytest.mark.usefixtures("world")
@@ -83,7 +89,7 @@ def test_its_bytes_alone_are_what_was_sent() -> None:
         (["--from", "yesterday"], "not a valid time"),
     ],
 )
-def test_what_is_asked_wrongly_is_refused_before_anything_is_sent(words: list[str], said: str, tmp_path: Path) -> None:
+def test_an_invalid_request_is_rejected_before_anything_is_sent(words: list[str], said: str, tmp_path: Path) -> None:
     file = tmp_path / "body"
     file.write_bytes(receipt())
     words = [str(file) if word == "FILE" else word for word in words]

@@ -17,7 +17,7 @@ def test_a_topic_without_any_position_is_named_whole() -> None:
     assert found == Counted({}, ["pos_transactions"])
 
 
-def test_a_position_of_a_partition_that_the_broker_no_longer_has_is_not_asked_for() -> None:
+def test_a_position_of_a_partition_that_the_broker_no_longer_has_is_not_looked_up() -> None:
     found = counted_until("pos_transactions", {0: 7}, {0: 6, 1: 5})
 
     assert found == Counted({0: 6}, [])

@@ -30,22 +30,22 @@ def world() -> WorldLetters:
 
 
 def replayed(
-    world: WorldLetters, *positions: RecordPosition, mend: Patch = AS_IT_IS, dry_run: bool = False
+    world: WorldLetters, *positions: RecordPosition, patch: Patch = AS_IT_IS, dry_run: bool = False
 ) -> list[DeadLetterResult]:
-    asked = ReplayRequest(positions, mend, "a test", dry_run)
-    return world.replaying.run(asked, lambda _: DEFAULT_TERMS, lambda *_: None)
+    request = ReplayRequest(positions, patch, "a test", dry_run)
+    return world.replaying.run(request, lambda _: DEFAULT_TERMS, lambda *_: None)
 
 
-def told(world: WorldLetters, position: RecordPosition) -> list[tuple[str, str | None, str | None]]:
+def outcomes(world: WorldLetters, position: RecordPosition) -> list[tuple[str, str | None, str | None]]:
     """Of each replay: what became of it, whose repeat it is, and why it is none."""
     _, shown = world.desk.get(position)
     return [(each["outcome"], each["duplicate_of"], each["reason"]) for each in shown["replays"]]
 
 
-def test_a_mended_letter_is_sent_keyed_by_its_store_and_says_where_it_is_from(world: WorldLetters) -> None:
+def test_a_patched_dead_letter_is_sent_with_its_store_as_key_and_names_its_origin(world: WorldLetters) -> None:
     [position] = world.archive.receive(NO_TIME, key=b"wrong", headers=[("trace", b"7"), ("replay_of", b"old")])
 
-    [item] = replayed(world, position, mend=A_TIME)
+    [item] = replayed(world, position, patch=A_TIME)
 
     [sent] = world.sender.carried
     assert (item.outcome, item.to, item.store) == ("sent", RecordPosition(TILLS, 0, 1), "1")
@@ -54,12 +54,12 @@ def test_a_mended_letter_is_sent_keyed_by_its_store_and_says_where_it_is_from(wo
     assert b'"price": 1.10' in sent.value
 
 
-def test_the_letter_stays_as_it_was_and_says_what_became_of_its_replay(world: WorldLetters) -> None:
+def test_the_dead_letter_stays_as_it_was_and_shows_the_outcome_of_its_replay(world: WorldLetters) -> None:
     [position] = world.archive.receive(NO_TIME)
     before, _ = world.desk.get(position)
 
-    replayed(world, position, mend=A_TIME)
-    waiting = told(world, position)
+    replayed(world, position, patch=A_TIME)
+    waiting = outcomes(world, position)
     world.archive.catch_up()
 
     after, shown = world.desk.get(position)
@@ -70,36 +70,38 @@ def test_the_letter_stays_as_it_was_and_says_what_became_of_its_replay(world: Wo
     ] == [("event", "pos_transactions/0/1", "a test", "/happened_at", world.now)]
 
 
-def test_a_letter_that_was_replayed_and_archived_is_not_sent_again(world: WorldLetters) -> None:
+def test_a_dead_letter_that_was_replayed_and_archived_is_not_sent_again(world: WorldLetters) -> None:
     [position] = world.archive.receive(NO_TIME)
-    replayed(world, position, mend=A_TIME)
+    replayed(world, position, patch=A_TIME)
     world.archive.catch_up()
 
-    [item] = replayed(world, position, mend=A_TIME)
+    [item] = replayed(world, position, patch=A_TIME)
 
     assert (item.outcome, item.of, len(world.sender.carried)) == ("duplicate", RecordPosition(TILLS, 0, 1), 1)
 
 
-def test_a_letter_that_is_replayed_twice_before_it_is_archived_becomes_one_event(world: WorldLetters) -> None:
+def test_a_dead_letter_that_is_replayed_twice_before_it_is_archived_becomes_one_event(world: WorldLetters) -> None:
     [position] = world.archive.receive(NO_TIME)
 
-    replayed(world, position, mend=A_TIME)
+    replayed(world, position, patch=A_TIME)
     world.now += SECOND
-    replayed(world, position, mend=A_TIME)
+    replayed(world, position, patch=A_TIME)
     world.archive.catch_up()
 
-    assert told(world, position) == [("event", None, None), ("duplicate", "pos_transactions/0/1", None)]
+    assert outcomes(world, position) == [("event", None, None), ("duplicate", "pos_transactions/0/1", None)]
 
 
 @pytest.mark.parametrize("is_archived", [True, False])
-def test_a_letter_that_became_one_event_never_becomes_a_second_one(world: WorldLetters, *, is_archived: bool) -> None:
+def test_a_dead_letter_that_became_one_event_never_becomes_a_second_one(
+    world: WorldLetters, *, is_archived: bool
+) -> None:
     [position] = world.archive.receive(NO_TIME)
-    replayed(world, position, mend=A_TIME)
+    replayed(world, position, patch=A_TIME)
     if is_archived:
         world.archive.catch_up()
 
-    [tried] = replayed(world, position, mend=ANOTHER_TIME, dry_run=True)
-    [item] = replayed(world, position, mend=ANOTHER_TIME)
+    [tried] = replayed(world, position, patch=ANOTHER_TIME, dry_run=True)
+    [item] = replayed(world, position, patch=ANOTHER_TIME)
 
     assert (item.outcome, item.of, item.rejection) == ("refused", RecordPosition(TILLS, 0, 1), tried.rejection)
     assert item.rejection
@@ -108,44 +110,44 @@ def test_a_letter_that_became_one_event_never_becomes_a_second_one(world: WorldL
     assert len(world.sender.carried) == 1
 
 
-def test_a_letter_whose_replay_may_be_there_is_sent_as_the_same_event_or_not_at_all(world: WorldLetters) -> None:
+def test_a_dead_letter_whose_replay_may_be_there_is_sent_as_the_same_event_or_not_at_all(world: WorldLetters) -> None:
     [position] = world.archive.receive(NO_TIME)
     world.sender.says = lambda _: DeliveryStatus.UNCONFIRMED
-    replayed(world, position, mend=A_TIME)
+    replayed(world, position, patch=A_TIME)
     world.sender.says = lambda _: DeliveryStatus.ACKNOWLEDGED
 
-    [another] = replayed(world, position, mend=ANOTHER_TIME)
-    [same] = replayed(world, position, mend=A_TIME)
+    [another] = replayed(world, position, patch=ANOTHER_TIME)
+    [same] = replayed(world, position, patch=A_TIME)
 
     assert (another.outcome, another.of, same.outcome) == ("refused", None, "sent")
 
 
-def test_a_letter_whose_replay_was_refused_after_all_may_become_another_event(world: WorldLetters) -> None:
+def test_a_dead_letter_whose_replay_was_rejected_after_all_may_become_another_event(world: WorldLetters) -> None:
     [position] = world.archive.receive(NO_TIME)
-    replayed(world, position, mend=A_TIME)
+    replayed(world, position, patch=A_TIME)
     key, _, headers = world.archive.topics[TILLS][1]
     world.archive.topics[TILLS][1] = (key, b"{", headers)  # as if the source had changed in between
     world.archive.catch_up()
 
-    [item] = replayed(world, position, mend=ANOTHER_TIME)
+    [item] = replayed(world, position, patch=ANOTHER_TIME)
 
     assert item.outcome == "sent"
 
 
-def test_a_letter_that_was_mended_into_too_much_may_become_a_smaller_event(world: WorldLetters) -> None:
+def test_a_dead_letter_whose_patch_was_too_large_may_become_a_smaller_event(world: WorldLetters) -> None:
     [position] = world.archive.receive(NO_TIME)
     world.sender.says = lambda _: DeliveryStatus.TOO_LARGE
-    replayed(world, position, mend=A_TIME)
+    replayed(world, position, patch=A_TIME)
     world.sender.says = lambda _: DeliveryStatus.ACKNOWLEDGED
     world.now += SECOND
 
-    [item] = replayed(world, position, mend=ANOTHER_TIME)
+    [item] = replayed(world, position, patch=ANOTHER_TIME)
 
-    assert (item.outcome, told(world, position)[0]) == ("sent", ("dead_letter", None, "too_large"))
+    assert (item.outcome, outcomes(world, position)[0]) == ("sent", ("dead_letter", None, "too_large"))
 
 
 @pytest.mark.parametrize(
-    ("value", "mend", "reason", "field"),
+    ("value", "patch", "reason", "field"),
     [
         (NO_TIME, AS_IT_IS, "bad_time", "/happened_at"),
         (NO_TIME, Patch(fields={"/happened_at": b"7"}), "bad_time", "/happened_at"),
@@ -159,15 +161,15 @@ def test_a_letter_that_was_mended_into_too_much_may_become_a_smaller_event(world
     ],
 )
 def test_what_would_come_back_is_not_sent_and_says_why(
-    world: WorldLetters, value: bytes | None, mend: Patch, reason: str, field: str
+    world: WorldLetters, value: bytes | None, patch: Patch, reason: str, field: str
 ) -> None:
     [position] = world.archive.receive(value)
 
-    found = [replayed(world, position, mend=mend, dry_run=dry_run)[0] for dry_run in (True, False)]
+    found = [replayed(world, position, patch=patch, dry_run=dry_run)[0] for dry_run in (True, False)]
 
-    told_why = [each.rejection and (each.rejection.reason, each.rejection.field) for each in found]
-    assert ([each.outcome for each in found], told_why) == (["refused"] * 2, [(reason, field)] * 2)
-    assert (world.sender.carried, told(world, position)) == ([], [])
+    rejections = [each.rejection and (each.rejection.reason, each.rejection.field) for each in found]
+    assert ([each.outcome for each in found], rejections) == (["refused"] * 2, [(reason, field)] * 2)
+    assert (world.sender.carried, outcomes(world, position)) == ([], [])
 
 
 def test_a_dry_run_sends_nothing_and_needs_no_broker(world: WorldLetters) -> None:
@@ -176,14 +178,14 @@ def test_a_dry_run_sends_nothing_and_needs_no_broker(world: WorldLetters) -> Non
     )
     world.sender.is_away = True
 
-    [same] = replayed(world, position, mend=A_TIME, dry_run=True)
-    [another] = replayed(world, position, mend=Patch(fields={"/happened_at": b'"2026-11-21T11:00:01Z"'}), dry_run=True)
+    [same] = replayed(world, position, patch=A_TIME, dry_run=True)
+    [another] = replayed(world, position, patch=Patch(fields={"/happened_at": b'"2026-11-21T11:00:01Z"'}), dry_run=True)
 
     assert (same.outcome, same.of, another.outcome) == ("duplicate", other, "event")
     assert world.sender.carried == []
 
 
-def test_a_clock_that_was_mended_lets_a_letter_from_the_future_go_as_it_is(world: WorldLetters) -> None:
+def test_a_dead_letter_from_the_future_can_be_replayed_unchanged_once_the_clock_is_right(world: WorldLetters) -> None:
     [position] = world.archive.receive(receipt({"happened_at": '"2026-11-21T13:30:00Z"'}))
     world.now = NOON
     [early] = replayed(world, position)
@@ -199,12 +201,12 @@ def test_a_conflict_is_refused_until_its_identity_is_another_one(world: WorldLet
     world.archive.conflict(other)
 
     [as_it_is] = replayed(world, other)
-    [same_identity] = replayed(world, other, mend=Patch(fields={"/transactions/0/title": b'"Milk 1 l"'}))
-    [mended] = replayed(world, other, mend=Patch(fields={"/transaction_id": b"43"}))
+    [same_identity] = replayed(world, other, patch=Patch(fields={"/transactions/0/title": b'"Milk 1 l"'}))
+    [patched] = replayed(world, other, patch=Patch(fields={"/transaction_id": b"43"}))
 
     for refused in (as_it_is, same_identity):
         assert (refused.outcome, refused.rejection and refused.rejection.reason) == ("refused", "conflicting_duplicate")
-    assert mended.outcome == "sent"
+    assert patched.outcome == "sent"
     assert first != other
 
 
@@ -213,7 +215,7 @@ def test_what_would_contradict_an_event_that_is_kept_is_not_sent(world: WorldLet
         NO_TIME, receipt({"happened_at": '"2026-11-21T11:00:00Z"', "title": '"Beer"'})
     )
 
-    [item] = replayed(world, position, mend=A_TIME)
+    [item] = replayed(world, position, patch=A_TIME)
 
     assert (item.outcome, item.of, item.rejection and item.rejection.reason) == (
         "refused",
@@ -228,18 +230,18 @@ def test_a_masked_address_goes_only_with_a_device_of_its_own(world: WorldLetters
     a_hash = b'"9f86d081884c7d659a2feaa0c55ad015"'
 
     [as_it_is] = replayed(world, position)
-    [mended] = replayed(world, position, mend=Patch(fields={"/device": a_hash}))
+    [patched] = replayed(world, position, patch=Patch(fields={"/device": a_hash}))
 
     assert as_it_is.rejection
     assert (as_it_is.rejection.reason, "masked" in as_it_is.rejection.sentence) == ("raw_mac_address", True)
-    assert mended.outcome == "sent"
+    assert patched.outcome == "sent"
 
 
 def test_an_unknown_schema_is_refused_unless_somebody_writes_the_record_anew(world: WorldLetters) -> None:
     [position] = world.archive.receive(receipt(), headers=[("schema", b"receipts_v9")])
 
     [as_it_is] = replayed(world, position)
-    [anew] = replayed(world, position, mend=Patch(receipt()))
+    [anew] = replayed(world, position, patch=Patch(receipt()))
 
     assert (as_it_is.rejection and as_it_is.rejection.reason, anew.outcome) == ("unknown_schema", "sent")
     assert [name for name, _ in world.sender.carried[0].headers] == ["replay_of"]
@@ -249,9 +251,9 @@ def test_what_the_broker_did_not_confirm_may_be_sent_again_and_stays_open(world:
     [position] = world.archive.receive(NO_TIME)
     world.sender.says = lambda _: DeliveryStatus.UNCONFIRMED
 
-    [item] = replayed(world, position, mend=A_TIME)
+    [item] = replayed(world, position, patch=A_TIME)
 
-    assert (item.outcome, told(world, position)) == ("unknown", [("unknown", None, None)])
+    assert (item.outcome, outcomes(world, position)) == ("unknown", [("unknown", None, None)])
     assert [each.position for each in world.desk.list_replayable(DeadLetterQuery(), 10).letters] == [position]
 
 
@@ -263,9 +265,9 @@ def test_a_replay_that_ended_before_the_broker_answered_is_not_forgotten(world: 
 
     world.sender.says = dies
     with pytest.raises(KeyboardInterrupt):
-        replayed(world, position, mend=A_TIME)
+        replayed(world, position, patch=A_TIME)
 
-    assert told(world, position) == [("unknown", None, None)]
+    assert outcomes(world, position) == [("unknown", None, None)]
 
 
 def test_without_a_broker_nothing_is_remembered(world: WorldLetters) -> None:
@@ -273,9 +275,9 @@ def test_without_a_broker_nothing_is_remembered(world: WorldLetters) -> None:
     world.sender.is_away = True
 
     with pytest.raises(BrokerUnavailableError):
-        replayed(world, position, mend=A_TIME)
+        replayed(world, position, patch=A_TIME)
 
-    assert told(world, position) == []
+    assert outcomes(world, position) == []
 
 
 def test_what_lies_in_no_source_is_refused_by_itself_and_what_was_chosen_with_it_is_sent(world: WorldLetters) -> None:
@@ -283,12 +285,12 @@ def test_what_lies_in_no_source_is_refused_by_itself_and_what_was_chosen_with_it
     alert = RecordPosition("webhook.5f0c81d2a9b3", 0, 42)
     world.archive.letter_of(alert, "undelivered")
 
-    items = replayed(world, position, alert, mend=A_TIME)
+    items = replayed(world, position, alert, patch=A_TIME)
 
     assert {each.position: each.outcome.value for each in items} == {position: "sent", alert: "refused"}
 
 
-def test_those_behind_one_that_stays_refused_can_be_asked_for(world: WorldLetters) -> None:
+def test_those_after_one_that_stays_rejected_can_be_requested(world: WorldLetters) -> None:
     refused, behind = world.archive.receive(b"{", NO_TIME)
 
     first = world.desk.list_replayable(DeadLetterQuery(None, TILLS, None, None, None), 1)
@@ -301,7 +303,7 @@ def test_one_that_is_no_dead_letter_refuses_all_of_its_portion(world: WorldLette
     [position] = world.archive.receive(NO_TIME)
 
     with pytest.raises(UnknownNameError):
-        replayed(world, position, RecordPosition(TILLS, 0, 77), mend=A_TIME)
+        replayed(world, position, RecordPosition(TILLS, 0, 77), patch=A_TIME)
 
     assert world.sender.carried == []
 
@@ -313,11 +315,11 @@ def test_many_go_in_portions_in_the_order_of_receipt_and_what_was_sent_is_open_n
     world.archive.receive(*(receipt({"happened_at": "7", "transaction_id": str(number)}) for number in range(7)), b"{")
     steps: list[tuple[int, int, str]] = []
     page = world.desk.list_replayable(DeadLetterQuery(source=TILLS), 100)
-    asked = ReplayRequest(
+    request = ReplayRequest(
         [each.position for each in page.letters], A_TIME, "a test", dry_run=False, summaries=page.letters
     )
 
-    items = world.replaying.run(asked, lambda _: DEFAULT_TERMS, lambda *step: steps.append(step))
+    items = world.replaying.run(request, lambda _: DEFAULT_TERMS, lambda *step: steps.append(step))
     world.archive.catch_up()
 
     assert Counter(each.outcome.value for each in items) == {"sent": 7, "refused": 1}
@@ -332,12 +334,12 @@ def test_many_go_in_portions_in_the_order_of_receipt_and_what_was_sent_is_open_n
 
 def test_a_replay_that_becomes_a_dead_letter_after_all_leads_to_that_one(world: WorldLetters) -> None:
     [position] = world.archive.receive(NO_TIME)
-    replayed(world, position, mend=A_TIME)
+    replayed(world, position, patch=A_TIME)
     key, _, headers = world.archive.topics[TILLS][1]
     world.archive.topics[TILLS][1] = (key, b"{", headers)  # as if the source had changed in between
     world.archive.catch_up()
 
-    [(outcome, _, reason)] = told(world, position)
+    [(outcome, _, reason)] = outcomes(world, position)
     again, _ = world.desk.get(RecordPosition(TILLS, 0, 1))
 
     assert (outcome, reason) == ("dead_letter", "not_json")

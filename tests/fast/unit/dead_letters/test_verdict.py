@@ -20,7 +20,7 @@ def letter(case: Case) -> StoredDeadLetter:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_as_it_is_a_dead_letter_is_refused_for_the_same_reason_and_a_whole_record_mends_it(case: Case) -> None:
+def test_unchanged_a_dead_letter_is_rejected_for_the_same_reason_and_a_complete_record_fixes_it(case: Case) -> None:
     terms = Terms(currency=case.store_currency)
     now_us = case.received_us or NOW_US
 

@@ -58,12 +58,12 @@ def marks(table: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("harm", ["empty", "gone", "short", "zeros", "no beginning"])
-def test_a_commit_with_a_torn_file_is_taken_back_and_comes_again(table: Path, harm: str) -> None:
-    torn = file(table, 2)
-    whole = torn.read_bytes()
-    torn.unlink()
+def test_a_commit_with_an_incomplete_file_is_removed_and_written_again(table: Path, harm: str) -> None:
+    incomplete = file(table, 2)
+    whole = incomplete.read_bytes()
+    incomplete.unlink()
     if harm != "gone":
-        torn.write_bytes(
+        incomplete.write_bytes(
             {
                 "empty": b"",
                 "short": whole[:-9],
@@ -95,15 +95,15 @@ def test_a_whole_commit_and_its_checkpoint_are_left_as_they_are(table: Path) -> 
     assert {path: path.read_bytes() for path in table.rglob("*") if path.is_file()} == before
 
 
-def test_a_torn_compaction_is_taken_back_and_what_it_replaced_counts_again(table: Path) -> None:
+def test_an_incomplete_compaction_is_removed_and_what_it_replaced_counts_again(table: Path) -> None:
     for _ in range(3):
         commit(table, "query 3", "2026-11-22")
     before = marks(table)
     written = {path.name for path in table.rglob("*.parquet")}
     with suppress(OSError), unsynced():
         compact_partitions(DeltaTable(table), ["2026-11-22"])
-    [torn] = (path for path in table.glob("day=*/*.parquet") if path.name not in written)
-    torn.write_bytes(b"")
+    [incomplete] = (path for path in table.glob("day=*/*.parquet") if path.name not in written)
+    incomplete.write_bytes(b"")
     lose_power(table)
 
     roll_back_incomplete(str(table))
@@ -125,7 +125,7 @@ def test_a_compaction_of_a_process_that_was_killed_stays(table: Path) -> None:
     assert (DeltaTable(table).file_uris(), marks(table), pending_intents(str(table))) == (files, before, {})
 
 
-def test_what_others_have_built_on_stays_though_nobody_was_told_of_it(table: Path) -> None:
+def test_an_unreported_commit_stays_if_others_were_built_on_it(table: Path) -> None:
     with suppress(OSError), unsynced():
         compact_partitions(DeltaTable(table), ["2026-11-22"])
     for _ in range(3):
@@ -156,7 +156,7 @@ def test_who_is_ended_while_taking_back_takes_it_back_at_the_next_start(
     assert marks(table) == ["query 0", "query 1"]
 
 
-def test_a_torn_commit_is_found_where_older_lines_are_gone_and_the_hint_is_torn(table: Path) -> None:
+def test_an_incomplete_commit_is_found_without_older_log_entries_and_with_an_incomplete_hint(table: Path) -> None:
     commit(table, "query 3", "2026-11-23")
     for number in range(2):
         line(table, number).unlink()
@@ -170,7 +170,7 @@ def test_a_torn_commit_is_found_where_older_lines_are_gone_and_the_hint_is_torn(
 
 
 @pytest.mark.parametrize("left", [0, 40])
-def test_a_table_of_which_the_first_line_is_torn_is_made_anew(tmp_path: Path, left: int) -> None:
+def test_a_table_whose_first_log_entry_is_incomplete_is_created_again(tmp_path: Path, left: int) -> None:
     table = tmp_path / "pos_transactions"
     commit(table, "query 1", "2026-11-21")
     line(table, 0).write_bytes(line(table, 0).read_bytes()[:left])
@@ -210,7 +210,7 @@ def test_a_line_that_is_cut_short_is_taken_back(table: Path) -> None:
     assert marks(table) == ["query 0", "query 1"]
 
 
-def test_what_names_a_torn_checkpoint_goes_with_it(table: Path) -> None:
+def test_what_refers_to_an_incomplete_checkpoint_is_removed_with_it(table: Path) -> None:
     for checkpoint in (table / "_delta_log").glob("*.parquet"):
         checkpoint.write_bytes(b"")
 
@@ -231,12 +231,12 @@ def test_an_empty_line_of_the_log_and_empty_checkpoints_are_no_hindrance(table: 
 
 
 def test_a_table_of_which_only_the_name_is_left_is_forgotten(tmp_path: Path) -> None:
-    whole, torn = tmp_path / "pos_transactions", tmp_path / "dead_letters"
-    for each in (whole, torn):
+    whole, incomplete = tmp_path / "pos_transactions", tmp_path / "dead_letters"
+    for each in (whole, incomplete):
         commit(each, "query 1", "2026-11-21")
-    line(torn, 0).write_bytes(b"")
+    line(incomplete, 0).write_bytes(b"")
 
-    for each in (whole, torn, tmp_path / "none"):
+    for each in (whole, incomplete, tmp_path / "none"):
         drop_incomplete_creation(str(each))
 
-    assert [DeltaTable.is_deltatable(str(each)) for each in (whole, torn)] == [True, False]
+    assert [DeltaTable.is_deltatable(str(each)) for each in (whole, incomplete)] == [True, False]

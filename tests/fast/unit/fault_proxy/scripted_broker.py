@@ -29,7 +29,7 @@ class ScriptedBroker:
     """Listens in a thread of its own. Use as a context manager."""
 
     def __init__(self) -> None:
-        self.asked: list[bytes] = []
+        self.requests: list[bytes] = []
         self.port = 0
         self._loop, self._ready = asyncio.new_event_loop(), threading.Event()
         self._over = asyncio.Event()
@@ -65,7 +65,7 @@ class ScriptedBroker:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while (frame := await read_frame(reader)) is not None:
-                self.asked.append(frame)
+                self.requests.append(frame)
                 head = request_header(frame)
                 end_txn = struct.pack(">i", head.correlation) + b"\x00" + struct.pack(">ih", 0, 47) + b"\x00"
                 writer.write(

@@ -34,7 +34,7 @@ def client(proxy: FaultProxy) -> Iterator[Client]:
 
 def correlations(broker: ScriptedBroker) -> list[int]:
     """Of what reached the broker, in order."""
-    return [request_header(frame).correlation for frame in broker.asked]
+    return [request_header(frame).correlation for frame in broker.requests]
 
 
 def outcome(answer: bytes) -> tuple[int, int]:
@@ -50,7 +50,7 @@ def test_without_a_rule_everything_passes_as_it_is(broker: ScriptedBroker, proxy
         client.send(frame)
         assert correlation_of(client.receive()) == request_header(frame).correlation
 
-    assert broker.asked == sent
+    assert broker.requests == sent
     assert proxy.forwarded == {Api.PRODUCE: 1, 3: 1, 18: 1}
 
 
@@ -70,7 +70,7 @@ def test_a_dropped_answer_was_written_and_ends_the_connection(
     assert rule.hits == 1
 
 
-def test_a_dropped_request_never_arrives_and_nobody_is_told(
+def test_a_dropped_request_never_arrives_and_no_error_is_returned(
     broker: ScriptedBroker, proxy: FaultProxy, client: Client
 ) -> None:
     proxy.set_rule(Rule(Api.PRODUCE, Action.DROP_REQUEST))
@@ -123,7 +123,7 @@ def test_a_held_request_arrives_when_it_is_released_over_another_connection(
     client.send(request(Api.END_TXN, 1, version=3))
     ended = client.receive()
     held = proxy.await_held()
-    before = list(broker.asked)
+    before = list(broker.requests)
     code = proxy.release()
 
     assert (ended, held, before) == (b"", True, [])
@@ -161,7 +161,7 @@ def test_what_is_held_and_forgotten_never_arrives(broker: ScriptedBroker, proxy:
     assert correlations(broker) == [2]
 
 
-def test_a_tap_that_is_healed_harms_nothing_more(broker: ScriptedBroker, proxy: FaultProxy, client: Client) -> None:
+def test_a_healed_proxy_injects_no_more_faults(broker: ScriptedBroker, proxy: FaultProxy, client: Client) -> None:
     proxy.set_rule(Rule(Api.PRODUCE, Action.DROP_REQUEST, every=1, most=100))
     proxy.clear_rule()
 
@@ -171,7 +171,7 @@ def test_a_tap_that_is_healed_harms_nothing_more(broker: ScriptedBroker, proxy: 
     assert correlations(broker) == [1]
 
 
-def test_a_broker_that_is_away_is_away_behind_its_tap_too() -> None:
+def test_an_unavailable_broker_is_unavailable_behind_its_proxy_too() -> None:
     port, nobody = free_ports(2)
 
     with FaultProxy("127.0.0.1", port, nobody):
@@ -182,7 +182,7 @@ def test_a_broker_that_is_away_is_away_behind_its_tap_too() -> None:
     assert ended == b""
 
 
-def test_a_port_that_is_taken_is_an_error_and_no_silent_tap(broker: ScriptedBroker) -> None:
+def test_a_port_in_use_is_an_error_and_not_a_silent_proxy(broker: ScriptedBroker) -> None:
     with pytest.raises(OSError, match="in use"), FaultProxy("127.0.0.1", broker.port, broker.port):
         pass
 

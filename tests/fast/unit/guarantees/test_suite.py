@@ -104,7 +104,7 @@ def test_faults_are_spread_evenly_and_chance_is_the_seeds(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("line", "code"), [(GOOD, 0), (BAD, 1)])
 def test_the_command_leaves_with_1_on_any_difference(monkeypatch: pytest.MonkeyPatch, line: Result, code: int) -> None:
-    results: Callable[..., list[ExperimentResult]] = lambda _settings, _asked, _told: [  # noqa: E731 - one line
+    results: Callable[..., list[ExperimentResult]] = lambda _settings, _selection, _report: [  # noqa: E731 - one line
         ExperimentResult(experiment(line), line.verdict, [line]),
     ]
     monkeypatch.setattr(suite, "run_experiments", results)

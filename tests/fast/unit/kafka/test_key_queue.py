@@ -111,7 +111,7 @@ def test_what_cannot_be_put_aside_waits_until_it_can() -> None:
     assert handler.done == list(range(20))
 
 
-def test_a_lane_that_is_woken_tries_again_at_once_and_says_what_blocks_it_meanwhile() -> None:
+def test_a_key_queue_that_is_woken_retries_at_once_and_says_what_blocks_it_meanwhile() -> None:
     async def work() -> tuple[BlockedKey | None, BlockedKey | None, list[int]]:
         handler = PlayedHandler(lambda _, call: Retry("no answer", after=3600) if call == 1 else Done())
         queue = KeyQueue(handler, 500, longest_wait=3600)
@@ -131,7 +131,7 @@ def test_a_lane_that_is_woken_tries_again_at_once_and_says_what_blocks_it_meanwh
     assert (after, done) == (None, [0, 1, 2])
 
 
-def test_a_lane_that_is_woken_during_a_call_tries_again_at_once_when_that_call_has_failed() -> None:
+def test_a_key_queue_that_is_woken_during_a_call_retries_at_once_when_that_call_has_failed() -> None:
     async def work() -> list[int]:
         handler = PlayedHandler(lambda _, call: Retry("no answer", after=3600) if call == 1 else Done())
         queue = KeyQueue(handler, 500, longest_wait=3600)
@@ -146,7 +146,7 @@ def test_a_lane_that_is_woken_during_a_call_tries_again_at_once_when_that_call_h
     assert asyncio.run(work()) == [0, 1, 2]
 
 
-def test_a_lane_that_is_ended_begins_nothing_more_and_waits_for_no_next_try() -> None:
+def test_a_key_queue_that_is_ended_starts_nothing_more_and_waits_for_no_retry() -> None:
     async def work() -> tuple[int, list[int]]:
         handler = PlayedHandler(lambda _, __: Retry("no answer", after=3600))
         queue = KeyQueue(handler, 500, longest_wait=3600)

@@ -216,12 +216,12 @@ def test_a_taker_that_breaks_ends_the_consumer_with_its_error() -> None:
 
 
 def test_what_to_commit_is_worked_out_where_records_begin_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked_by: set[int] = set()
+    callers: set[int] = set()
 
     class Watched(Partition):
         @property
         def position(self) -> int | None:
-            asked_by.add(threading.get_ident())
+            callers.add(threading.get_ident())
             return super().position
 
     monkeypatch.setattr(consuming, "Partition", Watched)
@@ -240,7 +240,7 @@ def test_what_to_commit_is_worked_out_where_records_begin_and_end(monkeypatch: p
 
     asyncio.run(work())
 
-    assert asked_by == {threading.get_ident()}
+    assert callers == {threading.get_ident()}
 
 
 def test_a_commit_that_was_begun_ends_before_the_next_one_so_that_a_place_never_goes_back(

@@ -60,7 +60,7 @@ def test_a_cookie_never_stands_for_a_key_where_something_would_change(browsing: 
     refused = browsing.response("POST", "/v1/recomputes", {"Content-Type": "application/json"}, body)
 
     assert refused.status_code == 401
-    assert browsing.asking.recomputing.asked == []
+    assert browsing.asking.recomputing.requests == []
 
 
 def test_a_header_of_the_request_itself_wins_over_the_cookie(browsing: Browsing) -> None:

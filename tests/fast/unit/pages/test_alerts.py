@@ -8,7 +8,7 @@ from serving_layer.alerts.history import HistoryCoverage
 from serving_layer.pages import alerts
 from serving_layer.pages.alerts import AlertRow
 from tests.support import World
-from tests.support.alert_tables import WorldTold
+from tests.support.alert_tables import WorldAlertTables
 from tests.support.process_metrics import WorldWatch
 from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.support.world_clients import Browsing, words
@@ -26,22 +26,24 @@ def operator(browsing: Browsing) -> Browsing:
 
 
 @pytest.fixture
-def told(asking: Asking) -> Asking:
+def with_alerts(asking: Asking) -> Asking:
     """One is open and rests on what no publication has; one before the cut is over; one was wrong; one of another."""
-    asking.told.known = HistoryCoverage(AT, None)
-    asking.told.raised("2026-11-21T09:20:00Z", store="12", sentence="The queue Q1 is too long.")
+    asking.alert_tables.known = HistoryCoverage(AT, None)
+    asking.alert_tables.raised("2026-11-21T09:20:00Z", store="12", sentence="The queue Q1 is too long.")
     hour = Window("2026-11-21T07:00:00Z", "2026-11-21T08:00:00Z")
-    over = asking.told.raised(
+    over = asking.alert_tables.raised(
         "2026-11-21T08:02:00Z", store="12", sentence="Too little was sold.", rule="limit", window=hour
     )
-    asking.told.followed(over, "resolved", "2026-11-21T08:50:00Z")
-    wrong = asking.told.raised("2026-11-21T08:01:00Z", store="40", sentence="Nothing was sold.", rule="tills")
-    asking.told.followed(wrong, "retracted", "2026-11-21T09:01:00Z", reason="waited")
-    asking.told.raised("2026-11-21T09:21:00Z", store="acme-1", tenant="acme", sentence="Canary of another.")
+    asking.alert_tables.followed(over, "resolved", "2026-11-21T08:50:00Z")
+    wrong = asking.alert_tables.raised("2026-11-21T08:01:00Z", store="40", sentence="Nothing was sold.", rule="tills")
+    asking.alert_tables.followed(wrong, "retracted", "2026-11-21T09:01:00Z", reason="waited")
+    asking.alert_tables.raised("2026-11-21T09:21:00Z", store="acme-1", tenant="acme", sentence="Canary of another.")
     return asking
 
 
-def test_what_is_open_comes_first_with_what_where_since_when_and_how_sure(told: Asking, browsing: Browsing) -> None:
+def test_what_is_open_comes_first_with_what_where_since_when_and_how_sure(
+    with_alerts: Asking, browsing: Browsing
+) -> None:
     page = browsing.words("/alerts")
 
     first, second, third = (page.index(each) for each in ("Open now", "Resolved and retracted", "Rules"))
@@ -54,30 +56,32 @@ def test_what_is_open_comes_first_with_what_where_since_when_and_how_sure(told: 
         in ended
     )
     assert "Canary" not in page
-    assert told.told.known.as_of == AT
+    assert with_alerts.alert_tables.known.as_of == AT
 
 
-def test_a_list_that_is_not_whole_says_so(told: Asking, browsing: Browsing) -> None:
-    told.told.known = HistoryCoverage(None, None)
+def test_a_list_that_is_not_whole_says_so(with_alerts: Asking, browsing: Browsing) -> None:
+    with_alerts.alert_tables.known = HistoryCoverage(None, None)
     unkept = browsing.words("/alerts")
-    told.told.known = HistoryCoverage(AT, AT - timedelta(hours=1))
+    with_alerts.alert_tables.known = HistoryCoverage(AT, AT - timedelta(hours=1))
     gap = browsing.words("/alerts")
 
     assert "This list is incomplete. Next: galatea status" in unkept
     assert "Alerts raised before 21 Nov 2026, 08:30 UTC were deleted before they could be listed." in gap
 
 
-def test_a_store_leads_to_its_alerts_and_the_page_to_the_stores(told: Asking, browsing: Browsing) -> None:
+def test_a_store_leads_to_its_alerts_and_the_page_to_the_stores(with_alerts: Asking, browsing: Browsing) -> None:
     assert '<a href="/alerts?store=12">1 open alert</a>' in browsing.get("/stores/12")
     assert '<a href="/alerts?store=40">alerts</a>' in browsing.get("/stores/40")
     assert "Nothing is open here" in browsing.words("/alerts?store=40")
     assert "The queue Q1" in browsing.words("/alerts?store=12")
     assert "The queue Q1" not in browsing.words("/alerts?rule=limit")
     browsing.get("/alerts?store=acme-1", status=404)
-    assert told.told.rows
+    assert with_alerts.alert_tables.rows
 
 
-def test_older_ones_are_a_page_further(told: Asking, browsing: Browsing, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_older_ones_are_a_page_further(
+    with_alerts: Asking, browsing: Browsing, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(alerts, "PAGE_SIZE", 1)
 
     first = browsing.get("/alerts")
@@ -85,16 +89,16 @@ def test_older_ones_are_a_page_further(told: Asking, browsing: Browsing, monkeyp
 
     assert "Nothing was sold" not in first
     assert "Nothing was sold" in browsing.get(older)
-    assert len(told.told.rows) == 4
+    assert len(with_alerts.alert_tables.rows) == 4
 
 
-def test_the_operator_sees_everybodys_and_may_choose_a_tenant(told: Asking, operator: Browsing) -> None:
+def test_the_operator_sees_everybodys_and_may_choose_a_tenant(with_alerts: Asking, operator: Browsing) -> None:
     assert "Canary" in operator.words("/alerts")
     only = operator.words("/alerts?tenant=acme")
 
     assert "Canary" in only
     assert "The queue Q1" not in only
-    assert told.told.rows
+    assert with_alerts.alert_tables.rows
 
 
 def test_a_rule_is_tried_before_it_is_saved(operator: Browsing) -> None:
@@ -259,10 +263,10 @@ HOUR = Window("2026-11-21T07:00:00Z", "2026-11-21T08:00:00Z")
 def test_an_alert_is_final_once_a_publication_has_looked_at_its_window(
     cut: str, end: str | None, certainty: str
 ) -> None:
-    told = WorldTold()
-    id_ = told.raised("2026-11-21T08:40:00Z", window=Window("2026-11-21T07:00:00Z", end))
+    with_alerts = WorldAlertTables()
+    id_ = with_alerts.raised("2026-11-21T08:40:00Z", window=Window("2026-11-21T07:00:00Z", end))
 
-    line = AlertRow.of(told.rows[id_], {}, datetime.fromisoformat(cut))
+    line = AlertRow.of(with_alerts.rows[id_], {}, datetime.fromisoformat(cut))
 
     assert (line.certainty, line.store_name, line.zone) == (certainty, "1", "UTC")
 
@@ -274,7 +278,7 @@ def test_the_page_and_rest_say_the_same_also_while_the_look_at_a_publication_is_
     watch = WorldWatch(world)
     watch.looked_at = looked_at
     asking = Asking(world, watched=watch)
-    asking.told.raised("2026-11-21T08:02:00Z", store="12", sentence="Too little was sold.", window=HOUR)
+    asking.alert_tables.raised("2026-11-21T08:02:00Z", store="12", sentence="Too little was sold.", window=HOUR)
 
     page = Browsing(asking).words("/alerts")
     [over_rest] = asking.body("/v1/alerts")["alerts"]

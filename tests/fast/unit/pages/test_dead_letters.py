@@ -26,7 +26,7 @@ def operator(browsing: Browsing) -> Browsing:
     return browsing
 
 
-def mended(page: str) -> str:
+def patched(page: str) -> str:
     """What stands in the form, with a time."""
     found = TEXTAREA.search(page)
     assert found
@@ -79,7 +79,7 @@ def test_one_is_shown_with_the_field_that_fails_marked(operator: Browsing) -> No
 
     assert "<mark>&#34;yesterday&#34;</mark>" in page
     assert "000000  7b 22 6f" in page
-    assert mended(page) == NO_TIME.decode().replace("yesterday", "2026-11-21T11:00:00Z")
+    assert patched(page) == NO_TIME.decode().replace("yesterday", "2026-11-21T11:00:00Z")
 
 
 def test_what_is_no_text_stays_text_and_is_not_put_into_the_form(operator: Browsing) -> None:
@@ -87,24 +87,24 @@ def test_what_is_no_text_stays_text_and_is_not_put_into_the_form(operator: Brows
 
     assert "{&#34;&lt;b&gt;\\xff" in page
     assert TEXTAREA.search(page)
-    assert mended(page) == ""
+    assert patched(page) == ""
     assert "cannot be edited here" in page
 
 
 def test_a_trial_says_what_it_would_become_and_sends_nothing(operator: Browsing) -> None:
-    body = mended(operator.get(ONE))
+    body = patched(operator.get(ONE))
 
     good = operator.send(ONE, form_of=ONE, body=body, do="try").text
     bad = operator.send(ONE, form_of=ONE, body=body.replace("11:00:00Z", "noon"), do="try").text
 
     assert "It would become an event" in good
     assert "It would be rejected again" in bad
-    assert "noon" in mended(bad)
+    assert "noon" in patched(bad)
     assert operator.asking.letters.sender.carried == []
 
 
-def test_a_mended_letter_is_sent_and_its_page_says_what_became_of_it(operator: Browsing) -> None:
-    response = operator.send(ONE, form_of=ONE, body=mended(operator.get(ONE)).replace("\n", "\r\n"), do="replay")
+def test_a_patched_dead_letter_is_sent_and_its_page_shows_the_outcome(operator: Browsing) -> None:
+    response = operator.send(ONE, form_of=ONE, body=patched(operator.get(ONE)).replace("\n", "\r\n"), do="replay")
     before = operator.get(ONE)
     operator.asking.letters.archive.catch_up()
     after = operator.get(ONE)
@@ -130,7 +130,7 @@ def test_a_form_that_was_not_changed_sends_the_bytes_as_they_are(operator: Brows
 
 
 def test_what_is_there_already_and_what_the_broker_leaves_open_is_said(operator: Browsing) -> None:
-    body = mended(operator.get(ONE))
+    body = patched(operator.get(ONE))
     operator.asking.letters.sender.says = lambda _: DeliveryStatus.UNCONFIRMED
     unknown = operator.send(ONE, form_of=ONE, body=body, do="replay").text
     operator.asking.letters.sender.says = lambda _: DeliveryStatus.ACKNOWLEDGED
@@ -146,10 +146,10 @@ def test_what_is_there_already_and_what_the_broker_leaves_open_is_said(operator:
 def test_without_a_broker_the_form_says_so_as_it_was_filled_in(operator: Browsing) -> None:
     operator.asking.letters.sender.is_away = True
 
-    response = operator.send(ONE, form_of=ONE, body=mended(operator.get(ONE)), do="replay")
+    response = operator.send(ONE, form_of=ONE, body=patched(operator.get(ONE)), do="replay")
 
     assert response.status_code == 503
-    assert "2026-11-21T11:00:00Z" in mended(response.text)
+    assert "2026-11-21T11:00:00Z" in patched(response.text)
 
 
 def test_many_are_tried_then_sent_with_one_field_set(operator: Browsing) -> None:
@@ -179,7 +179,7 @@ def test_many_are_tried_then_sent_with_one_field_set(operator: Browsing) -> None
         ({"reason": "bad_time", "after": "none"}, "no token"),
     ],
 )
-def test_what_many_cannot_be_asked_is_said(operator: Browsing, fields: dict[str, str], said: str) -> None:
+def test_an_invalid_bulk_request_is_explained(operator: Browsing, fields: dict[str, str], said: str) -> None:
     response = operator.send(f"{PATH}/replay", form_of=f"{PATH}?reason=bad_time", **fields, do="replay")
 
     assert (response.status_code, said in response.text) == (422, True)

@@ -34,7 +34,7 @@ def test_a_browser_that_goes_astray_is_shown_a_page(
     ("path", "headers"),
     [("/nothing", {}), ("/nothing", {"Accept": "*/*"}), ("/v1/nothing", BROWSER), ("/static/none.css", BROWSER)],
 )
-def test_a_program_is_told_a_problem(browsing: Browsing, path: str, headers: dict[str, str]) -> None:
+def test_a_program_gets_a_problem_document(browsing: Browsing, path: str, headers: dict[str, str]) -> None:
     response = browsing.response("GET", path, headers)
 
     assert (response.status_code, response.headers["content-type"]) == (404, PROBLEM)

@@ -38,8 +38,8 @@ def test_a_form_starts_a_recompute_and_leads_to_where_it_is_watched(operator: Br
     response = operator.post("/recomputes", urlencode(fields))
 
     days = date(2026, 11, 1), date(2026, 11, 2)
-    asked = RecomputeRequest(("sales", "traffic"), *days, ("12", "40"), full=True, mode="publish")
-    assert operator.asking.recomputing.asked == [asked]
+    expected = RecomputeRequest(("sales", "traffic"), *days, ("12", "40"), full=True, mode="publish")
+    assert operator.asking.recomputing.requests == [expected]
     assert (response.status_code, response.headers["location"]) == (303, "/recomputes/recompute-1")
     assert "a wrong price list" in operator.get("/recomputes/recompute-1")
 
@@ -47,7 +47,7 @@ def test_a_form_starts_a_recompute_and_leads_to_where_it_is_watched(operator: Br
 def test_a_form_that_says_nothing_else_is_a_preview_of_everything(operator: Browsing) -> None:
     operator.send("/recomputes", form_of="/recomputes", reason="to see")
 
-    assert operator.asking.recomputing.asked == [RecomputeRequest(mode="preview")]
+    assert operator.asking.recomputing.requests == [RecomputeRequest(mode="preview")]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_what_is_wrong_is_said_above_the_form_as_it_was_filled_in(
     assert response.status_code in {404, 422}
     assert said in words(response.text)
     assert 'value="12"' in response.text
-    assert operator.asking.recomputing.asked == []
+    assert operator.asking.recomputing.requests == []
 
 
 def test_a_refusal_of_who_would_do_it_is_said_too(operator: Browsing) -> None:
@@ -120,5 +120,5 @@ def test_why_one_failed_is_said_with_the_next_step(operator: Browsing) -> None:
     assert "Make some." in page
 
 
-def test_one_that_nobody_asked_for_is_not_found(operator: Browsing) -> None:
+def test_one_that_was_never_requested_is_not_found(operator: Browsing) -> None:
     assert "There is no recompute other" in operator.words("/recomputes/other", status=404)

@@ -114,7 +114,7 @@ def test_a_form_from_elsewhere_is_refused(browsing: Browsing, path: str, origin:
 
     assert response.status_code == 403
     assert "was not sent by a page of this address" in response.text
-    assert browsing.asking.recomputing.asked == []
+    assert browsing.asking.recomputing.requests == []
 
 
 @pytest.mark.parametrize("token", ["", "token=", "token=" + "0" * 64, "token=%F0%9F%99%82"])
@@ -124,7 +124,7 @@ def test_a_form_without_the_token_of_its_session_is_refused(browsing: Browsing, 
     response = browsing.post("/recomputes", f"{token}&reason=because")
 
     assert response.status_code == 403
-    assert browsing.asking.recomputing.asked == []
+    assert browsing.asking.recomputing.requests == []
 
 
 def test_the_token_of_one_session_is_not_good_in_another(asking: Asking) -> None:

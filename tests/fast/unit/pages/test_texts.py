@@ -43,19 +43,19 @@ def test_a_store_shows_its_day_and_what_it_is_compared_with(browsing: Browsing) 
     assert "provisional" in page
 
 
-def test_every_number_on_a_page_can_be_asked_from_rest_and_is_the_same(browsing: Browsing) -> None:
+def test_every_number_on_a_page_can_be_read_over_rest_and_is_the_same(browsing: Browsing) -> None:
     page = browsing.get("/stores/12")
     found = re.findall(r'data-query="([^"]+)"[^>]*data-show="value"[^>]*>([^<]+)<', page)
 
-    told = {html.unescape(path): text for path, text in found}
-    answers = {path: json.loads(browsing.get(path))["series"][0]["points"][-1]["value"] for path in told}
-    sales = next(path for path in told if path.startswith("/v1/metrics/net_sales"))
-    assert len(told) > 2
-    assert (told[sales], answers[sales]) == ("15.50", 15.5)
-    assert all(float(text.replace(",", "")) == pytest.approx(answers[path], abs=0.06) for path, text in told.items())
+    texts = {html.unescape(path): text for path, text in found}
+    answers = {path: json.loads(browsing.get(path))["series"][0]["points"][-1]["value"] for path in texts}
+    sales = next(path for path in texts if path.startswith("/v1/metrics/net_sales"))
+    assert len(texts) > 2
+    assert (texts[sales], answers[sales]) == ("15.50", 15.5)
+    assert all(float(text.replace(",", "")) == pytest.approx(answers[path], abs=0.06) for path, text in texts.items())
 
 
-def test_a_past_day_is_asked_for_by_its_date(browsing: Browsing) -> None:
+def test_a_past_day_is_requested_by_its_date(browsing: Browsing) -> None:
     page = browsing.get("/stores/12?day=2026-11-14")
 
     assert "Saturday, 14 November 2026" in page

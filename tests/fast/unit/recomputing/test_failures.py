@@ -10,7 +10,7 @@ from cassandra.cluster import NoHostAvailable
 from batch_layer.failures import translated_failures
 from master_dataset.errors import CassandraUnavailableError, CutNotReachedError, DiskFullError, GalateaError
 
-TOLD_BY_SPARK = "Job aborted due to stage failure: Task 3 in stage 12.0 failed 4 times: {}"
+AS_SPARK_SAYS = "Job aborted due to stage failure: Task 3 in stage 12.0 failed 4 times: {}"
 
 
 class Py4JJavaError(Exception):
@@ -23,8 +23,8 @@ class Py4JJavaError(Exception):
         OperationTimedOut(),
         NoHostAvailable("none", {}),
         WriteTimeout("late", write_type=0),
-        Py4JJavaError(TOLD_BY_SPARK.format("cassandra.cluster.NoHostAvailable: ('Unable to connect', {})")),
-        Py4JJavaError(TOLD_BY_SPARK.format("cassandra.OperationTimedOut: errors={}")),
+        Py4JJavaError(AS_SPARK_SAYS.format("cassandra.cluster.NoHostAvailable: ('Unable to connect', {})")),
+        Py4JJavaError(AS_SPARK_SAYS.format("cassandra.OperationTimedOut: errors={}")),
     ],
 )
 def test_a_store_that_is_lost_is_named_with_the_command_that_goes_on(failure: Exception) -> None:
@@ -39,7 +39,7 @@ def test_a_store_that_is_lost_is_named_with_the_command_that_goes_on(failure: Ex
     "failure",
     [
         OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
-        Py4JJavaError(TOLD_BY_SPARK.format("java.io.IOException: No space left on device")),
+        Py4JJavaError(AS_SPARK_SAYS.format("java.io.IOException: No space left on device")),
     ],
 )
 def test_a_full_disk_is_named_with_the_command_that_goes_on(failure: Exception) -> None:

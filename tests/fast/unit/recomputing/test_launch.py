@@ -11,7 +11,7 @@ from cassandra.cluster import NoHostAvailable
 from deploy.recompute_runner import Launch
 from deploy.wiring import AirflowElseRunner
 from master_dataset.errors import CassandraUnavailableError, DependencyUnavailableError, GalateaError, OperatorError
-from tests.fast.unit.recomputing.written_down import WrittenDown
+from tests.fast.unit.recomputing.memory_recomputes import MemoryRecomputes
 from views.control.recompute import Problem, Recompute, RecomputeRequest
 
 
@@ -19,23 +19,23 @@ from views.control.recompute import Problem, Recompute, RecomputeRequest
 class Taking:
     """Trigger. `refuses`: what is raised instead of taking it. `states`: as it was written down then."""
 
-    kept: WrittenDown
+    kept: MemoryRecomputes
     refuses: GalateaError | None = None
     states: list[str] = field(default_factory=list)
 
-    def trigger(self, recompute_id: str, asked: RecomputeRequest, reason: str) -> None:
-        assert (self.kept.rows[recompute_id].request, self.kept.rows[recompute_id].why) == (asked, reason)
+    def trigger(self, recompute_id: str, requested: RecomputeRequest, reason: str) -> None:
+        assert (self.kept.rows[recompute_id].request, self.kept.rows[recompute_id].why) == (requested, reason)
         self.states.append(self.kept.rows[recompute_id].state)
         if self.refuses:
             raise self.refuses
 
 
-def test_it_is_written_down_first_as_it_was_asked() -> None:
-    kept = WrittenDown()
+def test_the_request_is_recorded_first_and_unchanged() -> None:
+    kept = MemoryRecomputes()
     taking = Taking(kept)
-    asked = RecomputeRequest(("sales",), date(2026, 11, 1), date(2026, 11, 2), ("12",), full=True, mode="preview")
+    requested = RecomputeRequest(("sales",), date(2026, 11, 1), date(2026, 11, 2), ("12",), full=True, mode="preview")
 
-    id_ = Launch(kept, taking).start(asked, "a wrong price list", "operator")
+    id_ = Launch(kept, taking).start(requested, "a wrong price list", "operator")
 
     assert taking.states == ["asked"]
     assert (kept.rows[id_].requested_by, kept.rows[id_].state) == ("operator", "asked")
@@ -51,7 +51,7 @@ def test_it_is_written_down_first_as_it_was_asked() -> None:
 
 
 def test_every_recompute_has_an_id_of_its_own() -> None:
-    kept = WrittenDown()
+    kept = MemoryRecomputes()
     launch = Launch(kept, Taking(kept))
 
     ids = {launch.start(RecomputeRequest(), "why", "operator") for _ in range(3)}
@@ -64,7 +64,7 @@ def test_every_recompute_has_an_id_of_its_own() -> None:
     "error", [DependencyUnavailableError("it is down", do="galatea status"), OperatorError("no", do="mend it")]
 )
 def test_one_that_nobody_takes_has_failed_and_says_why(error: GalateaError) -> None:
-    kept = WrittenDown()
+    kept = MemoryRecomputes()
 
     with pytest.raises(type(error)):
         Launch(kept, Taking(kept, error)).start(RecomputeRequest(), "why", "operator")
@@ -78,7 +78,7 @@ def test_one_that_nobody_takes_has_failed_and_says_why(error: GalateaError) -> N
 
 @pytest.mark.parametrize("failure", [OperationTimedOut(), NoHostAvailable("none", {})])
 def test_one_that_cannot_be_written_down_is_refused_and_not_handed_over(failure: Exception) -> None:
-    class Silent(WrittenDown):
+    class Silent(MemoryRecomputes):
         """The store does not answer."""
 
         def create(self, recompute: Recompute) -> None:
@@ -94,17 +94,17 @@ def test_one_that_cannot_be_written_down_is_refused_and_not_handed_over(failure:
 
 
 def test_airflow_takes_it_wherever_there_is_one_even_if_it_refuses() -> None:
-    kept = WrittenDown()
+    kept = MemoryRecomputes()
     kept.ask("mine")
-    asked, airflow, runner = kept.rows["mine"].request, Taking(kept), Taking(kept)
+    requested, airflow, runner = kept.rows["mine"].request, Taking(kept), Taking(kept)
     is_there = True
     trigger = AirflowElseRunner(lambda: airflow if is_there else None, runner)
 
-    trigger.trigger("mine", asked, "a test")
+    trigger.trigger("mine", requested, "a test")
     airflow.refuses = DependencyUnavailableError("it is down", do="galatea status")
     with pytest.raises(DependencyUnavailableError):
-        trigger.trigger("mine", asked, "a test")
+        trigger.trigger("mine", requested, "a test")
     is_there = False
-    trigger.trigger("mine", asked, "a test")
+    trigger.trigger("mine", requested, "a test")
 
     assert (len(airflow.states), len(runner.states)) == (2, 1)

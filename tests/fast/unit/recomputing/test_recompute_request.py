@@ -51,7 +51,7 @@ def test_a_scheduled_run_without_a_form_asks_for_everything() -> None:
 @pytest.mark.parametrize("request_", [EVERYTHING, CHOSEN, *REQUESTS])
 def test_the_command_line_reads_what_it_is_given(request_: RecomputeRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[RecomputeRequest] = []
-    monkeypatch.setattr("deploy.batch.create_recompute", lambda _, asked, **__: kept.append(asked))
+    monkeypatch.setattr("deploy.batch.create_recompute", lambda _, requested, **__: kept.append(requested))
     monkeypatch.setattr(recompute, "_step", lambda *_, **__: None)
 
     words = ["recompute", "plan", *request_.options(), "--", "mine", *request_.views]

@@ -14,7 +14,7 @@ from deploy import recompute_runner as runner_file
 from deploy.recompute_runner import Runner, rebuild_command
 from master_dataset.errors import OperatorError
 from serving_layer.errors import TooBusyError
-from tests.fast.unit.recomputing.written_down import ASKED, WrittenDown
+from tests.fast.unit.recomputing.memory_recomputes import REQUEST, MemoryRecomputes
 from views.control.recompute import Problem, Recompute, RecomputeRequest
 
 Command = Callable[[Recompute], Sequence[str]]
@@ -25,13 +25,13 @@ def python(code: str) -> Command:
     return lambda recompute: [sys.executable, "-c", f"print('{recompute.id}', flush=True)\n{code}"]
 
 
-def runner_of(kept: WrittenDown, home: Path, command: Command) -> Runner:
+def runner_of(kept: MemoryRecomputes, home: Path, command: Command) -> Runner:
     return Runner(kept, home, {"GALATEA_HOME": str(home)}, command)
 
 
 def done(runner: Runner, *ids: str) -> None:
     for id_ in ids:
-        runner.trigger(id_, ASKED, "a test")
+        runner.trigger(id_, REQUEST, "a test")
     runner.wait()
 
 
@@ -45,11 +45,11 @@ def left(home: Path) -> str:
 
 
 def test_the_command_is_a_list_in_which_no_value_is_taken_for_an_option() -> None:
-    kept = WrittenDown()
-    asked = RecomputeRequest(
+    kept = MemoryRecomputes()
+    request = RecomputeRequest(
         ("sales",), date(2026, 11, 1), date(2026, 11, 2), ("--full", "a b"), full=True, mode="preview"
     )
-    kept.ask("mine", asked=asked)
+    kept.ask("mine", request=request)
 
     assert rebuild_command(kept.find("mine"))[1:] == [
         "-m",
@@ -70,8 +70,8 @@ def test_the_command_is_a_list_in_which_no_value_is_taken_for_an_option() -> Non
 
 
 def test_the_command_line_understands_the_command() -> None:
-    kept = WrittenDown()
-    kept.ask("mine", asked=RecomputeRequest(("no_such_view",), stores=("--full",), mode="preview"))
+    kept = MemoryRecomputes()
+    kept.ask("mine", request=RecomputeRequest(("no_such_view",), stores=("--full",), mode="preview"))
 
     said = subprocess.run(rebuild_command(kept.find("mine")), capture_output=True, text=True, check=False)
 
@@ -80,7 +80,7 @@ def test_the_command_line_understands_the_command() -> None:
 
 
 def test_recomputes_are_done_one_after_another_and_what_they_say_is_in_the_log(tmp_path: Path) -> None:
-    kept = WrittenDown()
+    kept = MemoryRecomputes()
     for id_ in ("first", "second"):
         kept.ask(id_)
     runner = runner_of(kept, tmp_path, python("import time; time.sleep(0.1); print('done')"))
@@ -92,7 +92,7 @@ def test_recomputes_are_done_one_after_another_and_what_they_say_is_in_the_log(t
 
 
 def test_a_child_has_the_settings_and_nothing_on_its_input(tmp_path: Path) -> None:
-    kept = WrittenDown()
+    kept = MemoryRecomputes()
     kept.ask("mine")
     code = "import os, sys; print(os.environ['GALATEA_HOME'], repr(sys.stdin.read()))"
 
@@ -103,7 +103,7 @@ def test_a_child_has_the_settings_and_nothing_on_its_input(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("state", ["asked", "planning", "computing", "computed"])
 def test_one_whose_process_ends_before_it_has_failed(tmp_path: Path, state: str) -> None:
-    kept = WrittenDown()
+    kept = MemoryRecomputes()
     kept.ask("mine", state)  # type: ignore[arg-type]
 
     done(runner_of(kept, tmp_path, python("import os; os.kill(os.getpid(), 9)")), "mine")
@@ -118,7 +118,7 @@ def test_one_whose_process_ends_before_it_has_failed(tmp_path: Path, state: str)
 
 @pytest.mark.parametrize("state", ["published", "previewed", "unchanged", "failed"])
 def test_one_that_says_itself_what_became_of_it_is_left_alone(tmp_path: Path, state: str) -> None:
-    kept = WrittenDown()
+    kept = MemoryRecomputes()
     kept.ask("mine", state)  # type: ignore[arg-type]
     before = kept.find("mine")
 
@@ -129,16 +129,16 @@ def test_one_that_says_itself_what_became_of_it_is_left_alone(tmp_path: Path, st
 
 def test_so_many_wait_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner_file, "AT_MOST", 2)
-    kept = WrittenDown()
+    kept = MemoryRecomputes()
     for id_ in ("first", "second", "third"):
         kept.ask(id_)
     wait = f"import os, time\nwhile not os.path.exists('{tmp_path}/go'): time.sleep(0.01)"
     runner = runner_of(kept, tmp_path, python(wait))
 
-    runner.trigger("first", ASKED, "a test")
-    runner.trigger("second", ASKED, "a test")
+    runner.trigger("first", REQUEST, "a test")
+    runner.trigger("second", REQUEST, "a test")
     with pytest.raises(TooBusyError):
-        runner.trigger("third", ASKED, "a test")
+        runner.trigger("third", REQUEST, "a test")
     (tmp_path / "go").touch()
     runner.wait()
     done(runner, "third")
@@ -147,20 +147,20 @@ def test_so_many_wait_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_one_that_cannot_be_written_down_is_not_taken(tmp_path: Path) -> None:
-    kept = WrittenDown()
+    kept = MemoryRecomputes()
     kept.ask("mine")
     runner = runner_of(kept, tmp_path, python("pass"))
     (tmp_path / "run" / f"recomputes.{os.getpid()}.part").mkdir()
 
     with pytest.raises(OperatorError, match="no recompute is accepted"):
-        runner.trigger("mine", ASKED, "a test")
+        runner.trigger("mine", REQUEST, "a test")
 
     runner.wait()
     assert not (tmp_path / "logs" / "recompute.log").exists()
 
 
 def test_what_a_process_before_has_left_is_failed_and_not_begun_again(tmp_path: Path) -> None:
-    kept = WrittenDown()
+    kept = MemoryRecomputes()
     kept.ask("running", "computing")
     kept.ask("waiting")
     kept.ask("ended", "published")
@@ -182,7 +182,7 @@ def test_what_a_process_before_has_left_is_failed_and_not_begun_again(tmp_path: 
 
 
 def test_a_store_that_does_not_answer_stops_no_other_and_is_settled_by_the_next_start(tmp_path: Path) -> None:
-    class Forgetful(WrittenDown):
+    class Forgetful(MemoryRecomputes):
         """Fails once, as a store may."""
 
         fails = True
@@ -208,7 +208,7 @@ def test_a_store_that_does_not_answer_stops_no_other_and_is_settled_by_the_next_
 
 
 def test_it_ends_what_is_under_way_with_its_children_and_begins_no_other(tmp_path: Path) -> None:
-    kept = WrittenDown()
+    kept = MemoryRecomputes()
     for id_ in ("first", "second"):
         kept.ask(id_)
     says = tmp_path / "child"
@@ -216,8 +216,8 @@ def test_it_ends_what_is_under_way_with_its_children_and_begins_no_other(tmp_pat
     begin = "import subprocess; child = subprocess.Popen(['sleep', '600'])"
     code = f"{begin}; open('{says}', 'w').write(str(child.pid)); child.wait()"
     runner = runner_of(kept, tmp_path, python(code))
-    runner.trigger("first", ASKED, "a test")
-    runner.trigger("second", ASKED, "a test")
+    runner.trigger("first", REQUEST, "a test")
+    runner.trigger("second", REQUEST, "a test")
     child = psutil.Process(int(says.read_text()))
 
     runner.stop()

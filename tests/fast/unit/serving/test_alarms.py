@@ -64,22 +64,22 @@ def test_alerts_are_behind_when_what_came_half_a_minute_ago_is_not_judged_yet() 
     assert in_time == {}
 
 
-def test_alerts_that_nothing_explains_stand_for_a_day_and_are_told_by_their_publication() -> None:
+def test_unexplained_alerts_stay_an_alarm_for_a_day_and_name_their_publication() -> None:
     odd = [AlarmEvent(NOW - SECOND, "publication 1", "2 corrections of alerts have no explanation.")]
 
-    [told] = alarms(known(odd_alerts=odd))
+    [raised] = alarms(known(odd_alerts=odd))
 
-    assert (told.name, told.since) == ("alerts_unexplained", NOW - SECOND)
-    assert told.meaning == "By `publication 1`: 2 corrections of alerts have no explanation."
+    assert (raised.name, raised.since) == ("alerts_unexplained", NOW - SECOND)
+    assert raised.meaning == "By `publication 1`: 2 corrections of alerts have no explanation."
 
 
-def test_events_that_alerts_leave_out_are_told_by_their_topics() -> None:
+def test_events_that_alerts_leave_out_are_reported_by_topic() -> None:
     first = AlarmEvent(NOW - SECOND, "people_counts", "")
 
-    [told] = alarms(known(left_out=[first, AlarmEvent(NOW, "pos_transactions", "")]))
+    [raised] = alarms(known(left_out=[first, AlarmEvent(NOW, "pos_transactions", "")]))
 
-    assert (told.name, told.since) == ("alerts_miskeyed", first.at)
-    assert "`people_counts`, `pos_transactions`" in told.meaning
+    assert (raised.name, raised.since) == ("alerts_miskeyed", first.at)
+    assert "`people_counts`, `pos_transactions`" in raised.meaning
 
 
 def test_alerts_wait_for_their_audit_when_an_hour_after_a_publication_they_were_not_looked_at() -> None:
@@ -130,7 +130,7 @@ def test_before_the_first_publication_rows_expire_by_the_beginning() -> None:
     assert found == [{}, {}, {"speed_expired": begun + TTL - timedelta(days=1)}]
 
 
-def test_a_generation_that_is_read_and_no_longer_written_is_told_while_another_one_is_further() -> None:
+def test_a_generation_that_is_read_but_no_longer_written_is_reported_while_another_is_ahead() -> None:
     behind = ReadSnapshot(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 4, CUT),), ())
     just_now = ReadSnapshot(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 4, NOW - SECOND),), ())
 
@@ -236,9 +236,9 @@ def test_a_dispatcher_that_no_longer_says_how_endpoints_are_doing_stands_still()
 
 
 def test_alarms_about_endpoints_name_no_tenant_because_every_tenant_reads_them() -> None:
-    told = alarms(known(hooks=[hook(suspended_at=CUT), hook(failing_since=CUT - timedelta(days=1))]))
+    raised = alarms(known(hooks=[hook(suspended_at=CUT), hook(failing_since=CUT - timedelta(days=1))]))
 
-    assert [each.meaning.rsplit(": ", 1)[1] for each in told] == ["1. What follows waits.", "1."]
+    assert [each.meaning.rsplit(": ", 1)[1] for each in raised] == ["1. What follows waits.", "1."]
 
 
 def test_freshness_says_how_far_readers_are_behind_and_which_alarms_stand() -> None:

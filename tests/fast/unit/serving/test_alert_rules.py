@@ -100,7 +100,7 @@ def test_a_rule_that_was_removed_can_be_made_again_behind_its_versions(asking: A
     assert (status, made["version"]) == (201, 3)
 
 
-def test_of_two_editors_who_read_the_same_the_second_is_told_so(asking: Asking) -> None:
+def test_the_second_of_two_concurrent_edits_is_a_conflict(asking: Asking) -> None:
     sent(asking, "POST", QUEUE)
     first, _ = sent(asking, "PUT", QUEUE | {"above": 5}, "queue", match='"1"')
     second, problem = sent(asking, "PUT", QUEUE | {"above": 6}, "queue", match='"1"')
@@ -149,7 +149,7 @@ def test_a_rule_of_that_id_is_not_made_twice(asking: Asking) -> None:
 
 
 @pytest.mark.parametrize(("said", "field", "do"), REFUSED)
-def test_a_rule_without_sense_is_refused_with_its_field_and_the_next_step(
+def test_an_invalid_rule_is_rejected_with_its_field_and_the_next_step(
     asking: Asking, said: Any, field: str, do: str
 ) -> None:
     status, problem = sent(asking, "POST", said)
@@ -229,15 +229,15 @@ def test_the_rule_of_another_tenant_is_as_unknown_as_one_that_nobody_has(asking:
     sent(asking, "POST", QUEUE)
     key = asking.keys.make("another", "read", "configure")
 
-    told = [
+    refusals = [
         sent(asking, method, said, id_, key=key, match="*")
         for id_ in ("queue", "nobodys")
         for method, said in (("GET", None), ("PUT", QUEUE | {"id": id_}), ("DELETE", None))
     ]
     history = [asking.refusal(f"{PATH}/{id_}/versions", key=key) for id_ in ("queue", "nobodys")]
 
-    assert {status for status, _ in told} == {404}
-    assert str(told[:3]).replace("queue", "nobodys") == str(told[3:])
+    assert {status for status, _ in refusals} == {404}
+    assert str(refusals[:3]).replace("queue", "nobodys") == str(refusals[3:])
     assert str(history[0]).replace("queue", "nobodys") == str(history[1])
     assert sent(asking, "GET", id_="queue")[1]["version"] == 1
 
@@ -251,13 +251,13 @@ def test_nobody_speaks_for_another_tenant(asking: Asking) -> None:
 
 
 def test_a_body_that_is_no_rule_is_refused(asking: Asking) -> None:
-    told = [sent(asking, "POST", said)[0] for said in (b"{", b"", b'{"id": NaN}', b"[" * 5000, [QUEUE])]
+    refusals = [sent(asking, "POST", said)[0] for said in (b"{", b"", b'{"id": NaN}', b"[" * 5000, [QUEUE])]
     long = sent(asking, "POST", QUEUE | {"name": "x" * 1_000_000})[0]
     other = asking.request(
         "POST", PATH, content=b"{}", headers={"Authorization": f"Bearer {OPERATOR_KEY}", "Content-Type": "text/plain"}
     )
 
-    assert told == [422] * 5
+    assert refusals == [422] * 5
     assert (long, other.status_code) == (413, 415)
 
 

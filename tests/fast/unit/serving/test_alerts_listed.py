@@ -25,14 +25,14 @@ def asking() -> Asking:
             Store(id="9", timezone="UTC", tenant="another"),
         )
     )
-    told = made.told
-    told.known = HistoryCoverage(AT, None)
-    told.raised("2026-11-19T10:00:00Z", store="2")
-    over = told.raised("2026-11-20T10:00:00Z", rule="limit")
-    told.followed(over, "resolved", "2026-11-20T11:00:00Z")
-    wrong = told.raised("2026-11-20T10:00:00.500Z")
-    told.followed(wrong, "retracted", "2026-11-21T01:00:00Z", reason="waited")
-    told.raised("2026-11-21T09:00:00Z", store="9", tenant="another")
+    tables = made.alert_tables
+    tables.known = HistoryCoverage(AT, None)
+    tables.raised("2026-11-19T10:00:00Z", store="2")
+    over = tables.raised("2026-11-20T10:00:00Z", rule="limit")
+    tables.followed(over, "resolved", "2026-11-20T11:00:00Z")
+    wrong = tables.raised("2026-11-20T10:00:00.500Z")
+    tables.followed(wrong, "retracted", "2026-11-21T01:00:00Z", reason="waited")
+    tables.raised("2026-11-21T09:00:00Z", store="9", tenant="another")
     return made
 
 
@@ -59,7 +59,7 @@ def test_alerts_come_newest_first_with_what_followed(asking: Asking) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("arguments", "expected"),
     [
         ({"store": "2"}, ["19ope"]),
         ({"rule": "limit"}, ["20res"]),
@@ -74,20 +74,20 @@ def test_alerts_come_newest_first_with_what_followed(asking: Asking) -> None:
         ({"state": "open", "from_": "2026-11-20"}, []),
     ],
 )
-def test_store_rule_state_and_time_choose(asking: Asking, asked: dict[str, object], expected: list[str]) -> None:
-    assert days(asking.body(PATH, **asked)) == expected
+def test_store_rule_state_and_time_choose(asking: Asking, arguments: dict[str, object], expected: list[str]) -> None:
+    assert days(asking.body(PATH, **arguments)) == expected
 
 
-@pytest.mark.parametrize("asked", [{}, {"state": "open"}])
-def test_pages_follow_each_other_until_the_last(asking: Asking, asked: dict[str, object]) -> None:
+@pytest.mark.parametrize("arguments", [{}, {"state": "open"}])
+def test_pages_follow_each_other_until_the_last(asking: Asking, arguments: dict[str, object]) -> None:
     for minute in range(10, 17):
-        asking.told.raised(f"2026-11-18T10:{minute}:00Z")
-    whole = days(asking.body(PATH, **asked))
+        asking.alert_tables.raised(f"2026-11-18T10:{minute}:00Z")
+    whole = days(asking.body(PATH, **arguments))
     found: list[str] = []
     following: dict[str, object] | None = {}
 
     while following is not None:
-        body = asking.body(PATH, limit=2, **asked, **following)
+        body = asking.body(PATH, limit=2, **arguments, **following)
         found += days(body)
         following = {"after": body["next"]} if body["next"] else None
 
@@ -104,7 +104,7 @@ def test_a_page_looks_at_so_many_and_says_where_to_go_on(asking: Asking, monkeyp
 
 
 def test_a_list_says_when_nobody_keeps_alerts_and_from_when_on_it_is_complete(asking: Asking) -> None:
-    asking.told.known = HistoryCoverage(None, AT)
+    asking.alert_tables.known = HistoryCoverage(None, AT)
 
     body = asking.body(PATH)
 
@@ -122,7 +122,7 @@ def test_a_list_is_as_old_as_its_oldest_partition() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("arguments", "expected"),
     [
         ({"state": "closed"}, (422, "bad_question")),
         ({"from_": "yesterday"}, (422, "bad_question")),
@@ -137,13 +137,15 @@ def test_a_list_is_as_old_as_its_oldest_partition() -> None:
         ({"view": "sales"}, (422, "unknown_argument")),
     ],
 )
-def test_what_cannot_be_asked_is_refused(asking: Asking, asked: dict[str, object], expected: tuple[int, str]) -> None:
-    problem = asking.refusal(PATH, **asked)
+def test_an_invalid_request_is_rejected(
+    asking: Asking, arguments: dict[str, object], expected: tuple[int, str]
+) -> None:
+    problem = asking.refusal(PATH, **arguments)
 
     assert (problem["status"], problem["code"]) == expected
 
 
-def test_alerts_are_told_as_a_table(asking: Asking) -> None:
+def test_alerts_are_returned_as_a_table(asking: Asking) -> None:
     response = asking.response(PATH, format="csv", state="open")
 
     assert response.headers["content-type"] == "text/csv; charset=utf-8"
@@ -153,7 +155,7 @@ def test_alerts_are_told_as_a_table(asking: Asking) -> None:
     assert asking.response(PATH, format="parquet").content[:4] == b"PAR1"
 
 
-def test_one_alert_is_told_with_its_records_in_order(asking: Asking) -> None:
+def test_one_alert_is_returned_with_its_records_in_order(asking: Asking) -> None:
     wrong = asking.body(PATH)["alerts"][0]["alert_id"]
 
     body = asking.body(f"{PATH}/{wrong}")
@@ -166,10 +168,10 @@ def test_one_alert_is_told_with_its_records_in_order(asking: Asking) -> None:
 def test_the_alert_of_another_tenant_is_as_unknown_as_one_that_nobody_has(asking: Asking) -> None:
     [foreign] = asking.body(PATH, key=OPERATOR_KEY, store="9")["alerts"]
 
-    told = [asking.refusal(f"{PATH}/{id_}") for id_ in (foreign["alert_id"], "0" * 32)]
+    tables = [asking.refusal(f"{PATH}/{id_}") for id_ in (foreign["alert_id"], "0" * 32)]
 
-    assert [each["status"] for each in told] == [404, 404]
-    assert str(told[0]).replace(foreign["alert_id"], "0" * 32) == str(told[1])
+    assert [each["status"] for each in tables] == [404, 404]
+    assert str(tables[0]).replace(foreign["alert_id"], "0" * 32) == str(tables[1])
     assert asking.body(f"{PATH}/{foreign['alert_id']}", key=OPERATOR_KEY)["store"] == "9"
 
 

@@ -28,7 +28,7 @@ def lines(home: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in written.read_text().splitlines()] if written.exists() else []
 
 
-def test_acts_over_rest_are_told_with_the_key_and_the_status(asking: Asking) -> None:
+def test_calls_over_rest_are_audited_with_key_and_status(asking: Asking) -> None:
     key = asking.keys.make("*", "operate")
 
     asking.response(RECOMPUTES, method="POST", key=key, said=BECAUSE)
@@ -43,7 +43,7 @@ def test_acts_over_rest_are_told_with_the_key_and_the_status(asking: Asking) -> 
     ]
 
 
-def test_a_form_of_a_page_is_told_as_well(asking: Asking) -> None:
+def test_a_form_of_a_page_is_audited_as_well(asking: Asking) -> None:
     browsing = Browsing(asking)
     browsing.sign_in()
 
@@ -52,7 +52,7 @@ def test_a_form_of_a_page_is_told_as_well(asking: Asking) -> None:
     assert asking.acts == [("operator", "POST /recomputes", 303)]
 
 
-def test_what_is_read_or_sent_and_what_is_refused_for_its_key_is_not_told(asking: Asking) -> None:
+def test_reads_events_and_calls_with_an_invalid_key_are_not_audited(asking: Asking) -> None:
     asking.response("/v1/corrections", key=OPERATOR_KEY)
     asking.response("/v1/stores", key=OPERATOR_KEY)
     asking.sent(receipt("2026-11-21T09:00:00Z", minor=100))

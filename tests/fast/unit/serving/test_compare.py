@@ -27,9 +27,9 @@ def asking(*sales: tuple[str, int], store: Store = BRATISLAVA, cut: str | None =
     return Asking(world)
 
 
-def series(asked: Asking, **arguments: object) -> dict[str, Any]:
+def series(server: Asking, **arguments: object) -> dict[str, Any]:
     """The one series of an answer about net sales."""
-    [found] = asked.body(NET, store="1", **arguments)["series"]
+    [found] = server.body(NET, store="1", **arguments)["series"]
     return dict(found)
 
 
@@ -45,18 +45,18 @@ def dates(found: dict[str, Any]) -> tuple[str, str, int]:
 
 
 def test_the_previous_period_is_as_many_days_just_before() -> None:
-    asked = asking(("2026-02-28T10:00:00+01:00", 200), ("2026-03-07T10:00:00+01:00", 300))
+    server = asking(("2026-02-28T10:00:00+01:00", 200), ("2026-03-07T10:00:00+01:00", 300))
 
-    found = series(asked, from_="2026-03-07", to="2026-03-14", compare="previous_period")
+    found = series(server, from_="2026-03-07", to="2026-03-14", compare="previous_period")
 
     assert dates(found) == ("2026-02-28", "2026-03-07", 7)
     assert numbers(found)[:2] == [(3.0, 2.0, 50.0), (0, 0, None)]
 
 
 def test_the_previous_period_of_whole_months_is_as_many_months() -> None:
-    asked = asking(("2026-02-28T10:00:00+01:00", 200), ("2026-03-31T10:00:00+02:00", 300))
+    server = asking(("2026-02-28T10:00:00+01:00", 200), ("2026-03-31T10:00:00+02:00", 300))
 
-    found = series(asked, from_="2026-03-01", to="2026-04-01", grain="month", compare="previous_period")
+    found = series(server, from_="2026-03-01", to="2026-04-01", grain="month", compare="previous_period")
 
     assert dates(found) == ("2026-02-01", "2026-03-01", 28)
     assert numbers(found) == [(3.0, 2.0, 50.0)]
@@ -64,21 +64,21 @@ def test_the_previous_period_of_whole_months_is_as_many_months() -> None:
 
 
 def test_the_previous_period_of_two_hours_is_the_same_two_hours_of_the_day_before() -> None:
-    asked = asking(
+    server = asking(
         ("2026-03-06T10:00:00+01:00", 200), ("2026-03-06T12:00:00+01:00", 999), ("2026-03-07T11:00:00+01:00", 300)
     )
     hours = {"from_": "2026-03-07T10:00:00+01:00", "to": "2026-03-07T12:00:00+01:00"}
 
-    found = series(asked, **hours, grain="total", compare="previous_period")
+    found = series(server, **hours, grain="total", compare="previous_period")
 
     assert numbers(found) == [(3.0, 2.0, 50.0)]
     assert found["compared"]["before"]["hours"] == 2
 
 
 def test_a_day_of_23_hours_is_compared_as_it_is_and_the_hours_are_shown() -> None:
-    asked = asking(("2026-03-22T10:00:00+01:00", 200), ("2026-03-29T10:00:00+02:00", 300))
+    server = asking(("2026-03-22T10:00:00+01:00", 200), ("2026-03-29T10:00:00+02:00", 300))
 
-    found = series(asked, from_="2026-03-29", to="2026-03-30", compare="previous_week")
+    found = series(server, from_="2026-03-29", to="2026-03-30", compare="previous_week")
 
     assert numbers(found) == [(3.0, 2.0, 50.0)]
     assert (found["compared"]["now"]["hours"], found["compared"]["before"]["hours"]) == (23, 24)
@@ -86,21 +86,21 @@ def test_a_day_of_23_hours_is_compared_as_it_is_and_the_hours_are_shown() -> Non
 
 
 def test_february_of_a_leap_year_is_compared_with_28_days() -> None:
-    asked = asking(
+    server = asking(
         ("2027-02-28T10:00:00+01:00", 200), ("2027-03-01T10:00:00+01:00", 999), ("2028-02-29T10:00:00+01:00", 300)
     )
     february = {"from_": "2028-02-01", "to": "2028-03-01", "compare": "previous_year"}
 
-    found = series(asked, **february, grain="month")
+    found = series(server, **february, grain="month")
 
     assert numbers(found) == [(3.0, 2.0, 50.0)]
     assert (found["compared"]["now"]["days"], *dates(found)) == (29, "2027-02-01", "2027-03-01", 28)
 
 
 def test_a_29_february_alone_has_no_counterpart() -> None:
-    asked = asking(("2027-03-01T10:00:00+01:00", 999), ("2028-02-29T10:00:00+01:00", 300))
+    server = asking(("2027-03-01T10:00:00+01:00", 999), ("2028-02-29T10:00:00+01:00", 300))
 
-    found = series(asked, from_="2028-02-29", to="2028-03-01", compare="previous_year")
+    found = series(server, from_="2028-02-29", to="2028-03-01", compare="previous_year")
 
     assert numbers(found) == [(3.0, None, None)]
     assert (found["points"][0]["flags"], found["compared"]["before"]) == (["no_counterpart"], None)
@@ -114,40 +114,40 @@ def test_a_29_february_alone_has_no_counterpart() -> None:
     ],
 )
 def test_the_first_day_of_the_retail_year_2024(compare: str, before: tuple[str, str, int], calendar: str) -> None:
-    asked = asking((f"{before[0]}T10:00:00+01:00", 200), ("2024-02-04T10:00:00+01:00", 300))
+    server = asking((f"{before[0]}T10:00:00+01:00", 200), ("2024-02-04T10:00:00+01:00", 300))
 
-    found = series(asked, from_="2024-02-04", to="2024-02-05", compare=compare)
+    found = series(server, from_="2024-02-04", to="2024-02-05", compare=compare)
 
     assert (dates(found), found["compared"]["calendar"]) == (before, calendar)
     assert numbers(found) == [(3.0, 2.0, 50.0)]
 
 
 def test_week_53_has_no_counterpart_unless_the_year_before_is_restated() -> None:
-    asked = asking(("2023-02-01T10:00:00+01:00", 200), ("2024-01-31T10:00:00+01:00", 300))
+    server = asking(("2023-02-01T10:00:00+01:00", 200), ("2024-01-31T10:00:00+01:00", 300))
     wednesday = {"from_": "2024-01-31", "to": "2024-02-01"}
 
-    plain = series(asked, **wednesday, compare="previous_year_454")
-    restated = series(asked, **wednesday, compare="previous_year_454_restated")
+    plain = series(server, **wednesday, compare="previous_year_454")
+    restated = series(server, **wednesday, compare="previous_year_454_restated")
 
     assert (numbers(plain), plain["points"][0]["flags"]) == ([(3.0, None, None)], ["no_counterpart"])
     assert numbers(restated) == [(3.0, 2.0, 50.0)]
 
 
 def test_restated_a_saturday_is_compared_with_a_saturday() -> None:
-    asked = asking(("2025-03-08T10:00:00+01:00", 200), ("2026-03-07T10:00:00+01:00", 300))
+    server = asking(("2025-03-08T10:00:00+01:00", 200), ("2026-03-07T10:00:00+01:00", 300))
 
-    found = series(asked, from_="2026-03-07", to="2026-03-08", compare="previous_year_454_restated")
+    found = series(server, from_="2026-03-07", to="2026-03-08", compare="previous_year_454_restated")
 
     assert (dates(found), numbers(found)) == (("2025-03-08", "2025-03-09", 1), [(3.0, 2.0, 50.0)])
 
 
 @pytest.mark.parametrize("name", ["Good Friday", "good friday", "Veľký piatok"])
 def test_good_friday_is_compared_with_good_friday_and_the_days_around_it_with_those_around_it(name: str) -> None:
-    asked = asking(
+    server = asking(
         ("2025-04-17T10:00:00+02:00", 100), ("2025-04-18T10:00:00+02:00", 200), ("2026-04-03T10:00:00+02:00", 300)
     )
 
-    found = series(asked, from_="2026-04-02", to="2026-04-04", compare=f"holiday:{name}")
+    found = series(server, from_="2026-04-02", to="2026-04-04", compare=f"holiday:{name}")
 
     assert dates(found) == ("2025-04-17", "2025-04-19", 2)
     assert numbers(found) == [(0, 1.0, -100.0), (3.0, 2.0, 50.0)]
@@ -155,9 +155,9 @@ def test_good_friday_is_compared_with_good_friday_and_the_days_around_it_with_th
 
 
 def test_a_holiday_that_a_country_does_not_have_is_refused_and_those_it_has_are_named() -> None:
-    asked = asking(("2026-04-03T10:00:00+02:00", 300))
+    server = asking(("2026-04-03T10:00:00+02:00", 300))
 
-    refused = asked.refusal(NET, store="1", from_="2026-04-02", to="2026-04-04", compare="holiday:Thanksgiving")
+    refused = server.refusal(NET, store="1", from_="2026-04-02", to="2026-04-04", compare="holiday:Thanksgiving")
 
     assert (refused["status"], refused["code"]) == (404, "unknown_name")
     assert refused["title"] == "There is no public holiday of SK `Thanksgiving`."
@@ -165,9 +165,9 @@ def test_a_holiday_that_a_country_does_not_have_is_refused_and_those_it_has_are_
 
 
 def test_hours_of_the_week_are_compared_by_weekday_whatever_the_dates() -> None:
-    asked = asking(("2025-03-08T10:00:00+01:00", 200), ("2026-03-07T10:00:00+01:00", 300))
+    server = asking(("2025-03-08T10:00:00+01:00", 200), ("2026-03-07T10:00:00+01:00", 300))
 
-    found = series(asked, from_="2026-03-02", to="2026-03-09", grain="hour_of_week", compare="previous_year")
+    found = series(server, from_="2026-03-02", to="2026-03-09", grain="hour_of_week", compare="previous_year")
 
     [saturday_at_ten] = [point for point in found["points"] if (point["weekday"], point["hour"]) == (6, 10)]
     assert (saturday_at_ten["value"], saturday_at_ten["before"]) == (3.0, 2.0)
@@ -175,9 +175,9 @@ def test_hours_of_the_week_are_compared_by_weekday_whatever_the_dates() -> None:
 
 
 def test_both_passes_of_a_repeated_hour_are_one_hour_of_the_week() -> None:
-    asked = asking(("2026-10-25T02:10:00+02:00", 1000), ("2026-10-25T02:10:00+01:00", 500))
+    server = asking(("2026-10-25T02:10:00+02:00", 1000), ("2026-10-25T02:10:00+01:00", 500))
 
-    found = asked.body(NET, store="1", from_="2026-10-25", to="2026-10-26", grain="hour_of_week")["series"][0]
+    found = server.body(NET, store="1", from_="2026-10-25", to="2026-10-26", grain="hour_of_week")["series"][0]
 
     [two] = [point for point in found["points"] if (point["weekday"], point["hour"]) == (7, 2)]
     assert (two["value"], two["hours_present"], two["value"] / two["hours_present"]) == (15.0, 2, 7.5)
@@ -200,9 +200,9 @@ def test_a_percentage_also_tells_the_points_by_which_it_changed() -> None:
 
 
 def test_nothing_before_makes_no_change() -> None:
-    asked = asking(("2026-03-07T10:00:00+01:00", 300))
+    server = asking(("2026-03-07T10:00:00+01:00", 300))
 
-    found = series(asked, from_="2026-03-07", to="2026-03-08", compare="previous_week")
+    found = series(server, from_="2026-03-07", to="2026-03-08", compare="previous_week")
 
     assert numbers(found) == [(3.0, 0, None)]
 
@@ -225,9 +225,9 @@ def test_a_till_that_only_one_side_has_is_a_series_of_its_own() -> None:
 
 
 def test_a_question_without_a_comparison_says_nothing_of_one() -> None:
-    asked = asking(("2026-03-07T10:00:00+01:00", 300))
+    server = asking(("2026-03-07T10:00:00+01:00", 300))
 
-    body = asked.body(NET, store="1", from_="2026-03-07", to="2026-03-08")
+    body = server.body(NET, store="1", from_="2026-03-07", to="2026-03-08")
 
     assert set(body) == {"metric", "unit", "grain", "timezone", "series", "as_of", "currency"}
     assert set(body["series"][0]["points"][0]) == {"start", "date", "value", "final"}

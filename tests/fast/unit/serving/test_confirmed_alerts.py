@@ -51,7 +51,7 @@ def listed(asking: Asking) -> Mapping[str, bool]:
 def test_an_alert_is_provisional_until_a_cut_lies_two_minutes_behind_its_window_and_behind_the_alert(
     world: World, asking: Asking, cut: str, raised: str, *, provisional: bool
 ) -> None:
-    id_ = asking.told.raised(raised, window=HOUR)
+    id_ = asking.alert_tables.raised(raised, window=HOUR)
     world.rebuild(cut)
 
     in_list = asking.body(PATH)["alerts"][0]
@@ -66,7 +66,7 @@ def test_an_alert_is_provisional_until_a_cut_lies_two_minutes_behind_its_window_
 def test_an_alert_stays_provisional_while_it_was_not_yet_compared_with_the_publication(
     world: World, watch: WorldWatch, asking: Asking
 ) -> None:
-    asking.told.raised(RAISED, window=HOUR)
+    asking.alert_tables.raised(RAISED, window=HOUR)
     world.rebuild("2026-11-16T11:00:00Z")
     world.rebuild("2026-11-16T12:00:00Z")
 
@@ -83,7 +83,7 @@ def test_an_alert_stays_provisional_while_it_was_not_yet_compared_with_the_publi
 def test_a_window_that_is_published_no_more_after_a_rollback_makes_its_alert_provisional_again(
     world: World, watch: WorldWatch, asking: Asking
 ) -> None:
-    asking.told.raised(RAISED, window=HOUR)
+    asking.alert_tables.raised(RAISED, window=HOUR)
     world.rebuild("2026-11-16T11:00:00Z")
     world.rebuild("2026-11-16T12:00:00Z")
     watch.looked_at = 2
@@ -98,11 +98,11 @@ def test_a_window_that_is_published_no_more_after_a_rollback_makes_its_alert_pro
 def test_what_has_no_window_that_ends_stays_provisional_unless_a_publication_takes_it_back(
     world: World, asking: Asking
 ) -> None:
-    asking.told.raised(RAISED, rule="level")
-    silence = asking.told.raised(RAISED, rule="silence")
-    asking.told.followed(silence, "resolved", "2026-11-16T11:10:00Z", reason="heard")
-    wrong = asking.told.raised(RAISED, rule="wrong")
-    asking.told.followed(wrong, "retracted", "2026-11-16T12:00:00Z", reason="late")
+    asking.alert_tables.raised(RAISED, rule="level")
+    silence = asking.alert_tables.raised(RAISED, rule="silence")
+    asking.alert_tables.followed(silence, "resolved", "2026-11-16T11:10:00Z", reason="heard")
+    wrong = asking.alert_tables.raised(RAISED, rule="wrong")
+    asking.alert_tables.followed(wrong, "retracted", "2026-11-16T12:00:00Z", reason="late")
     world.rebuild("2026-11-21T09:00:00Z")
 
     found = listed(asking)
@@ -111,11 +111,11 @@ def test_what_has_no_window_that_ends_stays_provisional_unless_a_publication_tak
 
 
 def test_what_a_publication_said_itself_is_never_provisional(asking: Asking) -> None:
-    late = asking.told.raised(RAISED, rule="late", window=HOUR, late=True, provisional=False, publication=1)
-    asking.told.followed(late, "resolved", RAISED)
-    wrong = asking.told.raised(RAISED, rule="wrong", window=HOUR)
-    asking.told.followed(wrong, "resolved", RAISED)
-    asking.told.followed(wrong, "retracted", "2026-11-16T12:00:00Z", reason="late")
+    late = asking.alert_tables.raised(RAISED, rule="late", window=HOUR, late=True, provisional=False, publication=1)
+    asking.alert_tables.followed(late, "resolved", RAISED)
+    wrong = asking.alert_tables.raised(RAISED, rule="wrong", window=HOUR)
+    asking.alert_tables.followed(wrong, "resolved", RAISED)
+    asking.alert_tables.followed(wrong, "retracted", "2026-11-16T12:00:00Z", reason="late")
 
     found = listed(asking)
 
@@ -125,8 +125,8 @@ def test_what_a_publication_said_itself_is_never_provisional(asking: Asking) -> 
 def test_what_later_events_took_back_is_provisional_until_a_publication_covers_that_too(
     world: World, asking: Asking
 ) -> None:
-    id_ = asking.told.raised("2026-11-16T10:30:00Z", window=HOUR)
-    asking.told.followed(id_, "resolved", "2026-11-16T12:30:00Z", reason="corrected")
+    id_ = asking.alert_tables.raised("2026-11-16T10:30:00Z", window=HOUR)
+    asking.alert_tables.followed(id_, "resolved", "2026-11-16T12:30:00Z", reason="corrected")
 
     world.rebuild("2026-11-16T12:00:00Z")
     before = listed(asking)

@@ -80,7 +80,7 @@ def test_one_connection_more_than_there_may_be_ends_the_one_that_waits_longest(o
         assert not any(each.is_closed for each in waiting)
 
 
-def test_where_all_are_at_work_the_next_is_told_that_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_all_workers_are_busy_the_next_request_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ingest, "DELIVERY_TIMEOUT_SECONDS", 2.0)
     asking = Asking(World())
     asking.broker.says = lambda _: None
@@ -194,7 +194,7 @@ def test_bodies_that_come_slowly_take_no_place_from_others() -> None:
 
 
 @pytest.mark.parametrize(("most", "status"), [(2, 200), (1, 503)])
-def test_so_many_requests_may_be_worked_on_and_the_next_is_told_at_once(
+def test_the_request_above_the_limit_in_work_is_rejected_at_once(
     monkeypatch: pytest.MonkeyPatch, most: int, status: int
 ) -> None:
     monkeypatch.setattr(ingest, "DELIVERY_TIMEOUT_SECONDS", 2.0)
@@ -233,4 +233,4 @@ def test_hostile_clients_of_every_kind_are_ended_and_honest_ones_are_answered_me
     assert set(statuses) == {200, 202}
     assert statuses[200] == statuses[202] > 0
     assert set(harm.lasted) == {"slowloris", "silent", "slow body", "slow body without a key", "header flood", "bomb"}
-    assert {told for told in harm.statuses if told.endswith(("200", "202"))} == set()
+    assert {answer_status for answer_status in harm.statuses if answer_status.endswith(("200", "202"))} == set()

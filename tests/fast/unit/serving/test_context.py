@@ -8,7 +8,7 @@ from tests.support.world_api import Asking, Body
 NET = "/v1/metrics/net_sales"
 
 
-def asked(*stores: Store, **arguments: object) -> Body:
+def body_of(*stores: Store, **arguments: object) -> Body:
     world = World(*stores)
     world.rebuild("2026-04-01T00:00:00Z")
     body = Asking(world).body(NET, from_="2026-04-03", to="2026-04-07", context="holidays", **arguments)
@@ -21,7 +21,7 @@ def test_holidays_are_those_of_each_stores_country_on_its_local_dates() -> None:
         for country, part in (("SK", ""), ("DE", "DE-BY"), ("US", "US-NY"))
     )
 
-    holidays = asked(slovak, bavarian, american)
+    holidays = body_of(slovak, bavarian, american)
 
     assert [(row["store"], row["date"], row["names"]) for row in holidays["rows"]] == [
         ("DE", "2026-04-03", ["Karfreitag"]),
@@ -33,7 +33,7 @@ def test_holidays_are_those_of_each_stores_country_on_its_local_dates() -> None:
 
 
 def test_stores_whose_holidays_nobody_knows_are_listed() -> None:
-    holidays = asked(Store(id="1", timezone="UTC"), Store(id="2", timezone="UTC", country="XX"))
+    holidays = body_of(Store(id="1", timezone="UTC"), Store(id="2", timezone="UTC", country="XX"))
 
     assert [(each["store"], each["reason"]) for each in holidays["unknown"]] == [
         ("1", "country_unknown"),

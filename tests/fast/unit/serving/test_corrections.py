@@ -54,16 +54,16 @@ def world() -> World:
     return world
 
 
-def page(asking: Asking, **asked: object) -> Body:
-    return asking.body(PATH, key=OPERATOR_KEY, **asked)
+def page(asking: Asking, **arguments: object) -> Body:
+    return asking.body(PATH, key=OPERATOR_KEY, **arguments)
 
 
 def numbers(body: Body) -> list[int]:
     return [each["corrected"] for each in body["corrections"]]
 
 
-def refused(asking: Asking, **asked: object) -> tuple[int, str]:
-    problem = asking.refusal(PATH, key=OPERATOR_KEY, **asked)
+def refused(asking: Asking, **arguments: object) -> tuple[int, str]:
+    problem = asking.refusal(PATH, key=OPERATOR_KEY, **arguments)
     return problem["status"], problem["code"]
 
 
@@ -96,7 +96,7 @@ def test_the_newest_publication_is_shown_by_view_store_and_day(world: World) -> 
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("arguments", "expected"),
     [
         ({"view": "sales"}, [0, 1, 2, 3, 4]),
         ({"view": "sales_by_sku"}, []),
@@ -109,23 +109,23 @@ def test_the_newest_publication_is_shown_by_view_store_and_day(world: World) -> 
         ({"publication": 2}, [0, 1, 2, 3, 4, 5]),
     ],
 )
-def test_a_part_may_be_asked_for(world: World, asked: dict[str, object], expected: list[int]) -> None:
-    assert numbers(page(Asking(world), **asked)) == expected
+def test_a_part_can_be_requested(world: World, arguments: dict[str, object], expected: list[int]) -> None:
+    assert numbers(page(Asking(world), **arguments)) == expected
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 6])
 @pytest.mark.parametrize("at_once", [1, 2, 16])
-@pytest.mark.parametrize("asked", [{}, {"store": "1"}, {"cause": "waited"}])
+@pytest.mark.parametrize("arguments", [{}, {"store": "1"}, {"cause": "waited"}])
 def test_pages_follow_each_other_without_a_gap(
-    world: World, asked: dict[str, object], at_once: int, limit: int, monkeypatch: pytest.MonkeyPatch
+    world: World, arguments: dict[str, object], at_once: int, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(corrections, "READ_AT_ONCE", at_once)
     asking = Asking(world)
-    whole = numbers(page(asking, **asked))
+    whole = numbers(page(asking, **arguments))
 
-    pages = [page(asking, limit=limit, **asked)]
+    pages = [page(asking, limit=limit, **arguments)]
     while token := pages[-1]["next"]:
-        pages.append(page(asking, limit=limit, after=token, **asked))
+        pages.append(page(asking, limit=limit, after=token, **arguments))
 
     assert [number for each in pages for number in numbers(each)] == whole
     assert [len(numbers(each)) for each in pages[:-1]] == [limit] * (len(pages) - 1)
@@ -246,7 +246,7 @@ def test_a_recompute_leads_to_its_preview_or_to_what_it_published(
 
 
 @pytest.mark.parametrize(
-    ("asked", "status", "code"),
+    ("arguments", "status", "code"),
     [
         ({"publication": 3}, 404, "unknown_name"),
         ({"publication": 0}, 404, "unknown_name"),
@@ -264,8 +264,8 @@ def test_a_recompute_leads_to_its_preview_or_to_what_it_published(
         ({"after": "WzFd"}, 422, "bad_question"),
     ],
 )
-def test_what_cannot_be_answered_is_refused(world: World, asked: dict[str, object], status: int, code: str) -> None:
-    assert refused(Asking(world), **asked) == (status, code)
+def test_what_cannot_be_answered_is_refused(world: World, arguments: dict[str, object], status: int, code: str) -> None:
+    assert refused(Asking(world), **arguments) == (status, code)
 
 
 def test_a_token_of_another_question_is_refused(world: World) -> None:

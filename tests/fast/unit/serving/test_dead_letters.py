@@ -25,16 +25,16 @@ def asking() -> Asking:
     return made
 
 
-def listed(asking: Asking, **asked: object) -> Body:
-    return asking.body(PATH, key=OPERATOR_KEY, **asked)
+def listed(asking: Asking, **arguments: object) -> Body:
+    return asking.body(PATH, key=OPERATOR_KEY, **arguments)
 
 
 def replay(asking: Asking, **said: object) -> Body:
     return asking.body(f"{PATH}/replay", method="POST", key=OPERATOR_KEY, said=said)
 
 
-def refusal(asking: Asking, path: str, **asked: Any) -> tuple[int, str]:
-    problem = asking.refusal(path, key=OPERATOR_KEY, **asked)
+def refusal(asking: Asking, path: str, **arguments: Any) -> tuple[int, str]:
+    problem = asking.refusal(path, key=OPERATOR_KEY, **arguments)
     return problem["status"], problem["code"]
 
 
@@ -64,8 +64,8 @@ def test_a_page_leads_to_the_next_one(asking: Asking) -> None:
 def test_reason_source_time_and_replays_choose(asking: Asking) -> None:
     replay(asking, ids=["pos_transactions/0/0"], mend=A_TIME)
 
-    def ids(**asked: object) -> str:
-        return "".join(each["id"][-1] for each in listed(asking, **asked)["dead_letters"])
+    def ids(**arguments: object) -> str:
+        return "".join(each["id"][-1] for each in listed(asking, **arguments)["dead_letters"])
 
     assert ids(reason="bad_time") == "10"
     assert ids(source="people_counts") == ""
@@ -76,7 +76,7 @@ def test_reason_source_time_and_replays_choose(asking: Asking) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("arguments", "expected"),
     [
         ({"reason": "bad_tim"}, (422, "bad_question")),
         ({"source": "tills"}, (404, "unknown_name")),
@@ -88,8 +88,10 @@ def test_reason_source_time_and_replays_choose(asking: Asking) -> None:
         ({"store": "1"}, (422, "unknown_argument")),
     ],
 )
-def test_what_cannot_be_asked_is_refused(asking: Asking, asked: dict[str, object], expected: tuple[int, str]) -> None:
-    assert refusal(asking, PATH, **asked) == expected
+def test_an_invalid_request_is_rejected(
+    asking: Asking, arguments: dict[str, object], expected: tuple[int, str]
+) -> None:
+    assert refusal(asking, PATH, **arguments) == expected
 
 
 def test_one_is_shown_with_its_bytes_and_headers(asking: Asking) -> None:
@@ -97,8 +99,8 @@ def test_one_is_shown_with_its_bytes_and_headers(asking: Asking) -> None:
 
     body = asking.body(f"{PATH}/{place.id}", key=OPERATOR_KEY)
 
-    told = {name: body[name] for name in ("id", "key", "headers", "bytes", "text", "base64", "replays")}
-    assert told == {
+    as_shown = {name: body[name] for name in ("id", "key", "headers", "bytes", "text", "base64", "replays")}
+    assert as_shown == {
         "id": place.id,
         "key": None,
         "headers": [{"key": "trace", "value": "7"}],
@@ -123,7 +125,7 @@ def test_what_is_no_dead_letter_is_not_found(asking: Asking, place: str, expecte
     assert refusal(asking, f"{PATH}/{place}") == expected
 
 
-def test_a_mended_letter_is_sent_once_and_its_digits_as_they_were_written(asking: Asking) -> None:
+def test_a_patched_dead_letter_is_sent_once_and_its_digits_as_they_were_written(asking: Asking) -> None:
     said = (
         b'{"ids": ["pos_transactions/0/0"], "mend": {"set": {"/happened_at": "2026-11-21T11:00:00Z",'
         b'"/transactions/0/price": 1.10, "/transactions/0/total": 2.20}}}'
@@ -171,7 +173,7 @@ def test_a_filter_goes_on_behind_what_was_looked_at(asking: Asking) -> None:
     assert (first["counts"], second["counts"], second["next"]) == ({"sent": 2}, {"refused": 1}, None)
 
 
-def test_a_whole_record_stands_for_one_letter(asking: Asking) -> None:
+def test_a_complete_record_replaces_one_dead_letter(asking: Asking) -> None:
     body = receipt({"happened_at": '"2026-11-21T11:00:00Z"'}).decode()
 
     assert replay(asking, ids=["pos_transactions/0/2"], mend={"body": body})["counts"] == {"sent": 1}
@@ -211,9 +213,7 @@ def test_a_record_is_judged_in_the_currency_of_its_store() -> None:
         (b"{" + b" " * 2_200_000, (413, "body_too_large")),
     ],
 )
-def test_a_replay_that_is_asked_for_wrongly_sends_nothing(
-    asking: Asking, said: object, expected: tuple[int, str]
-) -> None:
+def test_an_invalid_replay_request_sends_nothing(asking: Asking, said: object, expected: tuple[int, str]) -> None:
     assert refusal(asking, f"{PATH}/replay", method="POST", said=said) == expected
     assert asking.letters.sender.carried == []
 

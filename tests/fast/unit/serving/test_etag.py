@@ -14,7 +14,7 @@ from tests.support.world_tables import WorldTables
 
 DAY = {"store": "1", "from_": "2026-11-21", "to": "2026-11-22"}
 NET = "/v1/metrics/net_sales"
-ASKED = {
+PATHS = {
     NET: DAY,
     "/v1/metrics/net_sales,total_transactions_count": DAY,
     "/v1/index/net_sales": DAY,
@@ -47,10 +47,8 @@ def world() -> World:
     return world
 
 
-@pytest.mark.parametrize(("path", "question"), (ASKED | LISTED).items())
-def test_a_caller_who_has_the_answer_is_told_so_without_a_body(
-    world: World, path: str, question: dict[str, str]
-) -> None:
+@pytest.mark.parametrize(("path", "question"), (PATHS | LISTED).items())
+def test_a_caller_who_has_the_answer_gets_304_without_a_body(world: World, path: str, question: dict[str, str]) -> None:
     asking = Asking(world)
     first = asking.response(path, **question)
 
@@ -63,7 +61,7 @@ def test_a_caller_who_has_the_answer_is_told_so_without_a_body(
         assert response.headers["vary"] == "Authorization, Accept"
 
 
-@pytest.mark.parametrize(("path", "question"), ASKED.items())
+@pytest.mark.parametrize(("path", "question"), PATHS.items())
 def test_a_tag_holds_for_another_process_and_nothing_is_read_for_it(
     world: World, path: str, question: dict[str, str]
 ) -> None:
@@ -75,7 +73,7 @@ def test_a_tag_holds_for_another_process_and_nothing_is_read_for_it(
     assert (status, tables.reads) == (304, 0)
 
 
-@pytest.mark.parametrize(("path", "question"), ASKED.items())
+@pytest.mark.parametrize(("path", "question"), PATHS.items())
 def test_a_tag_ends_with_whatever_the_answer_rests_on(world: World, path: str, question: dict[str, str]) -> None:
     asking = Asking(world)
     tags = [asking.response(path, **question).headers["etag"]]

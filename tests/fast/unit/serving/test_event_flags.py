@@ -17,11 +17,11 @@ from views.core.view import flag_counts
 NINE, LATE = "2026-03-07T09:00:00Z", "2026-03-07T22:50:00Z"
 DISCOUNT = {"title": "coupon", "price": -1.0, "amount": 1, "sku": "1"}
 NOTHING = {"title": "bag", "price": 1.0, "amount": 0, "sku": "2"}
-ASKED = {"store": "1", "from_": "2026-03-07", "to": "2026-03-08", "grain": "total", "timezone": "UTC"}
+ARGUMENTS = {"store": "1", "from_": "2026-03-07", "to": "2026-03-08", "grain": "total", "timezone": "UTC"}
 
 
-def told(world: World, metric: str = "net_sales", **more: object) -> Any:
-    return Asking(world).body(f"/v1/metrics/{metric}", **ASKED | more).get("event_flags")
+def flags_of(world: World, metric: str = "net_sales", **more: object) -> Any:
+    return Asking(world).body(f"/v1/metrics/{metric}", **ARGUMENTS | more).get("event_flags")
 
 
 def sold(world: World, at: str, *lines: dict[str, object], number: int = 1) -> None:
@@ -35,17 +35,17 @@ def test_flags_of_both_layers_are_added() -> None:
     sold(world, LATE, DISCOUNT, number=2)
     sold(world, LATE, number=3)
 
-    assert told(world) == {"empty_receipt": 1, "negative_price": 2, "zero_amount": 1}
-    assert told(world, "net_items_count") == told(world)
+    assert flags_of(world) == {"empty_receipt": 1, "negative_price": 2, "zero_amount": 1}
+    assert flags_of(world, "net_items_count") == flags_of(world)
 
 
-def test_only_windows_that_were_asked_for_are_told_of() -> None:
+def test_only_requested_windows_are_reported() -> None:
     world = World(Store(id="1", timezone="UTC"))
     sold(world, NINE, DISCOUNT)
     sold(world, LATE, number=2)
 
-    assert told(world, to="2026-03-07T12:00:00Z") == {"negative_price": 1}
-    assert told(world, from_="2026-03-07T10:00:00Z", to="2026-03-07T12:00:00Z") is None
+    assert flags_of(world, to="2026-03-07T12:00:00Z") == {"negative_price": 1}
+    assert flags_of(world, from_="2026-03-07T10:00:00Z", to="2026-03-07T12:00:00Z") is None
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_only_windows_that_were_asked_for_are_told_of() -> None:
         ({"sun": ("08:00-20:00",)}, {"outside_opening_hours": 2}),
     ],
 )
-def test_receipts_outside_the_opening_hours_are_told_of(hours: dict[str, Any], flags: object) -> None:
+def test_receipts_outside_the_opening_hours_are_reported(hours: dict[str, Any], flags: object) -> None:
     world = World(Store(id="1", timezone="UTC", opening_hours=hours))
     line = {"title": "milk", "price": 1.0, "amount": 1, "sku": "3"}
     sold(world, NINE, line)
     sold(world, LATE, line, number=2)
 
-    assert told(world) == flags
-    assert told(world, hours="open") in (None, {})
+    assert flags_of(world) == flags
+    assert flags_of(world, hours="open") in (None, {})
 
 
 @pytest.mark.parametrize("topic", [topic for topic, source in registered_sources().items() if source.flags])

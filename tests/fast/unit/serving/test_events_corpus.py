@@ -32,9 +32,9 @@ def asking(currency: Currency) -> Asking:
 
 
 def became(case: Case, said: bytes, kind: str = "application/json") -> list[tuple[Any, ...]]:
-    asked = asking(case.store_currency)
-    asked.clock_us = case.received_us or AT_THE_END_OF_TIME
-    response = asked.sent(said, content_type=kind)
+    server = asking(case.store_currency)
+    server.clock_us = case.received_us or AT_THE_END_OF_TIME
+    response = server.sent(said, content_type=kind)
     items = response.json()["items"]
     assert [item["index"] for item in items] == list(range(len(items)))
     return [(item["outcome"], item["reason"], item["pointer"]) for item in items]
@@ -74,11 +74,11 @@ def test_what_is_left_out_here_is_larger_than_any_body() -> None:
 
 def test_what_is_accepted_stands_in_the_topic_byte_for_byte() -> None:
     events = [case for case in ELEMENTS if case.expected == "event" and not case.received_us]
-    asked = Asking(World(Store(id="1", timezone="UTC")))
+    server = Asking(World(Store(id="1", timezone="UTC")))
     for case in events:
-        asked.sent(b"[ " + case.value + b" ]")
+        server.sent(b"[ " + case.value + b" ]")
 
-    stored = asked.broker.values("pos_transactions")
+    stored = server.broker.values("pos_transactions")
 
     assert len(stored) > 100
     assert set(stored) <= {case.value.strip() for case in events}

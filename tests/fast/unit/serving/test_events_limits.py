@@ -66,8 +66,8 @@ def test_a_body_whose_length_is_not_promised_may_be_as_long(asking: Asking, size
             yield whole[at : at + 65_536]
 
     async def ask() -> httpx.Response:
-        async with client(asking) as asked:
-            return await asked.post(f"/v1/events/{TOPIC}", headers=HEADERS, content=parts())
+        async with client(asking) as connection:
+            return await connection.post(f"/v1/events/{TOPIC}", headers=HEADERS, content=parts())
 
     assert asyncio.run(ask()).status_code == status
 
@@ -195,8 +195,8 @@ def test_a_body_has_to_arrive_in_time(seconds: float, status: int) -> None:
         yield receipt()[10:]
 
     async def ask() -> httpx.Response:
-        async with client(asking) as asked:
-            return await asked.post(f"/v1/events/{TOPIC}", headers=HEADERS, content=parts())
+        async with client(asking) as connection:
+            return await connection.post(f"/v1/events/{TOPIC}", headers=HEADERS, content=parts())
 
     response = asyncio.run(ask())
 
@@ -240,7 +240,7 @@ def test_a_body_that_ends_with_its_connection_is_not_taken_for_a_whole_one(askin
 
 
 @pytest.mark.parametrize(("count", "refused"), [(LIMITS.ingests_in_flight, 0), (LIMITS.ingests_in_flight + 1, 1)])
-def test_so_many_requests_may_be_in_flight_and_the_next_is_told_at_once(
+def test_the_request_above_the_limit_in_flight_is_rejected_at_once(
     asking: Asking, monkeypatch: pytest.MonkeyPatch, count: int, refused: int
 ) -> None:
     monkeypatch.setattr(ingest, "DELIVERY_TIMEOUT_SECONDS", 0.5)
@@ -278,8 +278,8 @@ def test_a_key_may_have_eight_requests_under_way(
 
     for responses in (first, second):  # those of the first have ended when the second begin
         assert [response.status_code for response in responses].count(429) == refused
-        told = {response.json()["code"] for response in responses if response.status_code == 429}
-        assert told <= {"too_many_at_once"}
+        limit_codes = {response.json()["code"] for response in responses if response.status_code == 429}
+        assert limit_codes <= {"too_many_at_once"}
 
 
 def test_the_loop_goes_on_while_a_large_request_is_judged(asking: Asking) -> None:
@@ -303,9 +303,9 @@ def sent_at_once(
     """So many requests with a receipt, none of which waits for another."""
 
     async def send() -> list[httpx.Response]:
-        async with client(asking) as asked:
+        async with client(asking) as connection:
             posts = [
-                asked.post(f"/v1/events/{TOPIC}", headers=headers or HEADERS, content=said or receipt())
+                connection.post(f"/v1/events/{TOPIC}", headers=headers or HEADERS, content=said or receipt())
                 for _ in range(count)
             ]
             return await asyncio.gather(*posts)

@@ -119,7 +119,7 @@ def test_an_array_that_is_broken_is_rejected_whole(asking: Asking) -> None:
         (DeliveryStatus.TOO_LARGE, ("rejected", "too_large", "")),
     ],
 )
-def test_what_the_broker_does_not_confirm_is_told_beside_what_it_does(
+def test_what_the_broker_does_not_confirm_is_reported_beside_what_it_does(
     asking: Asking, monkeypatch: pytest.MonkeyPatch, fate: DeliveryStatus | None, item: tuple[Any, ...]
 ) -> None:
     monkeypatch.setattr(ingest, "DELIVERY_TIMEOUT_SECONDS", 0.05)
@@ -144,7 +144,7 @@ def test_while_the_broker_is_away_the_same_may_be_sent_again_soon(
     assert response.headers["retry-after"] == "2"
 
 
-def test_where_nothing_is_accepted_but_something_unknown_the_items_are_told(asking: Asking) -> None:
+def test_if_nothing_is_accepted_but_something_unknown_the_items_are_listed(asking: Asking) -> None:
     asking.broker.says = lambda _: DeliveryStatus.UNCONFIRMED
 
     response = asking.sent(array(WRONG, sale()))
@@ -153,7 +153,7 @@ def test_where_nothing_is_accepted_but_something_unknown_the_items_are_told(aski
     assert [each[0] for each in outcomes(response.json())] == ["rejected", "unknown"]
 
 
-def test_a_full_queue_is_told_at_once_and_nothing_is_sent(asking: Asking) -> None:
+def test_a_full_queue_is_reported_at_once_and_nothing_is_sent(asking: Asking) -> None:
     asking.broker.is_full = True
 
     response = asking.sent(array(sale(1), sale(2)))
@@ -193,7 +193,7 @@ def test_every_source_can_be_sent_and_is_keyed_as_the_command_does_it(asking: As
         assert sent == ProducerRecord(key_of(source)(record(source)) or b"", record(source))
 
 
-def test_a_hardware_address_is_neither_sent_nor_told(asking: Asking) -> None:
+def test_a_hardware_address_is_neither_sent_nor_shown(asking: Asking) -> None:
     address = "3c:22:fb:9a:1d:e7"
     unknown, known = record(WIFI_SIGHTINGS, note=address), record(WIFI_SIGHTINGS, device=address)
 

@@ -48,7 +48,7 @@ def asking() -> Asking:
     return Asking(world)
 
 
-ASKED = asking()
+WORLD_API = asking()
 
 
 def routes(app: FastAPI) -> Iterator[tuple[str, str]]:
@@ -62,7 +62,7 @@ def answered(method: str, path: str, **headers: str) -> httpx.Response:
     place = re.sub(r"\{(\w+)(?::path)?\}", lambda found: FILLED[found[1]], path)
     if path in {"/v1/metrics/{metric}", "/v1/index/{metric}", "/v1/views/{view}/cells"}:
         place += "?store=1&from=2026-11-21&to=2026-11-22"
-    return ASKED.request(method, place, headers={"Authorization": f"Bearer {OPERATOR_KEY}", **headers})
+    return WORLD_API.request(method, place, headers={"Authorization": f"Bearer {OPERATOR_KEY}", **headers})
 
 
 def is_page(response: httpx.Response) -> bool:
@@ -73,7 +73,7 @@ def security(response: httpx.Response) -> Mapping[str, str | None]:
     return {name: response.headers.get(name) for name in OF_ANSWERS}
 
 
-@pytest.mark.parametrize(("method", "path"), list(routes(ASKED.app)))
+@pytest.mark.parametrize(("method", "path"), list(routes(WORLD_API.app)))
 def test_every_route_has_the_headers_of_its_kind(method: str, path: str) -> None:
     response = answered(method, path)
 
@@ -83,7 +83,7 @@ def test_every_route_has_the_headers_of_its_kind(method: str, path: str) -> None
     assert "server" not in response.headers
 
 
-@pytest.mark.parametrize(("method", "path"), [*routes(ASKED.app), ("OPTIONS", "/v1/stores"), ("GET", "/nowhere")])
+@pytest.mark.parametrize(("method", "path"), [*routes(WORLD_API.app), ("OPTIONS", "/v1/stores"), ("GET", "/nowhere")])
 def test_nothing_is_offered_to_a_page_of_another_origin(method: str, path: str) -> None:
     wishes = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
 
@@ -99,14 +99,14 @@ def test_there_are_no_interactive_docs(path: str) -> None:
 
 @pytest.mark.parametrize("status", [404, 405, 415, 422, 401])
 def test_a_refusal_has_the_headers_too(status: int) -> None:
-    asked: dict[int, tuple[str, str, dict[str, str]]] = {
+    requests: dict[int, tuple[str, str, dict[str, str]]] = {
         404: ("GET", "/nowhere", {}),
         405: ("DELETE", "/v1/stores", {}),
         415: ("POST", "/v1/events/pos_transactions", {"Content-Type": "text/plain"}),
         422: ("GET", "/v1/raw/pos_transactions", {}),
         401: ("GET", "/v1/stores", {"Authorization": "Bearer galatea_0_x"}),
     }
-    method, path, headers = asked[status]
+    method, path, headers = requests[status]
 
     response = answered(method, path, **headers)
 

@@ -58,7 +58,7 @@ def day(number: int) -> str:
     return (FIRST + timedelta(days=number)).date().isoformat()
 
 
-def asked(asking: Asking, first: int, last: int, **arguments: object) -> Body:
+def body_of(asking: Asking, first: int, last: int, **arguments: object) -> Body:
     return asking.body(INDEX, store="1", from_=day(first), to=day(last), history_weeks=8, **arguments)
 
 
@@ -68,7 +68,7 @@ def points(body: Body) -> list[dict[str, Any]]:
 
 
 def test_days_as_always_have_an_index_of_100_in_rain_and_in_sun() -> None:
-    found = points(asked(published(), 63, 70))
+    found = points(body_of(published(), 63, 70))
 
     assert [point["index"] for point in found] == [100.0] * 7
     assert {point["conditions"]["rain"] for point in found} == {True, False}
@@ -77,7 +77,7 @@ def test_days_as_always_have_an_index_of_100_in_rain_and_in_sun() -> None:
 
 
 def test_the_answer_says_that_it_is_a_model_and_what_it_was_made_from() -> None:
-    body = asked(published(), 63, 70)
+    body = body_of(published(), 63, 70)
     [series] = body["series"]
 
     assert (body["kind"], body["metric"], body["interval_percent"], body["history_weeks"]) == (
@@ -94,7 +94,7 @@ def test_the_answer_says_that_it_is_a_model_and_what_it_was_made_from() -> None:
 def test_values_are_those_of_the_metric() -> None:
     exact = published().body("/v1/metrics/net_sales", store="1", from_=day(63), to=day(70))
 
-    found = asked(published(), 63, 70)
+    found = body_of(published(), 63, 70)
 
     assert [(each["start"], each["value"], each["final"]) for each in points(found)] == [
         (each["start"], each["value"], each["final"]) for each in exact["series"][0]["points"]
@@ -108,7 +108,7 @@ def test_a_day_out_of_the_ordinary_has_an_interval_without_100() -> None:
     world.receive(receipt(at.isoformat(), minor=sold(65), number=999), END.isoformat())
     world.rebuild("2026-03-19T00:00:00Z")
 
-    found = points(asked(Asking(world), 63, 70))
+    found = points(body_of(Asking(world), 63, 70))
 
     assert found[2]["index"] == 200.0
     assert found[2]["interval"]["low"] > 100
@@ -116,7 +116,7 @@ def test_a_day_out_of_the_ordinary_has_an_interval_without_100() -> None:
 
 
 def test_the_hour_of_the_sale_is_expected_and_the_others_have_nothing_to_expect() -> None:
-    found = points(asked(published(), 63, 64, grain="hour"))
+    found = points(body_of(published(), 63, 64, grain="hour"))
 
     assert len(found) == 24
     by_index = {point["start"]: point["index"] for point in found}
@@ -130,13 +130,13 @@ def test_an_index_knows_nothing_of_the_days_that_it_is_about() -> None:
     world.receive(receipt("2026-03-15T11:00:00+01:00", minor=1_000_000, number=999), END.isoformat())
     world.rebuild("2026-03-19T00:00:00Z")
 
-    changed, usual = (points(asked(asking, 63, 70)) for asking in (Asking(world), published()))
+    changed, usual = (points(body_of(asking, 63, 70)) for asking in (Asking(world), published()))
 
     assert [each["expected"] for each in changed] == [each["expected"] for each in usual]
 
 
 def test_the_days_before_a_shop_was_there_are_no_history() -> None:
-    found = asked(published(), 21, 28)
+    found = body_of(published(), 21, 28)
     [series] = found["series"]
 
     assert series["history"] == {"from": "2026-01-06T23:00:00Z", "to": "2026-01-27T23:00:00Z", "points": 21}
@@ -148,7 +148,7 @@ def test_what_is_not_over_yet_is_expected_and_has_no_index() -> None:
     world = world_of()
     world.rebuild("2026-03-17T12:00:00Z")
 
-    found = points(asked(Asking(world), 69, 71))
+    found = points(body_of(Asking(world), 69, 71))
 
     assert [(each["index"], each["final"], "unfinished" in each.get("flags", ())) for each in found] == [
         (None, False, True),
@@ -162,7 +162,7 @@ def test_both_layers_are_in_it_and_what_speed_alone_has_seen_is_not_final() -> N
     world.rebuild(f"{day(67)}T00:00:00Z")
     world.pass_time(END)
 
-    body = asked(Asking(world), 63, 70)
+    body = body_of(Asking(world), 63, 70)
 
     assert body["as_of"]["layers"] == ["batch", "speed"]
     assert [point["index"] for point in points(body)] == [100.0] * 7
@@ -173,13 +173,13 @@ def test_without_weather_the_week_alone_is_expected_and_said_so() -> None:
     world = world_of(skies=False)
     world.rebuild("2026-03-19T00:00:00Z")
 
-    found = points(asked(Asking(world), 63, 70))
+    found = points(body_of(Asking(world), 63, 70))
 
     assert all(point["flags"] == ["weather_left_out"] and point["index"] is not None for point in found)
     assert {point["conditions"]["rain"] for point in found} == {None}
 
 
-def test_a_holiday_is_told_and_not_guessed_from_too_few() -> None:
+def test_a_holiday_is_named_and_not_guessed_from_too_few() -> None:
     world = world_of(DAYS + 30)
     world.rebuild("2026-05-01T00:00:00Z")
 
@@ -193,7 +193,7 @@ def test_a_shop_whose_holidays_nobody_knows_says_so() -> None:
     world = world_of(store=Store(id="1", timezone="Europe/Bratislava"))
     world.rebuild("2026-03-19T00:00:00Z")
 
-    [series] = asked(Asking(world), 63, 70)["series"]
+    [series] = body_of(Asking(world), 63, 70)["series"]
 
     assert series["flags"] == ["holidays_unknown"]
     assert {point["index"] for point in series["points"]} == {100.0}
@@ -222,12 +222,12 @@ def test_a_publication_answers_alike_for_ever() -> None:
     world = world_of()
     world.rebuild("2026-03-19T00:00:00Z")
     asking = Asking(world)
-    before = asked(asking, 63, 70, as_of=1)
+    before = body_of(asking, 63, 70, as_of=1)
     world.receive(receipt("2026-03-15T11:00:00+01:00", minor=1_000_000, number=999), "2026-03-19T01:00:00Z")
     world.rebuild("2026-03-20T00:00:00Z")
 
-    assert asked(asking, 63, 70, as_of=1) == before
-    assert asked(asking, 63, 70) != before
+    assert body_of(asking, 63, 70, as_of=1) == before
+    assert body_of(asking, 63, 70) != before
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_a_quarter_is_the_longest_range() -> None:
     assert len(points(published().body(INDEX, store="1", from_="2026-03-11", to="2026-06-11"))) == 92
 
 
-def test_more_than_twenty_shops_are_asked_in_several_questions() -> None:
+def test_more_than_twenty_stores_are_queried_in_several_requests() -> None:
     asking = Asking(World(*(Store(id=str(number), timezone="UTC") for number in range(21))))
 
     assert asking.refusal(INDEX, from_=day(63), to=day(64))["code"] == "too_many_stores"

@@ -79,8 +79,8 @@ def dimensions(asking: Asking, metric: str, dimension: str) -> list[str]:
 
 def rows(asking: Asking, metric: str, dimension: str) -> list[dict[str, str]]:
     """Of the file, as a spreadsheet reads it."""
-    asked: dict[str, Any] = {"store": "1", "by": dimension, "key": OPERATOR_KEY, "format": "csv", **DAY}
-    response = asking.response(f"/v1/metrics/{metric}", **asked)
+    parameters: dict[str, Any] = {"store": "1", "by": dimension, "key": OPERATOR_KEY, "format": "csv", **DAY}
+    response = asking.response(f"/v1/metrics/{metric}", **parameters)
     return list(csv.DictReader(io.StringIO(response.text, newline="")))
 
 
@@ -144,18 +144,20 @@ def test_as_a_source_or_an_argument_of_its_own_it_is_unknown(asking: Asking, cas
 
 
 @pytest.mark.parametrize("case", CASES, ids=named)
-def test_as_a_reason_it_is_kept_or_refused_and_as_a_store_it_is_asked_for(asking: Asking, case: InjectionCase) -> None:
+def test_as_a_reason_it_is_stored_or_rejected_and_as_a_store_it_is_requested(
+    asking: Asking, case: InjectionCase
+) -> None:
     said = {"reason": case.text, "stores": [case.text]}
 
     response = asking.response("/v1/recomputes", method="POST", key=OPERATOR_KEY, said=said)
 
     assert response.status_code == (202 if case.is_printed and case.text.strip() else 422)
     if response.status_code == 202:
-        assert asking.recomputing.asked[-1].stores == (case.text,)
+        assert asking.recomputing.requests[-1].stores == (case.text,)
         assert asking.world.recomputes[response.json()["id"]].why == case.text.strip()
 
 
 def is_harmless(response: Any) -> bool:
     """A problem in one piece of JSON, and no header that the text has made."""
-    told = response.headers["content-type"] == "application/problem+json" and response.json()["code"]
-    return bool(told) and not any("injected" in name or "cookie" in name for name in response.headers)
+    problem_code = response.headers["content-type"] == "application/problem+json" and response.json()["code"]
+    return bool(problem_code) and not any("injected" in name or "cookie" in name for name in response.headers)

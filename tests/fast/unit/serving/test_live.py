@@ -98,7 +98,7 @@ def test_so_many_may_follow_at_once(world: World, most: int, refused: bool) -> N
     run(follow)
 
 
-def test_who_has_an_answer_already_is_told_the_next_one_only(world: World) -> None:
+def test_a_follower_that_has_an_answer_gets_only_the_next_one(world: World) -> None:
     live = Live(Asking(world).answers)
 
     async def follow() -> None:
@@ -115,7 +115,7 @@ def test_who_has_an_answer_already_is_told_the_next_one_only(world: World) -> No
     run(follow)
 
 
-def test_who_is_slow_gets_the_newest_and_all_who_follow_are_told_the_same(world: World) -> None:
+def test_a_slow_follower_gets_the_newest_and_all_followers_get_the_same(world: World) -> None:
     live = Live(Asking(world).answers)
 
     async def follow() -> None:
@@ -154,7 +154,7 @@ def test_tenants_follow_their_own_shops_only(world: World) -> None:
     run(follow)
 
 
-def test_a_store_that_does_not_answer_is_told_of_and_then_it_goes_on(world: World) -> None:
+def test_when_cassandra_does_not_answer_it_is_reported_and_work_continues(world: World) -> None:
     asking = Asking(world)
     live, answer = Live(asking.answers), asking.answers.read_version
 
@@ -218,10 +218,10 @@ def test_events_come_as_the_standard_has_them_and_end_with_the_key(world: World)
         ):
             assert answer.headers["content-type"].startswith("text/event-stream")
             lines = answer.aiter_lines()
-            told = dict([(await anext(lines)).split(": ", 1) for _ in range(4)])
-            assert told["event"] == "answer"
-            assert told["id"].startswith('W/"')
-            assert orjson.loads(told["data"])["series"][0]["points"][0]["value"] == 1
+            event_fields = dict([(await anext(lines)).split(": ", 1) for _ in range(4)])
+            assert event_fields["event"] == "answer"
+            assert event_fields["id"].startswith('W/"')
+            assert orjson.loads(event_fields["data"])["series"][0]["points"][0]["value"] == 1
 
             asking.keys.kept.clear()
             sell(world, 2, 5)

@@ -41,11 +41,11 @@ def test_a_named_range_has_the_same_answer_as_its_dates(world: World) -> None:
         for path in ANSWERED:
             found, expected = (asking.body(path, **said, store="1") for said in (relative, absolute))
 
-            asked = [each.pop("range") for each in found.get("answers", [found]) if "range" in each]
+            ranges = [each.pop("range") for each in found.get("answers", [found]) if "range" in each]
             assert found == expected
             wanted = {"from": absolute["from_"], "to": absolute["to"]}
-            assert asked in ([], [wanted | ({"name": relative["range"]} if "range" in relative else {})] * len(asked))
-            assert bool(asked) == path.startswith("/v1/metrics")
+            assert ranges in ([], [wanted | ({"name": relative["range"]} if "range" in relative else {})] * len(ranges))
+            assert bool(ranges) == path.startswith("/v1/metrics")
 
 
 def test_an_answer_says_the_dates_of_its_range_and_each_series_where_stores_disagree(world: World) -> None:

@@ -27,10 +27,10 @@ FOR_ALL = [
     ("/readyz", {}),
 ]
 RULE = {"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3}
-TOLD_ID = raised_id("queue", 1, ("default", "1"), Window("2026-11-21T09:00:00Z"), {})
+ALERT_ID = raised_id("queue", 1, ("default", "1"), Window("2026-11-21T09:00:00Z"), {})
 FOR_ALL += [
     ("/v1/alerts", {}),
-    (f"/v1/alerts/{TOLD_ID}", {}),
+    (f"/v1/alerts/{ALERT_ID}", {}),
     ("/v1/alert-rules", {}),
     ("/v1/alert-rules/queue", {}),
     ("/v1/alert-rules/queue/versions", {}),
@@ -73,7 +73,7 @@ def asking() -> Asking:
     asking = Asking(world)
     asking.letters.archive.receive(b"{", topic="wifi_sightings")
     AlertRules(asking.versions).create(RuleAuthor("default", world.stores), RULE)
-    asking.told.raised("2026-11-21T09:00:00Z")
+    asking.alert_tables.raised("2026-11-21T09:00:00Z")
     blocking = BlockedRecord("alerts", 0, 42, "1", world.now(), "the endpoint answered 503")
     endpoint = Endpoint("hook", "default", "https://acme.example/", "secret")
     asking.endpoints.put(RegisteredEndpoint(endpoint, None, EndpointState(blocking=(blocking,))))
@@ -84,7 +84,7 @@ def test_every_route_is_in_one_of_both_tables(asking: Asking) -> None:
     described = asking.app.openapi()["paths"]
     operations = {(method.upper(), path) for path, methods in described.items() for method in methods}
     named = {path: path.replace("net_sales", "{metric}").replace("sales/", "{view}/") for path, _ in FOR_ALL}
-    tried = {("GET", path.replace("queue", "{id}").replace(TOLD_ID, "{alert_id}")) for path in named.values()}
+    tried = {("GET", path.replace("queue", "{id}").replace(ALERT_ID, "{alert_id}")) for path in named.values()}
     names = {
         "known": "{id}",
         "1": "{number}",
@@ -134,7 +134,7 @@ def test_what_is_for_operators_is_refused_to_others_before_anything_is_done(  # 
 
     assert (response.status_code, response.json()["code"]) == (status, code)
     assert response.headers.get("www-authenticate") == ("Bearer" if status == 401 else None)
-    assert asking.recomputing.asked == []
+    assert asking.recomputing.requests == []
     assert asking.letters.sender.carried == []
     assert asking.body("/v1/publications")["publications"][0]["publication"] == 2
 

@@ -48,7 +48,7 @@ def test_a_limit_says_how_many_stores_a_page_has(world: World, limit: int) -> No
     assert stores(first) == sorted(world.stores)[:limit]
 
 
-def test_an_answer_that_holds_all_stores_says_nothing_of_pages_unless_they_were_asked_for() -> None:
+def test_an_answer_with_all_stores_says_nothing_of_pages_unless_they_were_requested() -> None:
     asking = Asking(World())
 
     assert "next" not in asking.body(NET, **DAY)
@@ -90,7 +90,7 @@ def test_behind_the_last_store_there_is_an_empty_page(world: World) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "parquet"])
-def test_more_stores_than_an_answer_holds_are_refused_until_pages_are_asked_for(world: World, form: str) -> None:
+def test_more_stores_than_an_answer_holds_are_rejected_unless_pages_are_requested(world: World, form: str) -> None:
     asking = Asking(world)
 
     refused = asking.refusal(NET, **DAY, format=form)

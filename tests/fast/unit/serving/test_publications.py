@@ -49,7 +49,7 @@ def test_publications_are_listed_newest_first() -> None:
     }
 
 
-def test_what_a_recompute_counted_is_told() -> None:
+def test_the_counts_of_a_recompute_are_returned() -> None:
     world = published(1)
     views = {"sales": {"days": 2, "events": 30}, "sales_by_sku": {"days": 2, "events": 12}}
     counted = {"partitions": 4, "days": 2, "blocks": 9, "seconds": 3.5, "views": views, "read_at": "now"}
@@ -57,8 +57,8 @@ def test_what_a_recompute_counted_is_told() -> None:
 
     entry = Asking(world).body(LISTED)["publications"][0]
 
-    told = [entry[name] for name in ("partitions", "days", "blocks", "rows", "seconds", "views")]
-    assert told == [4, 2, 9, 42, 3.5, views]
+    shown = [entry[name] for name in ("partitions", "days", "blocks", "rows", "seconds", "views")]
+    assert shown == [4, 2, 9, 42, 3.5, views]
     assert "read_at" not in entry
 
 
@@ -92,7 +92,7 @@ def test_pages_follow_each_other_without_a_gap() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "code"),
+    ("arguments", "code"),
     [
         ({"limit": 0}, "bad_question"),
         ({"limit": 1001}, "bad_question"),
@@ -101,8 +101,8 @@ def test_pages_follow_each_other_without_a_gap() -> None:
         ({"after": 1}, "unknown_argument"),
     ],
 )
-def test_a_page_that_cannot_be_is_refused(asked: dict[str, object], code: str) -> None:
-    problem = Asking(published(1)).refusal(LISTED, **asked)
+def test_a_page_that_cannot_be_is_refused(arguments: dict[str, object], code: str) -> None:
+    problem = Asking(published(1)).refusal(LISTED, **arguments)
 
     assert (problem["status"], problem["code"]) == (422, code)
 

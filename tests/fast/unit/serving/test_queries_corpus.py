@@ -35,13 +35,13 @@ def test_a_question_gets_the_answer_that_it_deserves_and_the_next_good_one_passe
 
     response = asking.response(f"{case.path}?{urlencode(case.arguments, doseq=True)}", key=key)
 
-    told = response.json()
-    assert (response.status_code, told.get("code")) == (case.status, case.code), response.text
+    body = response.json()
+    assert (response.status_code, body.get("code")) == (case.status, case.code), response.text
     if case.code is not None:
         assert response.headers["content-type"] == "application/problem+json"
-        assert (told["type"], told["status"]) == (f"{PATH}/{case.code}", case.status)
-        assert told["title"]
-        assert told["detail"]
+        assert (body["type"], body["status"]) == (f"{PATH}/{case.code}", case.status)
+        assert body["title"]
+        assert body["detail"]
     assert asking.response(f"/v1/metrics/net_sales?{urlencode(DAY)}").status_code == 200
 
 

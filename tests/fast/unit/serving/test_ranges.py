@@ -95,10 +95,10 @@ def test_a_month_without_such_a_day_has_its_last_one() -> None:
 
 
 def test_a_range_without_relative_bounds_stays_as_it_is() -> None:
-    asked = AskedRange("2026-11-01", "2026-11-02T00:00:00Z")
+    requested = AskedRange("2026-11-01", "2026-11-02T00:00:00Z")
 
-    assert not asked.is_relative
-    assert asked.bounds(DAYS, None) == ("2026-11-01", "2026-11-02T00:00:00Z")
+    assert not requested.is_relative
+    assert requested.bounds(DAYS, None) == ("2026-11-01", "2026-11-02T00:00:00Z")
 
 
 def test_a_range_is_said_once() -> None:
@@ -144,8 +144,8 @@ def test_whole_days_before_today_and_today_make_the_range_to_date(
 def test_no_range_moves_between_the_latest_turn_of_a_day_and_now(
     stores: list[BusinessDays], now: int, name: RangeName
 ) -> None:
-    turn, asked = latest_turn(stores, now), AskedRange(None, None, name)
+    turn, requested = latest_turn(stores, now), AskedRange(None, None, name)
 
     assert turn <= now
     for days in stores:
-        assert asked.bounds(days, turn) == asked.bounds(days, now)
+        assert requested.bounds(days, turn) == requested.bounds(days, now)

@@ -44,15 +44,15 @@ def test_a_recompute_gets_an_id_and_can_be_looked_at_at_once(asking: Asking) -> 
     id_ = started.json()["id"]
     assert (started.status_code, started.headers["location"]) == (202, f"/v1/recomputes/{id_}")
     days = (date(2026, 11, 1), date(2026, 11, 2))
-    assert asking.recomputing.asked == [
+    assert asking.recomputing.requests == [
         RecomputeRequest(("sales", "sales_by_sku"), *days, ("12", "77"), full=True, mode="preview")
     ]
-    asked = {name: value for name, value in said.items() if name != "reason"}
-    asked |= {"views": ["sales", "sales_by_sku"], "wait": False}
+    expected = {name: value for name, value in said.items() if name != "reason"}
+    expected |= {"views": ["sales", "sales_by_sku"], "wait": False}
     assert asking.body(f"{PATH}/{id_}", key=OPERATOR_KEY) == {
         "id": id_,
         "state": "asked",
-        "asked": asked,
+        "asked": expected,
         "asked_by": "operator",
         "why": "a wrong price list",
         "asked_at": "2026-11-21T09:00:00Z",
@@ -68,7 +68,7 @@ def test_a_recompute_gets_an_id_and_can_be_looked_at_at_once(asking: Asking) -> 
 def test_whatever_is_left_out_means_everything(asking: Asking) -> None:
     asking.response(PATH, method="POST", key=OPERATOR_KEY, said=BECAUSE)
 
-    assert asking.recomputing.asked == [RecomputeRequest()]
+    assert asking.recomputing.requests == [RecomputeRequest()]
 
 
 def test_what_failed_says_why_and_what_was_taken_up_again_has_not_ended(asking: Asking) -> None:
@@ -83,13 +83,13 @@ def test_what_failed_says_why_and_what_was_taken_up_again_has_not_ended(asking: 
         progress=msgspec.convert(progress, RecomputeProgress),
     )
 
-    told = []
+    states = []
     for state in ("failed", "computing"):
         world.recomputes["recompute-1"] = replace(record, state=state)
-        told.append(asking.body(f"{PATH}/recompute-1", key=OPERATOR_KEY))
+        states.append(asking.body(f"{PATH}/recompute-1", key=OPERATOR_KEY))
 
-    assert [(each["problem"], each["ended_at"]) for each in told] == [(problem, "2026-11-21T09:00:00Z"), (None, None)]
-    assert [each["progress"] for each in told] == [progress, progress]
+    assert [(each["problem"], each["ended_at"]) for each in states] == [(problem, "2026-11-21T09:00:00Z"), (None, None)]
+    assert [each["progress"] for each in states] == [progress, progress]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_what_cannot_be_understood_is_refused(asking: Asking, said: object, code
     problem = refused(asking, said)
 
     assert (problem["status"], problem["code"]) == (422, code)
-    assert asking.recomputing.asked == []
+    assert asking.recomputing.requests == []
 
 
 def test_a_view_that_is_none_is_refused_with_the_nearest_name(asking: Asking) -> None:
@@ -167,7 +167,7 @@ def test_whoever_cannot_take_it_now_is_a_503_with_retry_after(
 
 
 @pytest.mark.parametrize("id_", ["recompute-2", "%20", "x" * 300])
-def test_a_recompute_that_nobody_asked_for_is_unknown(asking: Asking, id_: str) -> None:
+def test_a_recompute_that_was_never_requested_is_unknown(asking: Asking, id_: str) -> None:
     problem = asking.refusal(f"{PATH}/{id_}", key=OPERATOR_KEY)
 
     assert (problem["status"], problem["code"]) == (404, "unknown_name")

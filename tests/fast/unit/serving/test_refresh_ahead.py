@@ -80,7 +80,7 @@ def test_with_no_time_at_all_every_question_is_read_even_if_the_clock_stands_sti
     run(scenario())
 
 
-def test_a_read_ahead_that_fails_is_told_to_whoever_asks_when_the_value_is_too_old() -> None:
+def test_a_failed_read_ahead_is_raised_to_the_next_caller_once_the_value_is_too_old() -> None:
     async def scenario() -> None:
         read = Read(seconds=1)
         await read.cache.read()
@@ -109,7 +109,7 @@ def test_many_who_ask_together_share_a_read() -> None:
     run(scenario())
 
 
-def test_after_it_is_forgotten_nothing_of_before_is_told_not_even_what_is_being_read() -> None:
+def test_once_cleared_nothing_earlier_is_returned_not_even_a_read_in_progress() -> None:
     async def scenario() -> None:
         read = Read(seconds=1)
         under_way = asyncio.ensure_future(read.cache.read())

@@ -98,12 +98,12 @@ def test_a_range_of_exactly_400_days_is_answered_and_401_days_are_not(asking: As
 
 
 @pytest.mark.parametrize(("grain", "most"), [("15m", 2), ("hour", 2), ("day", 3), ("total", 3)])
-def test_how_long_a_time_may_be_asked_for_is_up_to_the_deployment(grain: Grain, most: int) -> None:
+def test_the_longest_range_is_set_by_the_deployment(grain: Grain, most: int) -> None:
     days, ranges = BusinessDays.of(Store(id="1", timezone="UTC"), ZoneInfo("UTC")), Ranges(fine_days=2, coarse_days=3)
 
-    asked = query_span("2026-11-01", f"2026-11-{1 + most:02}", days, grain, ranges)
+    span = query_span("2026-11-01", f"2026-11-{1 + most:02}", days, grain, ranges)
 
-    assert asked.end - asked.start == most * 86_400
+    assert span.end - span.start == most * 86_400
     with pytest.raises(RangeTooLongError, match=f"more than {most}"):
         query_span("2026-11-01", f"2026-11-{2 + most:02}", days, grain, ranges)
 

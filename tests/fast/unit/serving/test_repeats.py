@@ -87,7 +87,7 @@ def test_an_event_a_publication_and_a_registry_each_make_another_answer(world: W
     assert [len(body["series"]) for body in shown] == [1, 1, 1, 2]
 
 
-def test_who_has_the_answer_is_told_so_whether_or_not_anybody_has_asked_for_its_body(
+def test_a_caller_who_has_the_answer_gets_304_even_if_its_body_was_never_requested(
     world: World, read: list[MetricsRequest]
 ) -> None:
     tag = Asking(world).response(NET, **DAY).headers["etag"]
@@ -169,7 +169,7 @@ def test_whoever_wants_no_answer_of_a_moment_ago_says_so(world: World, path: str
 
 
 @pytest.mark.parametrize("path", ["/v1/publications", "/v1/freshness"])
-def test_whoever_was_told_of_a_publication_is_not_answered_from_the_one_before(world: World, path: str) -> None:
+def test_a_caller_who_saw_a_publication_gets_no_answer_from_the_one_before(world: World, path: str) -> None:
     asking = AskingRecent(world)
     asking.body(NET, **DAY)
     world.rebuild("2026-11-21T10:10:00Z")

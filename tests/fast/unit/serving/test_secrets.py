@@ -25,23 +25,27 @@ def asking() -> Asking:
 def places(asking: Asking) -> list[tuple[str, str]]:
     """Of every operation, with something in the place of each name."""
     described = asking.app.openapi()["paths"]
-    asked = [(method.upper(), path) for path, methods in described.items() for method in methods]
-    return [(method, path.format(**FILLED)) for method, path in asked if "/live/" not in path]
+    operations = [(method.upper(), path) for path, methods in described.items() for method in methods]
+    return [(method, path.format(**FILLED)) for method, path in operations if "/live/" not in path]
 
 
-def test_a_key_is_told_to_nobody(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_key_is_never_shown(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
     key = asking.keys.make("*", *SCOPES)
     guess = "galatea_5f0c81d2a9b3_" + "s3cret" * 8
     caplog.set_level(logging.DEBUG)
     browsing = Browsing(asking)
 
-    told = [browsing.sign_in(key).text, browsing.sign_in(guess).text, *(browsing.get(path) for path in ("/", "/stack"))]
+    texts = [
+        browsing.sign_in(key).text,
+        browsing.sign_in(guess).text,
+        *(browsing.get(path) for path in ("/", "/stack")),
+    ]
     for method, path in places(asking):
         for sent in (key, guess):
             response = asking.response(path, method=method, key=sent, said=receipt() if method == "POST" else None)
-            told.append(response.text + str(response.headers))
+            texts.append(response.text + str(response.headers))
 
-    told += [caplog.text, generate_latest(REGISTRY).decode(), str(asking.acts)]
+    texts += [caplog.text, generate_latest(REGISTRY).decode(), str(asking.acts)]
     secrets = [sent.split("_", 2)[2] for sent in (key, guess)]
-    assert [secret for secret in secrets for text in told if secret in text] == []
+    assert [secret for secret in secrets for text in texts if secret in text] == []
     assert asking.acts

@@ -68,14 +68,14 @@ def test_what_comes_while_several_are_answered_is_in_all_of_them_or_in_none(worl
     assert mean == 1.0
 
 
-def test_each_metric_has_its_own_grain_unless_one_is_asked_for(world: World) -> None:
+def test_each_metric_has_its_own_grain_unless_one_is_requested(world: World) -> None:
     asking = Asking(world)
 
     own = asking.body("/v1/metrics/net_sales,productivity", **DAY)["answers"]
-    asked = asking.refusal("/v1/metrics/net_sales,productivity", **DAY, grain="day")
+    rejected = asking.refusal("/v1/metrics/net_sales,productivity", **DAY, grain="day")
 
     assert own[0]["grain"] == "day" != own[1]["grain"]
-    assert asked["code"] == "bad_question"
+    assert rejected["code"] == "bad_question"
 
 
 def test_pages_of_several_metrics_have_one_next(world: World) -> None:

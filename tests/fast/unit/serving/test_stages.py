@@ -45,32 +45,32 @@ def sold(window: int, minor: int, currency: str = "EUR", *, is_fresh: bool = Fal
     return Cell(CellKey(window, (currency,)), None if is_fresh else states, states if is_fresh else None, states)
 
 
-def aggregated(asked: ResolvedQuery, *cells: Sequence[Cell]) -> QueryStates:
+def aggregated(resolved: ResolvedQuery, *cells: Sequence[Cell]) -> QueryStates:
     """The states of the cells of each store."""
     found = []
-    for of, here in zip(asked.stores, cells, strict=True):
+    for of, here in zip(resolved.stores, cells, strict=True):
         period = Period(of.timeline, of.timeline.end, of.timeline.end)
         data = StoreData(of, of.timeline.end, PeriodData(period, {"sales": here}), None, None, 0)
-        found.append(aggregate(asked, data))
-    return combine(asked, found)
+        found.append(aggregate(resolved, data))
+    return combine(resolved, found)
 
 
 def test_states_are_merged_by_series_key_and_point() -> None:
-    asked = query(ONE, by=("currency",), grain="hour")
+    resolved = query(ONE, by=("currency",), grain="hour")
     cells = [sold(NINE, 100), sold(NINE + 900, 20), sold(TEN, 3), sold(NINE, 7, "CZK")]
 
-    values = {each.key: each.points for each in evaluate(asked, aggregated(asked, cells))}
+    values = {each.key: each.points for each in evaluate(resolved, aggregated(resolved, cells))}
 
     assert list(values) == [SeriesKey("1", (("currency", "CZK"),)), SeriesKey("1", (("currency", "EUR"),))]
     assert [[point.value for point in points[9:11]] for points in values.values()] == [[7, 0], [120, 3]]
 
 
 def test_a_point_with_a_speed_row_is_provisional_and_not_final() -> None:
-    asked = query(ONE)
-    states = aggregated(asked, [sold(NINE, 100), sold(TEN, 20, is_fresh=True)])
+    resolved = query(ONE)
+    states = aggregated(resolved, [sold(NINE, 100), sold(TEN, 20, is_fresh=True)])
 
-    [values] = evaluate(asked, states)
-    response = render(asked, SNAPSHOT, states, [values], None)
+    [values] = evaluate(resolved, states)
+    response = render(resolved, SNAPSHOT, states, [values], None)
 
     assert [point.is_provisional for point in values.points] == [True]
     [[point]] = [each.points for each in response.series]
@@ -78,9 +78,9 @@ def test_a_point_with_a_speed_row_is_provisional_and_not_final() -> None:
 
 
 def test_each_store_has_its_own_series() -> None:
-    asked = query(ONE, TWO)
+    resolved = query(ONE, TWO)
 
-    values = list(evaluate(asked, aggregated(asked, [sold(NINE, 1)], [sold(NINE, 2)])))
+    values = list(evaluate(resolved, aggregated(resolved, [sold(NINE, 1)], [sold(NINE, 2)])))
 
     assert [(each.key, each.points[0].value) for each in values] == [
         (SeriesKey("1"), Fraction(1)),
@@ -90,8 +90,8 @@ def test_each_store_has_its_own_series() -> None:
 
 @pytest.mark.parametrize("by", [(), ("currency",)])
 def test_amounts_of_two_currencies_are_in_one_answer_only_if_it_is_split(by: tuple[str, ...]) -> None:
-    asked = query(ONE, by=by)
+    resolved = query(ONE, by=by)
     cells = [sold(NINE, 1), sold(TEN, 1, "CZK")]
 
     with nullcontext() if by else pytest.raises(MixedCurrenciesError):
-        assert aggregated(asked, cells).currency is None
+        assert aggregated(resolved, cells).currency is None

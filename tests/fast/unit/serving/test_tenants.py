@@ -58,11 +58,11 @@ def of(*tenants: str) -> Asking:
         made = asking.response("/v1/alert-rules", method="POST", key=OPERATOR_KEY, said=said, tenant=tenant)
         assert made.status_code == 201, made.text
         for second in range(2):  # one is over, the other is not
-            id_ = asking.told.raised(
+            id_ = asking.alert_tables.raised(
                 f"2026-11-21T09:00:0{second}Z", tenant=tenant, store=store, sentence=CANARY[tenant]
             )
             if second:
-                asking.told.followed(id_, "resolved", "2026-11-21T09:30:00Z")
+                asking.alert_tables.followed(id_, "resolved", "2026-11-21T09:30:00Z")
     return asking
 
 
@@ -89,12 +89,12 @@ def test_anothers_shop_is_as_unknown_as_one_that_nobody_has(
     if tenant == other:
         return
     alone = of(tenant)
-    asked = question | {"store": SHOPS[other][0]}
+    parameters = question | {"store": SHOPS[other][0]}
 
-    foreign = asking.refusal(path, key=key(asking, tenant), **asked)
+    foreign = asking.refusal(path, key=key(asking, tenant), **parameters)
 
     assert (foreign["status"], foreign["code"]) == (404, "unknown_name")
-    assert foreign == alone.refusal(path, key=key(alone, tenant), **asked)
+    assert foreign == alone.refusal(path, key=key(alone, tenant), **parameters)
 
 
 @pytest.mark.parametrize("tenant", SHOPS)
@@ -118,8 +118,8 @@ def test_no_answer_of_any_route_has_a_trace_of_another_tenant(asking: Asking, te
     ]:
         answer = asking.response(path, key=sent, **question)  # type: ignore[arg-type]
         assert answer.status_code == 200, answer.text
-        told = answer.text + str(answer.headers)
-        assert [each for each in others if each in told] == [], path
+        texts = answer.text + str(answer.headers)
+        assert [each for each in others if each in texts] == [], path
 
 
 @pytest.mark.parametrize("tenant", SHOPS)
@@ -129,21 +129,23 @@ def test_no_route_of_the_document_tells_a_tenant_of_another_s_rules_and_alerts_o
     own = asking.keys.make(tenant, "read", "ingest", "configure")
     before = list(asking.versions.rows)
     others = [other for other in SHOPS if other != tenant]
-    told = []
+    texts = []
 
     for other in others:
-        theirs = {id_: each for id_, each in asking.told.tenants.items() if each == other}
+        theirs = {id_: each for id_, each in asking.alert_tables.tenants.items() if each == other}
         for path, methods in asking.app.openapi()["paths"].items():
             for method in methods:
                 if path.startswith(("/v1/alert", "/v1/stores")):
                     named = path.format(id=f"rule-of-{other}", alert_id=next(iter(theirs)))
-                    for asked in ({}, {"tenant": other}):
+                    for parameters in ({}, {"tenant": other}):
                         said = LEVEL | {"stores": [SHOPS[other][0]]}
-                        answer = asking.response(named, method=method.upper(), key=own, said=said, match="*", **asked)
+                        answer = asking.response(
+                            named, method=method.upper(), key=own, said=said, match="*", **parameters
+                        )
                         assert answer.status_code in (200, 404, 422), (named, answer.text)
-                        told.append(answer.text + str(answer.headers))
+                        texts.append(answer.text + str(answer.headers))
 
-    assert [CANARY[other] for other in others if any(CANARY[other] in text for text in told)] == []
+    assert [CANARY[other] for other in others if any(CANARY[other] in text for text in texts)] == []
     assert asking.versions.rows == before
 
 
@@ -197,7 +199,7 @@ def test_dead_letters_are_the_operators_alone_whatever_a_key_of_one_tenant_may(
 def test_a_dead_letter_leaves_no_trace_on_any_route_but_the_operators(asking: Asking) -> None:
     keys = [asking.keys.make(tenant, "read", "ingest") for tenant in SHOPS]
     operations = [(method, path) for path, methods in asking.app.openapi()["paths"].items() for method in methods]
-    told = []
+    texts = []
 
     for key_ in [*keys, None]:
         for method, path in operations:
@@ -216,24 +218,24 @@ def test_a_dead_letter_leaves_no_trace_on_any_route_but_the_operators(asking: As
                 )
                 question = {"day": "2026-11-21", "store": "101"} if "/raw/" in path else DAY if "{" in path else {}
                 answer = asking.response(named, method=method.upper(), key=key_, said=b"{}", **question)
-                told.append(answer.text + str(answer.headers))
+                texts.append(answer.text + str(answer.headers))
     shown = asking.response("/v1/dead-letters/pos_transactions/0/0", key=OPERATOR_KEY).text
 
-    assert [each for each in LETTER_CANARY.values() if any(each in said for said in told)] == []
+    assert [each for each in LETTER_CANARY.values() if any(each in said for said in texts)] == []
     assert LETTER_CANARY[ACME] in shown
 
 
 def test_a_dead_letter_leaves_no_trace_on_any_page_but_the_operators(asking: Asking) -> None:
     paths = ["/", "/layers", "/views", "/publications", "/corrections", "/recomputes", "/stack", "/dead-letters"]
     paths += ["/dead-letters/pos_transactions/0/0", "/stores/101", "/stores/201", "/stores/301"]
-    told = []
+    texts = []
 
     for tenant in SHOPS:
         browsing = Browsing(asking)
         browsing.sign_in(asking.keys.make(tenant, "read", "ingest", "operate"))
-        told += [browsing.response("GET", path).text for path in paths]
+        texts += [browsing.response("GET", path).text for path in paths]
     operator = Browsing(asking)
     operator.sign_in()
 
-    assert [each for each in LETTER_CANARY.values() if any(each in said for said in told)] == []
+    assert [each for each in LETTER_CANARY.values() if any(each in said for said in texts)] == []
     assert LETTER_CANARY[ACME] in operator.get("/dead-letters/pos_transactions/0/0")

@@ -16,13 +16,13 @@ TIMES = ("10:00", "14:10", "14:16", "18:00")
 def world_of(*stores: Store) -> World:
     """Sales of 1.00 at every time of last Saturday, and this Saturday until 14:20, when it is asked."""
     world = World(*stores)
-    asked_at = datetime.fromisoformat("2026-03-07T14:20:00+01:00")
+    requested_at = datetime.fromisoformat("2026-03-07T14:20:00+01:00")
     moments = [datetime.fromisoformat(f"{day}T{at}:00+01:00") for day in SATURDAYS for at in TIMES]
-    for number, at in enumerate(at for at in moments if at < asked_at):
+    for number, at in enumerate(at for at in moments if at < requested_at):
         world.receive(receipt(at.isoformat(), minor=100, number=number), at + timedelta(seconds=1))
         if at.day == 28 and at.hour == 18:
             world.rebuild("2026-03-06T00:00:00Z")
-    world.pass_time(asked_at)
+    world.pass_time(requested_at)
     return world
 
 

@@ -37,11 +37,11 @@ def test_a_day_has_the_exact_means_and_the_extremes_of_its_observations() -> Non
         observation("2026-03-07T15:00:00Z", 4.3, rain_mm=1.1, wind_m_s=1),
     )
 
-    told = weather(world)
+    points = weather(world)
 
-    assert told["grain"] == "day"
-    assert told["units"] == {"temperature": "C", "precipitation": "mm", "wind": "m/s", "cloud": "percent"}
-    [row] = told["rows"]
+    assert points["grain"] == "day"
+    assert points["units"] == {"temperature": "C", "precipitation": "mm", "wind": "m/s", "cloud": "percent"}
+    [row] = points["rows"]
     assert row == {
         "store": "1",
         "start": "2026-03-06T23:00:00Z",
@@ -70,25 +70,25 @@ def test_a_row_begins_where_its_point_does_and_nothing_is_said_of_points_without
 def test_quarter_hours_have_the_weather_of_their_hour() -> None:
     world = observed(observation("2026-03-07T09:00:00Z", 5), observation("2026-03-07T09:45:00Z", 6))
 
-    told = weather(world, grain="15m")
+    points = weather(world, grain="15m")
 
-    assert told["grain"] == "hour"
-    assert [(row["start"], row["temperature_avg"]) for row in told["rows"]] == [("2026-03-07T09:00:00Z", 5.5)]
+    assert points["grain"] == "hour"
+    assert [(row["start"], row["temperature_avg"]) for row in points["rows"]] == [("2026-03-07T09:00:00Z", 5.5)]
 
 
 def test_hours_of_the_week_are_labelled_as_the_points_are() -> None:
-    told = weather(observed(observation("2026-03-07T09:00:00Z", 5)), grain="hour_of_week")
+    points = weather(observed(observation("2026-03-07T09:00:00Z", 5)), grain="hour_of_week")
 
-    assert [(row["weekday"], row["hour"]) for row in told["rows"]] == [(6, 10)]
+    assert [(row["weekday"], row["hour"]) for row in points["rows"]] == [(6, 10)]
 
 
 def test_a_repeated_hour_has_its_weather_twice() -> None:
     values = observation("2026-10-25T00:00:00Z", 5), observation("2026-10-25T01:00:00Z", 3)
     world = observed(*values, at="2026-10-25T02:00:00Z", cut="2026-10-27T00:00:00Z")
 
-    told = weather(world, grain="hour", from_="2026-10-25", to="2026-10-26")
+    points = weather(world, grain="hour", from_="2026-10-25", to="2026-10-26")
 
-    assert [row["start"] for row in told["rows"]] == ["2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z"]
+    assert [row["start"] for row in points["rows"]] == ["2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z"]
 
 
 def test_the_rain_that_two_providers_saw_fell_once() -> None:

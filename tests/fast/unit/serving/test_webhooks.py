@@ -56,7 +56,7 @@ def act(asking: Asking, method: str, path: str, said: object = None, key: str | 
     return asking.response(f"{PATH}/{path}", method=method, key=key or acme(asking), said=said)
 
 
-def test_an_address_is_told_from_now_on_and_its_secret_is_shown_once(asking: Asking) -> None:
+def test_a_new_address_gets_alerts_from_now_on_and_its_secret_is_shown_once(asking: Asking) -> None:
     key = acme(asking)
 
     body = made(asking, {"url": URL, "batch": 7}, key)
@@ -76,7 +76,7 @@ def test_the_answer_with_a_secret_is_kept_by_nobody_and_says_where_the_webhook_i
     assert act(asking, "GET", response.headers["location"].rsplit("/", 1)[1]).json()["url"] == URL
 
 
-def test_how_an_endpoint_is_doing_is_told_as_whoever_calls_it_has_seen_it(asking: Asking) -> None:
+def test_the_state_of_an_endpoint_is_as_its_worker_saw_it(asking: Asking) -> None:
     found = act(asking, "GET", "a1").json()
 
     assert (found["state"], found["since"]) == ("retrying", "2026-11-21T09:30:00Z")
@@ -159,7 +159,7 @@ def test_a_rotated_secret_is_another_one_and_shown_once(asking: Asking) -> None:
         WebhookTrial("refused", 301, "the endpoint answered 301", 2),
     ],
 )
-def test_what_a_test_call_came_to_is_told(asking: Asking, trial: WebhookTrial) -> None:
+def test_the_outcome_of_a_test_call_is_returned(asking: Asking, trial: WebhookTrial) -> None:
     asking.trying.trial = trial
 
     assert act(asking, "POST", "a1/test").json() == msgspec.to_builtins(trial)
@@ -255,7 +255,7 @@ def test_operators_see_those_of_all_tenants_page_by_page(asking: Asking) -> None
 
 def test_no_route_tells_a_secret_or_what_is_anothers(asking: Asking) -> None:
     described = asking.app.openapi()["paths"]
-    told: dict[str, list[str]] = {"acme": [], "globex": []}
+    received: dict[str, list[str]] = {"acme": [], "globex": []}
 
     for tenant, id_ in OF.items():
         key = asking.keys.make(tenant, "read", "ingest", "configure")
@@ -275,20 +275,20 @@ def test_no_route_tells_a_secret_or_what_is_anothers(asking: Asking) -> None:
                         alert_id="any",
                     )
                     answer = asking.response(place, method=method.upper(), key=key, said=b"{}")
-                    told[tenant].append(answer.text + str(answer.headers))
+                    received[tenant].append(answer.text + str(answer.headers))
 
     assert [path for path in described if "webhook" in path]
-    assert [each for texts in told.values() for each in texts if "Canary-" in each] == []
-    assert any("acme-canary" in each for each in told["acme"])
-    assert [each for each in told["acme"] if "globex-canary" in each or '"b1"' in each] == []
-    assert [each for each in told["globex"] if "acme-canary" in each or '"a1"' in each] == []
+    assert [each for texts in received.values() for each in texts if "Canary-" in each] == []
+    assert any("acme-canary" in each for each in received["acme"])
+    assert [each for each in received["acme"] if "globex-canary" in each or '"b1"' in each] == []
+    assert [each for each in received["globex"] if "acme-canary" in each or '"a1"' in each] == []
 
 
 @pytest.mark.parametrize(
     ("path", "methods"),
     [(PATH, {"GET", "POST"}), (f"{PATH}/a1", {"GET", "PATCH", "DELETE"}), (f"{PATH}/a1/test", {"POST"})],
 )
-def test_a_method_that_is_none_of_a_path_is_told_all_that_there_are(
+def test_a_method_that_a_path_lacks_is_answered_with_those_that_it_has(
     asking: Asking, path: str, methods: set[str]
 ) -> None:
     response = asking.response(path, method="PUT", key=OPERATOR_KEY)
@@ -302,14 +302,14 @@ def test_one_that_refuses_everything_says_since_when_unless_it_also_fails_or_is_
     endpoint = Endpoint("e1", "acme", "https://acme.example/", "secret")
     later = AT + timedelta(hours=1)
 
-    told = [
+    received = [
         RegisteredEndpoint(endpoint, None, refusing),
         RegisteredEndpoint(endpoint, None, replace(refusing, failing_since=later)),
         RegisteredEndpoint(endpoint, later, refusing),
         RegisteredEndpoint(endpoint),
     ]
 
-    assert [(each.word, each.since) for each in told] == [
+    assert [(each.word, each.since) for each in received] == [
         ("refusing", AT),
         ("retrying", later),
         ("suspended", later),

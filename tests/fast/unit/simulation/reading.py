@@ -12,7 +12,7 @@ from master_dataset.registry.stores import DEFAULT_TERMS, Store
 from master_dataset.sources import source_named
 
 
-def told_by(world: World, *topics: str) -> list[TimedRecord]:
+def records_of(world: World, *topics: str) -> list[TimedRecord]:
     """What a shop sends of these sources on a day without faults."""
     return [timed(each) for each in sent_records(world, topics, SentCounts(), faults=False)]
 

@@ -13,7 +13,7 @@ from lab.simulation.store_day import store_day, to_milliseconds
 from lab.simulation.stores import equipped
 from lab.simulation.tills import MOST_TILLS, QueueVisit
 from master_dataset.registry.stores import Store
-from tests.fast.unit.simulation.reading import Read, told_by
+from tests.fast.unit.simulation.reading import Read, records_of
 
 DAY = date(2026, 3, 7)
 BEGINS = datetime(2026, 3, 7, tzinfo=UTC)
@@ -32,7 +32,7 @@ def queue_visits(shop: Store, printed: list[int], seed: str) -> dict[str, list[Q
 
 def changes(shop: Store, printed: list[int]) -> dict[str, list[tuple[int, Any]]]:
     instants = [to_milliseconds(BEGINS + timedelta(seconds=second)) for second in printed]
-    deliveries = told_by(World(store_day(shop, DAY, "1"), instants), "queue_events")
+    deliveries = records_of(World(store_day(shop, DAY, "1"), instants), "queue_events")
     found: dict[str, list[tuple[int, Any]]] = {}
     for at, change in Read(deliveries, shop).payloads("queue_events"):
         found.setdefault(change.queue, []).append((at, change))

@@ -12,7 +12,7 @@ DAY = date(2026, 3, 7)
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "wrong_request",
     [
         SimulationRequest(None, None, DAY, DAY, "1"),
         SimulationRequest(1, Path("stores.yaml"), DAY, DAY, "1"),
@@ -27,9 +27,9 @@ DAY = date(2026, 3, 7)
         SimulationRequest(1, None, DAY, DAY, "a\nb"),
     ],
 )
-def test_what_is_beyond_a_limit_is_refused(asked: SimulationRequest) -> None:
+def test_what_is_beyond_a_limit_is_refused(wrong_request: SimulationRequest) -> None:
     with pytest.raises(RequestError) as refused:
-        asked.simulation()
+        wrong_request.simulation()
 
     assert refused.value.do
 

@@ -62,7 +62,7 @@ def test_what_an_ingest_raises_ends_the_sending(monkeypatch: pytest.MonkeyPatch)
         output.send(deliveries(10_000), "nowhere")
 
 
-def test_an_error_among_the_records_ends_every_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_among_the_records_ends_every_key_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "ingest", Broker().ingest)
 
     def failing() -> Iterator[TimedRecord]:

@@ -38,9 +38,9 @@ def test_a_leave_carries_the_service_and_leaves_the_wait_to_its_start() -> None:
 
 def test_a_join_joins_when_it_happens_whatever_else_it_says() -> None:
     joined = payload(QUEUE_EVENTS, kind="join", joined_at=MISSING)
-    told = payload(QUEUE_EVENTS, kind="join", joined_at="2026-03-07T23:00:00Z")
+    derived = payload(QUEUE_EVENTS, kind="join", joined_at="2026-03-07T23:00:00Z")
 
-    assert joined == told
+    assert joined == derived
     assert (joined.joined_us, joined.wait_ms) == (1_772_874_840_000_000, None)
 
 

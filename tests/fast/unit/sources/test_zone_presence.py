@@ -19,9 +19,9 @@ def test_an_exit_carries_how_long_somebody_dwelt() -> None:
 
 def test_an_enter_has_no_entry_before_it_whatever_it_says() -> None:
     entered = payload(ZONE_PRESENCE, kind="enter", entered_at=MISSING)
-    told = payload(ZONE_PRESENCE, kind="enter", entered_at="2026-03-08T10:00:00Z")
+    derived = payload(ZONE_PRESENCE, kind="enter", entered_at="2026-03-08T10:00:00Z")
 
-    assert entered == told
+    assert entered == derived
     assert (entered.entered_us, entered.dwell_ms) == (None, None)
 
 

@@ -47,10 +47,10 @@ class Session:
     """Acknowledges every request at once."""
 
     def __init__(self) -> None:
-        self.asked: list[list[Row]] = []
+        self.requests: list[list[Row]] = []
 
     def execute_async(self, rows: list[Row]) -> Any:
-        self.asked.append(rows)
+        self.requests.append(rows)
         return MagicMock()
 
 
@@ -71,15 +71,18 @@ def test_what_goes_wrong_while_rows_are_made_is_not_taken_for_their_end(session:
     with pytest.raises(MemoryError):
         write_all(session, INSERT, rows())
 
-    assert len(session.asked) == 99  # the hundredth was still being filled
+    assert len(session.requests) == 99  # the hundredth was still being filled
 
 
-def test_every_request_is_told_of_when_it_is_acknowledged(session: Session) -> None:
-    told: list[int] = []
+def test_every_request_is_reported_when_it_is_acknowledged(session: Session) -> None:
+    acknowledged: list[int] = []
 
     write_all(
-        session, INSERT, [(number, BYTES_AT_ONCE) for number in range(70)], lambda: told.append(len(session.asked))
+        session,
+        INSERT,
+        [(number, BYTES_AT_ONCE) for number in range(70)],
+        lambda: acknowledged.append(len(session.requests)),
     )
 
-    assert len(told) == len(session.asked) == 70
-    assert told[0] < 70
+    assert len(acknowledged) == len(session.requests) == 70
+    assert acknowledged[0] < 70

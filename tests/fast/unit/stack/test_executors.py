@@ -63,8 +63,8 @@ def test_master_dataset_and_checkpoints_lie_in_the_home_unless_the_settings_say_
 
 def test_further_options_of_spark_reach_it_and_never_replace_one_of_ours(tmp_path: Path) -> None:
     image = {"spark.kubernetes.container.image": "galatea:1"}
-    asked = Settings(home=tmp_path, spark_conf=image)
+    with_image = Settings(home=tmp_path, spark_conf=image)
 
-    assert further_options(asked, {"spark.sql.session.timeZone": "UTC"}) == image
+    assert further_options(with_image, {"spark.sql.session.timeZone": "UTC"}) == image
     with pytest.raises(OperatorError, match=r"names `spark\.kubernetes\.container\.image`"):
-        further_options(asked, image)
+        further_options(with_image, image)

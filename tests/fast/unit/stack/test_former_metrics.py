@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from prometheus_client import REGISTRY
 
-from deploy.services import alerts_relay
+from deploy.services import alert_processor
 from deploy.services.api_metrics import PressureMetrics, pressures
 
 
@@ -14,7 +14,7 @@ def test_emitted_alerts_are_counted_under_both_names() -> None:
     names = ("galatea_alerts_emitted_total", "galatea_alerts_told_total")
     before = [REGISTRY.get_sample_value(name, {"kind": "silence"}) or 0 for name in names]
 
-    alerts_relay._count([cast("Any", alert)] * 3)  # noqa: SLF001 - what the processor calls
+    alert_processor._count([cast("Any", alert)] * 3)  # noqa: SLF001 - what the processor calls
 
     assert [REGISTRY.get_sample_value(name, {"kind": "silence"}) for name in names] == [each + 3 for each in before]
 

@@ -25,12 +25,12 @@ class Repository:
         self.file = folder / JAR.path
         self.file.parent.mkdir(parents=True)
         self.file.write_bytes(BYTES)
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         repository = self
 
         class Handler(SimpleHTTPRequestHandler):
             def log_message(self, *_: object) -> None:
-                repository.asked.append(self.path)
+                repository.requests.append(self.path)
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder)))
         self.url = f"http://127.0.0.1:{self.server.server_port}"
@@ -70,7 +70,7 @@ def test_a_jar_is_fetched_once(settings: Settings, repository: Repository) -> No
     assert missing_jars(settings) == [JAR]
     assert ensure_jars(settings) == ensure_jars(settings) == 1
     assert [path.read_bytes() for path in jar_paths("kafka", settings)] == [BYTES]
-    assert len(repository.asked) == 1
+    assert len(repository.requests) == 1
 
 
 def test_a_damaged_jar_is_found_and_fetched_again(settings: Settings, repository: Repository) -> None:
@@ -79,7 +79,7 @@ def test_a_damaged_jar_is_found_and_fetched_again(settings: Settings, repository
     place.write_bytes(BYTES.replace(b"lock", b"rock"))  # the length stays: only the bytes tell
     ensure_jars(settings)
     assert place.read_bytes() == BYTES
-    assert len(repository.asked) == 2
+    assert len(repository.requests) == 2
 
 
 def test_other_bytes_than_the_lock_names_are_refused_and_not_kept(settings: Settings, repository: Repository) -> None:

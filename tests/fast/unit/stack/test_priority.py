@@ -20,9 +20,9 @@ sys.stdout.write(subprocess.check_output([sys.executable, "-c", "import os; prin
 
 def session_of_own(*, leads: bool) -> tuple[str, str]:
     """What a process that gives way printed, and how its session was weighed then; "" where none is."""
-    told = f"{CODE}\nprint(open('{WEIGHED}').read())" if WEIGHED.exists() else CODE
+    script = f"{CODE}\nprint(open('{WEIGHED}').read())" if WEIGHED.exists() else CODE
     done = subprocess.run(
-        [sys.executable, "-c", told], start_new_session=leads, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script], start_new_session=leads, capture_output=True, text=True, check=True
     )
     niceness, *session = done.stdout.split(maxsplit=1)
     return niceness, "".join(session).strip()

@@ -16,6 +16,6 @@ def test_a_seed_draws_the_same_days_whatever_their_order_and_another_one_others(
     assert len({tuple(Sample(5, seed).draw(DAYS)) for seed in range(20)}) == 20
 
 
-def test_of_fewer_days_than_asked_all_are_drawn() -> None:
+def test_if_there_are_fewer_days_than_requested_all_are_drawn() -> None:
     assert Sample(5, 7).draw(DAYS[:3]) == DAYS[:3]
     assert Sample(5, 7).draw([]) == []

@@ -27,7 +27,7 @@ class Down(WorldWatch):
         raise CassandraUnavailableError(f"no answer about {reader}", do="galatea status")
 
 
-def told(watch: WorldWatch, now: datetime) -> dict[str, float]:
+def metrics_of(watch: WorldWatch, now: datetime) -> dict[str, float]:
     """Each sample's name and labels to its value."""
     freshness = FreshnessService(Asking(watch.world).answers, watch, TTL, lambda: now)
 
@@ -41,12 +41,12 @@ def told(watch: WorldWatch, now: datetime) -> dict[str, float]:
     return asyncio.run(scrape())
 
 
-def test_publication_ages_and_every_alarm_are_told() -> None:
+def test_publication_ages_and_every_alarm_are_exported() -> None:
     world = World()
     world.rebuild(CUT)
     world.pass_time(CUT + timedelta(seconds=20))
 
-    values = told(WorldWatch(world), CUT + timedelta(days=5))
+    values = metrics_of(WorldWatch(world), CUT + timedelta(days=5))
 
     assert values["galatea_cassandra_up"] == 1
     assert (values["galatea_store_up"], values["galatea_publications_total"], values["galatea_generation"]) == (1, 1, 1)
@@ -56,7 +56,7 @@ def test_publication_ages_and_every_alarm_are_told() -> None:
     assert standing == dict.fromkeys(RULES, 0) | {"speed_rows_expire": 1}
 
 
-def test_the_newest_ledger_is_told_by_cause() -> None:
+def test_the_newest_ledger_is_exported_by_cause() -> None:
     world = World()
     world.rebuild(CUT)
     totals = {"cells": 7, "rows": 9, "causes": {"waited": {"cells": 7}}}
@@ -64,7 +64,7 @@ def test_the_newest_ledger_is_told_by_cause() -> None:
     world.rebuild(CUT + timedelta(hours=1))
     del world.ledgers["2"]
 
-    values = told(WorldWatch(world), CUT + timedelta(hours=2))
+    values = metrics_of(WorldWatch(world), CUT + timedelta(hours=2))
 
     corrected = {name: value for name, value in values.items() if name.startswith("galatea_corrections ")}
     assert corrected == {f"galatea_corrections {cause}": 0 for cause in get_args(Cause)} | {
@@ -72,8 +72,8 @@ def test_the_newest_ledger_is_told_by_cause() -> None:
     }
 
 
-def test_without_the_store_only_what_runs_is_told() -> None:
-    assert told(Down(World()), CUT) == {
+def test_without_cassandra_only_running_processes_are_reported() -> None:
+    assert metrics_of(Down(World()), CUT) == {
         "galatea_component_running speed": 1,
         "galatea_component_running archive": 0,
         "galatea_cassandra_up": 0,

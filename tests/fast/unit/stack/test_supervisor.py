@@ -139,20 +139,20 @@ def test_a_supervisor_outlives_a_disk_without_room(tmp_path: Path, monkeypatch: 
 
 
 def test_what_follows_a_start_waits_for_its_neighbours(tmp_path: Path) -> None:
-    asked: list[int] = []
+    calls: list[int] = []
 
     def once_ready() -> None:
-        asked.append(1)
-        if len(asked) < 3:
+        calls.append(1)
+        if len(calls) < 3:
             raise CassandraUnavailableError("the ring has 2 of 3 nodes so far", do="galatea status")
 
     with Supervisor(tmp_path, [replace(component(LIVES), once_ready=once_ready)]) as running:
         running.start()
 
-    assert len(asked) == 3
+    assert len(calls) == 3
 
 
-def test_what_did_not_follow_a_start_is_told(tmp_path: Path) -> None:
+def test_processes_that_did_not_start_are_reported(tmp_path: Path) -> None:
     def once_ready() -> None:
         raise CassandraUnavailableError("the tables could not be made: line 1:7 mismatched input", do="galatea status")
 

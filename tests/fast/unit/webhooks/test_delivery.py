@@ -66,7 +66,7 @@ def test_only_the_tenants_own_alerts_are_wanted(one: ConsumerRecord, is_wanted: 
     assert made.accepts(one) is is_wanted
 
 
-def test_alerts_are_sent_under_the_ids_that_the_relay_gave_them() -> None:
+def test_alerts_are_sent_under_the_ids_that_the_processor_gave_them() -> None:
     said, sent, made = take(Done(), record("acme", "1", 1), record("acme", "1", 3))
 
     assert (said, made.delivered_at) == (Done(), 17.0)

@@ -196,11 +196,11 @@ def test_a_process_that_begins_anew_goes_on_counting_the_failures_of_the_one_bef
         await played.reconcile(2)
         return played.table.suspended, [state for _, state in played.table.seen]
 
-    down, told = asyncio.run(work(is_down=True))
+    down, delivered = asyncio.run(work(is_down=True))
     up, then = asyncio.run(work(is_down=False))
 
     assert (down, up) == (["e1"], [])
-    assert told[-1].failing_since == datetime.fromtimestamp(1_000_000 - 25 * HOUR, UTC)
+    assert delivered[-1].failing_since == datetime.fromtimestamp(1_000_000 - 25 * HOUR, UTC)
     assert then[-1].failing_since is None
 
 
@@ -216,7 +216,7 @@ def test_what_fails_no_more_under_the_next_process_is_well_after_a_minute() -> N
     assert asyncio.run(work()).failing_since is None
 
 
-def test_what_is_to_be_skipped_is_told_to_who_runs_and_to_who_begins() -> None:
+def test_records_to_skip_are_passed_to_running_and_starting_endpoints() -> None:
     async def work() -> Played:
         played = Played(ONE)
         await played.reconcile()

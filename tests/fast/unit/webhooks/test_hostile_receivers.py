@@ -82,7 +82,7 @@ class Kept:
 
 
 @dataclass
-class Told:
+class Outcome:
     """One endpoint at work over alerts that are there already."""
 
     telling: EndpointWorker
@@ -91,13 +91,13 @@ class Told:
 
 
 @asynccontextmanager
-async def told(
+async def outcome_of(
     url: str,
     tenant: str = "acme",
     resolving: Resolve = here,
     allowed: Sequence[Network] = LOOPBACK,
     trust: ssl.SSLContext | None = None,
-) -> AsyncIterator[Told]:
+) -> AsyncIterator[Outcome]:
     """Inside, the endpoint of that tenant is told of its alerts, which lie among another's."""
     endpoint, kept = Endpoint("e1", tenant, url, "secret"), Kept()
     owners = ("acme", "globex")
@@ -113,7 +113,7 @@ async def told(
     telling = EndpointWorker(sender, delivery, KeyedConsumer({}, [TOPIC], delivery, limits, driver))
     running = asyncio.ensure_future(telling.run())
     try:
-        yield Told(telling, kept, driver)
+        yield Outcome(telling, kept, driver)
     finally:
         telling.stop()
         await running
@@ -140,7 +140,7 @@ def test_what_would_come_again_becomes_a_dead_letter_in_order_and_nobody_is_call
     behaviour: Behaviour, why: str
 ) -> None:
     async def work() -> tuple[Kept, Receiver]:
-        async with listening(behaviour) as receiver, told(f"http://{NAME}:{receiver.port}/") as one:
+        async with listening(behaviour) as receiver, outcome_of(f"http://{NAME}:{receiver.port}/") as one:
             await until(lambda: len(one.kept.letters) == ALERTS)
         return one.kept, receiver
 
@@ -155,7 +155,7 @@ def test_what_may_pass_is_tried_again_with_the_same_key_and_all_follows_in_order
     behaviour: Behaviour, why: str
 ) -> None:
     async def work() -> tuple[Kept, Receiver, int, str]:
-        async with listening(behaviour) as receiver, told(f"http://{NAME}:{receiver.port}/") as one:
+        async with listening(behaviour) as receiver, outcome_of(f"http://{NAME}:{receiver.port}/") as one:
             await until(lambda: len(receiver.calls) >= 3)
             await until(lambda: bool(one.telling.state(None).blocking))
             said = one.telling.state(None).blocking[0].why
@@ -175,15 +175,15 @@ def test_what_may_pass_is_tried_again_with_the_same_key_and_all_follows_in_order
 @pytest.mark.parametrize(
     "behaviour", [each[1] for each in (*AGAIN, *REFUSED)], ids=[each[0] for each in (*AGAIN, *REFUSED)]
 )
-def test_the_endpoint_of_another_tenant_is_told_of_everything_meanwhile(behaviour: Behaviour) -> None:
+def test_the_endpoint_of_another_tenant_gets_everything_meanwhile(behaviour: Behaviour) -> None:
     async def work() -> Receiver:
         async with (
             listening(behaviour) as hostile,
             listening(WELL) as well,
-            told(f"http://{NAME}:{hostile.port}/"),
+            outcome_of(f"http://{NAME}:{hostile.port}/"),
         ):
             await until(lambda: bool(hostile.calls))
-            async with told(f"http://{NAME}:{well.port}/", "globex"):
+            async with outcome_of(f"http://{NAME}:{well.port}/", "globex"):
                 await until(lambda: len(numbers(well)) == ALERTS)
         return well
 
@@ -197,7 +197,7 @@ def test_the_endpoint_of_another_tenant_is_told_of_everything_meanwhile(behaviou
 
 def test_of_an_answer_of_gigabytes_only_the_beginning_is_read_and_it_counts() -> None:
     async def work() -> Receiver:
-        async with listening(floods) as receiver, told(f"http://{NAME}:{receiver.port}/"):
+        async with listening(floods) as receiver, outcome_of(f"http://{NAME}:{receiver.port}/"):
             await until(lambda: len(numbers(receiver)) == ALERTS)
         return receiver
 
@@ -210,7 +210,7 @@ def test_of_an_answer_of_gigabytes_only_the_beginning_is_read_and_it_counts() ->
 @pytest.mark.parametrize("behaviour", [floods, floods_headers, one_long_header, drips, continues])
 def test_whatever_is_answered_a_call_takes_a_few_mb_at_most(behaviour: Behaviour) -> None:
     async def work() -> int:
-        async with listening(behaviour) as receiver, told(f"http://{NAME}:{receiver.port}/"):
+        async with listening(behaviour) as receiver, outcome_of(f"http://{NAME}:{receiver.port}/"):
             await until(lambda: len(receiver.calls) >= 1)
             before, _ = tracemalloc.get_traced_memory()
             tracemalloc.reset_peak()
@@ -235,12 +235,12 @@ def test_whatever_is_answered_a_call_takes_a_few_mb_at_most(behaviour: Behaviour
     ],
     ids=["wrong name", "expired", "self-signed"],
 )
-def test_a_certificate_that_is_not_good_is_told_nothing_and_tried_again_until_it_is(
+def test_an_endpoint_with_a_bad_certificate_gets_nothing_and_is_retried_until_it_is_valid(
     serving: ssl.SSLContext, why: str
 ) -> None:
     async def work() -> tuple[Receiver, str]:
         trust = authority().trust
-        async with listening(WELL, serving) as bad, told(f"https://{NAME}:{bad.port}/", trust=trust) as one:
+        async with listening(WELL, serving) as bad, outcome_of(f"https://{NAME}:{bad.port}/", trust=trust) as one:
             await until(lambda: bool(one.telling.state(None).blocking))
             return bad, one.telling.state(None).blocking[0].why
 
@@ -251,11 +251,11 @@ def test_a_certificate_that_is_not_good_is_told_nothing_and_tried_again_until_it
     assert why in said.replace("self signed", "self-signed")
 
 
-def test_a_good_certificate_of_the_name_that_was_meant_is_told_everything() -> None:
+def test_an_endpoint_with_a_valid_certificate_of_its_name_gets_everything() -> None:
     async def work() -> Receiver:
         serving = authority().serving(NAME)
         url = f"https://{NAME}"
-        async with listening(WELL, serving) as well, told(f"{url}:{well.port}/", trust=authority().trust):
+        async with listening(WELL, serving) as well, outcome_of(f"{url}:{well.port}/", trust=authority().trust):
             await until(lambda: len(numbers(well)) == ALERTS)
         return well
 
@@ -267,7 +267,10 @@ def test_a_name_that_stands_for_a_private_address_becomes_dead_letters_and_is_no
         return ["127.0.0.1"]
 
     async def work() -> tuple[Kept, Receiver]:
-        async with listening(WELL) as receiver, told(f"https://{NAME}:{receiver.port}/", "acme", private, ()) as one:
+        async with (
+            listening(WELL) as receiver,
+            outcome_of(f"https://{NAME}:{receiver.port}/", "acme", private, ()) as one,
+        ):
             await until(lambda: len(one.kept.letters) == ALERTS)
         return one.kept, receiver
 
@@ -278,21 +281,24 @@ def test_a_name_that_stands_for_a_private_address_becomes_dead_letters_and_is_no
 
 
 def test_a_name_that_says_something_else_a_moment_later_leads_no_call_elsewhere() -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     async def rebinding(host: str, _: int) -> Sequence[str]:
-        asked.append(host)
-        return ["127.0.0.1"] if len(asked) % 2 else ["169.254.169.254"]
+        requested.append(host)
+        return ["127.0.0.1"] if len(requested) % 2 else ["169.254.169.254"]
 
     async def work() -> tuple[Kept, Receiver]:
-        async with listening(WELL) as receiver, told(f"http://{NAME}:{receiver.port}/", resolving=rebinding) as one:
+        async with (
+            listening(WELL) as receiver,
+            outcome_of(f"http://{NAME}:{receiver.port}/", resolving=rebinding) as one,
+        ):
             await until(lambda: len(numbers(receiver)) + len(one.kept.letters) == ALERTS)
         return one.kept, receiver
 
     kept, receiver = asyncio.run(work())
 
     calls = len(receiver.calls)
-    refused = len(asked) - calls
+    refused = len(requested) - calls
     assert abs(calls - refused) <= 1  # asked once for each call, and what it said held for that call
     assert {why for _, why in kept.letters} == {"the name resolves to an address that is not public"}
     assert sorted([*numbers(receiver), *(offset // 2 for offset, _ in kept.letters)]) == list(range(ALERTS))
@@ -303,7 +309,7 @@ def test_what_is_not_encrypted_is_never_sent_to_the_internet() -> None:
         return ["93.184.216.34"]
 
     async def work() -> Kept:
-        async with told("http://shop.example/", resolving=public) as one:
+        async with outcome_of("http://shop.example/", resolving=public) as one:
             await until(lambda: len(one.kept.letters) == ALERTS)
         return one.kept
 
@@ -321,7 +327,7 @@ def test_a_receiver_that_has_taken_a_call_and_drops_its_answer_gets_the_same_key
         await (drops if flaky % 2 else WELL)(receiver, reader, writer)
 
     async def work() -> tuple[Kept, Receiver]:
-        async with listening(every_other) as receiver, told(f"http://{NAME}:{receiver.port}/") as one:
+        async with listening(every_other) as receiver, outcome_of(f"http://{NAME}:{receiver.port}/") as one:
             await until(lambda: len(numbers(receiver)) == ALERTS and len(receiver.calls) % 2 == 0)
         return one.kept, receiver
 
@@ -386,15 +392,15 @@ def test_a_wish_to_be_left_alone_is_honoured_up_to_an_hour(
 ) -> None:
     waited: list[float] = []
 
-    def noted(tries: int, most: float, asked: float | None = None) -> float:
-        waited.append(seconds(tries, most, asked))
+    def noted(tries: int, most: float, requested: float | None = None) -> float:
+        waited.append(seconds(tries, most, requested))
         return 0.0
 
     seconds = key_queue.backoff_seconds
     monkeypatch.setattr(key_queue, "backoff_seconds", noted)
 
     async def work() -> None:
-        async with listening(answers(503, Retry_After=said)) as receiver, told(f"http://{NAME}:{receiver.port}/"):
+        async with listening(answers(503, Retry_After=said)) as receiver, outcome_of(f"http://{NAME}:{receiver.port}/"):
             await until(lambda: len(waited) >= 2)
 
     asyncio.run(work())

@@ -92,14 +92,14 @@ def test_what_may_pass_is_tried_again(status: int) -> None:
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308, 400, 401, 403, 404, 410, 413, 422])
 def test_what_would_come_again_is_refused_and_no_redirect_is_followed(status: int) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(request.url.path)
+        requests.append(request.url.path)
         return said(status, {"Location": "http://169.254.169.254/"})
 
     assert verdict(answer) == Reject(f"the endpoint answered {status}")
-    assert asked == ["/alerts"]
+    assert requests == ["/alerts"]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_what_would_come_again_is_refused_and_no_redirect_is_followed(status: in
         ("9" * 30, 999999999.0),
     ],
 )
-def test_an_endpoint_may_say_when_it_wants_to_be_asked_again(wish: str, after: float | None) -> None:
+def test_an_endpoint_may_say_when_to_retry(wish: str, after: float | None) -> None:
     assert verdict(lambda _: said(429, {"Retry-After": wish})) == Retry("the endpoint answered 429", after)
 
 
@@ -196,7 +196,7 @@ def test_a_name_that_can_be_none_is_refused_and_breaks_nobody() -> None:
     )
 
 
-def test_a_certificate_that_is_not_good_is_told_with_what_is_wrong() -> None:
+def test_a_bad_certificate_is_reported_with_its_defect() -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         wrong = ssl.SSLCertVerificationError(1, "certificate verify failed")
         wrong.verify_message = "certificate has expired"

@@ -43,7 +43,7 @@ def trial(behaviour: Behaviour, resolving: Resolve = here) -> WebhookTrial:
         (answers(204), breaking, "failed", None, "the connection failed: ZeroDivisionError"),
     ],
 )
-def test_what_a_call_came_to_is_told_and_never_raised(
+def test_the_outcome_of_a_call_is_returned_and_never_raised(
     behaviour: Behaviour, resolving: Resolve, outcome: str, status: int | None, why: str | None
 ) -> None:
     found = trial(behaviour, resolving)

@@ -42,7 +42,7 @@ def query_cases() -> list[QueryCase]:
 def _case(entry: Mapping[str, Any]) -> QueryCase:
     path, usual = GOOD[entry["ask"]]
     arguments = {**usual, **entry.get("with", {})}
-    asked = {name: value for name, value in arguments.items() if value is not None}
+    given = {name: value for name, value in arguments.items() if value is not None}
     return QueryCase(
-        entry["name"], entry.get("path", path), asked, entry.get("key"), entry["expected"], entry.get("code")
+        entry["name"], entry.get("path", path), given, entry.get("key"), entry["expected"], entry.get("code")
     )

@@ -46,14 +46,16 @@ class Topic:
         self._happens(self)
         return 0, end
 
-    def offsets_for_times(self, asked: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+    def offsets_for_times(self, requested: list[TopicPartition], timeout: float) -> list[TopicPartition]:
         assert timeout
         found = [
             next((offset for offset, stamp in enumerate(self.stamps) if stamp >= each.offset), OFFSET_END)
-            for each in asked
+            for each in requested
         ]
         self._happens(self)
-        return [TopicPartition(each.topic, each.partition, offset) for each, offset in zip(asked, found, strict=True)]
+        return [
+            TopicPartition(each.topic, each.partition, offset) for each, offset in zip(requested, found, strict=True)
+        ]
 
     def commit(self, offsets: list[TopicPartition], *, asynchronous: bool) -> None:
         assert not asynchronous
@@ -81,7 +83,7 @@ def test_it_begins_with_the_first_alert_since_it_was_made(monkeypatch: pytest.Mo
     assert begun(Topic([998, 999, 1000, 1001], nothing), monkeypatch) == 2
 
 
-def test_it_begins_at_the_end_where_nothing_was_told_since(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_starts_at_the_end_where_nothing_was_emitted_since(monkeypatch: pytest.MonkeyPatch) -> None:
     assert begun(Topic([998, 999], nothing), monkeypatch) == 2
 
 

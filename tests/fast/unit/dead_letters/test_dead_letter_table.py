@@ -56,9 +56,9 @@ def test_pages_follow_each_other_in_both_directions(
     assert offsets(world, tills, 5, oldest_first=True) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
 
 
-def test_what_is_asked_for_is_counted_and_listed(world: WorldLetters) -> None:
-    def found(**asked: object) -> tuple[dict[str, int], list[int]]:
-        question = DeadLetterQuery(**asked)  # type: ignore[arg-type]
+def test_what_matches_is_counted_and_listed(world: WorldLetters) -> None:
+    def found(**filters: object) -> tuple[dict[str, int], list[int]]:
+        question = DeadLetterQuery(**filters)  # type: ignore[arg-type]
         page = world.desk.letters.page(question, 100)
         return dict(world.desk.letters.counts(question).letters), [each.position.offset for each in page.letters]
 
@@ -79,7 +79,7 @@ def test_where_nothing_was_ever_archived_there_is_nothing() -> None:
         world.desk.letters.fetch([RecordPosition(TILLS, 0, 0)])
 
 
-def test_what_the_archive_kept_twice_is_one_letter(world: WorldLetters) -> None:
+def test_what_the_archive_stored_twice_is_one_dead_letter(world: WorldLetters) -> None:
     world.archive.again()
 
     assert offsets(world, DeadLetterQuery(source=TILLS), 4) == [[9, 8, 7, 6], [5, 4, 3, 2], [1, 0]]
@@ -157,7 +157,9 @@ def test_what_was_counted_is_counted_anew_only_when_a_table_has_moved_on(
     assert (first.letters["not_json"], moved.letters["not_json"]) == (7, 8)
 
 
-def test_few_newest_letters_are_read_from_few_files(world: WorldLetters, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_few_newest_dead_letters_are_read_from_few_files(
+    world: WorldLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(table, "FIRST_FILES", 1)
     opened: list[int] = []
     some = table.DataFiles.some

@@ -1,4 +1,4 @@
-"""The alert processor, a child process of `deploy.services.alerts`: `python -m deploy.services.alerts_relay PIPE`.
+"""The alert processor, a child process of `deploy.services.alerts`: `python -m deploy.services.alert_processor PIPE`.
 
 A thread per partition evaluates rules, one writes the alert history that the serving layer lists, one advances time.
 If one thread ends, so does the process.
@@ -139,7 +139,7 @@ class MisroutedEvents:
 
 
 EMITTED = Counter("galatea_alerts_emitted", "Alerts emitted since the process started.", ("kind",))
-TOLD = Counter("galatea_alerts_told", "Former name of galatea_alerts_emitted.", ("kind",))
+EMITTED_FORMER_NAME = Counter("galatea_alerts_told", "Former name of galatea_alerts_emitted.", ("kind",))
 CORRECTED = Counter("galatea_alert_corrections", "Alerts emitted because of a publication.", ("kind", "cause"))
 DISCARDED = Counter(
     "galatea_alerts_discarded", "Producers discarded because the outcome of a transaction was unknown.", ("partition",)
@@ -250,7 +250,7 @@ def _history_writer(settings: Settings, session: "Session", heartbeat: Heartbeat
 def _count(alerts: Sequence[Alert]) -> None:
     for alert in alerts:
         EMITTED.labels(alert.kind).inc()
-        TOLD.labels(alert.kind).inc()
+        EMITTED_FORMER_NAME.labels(alert.kind).inc()
         if alert.cause is not None:
             CORRECTED.labels("late" if alert.late else alert.kind, alert.cause).inc()
 

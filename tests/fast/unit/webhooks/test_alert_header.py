@@ -5,7 +5,7 @@ from tests.support.alert_topic import alert
 from views.alerts.alert import follow_up_id
 
 
-def test_an_alert_as_the_relay_writes_it_is_its_tenants_and_has_its_own_id() -> None:
+def test_an_alert_as_the_processor_writes_it_belongs_to_its_tenant_and_has_its_own_id() -> None:
     raised = alert("acme", "1", 7)
 
     assert read_header(raised.to_json()) == AlertHeader(raised.alert_id, "acme")

@@ -37,29 +37,29 @@ def followed(partition: int, events: Iterable[tuple[int, bytes]], until: int) ->
     fold = Fold(registered_sources()[TOPIC], partition, Horizons(), partitions=PARTITIONS)
     markers = [(at, b"", MARKER) for at in range(BEGIN, until, MINUTE)]
     log = sorted([*markers, *((at + 1000, each, ()) for at, each in events)], key=lambda each: each[0])
-    told = [fold.step(LogRecord(offset, *each), BOOK) for offset, each in enumerate(log)]
-    return fold, [alert for some in told for alert in some]
+    emitted = [fold.step(LogRecord(offset, *each), BOOK) for offset, each in enumerate(log)]
+    return fold, [alert for some in emitted for alert in some]
 
 
 def test_one_receipt_in_the_wrong_partition_raises_nothing_there_and_hides_nothing_elsewhere() -> None:
     sold = [(at, sale(number, at)) for number, at in enumerate(range(BEGIN, BEGIN + 4 * HOUR, 4 * MINUTE))]
     stray = sold.pop(7)
 
-    own, told = followed(OWN, sold, BEGIN + 4 * HOUR)
+    own, emitted = followed(OWN, sold, BEGIN + 4 * HOUR)
     other, astray = followed(OTHER, [stray], BEGIN + 4 * HOUR)
 
     assert astray == []
-    assert {each.rule for each in told} == {"many"}
+    assert {each.rule for each in emitted} == {"many"}
     assert (own.misrouted, other.misrouted) == (0, 1)
 
 
-def test_the_same_window_is_told_by_one_partition_alone() -> None:
+def test_the_same_window_is_emitted_by_one_partition_only() -> None:
     both = (BEGIN + MINUTE, BEGIN + 2 * MINUTE)
 
-    _, told = followed(OWN, [(both[0], sale(1, both[0]))], BEGIN + HOUR)
+    _, emitted = followed(OWN, [(both[0], sale(1, both[0]))], BEGIN + HOUR)
     _, astray = followed(OTHER, [(both[1], sale(2, both[1]))], BEGIN + HOUR)
 
-    ids = [each.alert_id for each in (*told, *astray)]
+    ids = [each.alert_id for each in (*emitted, *astray)]
     assert len(ids) == len(set(ids)) > 0
 
 

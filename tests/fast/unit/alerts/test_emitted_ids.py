@@ -26,13 +26,13 @@ def known_after(days: int) -> KnownAlerts:
     return known
 
 
-def test_what_was_told_within_the_time_is_known_to_the_day() -> None:
+def test_what_was_emitted_within_the_time_is_known_to_the_day() -> None:
     known = known_after(100)
 
     assert all(f"told on day {day}" in known for day in range(100 - 30, 100))
 
 
-def test_what_was_told_before_is_let_go() -> None:
+def test_what_was_emitted_earlier_is_forgotten() -> None:
     known = known_after(100)
 
     assert "told on day 60" not in known
@@ -52,14 +52,14 @@ class Over(BaseException):
     """Everything is read."""
 
 
-def test_a_relay_that_lives_long_lets_go_of_what_it_told_long_ago(tmp_path: Path) -> None:
+def test_a_long_running_processor_forgets_what_it_emitted_long_ago(tmp_path: Path) -> None:
     broker = MemoryKafka(committed={TOPIC: 0, (CORRECTIONS_TOPIC, 0): 0})
     broker.logs[TOPIC] = [_sale(day) for day in range(50)]
-    told, process = list[Alert](), Process(broker, Random(1), 10**6)
+    alerts_emitted, process = list[Alert](), Process(broker, Random(1), 10**6)
     process.is_harmed = False
 
     def heard(alerts: Sequence[Alert]) -> None:
-        told.extend(alerts)
+        alerts_emitted.extend(alerts)
         if broker.committed[TOPIC] == len(broker.logs[TOPIC]):
             raise Over
 
@@ -70,7 +70,7 @@ def test_a_relay_that_lives_long_lets_go_of_what_it_told_long_ago(tmp_path: Path
     with in_process(process, Variant()), pytest.raises(Over):
         relay.run()
 
-    assert sum(alert.kind == "raised" for alert in told) == 50
+    assert sum(alert.kind == "raised" for alert in alerts_emitted) == 50
     assert len(relay._known) <= 2 * 6  # noqa: SLF001 - what it holds: each alert is raised, and later resolved
 
 

@@ -1,4 +1,4 @@
-"""Recomputes as they are written down, in memory."""
+"""Records of recomputes, in memory."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -7,11 +7,11 @@ from typing import Any
 from master_dataset.errors import UnknownNameError
 from views.control.recompute import PlanNumber, Recompute, RecomputeRequest, State
 
-ASKED = RecomputeRequest(views=("sales",))
+REQUEST = RecomputeRequest(views=("sales",))
 
 
-class WrittenDown:
-    """Kept. `problems`: those that were found written down, by id."""
+class MemoryRecomputes:
+    """Stands in for `Recomputes`."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Recompute] = {}
@@ -33,6 +33,6 @@ class WrittenDown:
             self.rows[seen.id] = replace(self.rows[seen.id], plan=plan)
         return is_seen
 
-    def ask(self, id_: str, state: State = "asked", asked: RecomputeRequest = ASKED) -> None:
-        """Somebody has asked for it."""
-        self.create(Recompute(id_, asked, "operator", "a test", datetime(2026, 11, 21, tzinfo=UTC), state))
+    def ask(self, id_: str, state: State = "asked", request: RecomputeRequest = REQUEST) -> None:
+        """Record a request for it."""
+        self.create(Recompute(id_, request, "operator", "a test", datetime(2026, 11, 21, tzinfo=UTC), state))

@@ -1,7 +1,6 @@
 """An alert processor in a process of its own, with rules from a file, that ends or pauses where it is told to.
 
-It runs under the product's watchdog (`alerts_relay ORDERS PIPE`), or forked, which is quicker.
-"""
+It runs under the product's watchdog (`alerts_relay ORDERS PIPE`), or forked, which is quicker."""
 
 import os
 import signal
@@ -23,7 +22,7 @@ from speed_layer.alerts import sender
 from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
 from speed_layer.alerts.sender import FencedError
 from speed_layer.alerts.snapshots import Snapshots
-from tests.system.drills.naive_relay import NaiveRelay
+from tests.system.drills.naive_processor import NaiveRelay
 from views.alerts.rule_history import RuleHistory, StoredVersion
 
 TOPICS = ("pos_transactions", "people_counts")
@@ -69,9 +68,9 @@ def live(orders: Orders, say: Say) -> None:
         threading.Thread(target=_follow, args=(orders, partition, _Lane(say, partition))).start()
 
 
-def forked(orders: bytes, told: Connection) -> None:
+def forked(orders: bytes, reports: Connection) -> None:
     """The same in a process of a fork server, which has loaded everything."""
-    live(msgspec.json.decode(orders, type=Orders), told.send_bytes)
+    live(msgspec.json.decode(orders, type=Orders), reports.send_bytes)
 
 
 def note(folder: Path, what: str) -> None:

@@ -15,7 +15,7 @@ from batch_layer.recompute.plan import Plan
 from deploy.batch import context_of
 from deploy.settings import Settings
 from master_dataset.errors import RecomputeRunningError, RequestError
-from tests.fast.unit.recomputing.written_down import WrittenDown
+from tests.fast.unit.recomputing.memory_recomputes import MemoryRecomputes
 from views.control.publication import Pointer
 from views.control.recompute import PlanNumber, Report, checked_id, owner, run_named
 from views.sales import SALES
@@ -53,17 +53,17 @@ class Unseen:
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> Callable[..., RecomputeJob]:
     """A job for a recompute whose record has these values."""
-    written_down = WrittenDown()
-    written_down.ask("mine")
+    recomputes = MemoryRecomputes()
+    recomputes.ask("mine")
     monkeypatch.setattr(BatchContext, "session", None)
-    monkeypatch.setattr(job_file, "Recomputes", lambda _: written_down)
+    monkeypatch.setattr(job_file, "Recomputes", lambda _: recomputes)
     monkeypatch.setattr(job_file, "RecomputeLock", Held)
 
     def of(**values: Any) -> RecomputeJob:
         agreed = SETTINGS.definitions
         plan = Plan(Pointer(3, NOON, "run-3", 1, {}), NOON, [(SALES, {date(2026, 11, 20)})], {}, {}, 1, agreed)
         stored = plan.stored(2, "mine#2")
-        written_down.update("mine", "computed", **{"plan": stored, "updated_at": datetime.now(UTC)} | values)
+        recomputes.update("mine", "computed", **{"plan": stored, "updated_at": datetime.now(UTC)} | values)
         return RecomputeJob(context_of(SETTINGS), "mine", no_spark, Unseen())
 
     return of

@@ -87,7 +87,7 @@ def test_positions_that_are_gone_while_there_are_snapshots_are_a_named_stop(
     assert broker.committed == {}
 
 
-def test_positions_that_are_gone_while_something_was_told_are_a_named_stop(broker: MemoryKafka, tmp_path: Path) -> None:
+def test_lost_positions_after_alerts_were_emitted_are_a_named_error(broker: MemoryKafka, tmp_path: Path) -> None:
     broker.logs[ALERTS] = [Slot(b'{"alert_id": "a"}')]
 
     with pytest.raises(OperatorError, match="committed"):
@@ -164,7 +164,7 @@ def test_a_topic_made_anew_is_read_from_where_an_operator_says(broker: MemoryKaf
     assert positions == {TILLS: 9, CORRECTIONS_TOPIC: 0}
 
 
-def test_positions_from_before_topics_were_told_apart_are_believed(broker: MemoryKafka, tmp_path: Path) -> None:
+def test_positions_from_before_topics_were_distinguished_are_accepted(broker: MemoryKafka, tmp_path: Path) -> None:
     broker.committed = {(TILLS, 0): 4, (CORRECTIONS_TOPIC, 0): 0}
 
     positions = begin(broker, tmp_path)
@@ -219,9 +219,7 @@ def test_what_is_deleted_before_it_was_read_is_a_named_stop(broker: MemoryKafka,
         begin(broker, tmp_path)
 
 
-def test_alerts_that_are_deleted_while_they_are_asked_for_are_no_reason_to_stop(
-    broker: MemoryKafka, tmp_path: Path
-) -> None:
+def test_alerts_that_are_deleted_during_a_read_are_no_reason_to_stop(broker: MemoryKafka, tmp_path: Path) -> None:
     begin(broker, tmp_path)
     broker.logs[ALERTS] = [Slot(b'{"alert_id": "a"}') for _ in range(9)]
 

@@ -24,7 +24,7 @@ SOLD = (
 )
 
 
-def asked(store: Store = BAR, **arguments: object) -> Body:
+def body_of(store: Store = BAR, **arguments: object) -> Body:
     world = World(store)
     for number, at in enumerate(SOLD):
         world.receive(receipt(at, minor=100, number=number), at)
@@ -34,20 +34,20 @@ def asked(store: Store = BAR, **arguments: object) -> Body:
 
 
 def test_the_whole_night_is_friday_and_what_was_sold_after_closing_counts_by_default() -> None:
-    body = asked()
+    body = body_of()
 
     assert [point["value"] for point in body["series"][0]["points"]] == [4.0, 1.0]
 
 
-def test_only_what_was_sold_inside_the_opening_hours_counts_if_that_is_asked() -> None:
-    body = asked(hours="open")
+def test_on_request_only_sales_inside_the_opening_hours_count() -> None:
+    body = body_of(hours="open")
 
     assert [point["value"] for point in body["series"][0]["points"]] == [2.0, 0]
     assert body["hours"] == "open"
 
 
 def test_a_closed_friday_has_no_open_hours_to_compare() -> None:
-    body = asked(hours="open", compare="previous_week", from_="2026-03-13", to="2026-03-14")
+    body = body_of(hours="open", compare="previous_week", from_="2026-03-13", to="2026-03-14")
 
     [series] = body["series"]
     assert [(point["value"], point["before"], point["change"]) for point in series["points"]] == [(0, 2.0, -100.0)]
@@ -55,14 +55,14 @@ def test_a_closed_friday_has_no_open_hours_to_compare() -> None:
 
 
 def test_a_store_that_never_said_when_it_is_open_has_no_value_and_says_why() -> None:
-    body = asked(Store(id="1", timezone="Europe/Bratislava"), hours="open")
+    body = body_of(Store(id="1", timezone="Europe/Bratislava"), hours="open")
 
     assert [(point["value"], point["flags"]) for point in body["series"][0]["points"]] == [
         (None, ["no_opening_hours"])
     ] * 2
 
 
-def test_days_begin_where_the_store_says_in_an_asked_time_zone_too() -> None:
-    body = asked(timezone="UTC")
+def test_days_begin_where_the_store_says_in_a_requested_time_zone_too() -> None:
+    body = body_of(timezone="UTC")
 
     assert [point["start"] for point in body["series"][0]["points"]] == ["2026-03-06T04:00:00Z", "2026-03-07T04:00:00Z"]

@@ -30,7 +30,7 @@ def archive() -> WorldArchive:
     return made
 
 
-def told(archive: WorldArchive, first: int = 0, until: int = 6, runs: Runs | None = None) -> dict[str, object]:
+def report(archive: WorldArchive, first: int = 0, until: int = 6, runs: Runs | None = None) -> dict[str, object]:
     """`runs`: where records of the topic lie; everywhere, unless told."""
     lie = [(first, until)] if runs is None else runs
     found = reconcile(archive.root, TILLS, {0: OffsetAudit(first, until, lie)})
@@ -38,7 +38,7 @@ def told(archive: WorldArchive, first: int = 0, until: int = 6, runs: Runs | Non
 
 
 def test_every_record_has_one_place(archive: WorldArchive) -> None:
-    assert told(archive) == {
+    assert report(archive) == {
         "received": 6,
         "events": 2,
         "duplicates": 1,
@@ -50,8 +50,8 @@ def test_every_record_has_one_place(archive: WorldArchive) -> None:
 
 
 def test_only_what_lies_before_the_positions_counts(archive: WorldArchive) -> None:
-    assert told(archive, until=5)["dead_letters"] == {"conflicting_duplicate": 1, "not_json": 1}
-    assert told(archive, until=0) == {
+    assert report(archive, until=5)["dead_letters"] == {"conflicting_duplicate": 1, "not_json": 1}
+    assert report(archive, until=0) == {
         "received": 0,
         "events": 0,
         "duplicates": 0,
@@ -63,17 +63,17 @@ def test_only_what_lies_before_the_positions_counts(archive: WorldArchive) -> No
 
 
 def test_a_repeat_of_what_the_topic_holds_no_more_is_a_repeat(archive: WorldArchive) -> None:
-    found = told(archive, first=1)
+    found = report(archive, first=1)
 
     assert (found["events"], found["duplicates"], found["missing"]) == (1, 1, 0)
 
 
 def test_a_record_that_is_nowhere_is_missing(archive: WorldArchive) -> None:
-    assert told(archive, until=7)["missing"] == 1
+    assert report(archive, until=7)["missing"] == 1
 
 
 def test_a_row_of_a_place_without_a_record_is_a_phantom(archive: WorldArchive) -> None:
-    found = told(archive, runs=[(0, 1), (2, 6)])
+    found = report(archive, runs=[(0, 1), (2, 6)])
 
     assert (found["received"], found["missing"], found["phantom"]) == (5, 0, 1)
 
@@ -81,7 +81,7 @@ def test_a_row_of_a_place_without_a_record_is_a_phantom(archive: WorldArchive) -
 def test_one_record_lost_and_one_kept_twice_do_not_make_up_for_each_other(archive: WorldArchive) -> None:
     archive.letter_of(RecordPosition(TILLS, 0, 3))
 
-    found = told(archive, until=7)
+    found = report(archive, until=7)
 
     assert (found["missing"], found["twice"], found["phantom"]) == (1, 1, 0)
 
@@ -90,7 +90,7 @@ def test_without_tables_everything_is_missing(archive: WorldArchive) -> None:
     for each in Path(archive.root).iterdir():
         shutil.rmtree(each)
 
-    assert told(archive)["missing"] == 6
+    assert report(archive)["missing"] == 6
 
 
 def test_a_topic_that_nobody_has_read_yet_misses_nothing(archive: WorldArchive) -> None:

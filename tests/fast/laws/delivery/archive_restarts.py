@@ -135,9 +135,9 @@ class Life:
         self._process_ends = True
         archive = Archive(SimpleNamespace(), self.tables, self.positions, dict)  # type: ignore[arg-type]
         with patch("master_dataset.archive.archive.Topics", lambda _: SimpleNamespace(partitions=lambda _: [0])):
-            told = json.loads(archive._starting_offsets(POS_TRANSACTIONS, ""))[TOPIC]["0"]  # noqa: SLF001 - all of it
+            starting_offset = json.loads(archive._starting_offsets(POS_TRANSACTIONS, ""))[TOPIC]["0"]  # noqa: SLF001 - all of it
         self.checkpoints += 1
-        self.checkpoint = Checkpoint(self.checkpoints, 0 if told == EARLIEST else told)
+        self.checkpoint = Checkpoint(self.checkpoints, 0 if starting_offset == EARLIEST else starting_offset)
 
     def step(self) -> None:
         """Records come; then a micro-batch, which may end early."""

@@ -5,7 +5,7 @@ import pytest
 from tests.fast.model.relay.bugs import (
     CommitBeforeWrite,
     FlushAfterOffsets,
-    ForgetsWhatIsTold,
+    ForgetsWhatIsEmitted,
     OffsetWithoutOne,
     PositionsBeforeSettling,
 )
@@ -14,7 +14,7 @@ from tests.fast.model.relay.simulated import Variant, counted
 SEEDS = range(25)
 
 
-def test_the_relay_goes_wrong_in_no_run() -> None:
+def test_the_processor_is_correct_in_every_run() -> None:
     found = counted(range(60), Variant())
 
     assert not found
@@ -35,11 +35,13 @@ def test_a_repeat_that_nobody_sees_tears_a_transaction_and_yet_loses_and_repeats
         pytest.param(Variant(blind=True), "torn", id="producer kept after a hidden retry"),
         pytest.param(Variant(OffsetWithoutOne), "behind", id="offset without +1"),
         pytest.param(Variant(PositionsBeforeSettling), "twice", id="committed offset read before init_transactions"),
-        pytest.param(Variant(ForgetsWhatIsTold, blind=True), "twice", id="told alerts not asked for, nor repeats seen"),
+        pytest.param(
+            Variant(ForgetsWhatIsEmitted, blind=True), "twice", id="told alerts not asked for, nor repeats seen"
+        ),
         pytest.param(Variant(FlushAfterOffsets, blind=True), "lost", id="flush after send_offsets"),
     ],
 )
-def test_a_relay_with_one_thing_wrong_is_found_out(variant: Variant, shown: str) -> None:
+def test_a_processor_with_one_seeded_bug_is_detected(variant: Variant, shown: str) -> None:
     found = counted(SEEDS, variant)
 
     assert found[shown], found

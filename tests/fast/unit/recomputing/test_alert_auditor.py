@@ -130,8 +130,8 @@ def deployment(monkeypatch: pytest.MonkeyPatch) -> Deployment:
     monkeypatch.setattr(AlertAuditor, "_session", None)
     monkeypatch.setattr(AlertAuditor, "_wait_for_relay", lambda *_: None)
 
-    def corrections(_: AlertAuditor, alerts: EmittedAlerts, *asked: Any) -> list[Any]:
-        return found.look(alerts, *asked[-2:])
+    def corrections(_: AlertAuditor, alerts: EmittedAlerts, *requested: Any) -> list[Any]:
+        return found.look(alerts, *requested[-2:])
 
     monkeypatch.setattr(AlertAuditor, "_corrections", corrections)
     return found
@@ -194,7 +194,7 @@ def overtaken_and_ended(deployment: Deployment) -> None:
     assert (deployment.moves, deployment.audited) == ([False], 4)
 
 
-def test_what_an_overtaken_rebuild_asked_for_that_ended_is_judged_anew_by_whoever_comes_next(
+def test_requests_of_an_overtaken_rebuild_are_judged_again_by_the_next_one(
     deployment: Deployment,
 ) -> None:
     overtaken_and_ended(deployment)
@@ -219,7 +219,7 @@ def test_what_was_judged_anew_is_not_judged_anew_again(deployment: Deployment) -
     assert deployment.unseen[2:] == [{"wrong"}, set()]
 
 
-def test_a_row_or_a_topic_of_which_nothing_is_known_has_all_that_was_asked_for_judged_anew(
+def test_without_a_row_or_a_known_topic_all_requests_are_judged_again(
     deployment: Deployment,
 ) -> None:
     deployment.rules, deployment.noted = [BOUND], {0: 9}
@@ -278,7 +278,7 @@ def test_a_rule_of_a_newer_release_is_left_out_and_the_others_are_looked_at(depl
     assert deployment.audited == 3
 
 
-def test_what_nothing_explains_is_noticed_before_it_is_asked_for(
+def test_the_unexplained_is_recorded_as_an_alarm_before_it_is_requested(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployment.rules, done = [BOUND], list[tuple[str, str]]()
@@ -286,7 +286,7 @@ def test_what_nothing_explains_is_noticed_before_it_is_asked_for(
     odd = [SimpleNamespace(kind="retracted", cause=cause) for cause in ("unexplained", "late")]
     monkeypatch.setattr(AlertAuditor, "_corrections", lambda *_: odd)
     monkeypatch.setattr(auditor, "AlarmTable", lambda _: table)
-    monkeypatch.setattr(deployment, "request", lambda asked: done.append(("asked", f"{len(asked)}")))
+    monkeypatch.setattr(deployment, "request", lambda requested: done.append(("asked", f"{len(requested)}")))
 
     AlertAuditor(context_of(Settings())).catch_up(Unseen())
 

@@ -20,7 +20,7 @@ from tests.support.alerting import MARKER, at_ms, book_of, value
 from views.alerts.alert import CORRECTIONS_TOPIC
 
 TILLS: Place = ("pos_transactions", 0)
-TOLD: Place = ("alerts", 0)
+EMITTED: Place = ("alerts", 0)
 BOOK = book_of(
     {"kind": "threshold", "id": "many", "metric": "total_transactions_count", "window": "15m", "above": 1},
     {"kind": "threshold", "id": "much", "metric": "net_sales", "window": "15m", "above": 3},
@@ -84,23 +84,23 @@ def expected(broker: Broker) -> list[str]:
     return found
 
 
-def told(broker: Broker) -> list[str]:
+def emitted(broker: Broker) -> list[str]:
     """What a `read_committed` reader finds."""
-    return [msgspec.json.decode(each.value or b"")["alert_id"] for each in broker.visible(TOLD)]
+    return [msgspec.json.decode(each.value or b"")["alert_id"] for each in broker.visible(EMITTED)]
 
 
-def lived(seed: int, *, is_told: bool) -> Broker:
+def lived(seed: int, *, reports_faults: bool) -> Broker:
     """Killed some times at any call, then left alone until everything is read."""
     broker = Broker(Random(seed))
     sold(broker)
     broker.committed[TILLS] = broker.committed[CORRECTIONS_TOPIC, 0] = 0
     kept = Kept(broker.chance)
     for life in range(LIVES):
-        _live(broker, kept, broker.chance.randint(1, 150) if life < LIVES - 1 else None, is_told=is_told)
+        _live(broker, kept, broker.chance.randint(1, 150) if life < LIVES - 1 else None, reports_faults=reports_faults)
     return broker
 
 
-def _live(broker: Broker, kept: Kept, calls: int | None, *, is_told: bool) -> None:
+def _live(broker: Broker, kept: Kept, calls: int | None, *, reports_faults: bool) -> None:
     left = [calls]
 
     def before_call() -> None:
@@ -121,7 +121,10 @@ def _live(broker: Broker, kept: Kept, calls: int | None, *, is_told: bool) -> No
     work = ProcessorConfig("memory", [TILLS[0]], Shelf(), kept)  # type: ignore[arg-type]
     clock = SimpleNamespace(sleep=lambda _: None, monotonic=partial(next, iter(range(0, 10**9, 20))))
     with (
-        patch("speed_layer.alerts.sender.Producer", lambda said: Producer(broker, said, 0.3, is_told=is_told)),
+        patch(
+            "speed_layer.alerts.sender.Producer",
+            lambda said: Producer(broker, said, 0.3, reports_faults=reports_faults),
+        ),
         patch("speed_layer.alerts.source.Consumer", lambda said: Consumer(broker, said, idle)),
         patch("speed_layer.alerts.source.AdminClient", lambda _: Admin(broker)),
         patch("speed_layer.alerts.processor.time", clock),
@@ -132,19 +135,19 @@ def _live(broker: Broker, kept: Kept, calls: int | None, *, is_told: bool) -> No
             broker.before_call = lambda: None
 
 
-def tell_each_alert_once(seeds: int = 25) -> None:
+def emit_each_alert_once(seeds: int = 25) -> None:
     """I06 to I08: each alert once, nothing of a transaction for which nobody had asked."""
     for seed in range(seeds):
-        broker = lived(seed, is_told=True)
-        assert sorted(told(broker)) == sorted(expected(broker)), f"seed {seed}"
-        assert broker.torn == 0, f"seed {seed}: a transaction was committed in half"
+        broker = lived(seed, reports_faults=True)
+        assert sorted(emitted(broker)) == sorted(expected(broker)), f"seed {seed}"
+        assert broker.unrequested == 0, f"seed {seed}: a transaction was committed in half"
 
 
-def tell_each_alert_once_whatever_was_torn(seeds: int = 25) -> None:
+def emit_each_alert_once_whatever_was_committed(seeds: int = 25) -> None:
     """I06 also where statistics say nothing of a commit that was repeated, and half a transaction is committed."""
-    torn = 0
+    unrequested = 0
     for seed in range(seeds):
-        broker = lived(seed, is_told=False)
-        assert sorted(told(broker)) == sorted(expected(broker)), f"seed {seed}"
-        torn += broker.torn
-    assert torn, "nothing was torn"
+        broker = lived(seed, reports_faults=False)
+        assert sorted(emitted(broker)) == sorted(expected(broker)), f"seed {seed}"
+        unrequested += broker.unrequested
+    assert unrequested, "nothing was torn"

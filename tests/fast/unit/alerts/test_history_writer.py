@@ -100,7 +100,7 @@ def follow(topic: Topic, tables: Tables, rounds: int = 3) -> HistoryWriter:
     return keeper
 
 
-def test_what_is_read_to_the_end_is_whole_as_of_the_relay(tables: Tables) -> None:
+def test_a_partition_read_to_the_end_is_complete_as_of_the_processor(tables: Tables) -> None:
     follow(Topic([b"a", b"b"]), tables)
 
     assert tables.kept == [b"a", b"b"]
@@ -119,7 +119,7 @@ def test_as_long_as_a_transaction_is_open_the_tables_are_not_whole(tables: Table
     assert tables.rows[0] == HistoryPosition(2, NOON, None)
 
 
-def test_a_relay_that_has_committed_nothing_yet_leaves_the_moment_open(tables: Tables) -> None:
+def test_a_processor_that_has_committed_nothing_yet_gives_no_time(tables: Tables) -> None:
     follow(Topic([b"a"], as_of=None), tables)
 
     assert tables.rows[0] == HistoryPosition(1, None, None)

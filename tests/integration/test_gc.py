@@ -84,8 +84,8 @@ def publish(session: Session, days: Iterable[date], manifest: str = "") -> None:
 
 
 def recompute(session: Session, id_: str, state: str, age: timedelta) -> None:
-    asked, plan = RecomputeRequest().to_json(), msgspec.json.encode(PLAN).decode()
-    values = (id_, state, LATER - age, LATER - age, asked, plan)
+    request, plan = RecomputeRequest().to_json(), msgspec.json.encode(PLAN).decode()
+    values = (id_, state, LATER - age, LATER - age, request, plan)
     insert = "INSERT INTO recomputes (id, state, asked_at, updated_at, asked, plan) VALUES (%s, %s, %s, %s, %s, %s)"
     session.execute(insert, values)
 

@@ -26,14 +26,14 @@ class Refusing:
     """Stands in for librdkafka: the second record is too large, and there is no room for a third."""
 
     def __init__(self, _: dict[str, Any]) -> None:
-        self.asked = 0
+        self.requests = 0
         self.headers: list[Any] = []
 
     def produce(self, _topic: str, _value: bytes, _key: bytes, **_more: Any) -> None:
-        self.asked += 1
-        if self.asked == 2:
+        self.requests += 1
+        if self.requests == 2:
             raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
-        if self.asked >= 3:
+        if self.requests >= 3:
             raise BufferError
 
     def poll(self, _seconds: float) -> None:
@@ -43,7 +43,7 @@ class Refusing:
         """Nobody says anything."""
 
 
-def test_each_record_is_told_where_it_lies() -> None:
+def test_each_record_gets_its_position() -> None:
     found = ReplaySender("nowhere:1", beside_a_broker).send([ONE, ONE])
 
     assert [each.status for each in found] == [DeliveryStatus.ACKNOWLEDGED] * 2
@@ -65,7 +65,9 @@ def test_of_more_than_the_client_holds_at_once_each_record_is_acknowledged(room:
     assert [each.to and each.to.offset for each in found] == list(range(10))
 
 
-def test_what_the_broker_never_takes_is_told_from_what_it_did_not_confirm(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_broker_never_accepts_is_distinguished_from_what_it_did_not_confirm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(replay, "GIVE_UP_SECONDS", 0.2)
 
     found = ReplaySender("nowhere:1", Refusing).send([ONE, ONE, ONE, ONE])
