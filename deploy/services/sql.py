@@ -9,21 +9,24 @@ from functools import partial
 
 from prometheus_client import REGISTRY
 
+from deploy.cassandra import session_of
 from deploy.local.nodes import LOOPBACK
 from deploy.process import STREAMING_NICENESS, lower_priority
 from deploy.services.api import authenticator_of
 from deploy.services.api_metrics import Pressure, PressureMetrics
 from deploy.services.runner import Process
 from deploy.settings import Settings
-from deploy.wiring import products_of, readers_of
+from deploy.wiring import alert_service_of, corrections_of, products_of, readers_of
 from serving_layer.http.server import OTHER_FILES, raise_open_file_limit
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.service import Clocks, QueryService
 from serving_layer.sql.authentication import LoginService
 from serving_layer.sql.conversation import ConversationLimits
+from serving_layer.sql.relations import Sources
 from serving_layer.sql.sandbox import Limits
 from serving_layer.sql.server import PENDING, ServerLimits, SqlServer
 from serving_layer.sql.session import Sessions, SqlLimits
+from serving_layer.tables import AsyncSession, WatchTables
 from views import registered_views
 from views.metrics import registered_metrics
 
@@ -45,13 +48,21 @@ async def _run(process: Process, settings: Settings) -> None:
     )
     now = partial(datetime.now, UTC)
     clocks = Clocks(time.monotonic, now)
-    queries = QueryService(readers_of(settings), catalogue, products_of(settings).reader, settings.speed.ttl, clocks)
+    readers, products = readers_of(settings), products_of(settings).reader
+    queries = QueryService(readers, catalogue, products, settings.speed.ttl, clocks)
+    sources = Sources(
+        queries,
+        alert_service_of(settings).alerts,
+        WatchTables(AsyncSession(session_of(settings.cassandra.address))),
+        corrections_of(settings, readers),
+        products,
+    )
 
     async def tenants() -> Collection[str]:
         _, stores = await queries.stores.all()
         return {store.tenant for store in stores.values()}
 
-    sessions = Sessions(queries, now, sql_limits(settings))
+    sessions = Sessions(sources, now, sql_limits(settings))
     server = SqlServer(sessions.open, LoginService(authenticator_of(settings), tenants), server_limits(settings))
     raise_open_file_limit(settings.sql.connections + PENDING + OTHER_FILES)
     await server.listen(LOOPBACK, settings.sql.port)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -50,8 +50,7 @@ _TYPES: Mapping[str, SqlType] = {
     "BIGINT[]": SqlType.INT8_ARRAY,
     '"NULL"': SqlType.TEXT,
 }
-_WHOLE_WIDTH = 38
-"""Digits of DuckDB's widest whole number that a decimal can hold."""
+_WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "INTEGER_LITERAL"})
 
 
 class Limits(NamedTuple):
@@ -86,7 +85,6 @@ class Sandbox:
             "async_threads": "1",
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
-            "default_null_order": "NULLS_LAST_ON_ASC_FIRST_ON_DESC",
             "integer_division": "true",
             "memory_limit": f"{limits.memory_mb}MB",
             "python_enable_replacements": "false",
@@ -156,16 +154,33 @@ class Sandbox:
             raise SqlStateError("54000", message, "Aggregate further, filter, or add a LIMIT.")
         return Found(columns, rows[:most])
 
-    def constants(self, expressions: Sequence[str]) -> list[Any]:
-        """The values of expressions without columns; None for one that has none or cannot be computed."""
-        found: list[Any] = []
-        for expression in expressions:
-            try:
-                [(value,)] = self._connection.sql(f"SELECT {expression}").fetchall()
-                found.append(value)
-            except duckdb.Error:
-                found.append(None)
-        return found
+    def constant(self, expression: str) -> tuple[object, object, str | None]:
+        """The value of an expression without columns as a date, in microseconds since 1970, and as a text.
+
+        Each is None where it is none: texts are those of texts and whole numbers alone.
+        """
+        of = f"(SELECT {expression} AS v)"
+        date, instant = "try_cast(v AS DATE)", "epoch_us(try_cast(v AS TIMESTAMPTZ))"
+        try:
+            [(kind, text)] = self._connection.sql(f"SELECT typeof(v), v::VARCHAR FROM {of}").fetchall()  # noqa: S608 - checked before
+            if kind in _WHOLE:
+                return None, None, text
+            [(day, micros)] = self._connection.sql(f"SELECT {date}, {instant} FROM {of}").fetchall()  # noqa: S608 - checked before
+        except duckdb.Error:
+            return None, None, None
+        return day, micros, text if kind == "VARCHAR" else None
+
+    def serialized(self, sql: str) -> str:
+        """The syntax tree of a text, as JSON."""
+        with _errors():
+            [(tree,)] = self._connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
+        return str(tree)
+
+    def explain(self, sql: str) -> Sequence[str]:
+        """The lines of the plan of a query."""
+        with _errors():
+            found = self._connection.sql(f"EXPLAIN {sql}").fetchall()
+        return [line for _, text in found for line in str(text).splitlines()]
 
 
 @contextmanager

@@ -1,24 +1,47 @@
-"""Sessions of the SQL component: one per connection, each for one authenticated caller."""
+"""Sessions of the SQL component: one per connection, each for one authenticated caller.
+
+A session tells statements apart, keeps settings and transactions, and runs queries: it finds out what a query needs of
+its tables, reads that through the stages of REST, and lets a sandbox run the query over it.
+"""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
-from typing import Literal, NamedTuple
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Literal, NamedTuple, TypeVar
 
 import pyarrow as pa
+from cachetools import LRUCache
 from sqlglot import exp
 
-from master_dataset.errors import GalateaError
+from master_dataset.errors import DependencyUnavailableError, GalateaError, OperatorError, RangeTooLongError
+from master_dataset.registry.stores import Store
+from serving_layer.caching import keep
 from serving_layer.keys.key import Caller
-from serving_layer.query.service import QueryService
-from serving_layer.sql.results import Prepared, QueryResult, SqlStateError, SqlType
+from serving_layer.query.snapshot import ReadVersion
+from serving_layer.sql.permissions import check
+from serving_layer.sql.plan import Plan, plan, with_column_names
+from serving_layer.sql.pushdown import Constant
+from serving_layer.sql.relations import Relations, Sources
+from serving_layer.sql.results import Column, Prepared, QueryResult, SqlStateError, SqlType, SqlValue
 from serving_layer.sql.sandbox import Limits, Sandbox
-from serving_layer.sql.statements import read, split
-from serving_layer.sql.table import Needed, Reading, RowBudget, Table, money_type
-from serving_layer.sql.view_tables import GRAINS, ViewTable
+from serving_layer.sql.settings import TIMEZONE, SessionSettings
+from serving_layer.sql.statements import Action, Control, NoOperation, Query, Setting, Show, read, split
+from serving_layer.sql.table import Needed, Reading, RowBudget, Table
+from serving_layer.sql.translate import SessionValues, duckdb_sql, parameter_number, translated, with_parameters
+from serving_layer.store.cells import MergedCells
 
 Transaction = Literal["idle", "open", "failed"]
+MACROS: Sequence[str] = ()
+Found = TypeVar("Found")
+BYTES_CACHED = 128 * 1024 * 1024
+BYTES_OF_TRANSACTION = 32 * 1024 * 1024
+IDLE_SANDBOXES = 8
+WAIT_SECONDS = 0.05
+"""How long an interrupted thread is waited for before it is interrupted again."""
+MOST_PARAMETERS = 10_000
 
 
 class SqlLimits(NamedTuple):
@@ -37,90 +60,381 @@ class SqlLimits(NamedTuple):
     sandbox: Limits = Limits()
 
 
+@dataclass
+class Snapshot:
+    """What the statements of a transaction read.
+
+    Attributes:
+        version: the state of both layers, and the version of the registry.
+        stores: the stores that the caller sees, by id.
+        cells: merged cells, with speed rows that stay as they were when they were first read.
+        now: when the transaction began.
+        tables: what was read already.
+    """
+
+    version: ReadVersion
+    stores: Mapping[str, Store]
+    cells: MergedCells
+    now: datetime
+    tables: LRUCache[Hashable, pa.Table] = field(
+        default_factory=lambda: LRUCache(BYTES_OF_TRANSACTION, getsizeof=_size)
+    )
+
+
+def _size(table: pa.Table) -> int:
+    return max(1, int(table.nbytes))
+
+
 class Sessions:
     """Makes sessions. One per process and event loop."""
 
-    def __init__(self, queries: QueryService, now: Callable[[], datetime], limits: SqlLimits | None = None) -> None:
+    def __init__(self, sources: Sources, now: Callable[[], datetime], limits: SqlLimits | None = None) -> None:
         """Open nothing yet.
 
         Args:
-            queries: answers what REST answers; tables are read through its stages.
+            sources: what tables are read from.
             now: the time.
             limits: what statements may use.
         """
-        self.queries, self.now, self.limits = queries, now, limits or SqlLimits()
+        self.sources, self.now, self.limits = sources, now, limits or SqlLimits()
+        self.turns = asyncio.Semaphore(self.limits.statements)
+        self.cached: LRUCache[Hashable, pa.Table] = LRUCache(BYTES_CACHED, getsizeof=_size)
         self._threads = ThreadPoolExecutor(self.limits.statements, thread_name_prefix="sql")
+        self._idle: dict[Sandbox, tuple[str, str]] = {}
 
     def open(self, caller: Caller) -> "Session":
         """A session that reads what the caller may see, and nothing else."""
         return Session(self, caller)
 
     def close(self) -> None:
-        """Release all threads. Close the sessions first."""
+        """Release all databases and threads. Close the sessions first."""
+        for sandbox in self._idle:
+            sandbox.close()
+        self._idle.clear()
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def sandbox(self, scope: str, zone: str) -> Sandbox:
+        """A database of this visibility scope and time zone that nothing uses. Give it back with `release`."""
+        for sandbox, of in reversed(self._idle.items()):
+            if of == (scope, zone):
+                del self._idle[sandbox]
+                return sandbox
+        return await self.in_thread(lambda: Sandbox(zone, self.limits.sandbox, MACROS), lambda: None)
+
+    def release(self, sandbox: Sandbox, scope: str, zone: str) -> None:
+        """Keep a database for later statements of the same scope, or close one that was used least recently."""
+        self._idle[sandbox] = scope, zone
+        if len(self._idle) > IDLE_SANDBOXES:
+            oldest = next(iter(self._idle))
+            del self._idle[oldest]
+            oldest.close()
+
+    async def in_thread(self, call: Callable[[], Found], interrupt: Callable[[], None]) -> Found:
+        """Call something that blocks. If the caller is cancelled meanwhile, it is interrupted until it ends."""
+        running = asyncio.get_running_loop().run_in_executor(self._threads, call)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            while not running.done():
+                interrupt()
+                await asyncio.wait([running], timeout=WAIT_SECONDS)
+            with suppress(SqlStateError):
+                running.result()
+            raise
 
 
 class Session:
     """The statements of one connection. One is run at a time; `interrupt` may be called meanwhile."""
 
     def __init__(self, sessions: Sessions, caller: Caller) -> None:
-        """Use `Sessions.open`."""
+        """Use `Sessions`."""
         self._sessions, self._caller = sessions, caller
-        self.transaction: Transaction = "idle"
+        self._user = caller.tenant or caller.visibility_scope
+        self._settings = SessionSettings(self._user)
+        self._transaction: Transaction = "idle"
+        self._began: datetime | None = None
+        self._snapshot: Snapshot | None = None
+        self._running: asyncio.Task[QueryResult] | None = None
+        self._is_interrupted = False
 
-    @staticmethod
-    def split(sql: str) -> list[str]:
-        """The statements of a text. SqlStateError 42601 if it cannot be read."""
+    @property
+    def transaction(self) -> Transaction:
+        """`idle`, `open`, or `failed` after an error inside a transaction."""
+        return self._transaction
+
+    def split(self, sql: str) -> Sequence[str]:
+        """The statements of a text, without empty ones and comments. SqlStateError 42601 if it cannot be read."""
         return split(sql)
 
-    async def prepare(self, sql: str, parameter_types: Sequence[SqlType | None] = ()) -> Prepared:
-        """The types of the parameters and columns of a statement, without running it."""
-        read(sql)
-        return Prepared(sql, [each or SqlType.TEXT for each in parameter_types], None)
-
-    async def execute(self, sql: str, parameters: Sequence[object] = (), most_rows: int | None = None) -> QueryResult:
-        """Run one statement."""
-        if parameters:
-            raise SqlStateError("0A000", "Parameters are not read.", "Write their values into the statement.")
-        statement = read(sql)
-        queries = self._sessions.queries
-        try:
-            version = await queries.current_version()
-            _, stores = await queries.stores.all()
-            mine = {id_: store for id_, store in stores.items() if self._caller.sees(store)}
-            tables: dict[str, Table] = {
-                table.name: table
-                for view in queries.catalogue.views.values()
-                for grain in GRAINS
-                for table in [ViewTable(view, grain, queries.catalogue, money_type(mine))]
-            }
-            reading = Reading(
-                self._caller,
-                version,
-                mine,
-                queries.merged_cells.for_one_answer(),
-                self._sessions.now(),
-                RowBudget(self._sessions.limits.source_rows),
-            )
-            held: dict[str, pa.Table] = {}
-            for node in statement.expression.find_all(exp.Table):
-                table = tables[node.name]
-                held[node.name] = await table.read(reading, Needed(tuple(each.name for each in table.columns)))
-        except GalateaError as error:
-            raise SqlStateError("58000", error.message, error.do) from error
-        return await asyncio.to_thread(self._run, statement.expression.sql("duckdb"), held, most_rows)
-
-    def _run(self, sql: str, held: Mapping[str, pa.Table], most_rows: int | None) -> QueryResult:
-        sandbox = Sandbox("UTC", self._sessions.limits.sandbox)
-        try:
-            with sandbox.holding(held):
-                found = sandbox.query(sql, most_rows)
-        finally:
-            sandbox.close()
-        return QueryResult(f"SELECT {len(found.rows)}", found.columns, found.rows)
-
     def interrupt(self) -> None:
-        """Let the running statement fail with 57014, if there is one."""
+        """Let the statement that runs now fail with 57014, if there is one."""
+        if self._running is not None:
+            self._is_interrupted = True
+            self._running.cancel()
 
     def close(self) -> None:
-        """Release what the session holds."""
+        """Free what the session holds. Nothing runs any more."""
+        self._snapshot = None
+
+    async def prepare(self, sql: str, parameter_types: Sequence[SqlType]) -> Prepared:
+        """The types of the parameters and columns of a statement, without running it.
+
+        Args:
+            sql: one statement.
+            parameter_types: what the client says; it may say nothing of the last ones, and UNKNOWN of any.
+
+        Raises:
+            SqlStateError: the statement cannot be answered.
+        """
+        try:
+            return await self._prepared(sql, parameter_types)
+        except (SqlStateError, GalateaError) as error:
+            raise self._failed(error) from error
+
+    async def _prepared(self, sql: str, parameter_types: Sequence[SqlType]) -> Prepared:
+        statement = read(sql)
+        if isinstance(statement, Show):
+            return Prepared(sql, (), _show_columns(statement))
+        if not isinstance(statement, Query):
+            return Prepared(sql, (), None)
+        self._refuse_failed()
+        if statement.explains:
+            return Prepared(sql, (), _PLAN_COLUMNS)
+        snapshot = await self._read_snapshot()
+        relations = self._sessions.sources.relations(snapshot.stores)
+        types = _types_of_parameters(statement.expression, parameter_types, relations)
+        planned = self._plan(statement.expression, None, types, snapshot, relations)
+
+        def describe(sandbox: Sandbox) -> Sequence[Column]:
+            check(sandbox.serialized(planned.sql), [use.name for use in planned.uses], relations.macros)
+            with sandbox.holding({use.name: use.empty for use in planned.uses}):
+                return sandbox.describe(planned.sql)
+
+        return Prepared(sql, types, await self._in_sandbox(describe))
+
+    async def execute(self, sql: str, parameters: Sequence[SqlValue] = (), most_rows: int | None = None) -> QueryResult:
+        """Run one statement.
+
+        Args:
+            sql: the statement.
+            parameters: the values of `$1`, `$2`, ...
+            most_rows: further rows are left out; None: all are needed.
+
+        Raises:
+            SqlStateError: it cannot be answered, takes too long, or was interrupted (57014).
+        """
+        self._running = asyncio.ensure_future(self._executed(sql, parameters, most_rows))
+        try:
+            return await self._running
+        except asyncio.CancelledError:
+            if not self._is_interrupted:
+                raise
+            canceled = SqlStateError("57014", "The statement was canceled as its client asked.")
+            raise self._failed(canceled) from None
+        except (SqlStateError, GalateaError) as error:
+            raise self._failed(error) from error
+        finally:
+            self._running, self._is_interrupted = None, False
+
+    def _failed(self, error: SqlStateError | GalateaError) -> SqlStateError:
+        """What the client is told; a transaction that is open fails."""
+        if self._transaction == "open":
+            self._transaction = "failed"
+        return error if isinstance(error, SqlStateError) else _sql_error(error)
+
+    async def _executed(self, sql: str, parameters: Sequence[SqlValue], most_rows: int | None) -> QueryResult:
+        statement = read(sql)
+        if isinstance(statement, Control):
+            return self._control(statement)
+        self._refuse_failed()
+        if isinstance(statement, Setting):
+            self._settings.set(statement.name, statement.value)
+            return QueryResult(statement.tag)
+        if isinstance(statement, NoOperation):
+            return QueryResult(statement.tag)
+        if isinstance(statement, Show):
+            return self._shown(statement)
+        seconds = self._settings.seconds(self._sessions.limits.seconds)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._answered(statement, parameters, most_rows)
+        except TimeoutError as error:
+            message = f"The statement took longer than {seconds:g} seconds."
+            raise SqlStateError("57014", message, "Filter by store and day, or aggregate before you join.") from error
+
+    def _refuse_failed(self) -> None:
+        if self._transaction == "failed":
+            message = "The transaction has failed: statements are ignored until it ends."
+            raise SqlStateError("25P02", message, "Send ROLLBACK.")
+
+    def _control(self, control: Control) -> QueryResult:
+        tag = "ROLLBACK" if control.action is Action.ROLLBACK_TO else control.action.value
+        if control.action in (Action.SAVEPOINT, Action.RELEASE, Action.ROLLBACK_TO):
+            if self._transaction == "idle":
+                raise SqlStateError("25P01", f"{tag} needs a transaction.", "Send BEGIN first.")
+            if control.action is Action.ROLLBACK_TO:
+                self._transaction = "open"
+            self._refuse_failed()
+        elif control.action is Action.BEGIN:
+            self._refuse_failed()
+            if self._transaction == "idle":
+                self._transaction, self._began = "open", self._sessions.now()
+        else:
+            tag = "ROLLBACK" if self._transaction == "failed" else tag
+            self._transaction, self._began, self._snapshot = "idle", None, None
+        return QueryResult(tag)
+
+    def _shown(self, show: Show) -> QueryResult:
+        if show.name == "all":
+            rows = [(name, value, "") for name, value in sorted(self._settings.values.items())]
+            return QueryResult("SHOW", _show_columns(show), rows)
+        return QueryResult("SHOW", _show_columns(show), [(self._settings.get(show.name),)])
+
+    async def _read_snapshot(self) -> Snapshot:
+        """The snapshot of the transaction, or one for this statement alone."""
+        if self._snapshot is not None:
+            return self._snapshot
+        queries = self._sessions.sources.queries
+        version = await queries.current_version()
+        _, stores = await queries.stores.all()
+        visible = {id_: store for id_, store in stores.items() if self._caller.sees(store)}
+        cells = queries.merged_cells.for_one_answer()
+        snapshot = Snapshot(version, visible, cells, self._began or self._sessions.now())
+        if self._transaction == "open":
+            self._snapshot = snapshot
+        return snapshot
+
+    def _plan(
+        self,
+        query: exp.Query,
+        values: Sequence[SqlValue] | None,
+        types: Sequence[SqlType],
+        snapshot: Snapshot,
+        relations: Relations,
+    ) -> Plan:
+        if len(types) > MOST_PARAMETERS:
+            raise SqlStateError("54000", f"More than {MOST_PARAMETERS} parameters are not read.", "Use fewer.")
+        session = SessionValues(self._user, self._settings.zone, snapshot.now, self._settings.values, relations.oids)
+        try:
+            named = with_column_names(with_parameters(query, values, types))
+            return plan(translated(named, session), relations.tables)
+        except RecursionError as error:
+            raise SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.") from error
+
+    async def _answered(self, statement: Query, parameters: Sequence[SqlValue], most_rows: int | None) -> QueryResult:
+        snapshot = await self._read_snapshot()
+        relations = self._sessions.sources.relations(snapshot.stores)
+        types = _types_of_parameters(statement.expression, (), relations)
+        planned = self._plan(statement.expression, parameters, types, snapshot, relations)
+        async with self._sessions.turns:
+            return await self._run(statement, planned, snapshot, relations, most_rows)
+
+    async def _run(
+        self, statement: Query, planned: Plan, snapshot: Snapshot, relations: Relations, most_rows: int | None
+    ) -> QueryResult:
+        def reads(sandbox: Sandbox) -> Sequence[Needed]:
+            check(sandbox.serialized(planned.sql), [use.name for use in planned.uses], relations.macros)
+            return planned.reads(lambda expression: _constant(sandbox, expression))
+
+        needed = await self._in_sandbox(reads)
+        if statement.explains:
+            return await self._explained(planned, needed)
+        budget = RowBudget(self._sessions.limits.source_rows)
+        reading = Reading(
+            self._caller, snapshot.version, snapshot.stores, snapshot.cells, snapshot.now, budget, self._settings.values
+        )
+        held = {
+            use.name: await self._table(use.table, each, reading, snapshot)
+            for use, each in zip(planned.uses, needed, strict=True)
+        }
+
+        def query(sandbox: Sandbox) -> QueryResult:
+            with sandbox.holding(held):
+                found = sandbox.query(planned.sql, most_rows)
+            return QueryResult(f"SELECT {len(found.rows)}", found.columns, found.rows)
+
+        return await self._in_sandbox(query)
+
+    async def _explained(self, planned: Plan, needed: Sequence[Needed]) -> QueryResult:
+        def explain(sandbox: Sandbox) -> Sequence[str]:
+            with sandbox.holding({use.name: use.empty for use in planned.uses}):
+                return sandbox.explain(planned.sql)
+
+        lines = [f"Read {use.table.name}: {_told(each)}" for use, each in zip(planned.uses, needed, strict=True)]
+        lines += await self._in_sandbox(explain)
+        return QueryResult("EXPLAIN", _PLAN_COLUMNS, [(line,) for line in lines])
+
+    async def _table(self, table: Table, needed: Needed, reading: Reading, snapshot: Snapshot) -> pa.Table:
+        """The rows that are needed, as they were read before in this transaction or of an equal version."""
+        key = table.name, needed.key
+        known = snapshot.tables.get(key)
+        if known is None and table.is_of_version and self._transaction == "idle":
+            known = self._sessions.cached.get((self._caller.visibility_scope, snapshot.version.key, key))
+        if known is None:
+            known = await table.read(reading, needed)
+            if table.is_of_version and self._transaction == "idle":
+                keep(self._sessions.cached, (self._caller.visibility_scope, snapshot.version.key, key), known)
+        keep(snapshot.tables, key, known)
+        return known
+
+    async def _in_sandbox(self, call: Callable[[Sandbox], Found]) -> Found:
+        scope, zone = self._caller.visibility_scope, self._settings.get(TIMEZONE)
+        sandbox = await self._sessions.sandbox(scope, zone)
+        try:
+            found = await self._sessions.in_thread(lambda: call(sandbox), sandbox.interrupt)
+        except SqlStateError:
+            self._sessions.release(sandbox, scope, zone)
+            raise
+        except BaseException:  # what it holds is not known
+            sandbox.close()
+            raise
+        self._sessions.release(sandbox, scope, zone)
+        return found
+
+
+_PLAN_COLUMNS = (Column("QUERY PLAN", SqlType.TEXT),)
+
+
+def _show_columns(show: Show) -> Sequence[Column]:
+    names = ("name", "setting", "description") if show.name == "all" else (show.name,)
+    return [Column(name, SqlType.TEXT) for name in names]
+
+
+def _told(needed: Needed) -> str:
+    """What is read of a table, in words."""
+    first, last = needed.span
+    parts = [f"columns {', '.join(needed.columns)}"]
+    parts += [f"from {first}"] if first else []
+    parts += [f"to {last}"] if last else []
+    parts += [f"{name} {', '.join(sorted(values)) or 'none'}" for name, values in sorted(needed.values.items())]
+    return "; ".join(parts)
+
+
+def _constant(sandbox: Sandbox, expression: exp.Expr) -> Constant:
+    day, micros, text = sandbox.constant(duckdb_sql(expression))
+    return Constant(day if isinstance(day, date) else None, micros if isinstance(micros, int) else None, text)
+
+
+def _types_of_parameters(query: exp.Query, given: Sequence[SqlType], relations: Relations) -> list[SqlType]:
+    """The type of each parameter: what the client says, what it is cast to or compared with, or a text."""
+    nodes = list(query.find_all(exp.Parameter))
+    count = max([len(given), *(parameter_number(node) for node in nodes)])
+    if count > MOST_PARAMETERS:
+        raise SqlStateError("54000", f"More than {MOST_PARAMETERS} parameters are not read.", "Use fewer.")
+    types = [*given, *[SqlType.UNKNOWN] * (count - len(given))]
+    for node in nodes:
+        place = parameter_number(node) - 1
+        if types[place] is SqlType.UNKNOWN and (inferred := relations.type_of_parameter(node)):
+            types[place] = inferred
+    return [SqlType.TEXT if each is SqlType.UNKNOWN else each for each in types]
+
+
+def _sql_error(error: GalateaError) -> SqlStateError:
+    """An error of the platform as PostgreSQL would name it."""
+    if isinstance(error, DependencyUnavailableError):
+        code = "58000"
+    elif isinstance(error, RangeTooLongError):
+        code = "54000"
+    else:
+        code = "55000" if isinstance(error, OperatorError) else "22023"
+    return SqlStateError(code, error.message, error.do)

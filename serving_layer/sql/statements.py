@@ -1,13 +1,15 @@
 """What a statement is: a query, transaction control, a setting that clients send, or something that is refused.
 
-Statements are told apart by their first words, and queries are parsed; nothing else is ever run.
+Statements are told apart by their first words, and queries are parsed. A query is the only kind that is ever run, and
+what it may hold is checked twice: here in the tree that is translated, and in what DuckDB itself reads (`permissions`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NoReturn
 
-from sqlglot import exp, tokenize
+from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -16,9 +18,11 @@ from serving_layer.sql.results import SqlStateError
 
 POSTGRES = Dialect.get_or_raise("postgres")
 READ_ONLY = "Tables are read-only here. Send events and products to the REST interface, or use the `galatea` command."
-QUERIES_ONLY = "SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW and transaction control are answered."
-MOST_LENGTH = 200_000
-"""Characters of a statement."""
+QUERIES_ONLY = "SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW, SET and transaction control are answered."
+MOST_LENGTH, MOST_WORDS = 200_000, 50_000
+"""Characters and words of a statement."""
+MOST_DEPTH = 200
+"""How deep brackets may be nested."""
 
 
 class Action(StrEnum):
@@ -50,11 +54,11 @@ class Control:
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting of the session that is changed. `value`: None for its default; `name`: empty for all."""
+    """A setting that is changed. `name`: empty for all of them; `value`: None for the default."""
 
     name: str
     value: str | None
-    tag: str
+    tag: str = "SET"
 
 
 @dataclass(frozen=True)
@@ -66,87 +70,71 @@ class Show:
 
 @dataclass(frozen=True)
 class NoOperation:
-    """A statement that clients send to clean up; there is nothing to do."""
+    """A statement that clients send to clean up, when there is nothing to clean. `tag`: its command tag."""
 
     tag: str
 
 
 Statement = Query | Control | Setting | Show | NoOperation
 
-_WRITES = frozenset(
-    (
-        "INSERT",
-        "UPDATE",
-        "DELETE",
-        "MERGE",
-        "TRUNCATE",
-        "CREATE",
-        "ALTER",
-        "DROP",
-        "GRANT",
-        "REVOKE",
-        "COPY",
-        "IMPORT",
-        "EXPORT",
-        "COMMENT",
-        "REINDEX",
-        "CLUSTER",
-        "VACUUM",
-        "ANALYZE",
-        "REFRESH",
-        "LOCK",
-        "REASSIGN",
-        "SECURITY",
-        "UPSERT",
-        "REPLACE",
-        "CHECKPOINT",
-    )
+_QUERIES = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "("})
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_WRITES = _words(
+    """
+    ALTER ANALYZE CHECKPOINT CLUSTER COMMENT COPY CREATE DELETE DROP EXPORT GRANT IMPORT INSERT LOCK MERGE REASSIGN
+    REFRESH REINDEX REPLACE REVOKE SECURITY TRUNCATE UPDATE UPSERT VACUUM
+    """
 )
-_OUTSIDE = frozenset(
-    (
-        "ATTACH",
-        "DETACH",
-        "USE",
-        "INSTALL",
-        "LOAD",
-        "UPDATE_EXTENSIONS",
-        "PRAGMA",
-        "CALL",
-        "DO",
-        "EXECUTE",
-        "PREPARE",
-        "LISTEN",
-        "NOTIFY",
-    )
+_REACH_OUT = _words(
+    """
+    ATTACH CALL DECLARE DESCRIBE DETACH DO EXECUTE FETCH FROM INSTALL LISTEN LOAD MOVE NOTIFY PIVOT PRAGMA PREPARE
+    SUMMARIZE UNPIVOT USE
+    """
 )
+_ISOLATION = _words(
+    """
+    , AND AS CHAIN CHARACTERISTICS COMMITTED DEFERRABLE ISOLATION LEVEL NO NOT ONLY READ REPEATABLE SERIALIZABLE
+    SESSION SNAPSHOT TRANSACTION UNCOMMITTED WORK WRITE
+    """
+)
+"""Words of transaction control that change nothing: everything is read-only, and of one snapshot."""
 
 
 def tokens_of(sql: str) -> list[Token]:
     """The words of a text. SqlStateError 42601 if it has none, 54000 if it is too long."""
     if len(sql) > MOST_LENGTH:
         message = f"The statement has {len(sql):,} characters; at most {MOST_LENGTH:,} are read."
-        raise SqlStateError("54000", message, "Use parameters, or join a VALUES list that is shorter.")
+        raise SqlStateError("54000", message, "Use parameters, or a shorter list of values.")
     if "\0" in sql:
         raise SqlStateError("22021", "The statement has a character with the code 0.", "Leave it out.")
     try:
-        return tokenize(sql, read=POSTGRES)
+        found = POSTGRES.tokenize(sql)
     except SqlglotError as error:
-        raise SqlStateError("42601", f"The statement cannot be read: {_first_line(error)}", None) from error
+        raise _unreadable(error) from error
+    if len(found) > MOST_WORDS:
+        raise SqlStateError("54000", f"The statement has more than {MOST_WORDS:,} words.", "Use a shorter one.")
+    return found
 
 
 def split(sql: str) -> list[str]:
-    """The statements of a text, without the semicolons between them; empty ones are left out."""
-    found, start = list[str](), 0
-    tokens = tokens_of(sql)
-    for token in tokens:
-        if token.token_type is TokenType.SEMICOLON:
-            found.append(sql[start : token.start])
-            start = token.end + 1
-    found.append(sql[start:])
-    return [text for each in found if (text := each.strip()) and tokens_of(text)]
+    """The statements of a text, without the semicolons between them; empty ones and comments are left out."""
+    found, start, has_words = list[str](), 0, False
+    for token in tokens_of(sql):
+        if token.token_type is not TokenType.SEMICOLON:
+            has_words = True
+            continue
+        if has_words:
+            found.append(sql[start : token.start].strip())
+        start, has_words = token.end + 1, False
+    return [*found, sql[start:].strip()] if has_words else found
 
 
-def read(sql: str) -> Query:
+def read(sql: str) -> Statement:
     """The statement of a text.
 
     Raises:
@@ -156,34 +144,154 @@ def read(sql: str) -> Query:
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
     if not tokens:
-        raise SqlStateError("42601", "The statement is empty.", None)
+        raise SqlStateError("42601", "The statement is empty.", "Send one.")
     if any(token.token_type is TokenType.SEMICOLON for token in tokens):
         raise SqlStateError("42601", "These are several statements.", "Send one at a time.")
     words = [token.text.upper() for token in tokens]
-    if words[0] in ("SELECT", "WITH", "VALUES", "TABLE", "("):
-        return Query(parsed(tokens, sql))
-    raise refusal(words)
+    if words[0] in _QUERIES:
+        return Query(_parsed(tokens, sql))
+    if words[0] == "EXPLAIN":
+        return _explain(sql[tokens[0].end + 1 :].rstrip().rstrip(";"))
+    return _control(words) or _session(tokens, words) or _refused(words)
 
 
-def refusal(words: Sequence[str]) -> SqlStateError:
-    """Why a statement that begins with these words is not run."""
-    if words[0] in _WRITES:
-        return SqlStateError("42501", f"{words[0]} is not permitted: this is a read-only server.", READ_ONLY)
-    if words[0] in _OUTSIDE:
-        return SqlStateError("42501", f"{words[0]} is not permitted: statements reach nothing outside.", QUERIES_ONLY)
-    return SqlStateError("0A000", f"{words[0][:40]} is not a statement of this server.", QUERIES_ONLY)
+def _explain(sql: str) -> Query:
+    """`sql`: what follows the word EXPLAIN."""
+    tokens = tokens_of(sql)
+    words, rest = [token.text.upper() for token in tokens], 0
+    if words[:1] == ["("]:
+        rest = words.index(")") + 1 if ")" in words else len(words)
+    while words[rest : rest + 1] and words[rest] in ("VERBOSE", "ANALYZE"):
+        rest += 1
+    if "ANALYZE" in words[:rest]:
+        raise SqlStateError("0A000", "EXPLAIN ANALYZE is not answered.", "Use EXPLAIN, or run the statement.")
+    if not (words[rest : rest + 1] and words[rest] in _QUERIES):
+        _refused(words[rest:] or ["EXPLAIN"])
+    return Query(_parsed(tokens[rest:], sql), explains=True)
 
 
-def parsed(tokens: list[Token], sql: str) -> exp.Query:
-    """The syntax tree of a query."""
+def _control(words: list[str]) -> Control | None:  # noqa: PLR0911 - one line a command
+    first, rest = words[0], words[1:]
+    if first in ("SAVEPOINT", "RELEASE"):
+        name = rest[-1] if rest else ""
+        return Control(Action(first), name) if name and len(rest) <= len(("SAVEPOINT", "name")) else None
+    if first == "ROLLBACK" and "TO" in rest:
+        return Control(Action.ROLLBACK_TO, rest[-1])
+    if first == "ROLLBACK" and rest[:1] == ["PREPARED"]:
+        return None
+    if not set(rest) <= _ISOLATION:
+        return None
+    if first == "BEGIN" or (first == "START" and rest[:1] == ["TRANSACTION"]):
+        return Control(Action.BEGIN)
+    if first in ("COMMIT", "END"):
+        return Control(Action.COMMIT)
+    return Control(Action.ROLLBACK) if first in ("ROLLBACK", "ABORT") else None
+
+
+def _session(  # noqa: PLR0911 - one line a command
+    tokens: list[Token], words: list[str]
+) -> Setting | Show | NoOperation | None:
+    """What clients say about their session."""
+    first, rest = words[0], words[1:]
+    if first == "SHOW" and rest:
+        named = " ".join(rest)
+        return Show(
+            {"TIME ZONE": "timezone", "TRANSACTION ISOLATION LEVEL": "transaction_isolation"}.get(named, named.lower())
+        )
+    if first == "RESET" and rest:
+        named = " ".join(rest)
+        return Setting("" if named == "ALL" else {"TIME ZONE": "timezone"}.get(named, named.lower()), None, "RESET")
+    if first == "SET":
+        return _set(tokens, words)
+    if first == "DISCARD" and rest in (["ALL"], ["PLANS"], ["SEQUENCES"], ["TEMP"], ["TEMPORARY"]):
+        return Setting("", None, f"DISCARD {rest[0]}") if rest == ["ALL"] else NoOperation(f"DISCARD {rest[0]}")
+    if first == "DEALLOCATE" and rest:
+        return NoOperation("DEALLOCATE ALL" if rest[-1] == "ALL" else "DEALLOCATE")
+    if first == "CLOSE" and rest == ["ALL"]:
+        return NoOperation("CLOSE CURSOR ALL")
+    return NoOperation("UNLISTEN") if first == "UNLISTEN" and rest else None
+
+
+def _set(tokens: list[Token], words: list[str]) -> Setting | NoOperation | None:
+    place = 1 + (words[1:2] in (["SESSION"], ["LOCAL"]))
+    rest = words[place:]
+    if rest[:1] == ["TRANSACTION"] or rest[:1] == ["CHARACTERISTICS"]:
+        return NoOperation("SET") if set(rest) <= _ISOLATION else None
+    if rest[:1] in (["ROLE"], ["AUTHORIZATION"], ["CONSTRAINTS"]):
+        raise SqlStateError("42501", f"SET {rest[0]} is not permitted.", "Connect as the tenant whose data you read.")
+    if rest[:2] == ["TIME", "ZONE"]:
+        return Setting("timezone", _value(tokens[place + 2 :]))
+    if rest[:1] == ["NAMES"]:
+        return Setting("client_encoding", _value(tokens[place + 1 :]))
+    for number, word in enumerate(rest):
+        if word in ("=", "TO") and number:
+            name = "".join(token.text for token in tokens[place : place + number])
+            return Setting(name.lower(), _value(tokens[place + number + 1 :]))
+    return None
+
+
+def _value(tokens: Sequence[Token]) -> str | None:
+    """The value of a setting; None for the default."""
+    if not tokens:
+        raise SqlStateError("42601", "The setting has no value.", "Write `SET name TO value`.")
+    texts = [token.text for token in tokens]
+    if [text.upper() for text in texts] in (["DEFAULT"], ["LOCAL"]):
+        return None
+    allowed = {TokenType.STRING, TokenType.NUMBER, TokenType.VAR, TokenType.COMMA, TokenType.DASH, TokenType.IDENTIFIER}
+    words = [token for token in tokens if token.token_type not in allowed and not token.text.replace("_", "").isalnum()]
+    if words:
+        raise SqlStateError("42601", "The value of the setting cannot be read.", "Write a constant.")
+    return "".join(f"{text} " if text == "," else text for text in texts)
+
+
+def _refused(words: Sequence[str]) -> NoReturn:
+    """Refuse a statement that begins with these words."""
+    first = words[0][:40]
+    if first in _WRITES or first == "SELECT":
+        raise SqlStateError("42501", f"{first} is not permitted: this is a read-only server.", READ_ONLY)
+    if first in _REACH_OUT:
+        raise SqlStateError("42501", f"{first} is not permitted: only queries are run.", QUERIES_ONLY)
+    raise SqlStateError("0A000", f"{first} is not a statement of this server.", QUERIES_ONLY)
+
+
+def _parsed(tokens: list[Token], sql: str) -> exp.Query:
+    """The syntax tree of a query that only reads."""
+    depth = 0
+    for token in tokens:
+        depth += (token.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET)) - (
+            token.token_type in (TokenType.R_PAREN, TokenType.R_BRACKET)
+        )
+        if depth > MOST_DEPTH:
+            raise SqlStateError("54001", f"Brackets are nested deeper than {MOST_DEPTH}.", "Use a simpler statement.")
     try:
         found = POSTGRES.parser(error_level=ErrorLevel.RAISE).parse(tokens, sql)
     except SqlglotError as error:
-        raise SqlStateError("42601", f"The statement cannot be read: {_first_line(error)}", None) from error
+        raise _unreadable(error) from error
+    except RecursionError as error:
+        raise SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.") from error
     if len(found) != 1 or not isinstance(found[0], exp.Query):
         raise SqlStateError("42601", "The statement is no query.", QUERIES_ONLY)
+    _refuse_effects(found[0])
     return found[0]
 
 
-def _first_line(error: SqlglotError) -> str:
-    return str(error).splitlines()[0]
+_EFFECTS = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Lock, exp.Set, exp.Pragma, exp.Attach, exp.Copy, exp.Kill)
+
+
+def _refuse_effects(query: exp.Query) -> None:
+    """Refuse parts of a query that change something or lock it."""
+    for node in query.walk():
+        if isinstance(node, exp.Lock):
+            raise SqlStateError("42501", "Rows cannot be locked: this is a read-only server.", "Leave FOR UPDATE out.")
+        if isinstance(node, _EFFECTS) and not isinstance(node, exp.Query):
+            raise SqlStateError("42501", f"{node.key.upper()} is not permitted within a query.", READ_ONLY)
+        if isinstance(node, exp.TableSample):
+            raise SqlStateError("0A000", "TABLESAMPLE is not answered.", "Filter rows instead.")
+        if isinstance(node, exp.SimilarTo):
+            do = "Use LIKE, or a regular expression with `~`."
+            raise SqlStateError("0A000", "SIMILAR TO is not answered.", do)
+
+
+def _unreadable(error: SqlglotError) -> SqlStateError:
+    first = str(error).splitlines()[0].replace("\x1b[4m", "").replace("\x1b[0m", "")
+    return SqlStateError("42601", f"The statement cannot be read: {first}", "The dialect is that of PostgreSQL.")

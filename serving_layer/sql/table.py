@@ -1,7 +1,7 @@
 """What a table of the SQL component is: columns, and how the rows that a statement may need are read."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import NamedTuple, Protocol
@@ -103,6 +103,7 @@ class Reading:
         cells: the merged cells of both layers, as they are in this transaction.
         now: the time of the transaction.
         budget: how many rows the statement may read.
+        settings: of the session.
     """
 
     caller: Caller
@@ -111,6 +112,7 @@ class Reading:
     cells: MergedCells
     now: datetime
     budget: RowBudget
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def chosen(self, needed: Needed) -> list[Store]:
         """The stores that a statement needs, in order."""
@@ -143,7 +145,11 @@ class Table(Protocol):
 
     @property
     def bounded(self) -> frozenset[str]:
-        """Other columns by whose values it is read."""
+        """Other columns by whose values it is read; those of whole numbers as texts."""
+
+    @property
+    def is_of_version(self) -> bool:
+        """Whether equal versions of what is read have equal rows."""
 
     async def read(self, reading: Reading, needed: Needed) -> pa.Table:
         """At least the rows that a statement needs, with these columns.
@@ -162,11 +168,10 @@ class Rows:
         self._columns = [each for each in columns if each.name in needed.columns]
         self._values: dict[str, list[object]] = {each.name: [] for each in self._columns}
 
-    def add(self, values: Mapping[str, Callable[[], object] | object]) -> None:
-        """Add a row; of a function the value is what it returns, and it is called only if it is needed."""
+    def add(self, values: Mapping[str, object]) -> None:
+        """Add a row."""
         for name, into in self._values.items():
-            value = values[name]
-            into.append(value() if callable(value) else value)
+            into.append(values[name])
 
     def table(self) -> pa.Table:
         """All of them."""

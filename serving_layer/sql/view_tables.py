@@ -73,6 +73,7 @@ class ViewTable:
         self.about = view.question
         self.time = BUSINESS_DAY if grain == "day" else START
         self.bounded = frozenset({STORE})
+        self.is_of_version = True
         self.key: Sequence[str] = (STORE, self.time, *view.dimensions)
 
     @cached_property

@@ -1,0 +1,124 @@
+"""The table `metrics`: every metric of every store and business day, one value a row."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal, localcontext
+
+import pyarrow as pa
+
+from master_dataset.registry.stores import Store, currency
+from serving_layer.query.aggregate import SeriesKey, aggregate
+from serving_layer.query.catalogue import Catalogue
+from serving_layer.query.evaluate import evaluate_places
+from serving_layer.query.fetch import StoreData, fetch
+from serving_layer.query.render import rendered, settled_until
+from serving_layer.query.resolve import MetricRequest, ResolvedQuery, resolve
+from serving_layer.query.timeline import zone_named
+from serving_layer.sql.list_tables import DECIMALS, NUMBER
+from serving_layer.sql.table import (
+    DATE,
+    FLAG,
+    PRECISION,
+    TEXT,
+    WHOLE,
+    ColumnValues,
+    Needed,
+    Reading,
+    TableColumn,
+    arrow_table,
+    empty_table,
+)
+from serving_layer.sql.view_tables import DAYS_AT_ONCE, days_with_cells, parts_of
+from views.core.local_time import BusinessDays
+from views.core.metric import Metric
+
+METRIC, STORE, DAY = "metric", "store", "day"
+FILTER = "Filter `metric`, `store` and `day`, as in `WHERE metric = 'net_sales' AND day >= current_date - 7`."
+
+
+class MetricsTable:
+    """The values that REST gives for each store and day without `by`, where any event is in them."""
+
+    name, about = "metrics", "Every metric of every store and business day, where there are events."
+    key: Sequence[str] = (METRIC, STORE, DAY)
+    time: str | None = DAY
+    bounded = frozenset({METRIC, STORE})
+    is_of_version = True
+    columns = (
+        TableColumn(METRIC, TEXT, "Id of the metric."),
+        TableColumn(STORE, TEXT, "Id of the store."),
+        TableColumn(DAY, DATE, "Business day of the store."),
+        TableColumn("value", NUMBER, "Null: it cannot be known."),
+        TableColumn("unit", TEXT, "n, money (in the major unit), percent, ratio, ms, ..."),
+        TableColumn("currency", TEXT, "Of money."),
+        TableColumn("final", FLAG, "Neither late events nor a publication of waiting ones can still change it."),
+        TableColumn("publication", WHOLE, "Number of the publication that was read."),
+        TableColumn("provisional", FLAG, "Not final."),
+    )
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        """`catalogue`: the registered views and metrics."""
+        self._catalogue = catalogue
+        self.metrics: Mapping[str, Metric] = {
+            metric.id: metric
+            for metric in catalogue.metrics.values()
+            if metric.unit != "list" and (not metric.grains or "day" in metric.grains)
+        }
+
+    async def read(self, reading: Reading, needed: Needed) -> pa.Table:
+        """See `Table`."""
+        chosen, tables = [each for each in self.columns if each.name in needed.columns], []
+        for store in reading.chosen(needed):
+            for metric in self._chosen(needed):
+                views = [self._catalogue.views[name] for name in metric.views]
+                with_cells = await days_with_cells(reading, views, store)
+                if not with_cells or needed.span.is_empty:
+                    continue
+                days = BusinessDays.of(store, zone_named(store.timezone))
+                for first, until in parts_of(needed.span, days, with_cells, DAYS_AT_ONCE["day"]):
+                    request = MetricRequest(metric.id, (store.id,), first.isoformat(), until.isoformat(), "day")
+                    query = resolve(request, [store], self._catalogue)
+                    data = await fetch(query, query.stores[0], reading.version.snapshot, reading.cells)
+                    values = await asyncio.to_thread(_values, reading, store, query, data)
+                    tables.append(arrow_table(chosen, values))
+                    reading.budget.add(tables[-1].num_rows, self.name, FILTER)
+        return pa.concat_tables(tables) if tables else empty_table(chosen)
+
+    def _chosen(self, needed: Needed) -> list[Metric]:
+        names = needed.values.get(METRIC)
+        return [metric for name, metric in self.metrics.items() if names is None or name in names]
+
+
+def _values(reading: Reading, store: Store, query: ResolvedQuery, data: StoreData) -> Mapping[str, ColumnValues]:
+    [of], metric, snapshot = query.stores, query.metric, reading.version.snapshot
+    line = of.timeline
+    windows = {cell.key.window for view in query.views for cell in data.now.cells[view.name]}
+    numbers = sorted({line.point_of(window) for window in windows if line.start <= window < line.end})
+    settled, digits = settled_until(query, snapshot), currency(store.currency.code).digits
+    [(_, points)] = evaluate_places(query, aggregate(query, replace(data, query=of)), {SeriesKey(store.id): numbers})
+    is_final = [
+        not snapshot.missing and not point.is_provisional and line.bounds[number].end <= settled
+        for number, point in zip(numbers, points, strict=True)
+    ]
+    return {
+        METRIC: [metric.id] * len(numbers),
+        STORE: [store.id] * len(numbers),
+        DAY: [of.range.labels[number].day for number in numbers],
+        "value": [_number(rendered(point.value, metric, digits)) for point in points],
+        "unit": [metric.unit] * len(numbers),
+        "currency": [store.currency.code if metric.unit == "money" else None] * len(numbers),
+        "final": is_final,
+        "publication": [snapshot.pointer.publication] * len(numbers),
+        "provisional": [not each for each in is_final],
+    }
+
+
+def _number(value: object) -> Decimal | None:
+    """Sums in full; a ratio as its double is written, with at most 18 decimals."""
+    if isinstance(value, Decimal | int):
+        return Decimal(value)
+    if not isinstance(value, float):
+        return None
+    with localcontext(prec=PRECISION):
+        return round(Decimal(repr(value)), DECIMALS)

@@ -1,0 +1,246 @@
+"""How a query is run: the text for DuckDB, and what is read of each of its tables."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+
+from serving_layer.sql.pushdown import ANYTHING, Bounds, Evaluate, Pushdown
+from serving_layer.sql.results import SqlStateError
+from serving_layer.sql.table import DATE, EVERYTHING, Needed, Table, TableColumn
+from serving_layer.sql.translate import DATABASE, PG_CATALOG, PUBLIC, SCHEMAS, duckdb_sql
+
+Tables = Mapping[str, Table]
+"""By schema and name, such as `public.sales_day`."""
+PHYSICAL = "galatea_table_"
+"""What tables are called in DuckDB, with a number behind."""
+UNNAMED = "?column?"
+
+
+@dataclass(frozen=True)
+class TableUse:
+    """A place where a query reads a table.
+
+    Attributes:
+        table: the table.
+        name: what it is called in the text for DuckDB.
+        columns: what the query uses of it, in the order of the table.
+        node: its place in the query.
+    """
+
+    table: Table
+    name: str
+    columns: tuple[str, ...]
+    node: exp.Table
+
+    @property
+    def empty(self) -> pa.Table:
+        """The columns that are used, without rows."""
+        used = [each for each in self.table.columns if each.name in self.columns]
+        return pa.schema([(each.name, each.type) for each in used]).empty_table()
+
+    def needed(self, bounds: Bounds) -> Needed:
+        """What is read of the table. `bounds`: of its columns."""
+        values = {name: texts for name in self.table.bounded if (texts := bounds.get(name, ANYTHING).texts) is not None}
+        if self.table.time is None:
+            return Needed(self.columns, EVERYTHING, values)
+        bound = bounds.get(self.table.time, ANYTHING)
+        kind = next(each.type for each in self.table.columns if each.name == self.table.time)
+        return Needed(self.columns, bound.days if kind == DATE else bound.instants, values)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A query whose tables are found.
+
+    Attributes:
+        query: the query, in which tables have the names of `uses`.
+        sql: its text for DuckDB.
+        uses: the tables.
+    """
+
+    query: exp.Query
+    sql: str
+    uses: Sequence[TableUse]
+
+    def reads(self, evaluate: Evaluate) -> Sequence[Needed]:
+        """What each of `uses` reads. `evaluate`: the values of an expression without columns."""
+        columns = {id(use.node): frozenset(each.name for each in use.table.columns) for use in self.uses}
+        found = Pushdown(evaluate, lambda node: columns.get(id(node))).bounds(self.query)
+        return [use.needed(found.get(id(use.node), {})) for use in self.uses]
+
+
+def plan(query: exp.Query, tables: Tables) -> Plan:
+    """Find the tables of a query.
+
+    Args:
+        query: translated; it is changed.
+        tables: the tables that it may read.
+
+    Raises:
+        SqlStateError: 42P01 if there is no such table, 0A000 if DuckDB has no such expression.
+    """
+    nodes = [node for node in query.find_all(exp.Table) if isinstance(node.this, exp.Identifier)]
+    found = [(node, _table(node, tables)) for node in nodes if not _is_named_by_with(node)]
+    every = _whole_tables(query)
+    names = {node.name.lower() for node in query.find_all(exp.Column)} | {
+        each.name.lower() for join in query.find_all(exp.Join) for each in join.args.get("using") or []
+    }
+    is_natural = any((join.method or "").upper() == "NATURAL" for join in query.find_all(exp.Join))
+    uses = []
+    for number, (node, table) in enumerate(found):
+        whole = is_natural or id(node) in every or node.alias_or_name.lower() in names
+        columns = _used(table.columns, None if whole or _renames(node) else names)
+        uses.append(TableUse(table, f"{PHYSICAL}{number}", columns, node))
+    for use in uses:
+        if not use.node.alias:
+            use.node.set("alias", exp.TableAlias(this=exp.to_identifier(use.node.name, quoted=True)))
+        use.node.set("this", exp.to_identifier(use.name))
+        use.node.set("db", None)
+        use.node.set("catalog", None)
+        use.node.set("only", None)
+    return Plan(query, duckdb_sql(query), uses)
+
+
+def _table(node: exp.Table, tables: Tables) -> Table:
+    name, schema, database = node.name.lower(), node.db.lower(), node.catalog.lower()
+    schemas = (schema,) if schema else (PUBLIC, PG_CATALOG)
+    for each in schemas if database in ("", DATABASE) else ():
+        if f"{each}.{name}" in tables:
+            return tables[f"{each}.{name}"]
+    if schema and schema not in SCHEMAS:
+        raise SqlStateError("3F000", f'The schema "{schema[:60]}" does not exist.', "Tables are in `public`.")
+    named = ".".join(filter(None, (database, schema, name)))
+    raise SqlStateError("42P01", f'The relation "{named[:200]}" does not exist.', "`\\d` lists the tables.")
+
+
+def _is_named_by_with(node: exp.Table) -> bool:
+    """Whether a WITH clause around it defines what it names."""
+    if node.db:
+        return False
+    name, child = node.name.lower(), node
+    current: exp.Expr | None = node.parent
+    within: exp.Expr = child
+    while current is not None:
+        with_ = current.args.get("with_")
+        if isinstance(with_, exp.With):
+            defined = list(with_.expressions)
+            if within is with_ and not with_.args.get("recursive"):
+                own = next(place for place, cte in enumerate(defined) if _holds(cte, node))
+                defined = defined[:own]
+            if any(cte.alias.lower() == name for cte in defined):
+                return True
+        within, current = current, current.parent
+    return False
+
+
+def _holds(outer: exp.Expr, inner: exp.Expr) -> bool:
+    each: exp.Expr | None = inner
+    while each is not None and each is not outer:
+        each = each.parent
+    return each is outer
+
+
+def _whole_tables(query: exp.Query) -> set[int]:
+    """The `id` of each table all of whose columns are given on."""
+    found: set[int] = set()
+    for select in query.find_all(exp.Select):
+        sources = list(_sources(select))
+        if any(isinstance(each, exp.Star) for each in select.expressions):
+            found |= {id(each) for each in sources}
+    for column in query.find_all(exp.Column):
+        if isinstance(column.this, exp.Star):
+            alias = column.table.lower()
+            found |= {id(each) for each in query.find_all(exp.Table) if each.alias_or_name.lower() == alias}
+    return found
+
+
+def _sources(select: exp.Select) -> Iterator[exp.Expr]:
+    from_ = select.args.get("from_")
+    if from_ is not None:
+        yield from _flat(from_.this)
+    for join in select.args.get("joins") or []:
+        yield from _flat(join.this)
+
+
+def _flat(node: exp.Expr) -> Iterator[exp.Expr]:
+    """A table, and those that are joined with it in brackets."""
+    yield node
+    for join in node.args.get("joins") or []:
+        yield from _flat(join.this)
+    if isinstance(node, exp.Paren | exp.Subquery) and not isinstance(node.this, exp.Query):
+        yield from _flat(node.this)
+
+
+def _renames(node: exp.Table) -> bool:
+    alias = node.args.get("alias")
+    return bool(alias and alias.args.get("columns"))
+
+
+def _used(columns: Sequence[TableColumn], names: set[str] | None) -> tuple[str, ...]:
+    """Those of these names, or all; one at least, so that rows can be counted."""
+    used = tuple(each.name for each in columns if names is None or each.name in names)
+    return used or (columns[0].name,)
+
+
+def with_column_names(query: exp.Query) -> exp.Query:
+    """The query with a name for each column, as PostgreSQL gives it: after the function or type it is made with."""
+    named = query.copy()
+    for select in named.find_all(exp.Select):
+        for projection in list(select.expressions):
+            if not isinstance(projection, exp.Alias | exp.Aliases | exp.Column | exp.Star):
+                alias = exp.to_identifier(column_name(projection), quoted=True)
+                projection.replace(exp.Alias(this=projection.copy(), alias=alias))
+    return named
+
+
+_NAMES: Mapping[type[exp.Expr], str] = {
+    exp.GroupConcat: "string_agg",
+    exp.LogicalAnd: "bool_and",
+    exp.LogicalOr: "bool_or",
+    exp.TimestampTrunc: "date_trunc",
+    exp.DateTrunc: "date_trunc",
+    exp.Extract: "extract",
+    exp.Array: "array",
+    exp.Exists: "exists",
+    exp.Case: "case",
+    exp.Coalesce: "coalesce",
+    exp.Substring: "substring",
+    exp.Ceil: "ceil",
+    exp.Length: "length",
+    exp.TimeToStr: "to_char",
+    exp.StddevSamp: "stddev_samp",
+    exp.PercentileCont: "percentile_cont",
+    exp.PercentileDisc: "percentile_disc",
+    exp.CurrentTimestamp: "now",
+    exp.CurrentVersion: "version",
+    exp.StrToTime: "to_timestamp",
+    exp.StrToDate: "to_date",
+    exp.TsOrDsToDate: "to_date",
+    exp.UnixToTime: "to_timestamp",
+}
+
+
+def column_name(expression: exp.Expr) -> str:  # noqa: PLR0911 - one line a kind
+    """The name that PostgreSQL gives a column of an expression without one."""
+    if isinstance(expression, exp.Paren | exp.Window | exp.Filter | exp.WithinGroup | exp.AtTimeZone | exp.Neg):
+        of_sign = isinstance(expression, exp.Neg)
+        return UNNAMED if of_sign else column_name(expression.this)
+    if isinstance(expression, exp.Column):
+        return expression.name
+    if isinstance(expression, exp.Cast):
+        inner = column_name(expression.this)
+        return expression.to.sql("postgres").partition("(")[0].lower() if inner == UNNAMED else inner
+    if isinstance(expression, exp.Subquery):
+        query = expression.unnest()
+        chosen = query.selects if isinstance(query, exp.Query) else []
+        return (chosen[0].alias or column_name(chosen[0].unalias())) if chosen else UNNAMED
+    if isinstance(expression, exp.Anonymous):
+        return expression.name.lower()
+    for kind, name in _NAMES.items():
+        if isinstance(expression, kind):
+            return name
+    if isinstance(expression, exp.Func) and not isinstance(expression, exp.Binary | exp.Connector):
+        return expression.sql_name().lower()
+    return UNNAMED

@@ -1,0 +1,131 @@
+"""All tables of a session, under the names by which statements know them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from sqlglot import exp
+
+from master_dataset.registry.stores import Store
+from serving_layer.admin.corrections import CorrectionsService
+from serving_layer.alerts.history import AlertListing, AuditReader
+from serving_layer.products.reader import ProductReader
+from serving_layer.query.service import QueryService
+from serving_layer.sql.list_tables import (
+    AlertsTable,
+    CorrectionsTable,
+    ProductsTable,
+    PublicationsTable,
+    ReceiptsTable,
+    StoreAttributesTable,
+    StoresTable,
+)
+from serving_layer.sql.metrics_table import MetricsTable
+from serving_layer.sql.results import SqlType
+from serving_layer.sql.table import DATE, FLAG, INSTANT, REAL, TEXT, WHOLE, Table, money_type
+from serving_layer.sql.view_tables import GRAINS, ViewTable
+
+SALES = "sales"
+"""The view that counts every receipt."""
+SQL_TYPES: Mapping[pa.DataType, SqlType] = {
+    TEXT: SqlType.TEXT,
+    WHOLE: SqlType.INT8,
+    REAL: SqlType.FLOAT8,
+    FLAG: SqlType.BOOL,
+    DATE: SqlType.DATE,
+    INSTANT: SqlType.TIMESTAMPTZ,
+}
+"""All others are decimals."""
+_TYPE_NAMES: Mapping[str, SqlType] = {
+    "boolean": SqlType.BOOL,
+    "smallint": SqlType.INT2,
+    "int": SqlType.INT4,
+    "integer": SqlType.INT4,
+    "bigint": SqlType.INT8,
+    "real": SqlType.FLOAT4,
+    "double precision": SqlType.FLOAT8,
+    "decimal": SqlType.NUMERIC,
+    "numeric": SqlType.NUMERIC,
+    "text[]": SqlType.TEXT_ARRAY,
+    "varchar[]": SqlType.TEXT_ARRAY,
+    "bigint[]": SqlType.INT8_ARRAY,
+    "int[]": SqlType.INT8_ARRAY,
+}
+
+
+@dataclass(frozen=True)
+class Relations:
+    """The tables that a session can read.
+
+    Attributes:
+        tables: by schema and name.
+        oids: likewise, the number by which catalogs know each.
+        macros: functions of ours that the sandbox has.
+    """
+
+    tables: Mapping[str, Table]
+    oids: Mapping[str, int] = field(default_factory=dict)
+    macros: frozenset[str] = frozenset()
+
+    def type_of_parameter(self, node: exp.Parameter) -> SqlType | None:
+        """The type that a parameter must have by where it stands; None if that does not say."""
+        parent = node.parent
+        if isinstance(parent, exp.Cast):
+            return _type_named(parent.to.sql("postgres").lower())
+        if isinstance(parent, exp.Limit | exp.Offset):
+            return SqlType.INT8
+        if isinstance(parent, exp.Between | exp.In | exp.Binary):
+            columns = [each for each in parent.iter_expressions() if isinstance(each, exp.Column)]
+            return self._type_of(columns[0], node) if columns else None
+        return None
+
+    def _type_of(self, column: exp.Column, node: exp.Parameter) -> SqlType | None:
+        """The type of a column by its name in the tables of the statement."""
+        named = {each.name.lower() for each in node.root().find_all(exp.Table)}
+        tables = [table for table in self.tables.values() if table.name in named]
+        types = {each.type for table in tables for each in table.columns if each.name == column.name.lower()}
+        return SQL_TYPES.get(types.pop(), SqlType.NUMERIC) if len(types) == 1 else None
+
+
+def _type_named(name: str) -> SqlType | None:
+    """The type of a name that PostgreSQL has for it; None for others, which texts become."""
+    found = _TYPE_NAMES.get(name.partition("(")[0])
+    return found or next((each for each in SqlType if each.value == name), None)
+
+
+@dataclass
+class Sources:
+    """What the tables are read from. One per process.
+
+    Attributes:
+        queries: answers what REST answers.
+        alerts: the alerts of all tenants.
+        audits: which publication alerts were compared with last.
+        corrections: the ledgers.
+        products: the product masters of all tenants.
+    """
+
+    queries: QueryService
+    alerts: AlertListing
+    audits: AuditReader
+    corrections: CorrectionsService
+    products: ProductReader
+
+    def relations(self, stores: Mapping[str, Store]) -> Relations:
+        """The tables of whoever sees these stores."""
+        return Relations({f"public.{table.name}": table for table in self._tables(money_type(stores))})
+
+    def _tables(self, amounts: pa.DataType) -> Sequence[Table]:
+        catalogue, readers = self.queries.catalogue, self.queries.readers
+        views = catalogue.views
+        return [
+            *(ViewTable(view, grain, catalogue, amounts) for view in views.values() for grain in GRAINS),
+            MetricsTable(catalogue),
+            StoresTable(),
+            StoreAttributesTable(),
+            ProductsTable(self.products),
+            *([ReceiptsTable(readers.receipts, views[SALES])] if SALES in views else []),
+            PublicationsTable(readers.published),
+            CorrectionsTable(self.corrections, readers.published, list(views)),
+            AlertsTable(self.alerts, self.audits, readers.published),
+        ]

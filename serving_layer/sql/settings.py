@@ -1,0 +1,165 @@
+"""The settings of a session that clients send and read. Two have an effect: `timezone` and `statement_timeout`."""
+
+import re
+from collections.abc import Mapping
+from zoneinfo import ZoneInfo
+
+from serving_layer.errors import BadQuestionError
+from serving_layer.query.timeline import zone_named
+from serving_layer.sql.results import SqlStateError
+from serving_layer.sql.translate import SERVER_VERSION
+
+TIMEZONE, TIMEOUT = "timezone", "statement_timeout"
+MOST_LENGTH = 1000
+DEFAULTS: Mapping[str, str] = {
+    "application_name": "",
+    "bytea_output": "hex",
+    "client_encoding": "UTF8",
+    "client_min_messages": "notice",
+    "datestyle": "ISO, MDY",
+    "default_transaction_deferrable": "off",
+    "default_transaction_isolation": "repeatable read",
+    "default_transaction_read_only": "on",
+    "enable_bitmapscan": "on",
+    "enable_hashjoin": "on",
+    "enable_indexscan": "on",
+    "enable_mergejoin": "on",
+    "enable_nestloop": "on",
+    "enable_seqscan": "on",
+    "escape_string_warning": "on",
+    "extra_float_digits": "1",
+    "geqo": "on",
+    "idle_in_transaction_session_timeout": "0",
+    "in_hot_standby": "off",
+    "integer_datetimes": "on",
+    "intervalstyle": "postgres",
+    "is_superuser": "off",
+    "jit": "off",
+    "lc_collate": "C.UTF-8",
+    "lc_ctype": "C.UTF-8",
+    "lc_messages": "C.UTF-8",
+    "lc_monetary": "C.UTF-8",
+    "lc_numeric": "C.UTF-8",
+    "lc_time": "C.UTF-8",
+    "lock_timeout": "0",
+    "max_identifier_length": "63",
+    "max_index_keys": "32",
+    "row_security": "on",
+    "search_path": '"$user", public',
+    "server_encoding": "UTF8",
+    "server_version": SERVER_VERSION,
+    "server_version_num": f"{int(SERVER_VERSION.split('.')[0])}0000",
+    "standard_conforming_strings": "on",
+    TIMEOUT: "0",
+    "synchronize_seqscans": "on",
+    TIMEZONE: "UTC",
+    "transaction_isolation": "repeatable read",
+    "transaction_read_only": "on",
+    "work_mem": "4MB",
+}
+_FIXED = frozenset(
+    {
+        "in_hot_standby",
+        "integer_datetimes",
+        "is_superuser",
+        "lc_collate",
+        "lc_ctype",
+        "max_identifier_length",
+        "max_index_keys",
+        "server_encoding",
+        "server_version",
+        "server_version_num",
+    }
+)
+"""Settings that cannot be changed."""
+_ONLY: Mapping[str, re.Pattern[str]] = {
+    "client_encoding": re.compile(r"utf-?8|unicode", re.IGNORECASE),
+    "datestyle": re.compile(r"iso(, ?(mdy|dmy|ymd))?|mdy|dmy|ymd", re.IGNORECASE),
+    "intervalstyle": re.compile("postgres", re.IGNORECASE),
+    "standard_conforming_strings": re.compile("on|true|1|yes", re.IGNORECASE),
+    "bytea_output": re.compile("hex", re.IGNORECASE),
+    "default_transaction_read_only": re.compile("on|true|1|yes|off|false|0|no", re.IGNORECASE),
+    "transaction_read_only": re.compile("on|true|1|yes", re.IGNORECASE),
+}
+"""Values that results are written in; no others are known."""
+_DURATION = re.compile(r"(\d{1,9}) ?(us|ms|s|min|h|d)?")
+_UNITS = {"us": 0.000001, "ms": 0.001, None: 0.001, "s": 1, "min": 60, "h": 3600, "d": 86_400}
+_OFFSET = re.compile(r"(?:utc|gmt)?([+-]?)(\d{1,2})(?::?00)?", re.IGNORECASE)
+
+
+class SessionSettings:
+    """The settings of one session."""
+
+    def __init__(self, user: str) -> None:
+        """`user`: the name that the caller connected with."""
+        self._defaults = {**DEFAULTS, "session_authorization": user}
+        self._values = dict(self._defaults)
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """Every setting, by name."""
+        return self._values
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The time zone of the session."""
+        return zone_named(self._values[TIMEZONE])
+
+    def seconds(self, most: float) -> float:
+        """How long a statement may take: what was set, but at most so many seconds."""
+        found = _DURATION.fullmatch(self._values[TIMEOUT])
+        asked = int(found[1]) * _UNITS[found[2]] if found else 0
+        return min(asked or most, most)
+
+    def get(self, name: str) -> str:
+        """The value of a setting. SqlStateError 42704 if there is none of that name."""
+        if name not in self._values:
+            raise _unknown(name)
+        return self._values[name]
+
+    def set(self, name: str, value: str | None) -> None:
+        """Change a setting.
+
+        Args:
+            name: in lower case; empty for all, which only can be reset.
+            value: None for the default.
+
+        Raises:
+            SqlStateError: 42704 if there is none of that name, 55P02 if it cannot be changed, 22023 for a bad value.
+        """
+        if not name:
+            self._values = dict(self._defaults)
+            return
+        if name not in self._values:
+            raise _unknown(name)
+        if name in _FIXED or name == "session_authorization":
+            raise SqlStateError("55P02", f'The setting "{name}" cannot be changed.', "Leave it as it is.")
+        self._values[name] = self._defaults[name] if value is None else _checked(name, value)
+
+
+def _unknown(name: str) -> SqlStateError:
+    return SqlStateError("42704", f'There is no setting "{name[:60]}".', "SHOW ALL lists them.")
+
+
+def _checked(name: str, value: str) -> str:
+    if len(value) > MOST_LENGTH:
+        raise SqlStateError("22023", f'The value of "{name}" is too long.', f"At most {MOST_LENGTH} characters.")
+    if name == TIMEZONE:
+        return _zone(value)
+    if name == TIMEOUT and not _DURATION.fullmatch(value):
+        raise SqlStateError("22023", f'"{value[:60]}" is no duration.', "Write milliseconds, or such as `30s`.")
+    if name in _ONLY and not _ONLY[name].fullmatch(value):
+        hint = f'Leave it as it is: "{DEFAULTS[name]}".'
+        raise SqlStateError("22023", f'"{value[:60]}" is no value of "{name}" here.', hint)
+    return DEFAULTS[name] if name in ("client_encoding", "datestyle") else value
+
+
+def _zone(value: str) -> str:
+    offset = _OFFSET.fullmatch(value)
+    if offset:  # in names of zones the sign is the other way round
+        hours = int(offset[2])
+        value = "UTC" if not hours else f"Etc/GMT{'+' if offset[1] == '-' else '-'}{hours}"
+    try:
+        return zone_named(value).key
+    except BadQuestionError as error:
+        raise SqlStateError("22023", error.message, error.do) from error

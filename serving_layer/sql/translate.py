@@ -1,0 +1,354 @@
+"""From a query as clients of PostgreSQL write it to the text that DuckDB runs.
+
+Most of the two dialects is the same, and sqlglot knows much of the rest. Here are values of parameters and of the
+session, names of tables and types, and what the catalogs of PostgreSQL are asked with.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import cast
+from zoneinfo import ZoneInfo
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, SqlglotError
+
+from serving_layer.sql.results import SqlStateError, SqlType
+
+DATABASE, PUBLIC, PG_CATALOG, INFORMATION = "galatea", "public", "pg_catalog", "information_schema"
+SCHEMAS = (PUBLIC, PG_CATALOG, INFORMATION)
+SERVER_VERSION = "16.0"
+"""The version of PostgreSQL whose catalogs clients find here."""
+
+_TYPE_NAMES: Mapping[str, str] = {
+    "name": "VARCHAR",
+    "char": "VARCHAR",
+    "text": "VARCHAR",
+    "bpchar": "VARCHAR",
+    "varchar": "VARCHAR",
+    "cstring": "VARCHAR",
+    "unknown": "VARCHAR",
+    "regproc": "VARCHAR",
+    "regprocedure": "VARCHAR",
+    "regoper": "VARCHAR",
+    "regrole": "VARCHAR",
+    "aclitem": "VARCHAR",
+    "information_schema.sql_identifier": "VARCHAR",
+    "oid": "BIGINT",
+    "xid": "BIGINT",
+    "int2": "SMALLINT",
+    "int4": "INTEGER",
+    "int8": "BIGINT",
+    "float4": "FLOAT",
+    "float8": "DOUBLE",
+    "bool": "BOOLEAN",
+    "numeric": "DECIMAL(38,9)",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+    "timestamptz": "TIMESTAMPTZ",
+    "interval": "INTERVAL",
+    "int2vector": "BIGINT[]",
+    "oidvector": "BIGINT[]",
+}
+"""Types that sqlglot leaves as they are."""
+_SQL_TYPES: Mapping[SqlType, str] = {
+    SqlType.BOOL: "BOOLEAN",
+    SqlType.INT2: "SMALLINT",
+    SqlType.INT4: "INTEGER",
+    SqlType.INT8: "BIGINT",
+    SqlType.OID: "BIGINT",
+    SqlType.FLOAT4: "FLOAT",
+    SqlType.FLOAT8: "DOUBLE",
+    SqlType.NUMERIC: "DECIMAL(38,9)",
+    SqlType.DATE: "DATE",
+    SqlType.TIME: "TIME",
+    SqlType.TIMESTAMP: "TIMESTAMP",
+    SqlType.TIMESTAMPTZ: "TIMESTAMPTZ",
+    SqlType.INTERVAL: "INTERVAL",
+    SqlType.BYTEA: "BLOB",
+    SqlType.TEXT_ARRAY: "VARCHAR[]",
+    SqlType.INT8_ARRAY: "BIGINT[]",
+}
+_OPERATORS: Mapping[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
+    "~": lambda one, other: exp.RegexpLike(this=one, expression=other),
+    "~*": lambda one, other: exp.RegexpILike(this=one, expression=other),
+    "!~": lambda one, other: exp.Not(this=exp.RegexpLike(this=one, expression=other)),
+    "!~*": lambda one, other: exp.Not(this=exp.RegexpILike(this=one, expression=other)),
+    "~~": lambda one, other: exp.Like(this=one, expression=other),
+    "!~~": lambda one, other: exp.Not(this=exp.Like(this=one, expression=other)),
+    "=": lambda one, other: exp.EQ(this=one, expression=other),
+    "<>": lambda one, other: exp.NEQ(this=one, expression=other),
+    "<": lambda one, other: exp.LT(this=one, expression=other),
+    "<=": lambda one, other: exp.LTE(this=one, expression=other),
+    ">": lambda one, other: exp.GT(this=one, expression=other),
+    ">=": lambda one, other: exp.GTE(this=one, expression=other),
+    "+": lambda one, other: exp.Add(this=one, expression=other),
+    "-": lambda one, other: exp.Sub(this=one, expression=other),
+    "||": lambda one, other: exp.DPipe(this=one, expression=other),
+}
+
+
+@dataclass(frozen=True)
+class SessionValues:
+    """What statements can ask of their session.
+
+    Attributes:
+        user: the name that the caller connected with.
+        zone: the time zone of the session.
+        now: the time of the transaction.
+        settings: the settings of the session.
+        relations: by name the oids of tables, for `::regclass`.
+    """
+
+    user: str
+    zone: ZoneInfo
+    now: datetime
+    settings: Mapping[str, str]
+    relations: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def local(self) -> datetime:
+        """The time of the transaction on the clock of the session, without an offset."""
+        return self.now.astimezone(self.zone).replace(tzinfo=None)
+
+
+def literal(value: object) -> exp.Expr:  # noqa: C901, PLR0911 - one line a type
+    """A constant of a value. SqlStateError 0A000 for a value that is none."""
+    if value is None:
+        return exp.null()
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    if isinstance(value, int):
+        number = exp.Literal.number(str(abs(value)))
+        return exp.Paren(this=exp.Neg(this=number)) if value < 0 else number
+    if isinstance(value, float):
+        return _cast(exp.Literal.string(repr(value)), "DOUBLE")
+    if isinstance(value, Decimal):
+        return _decimal(value)
+    if isinstance(value, datetime):
+        kind = "TIMESTAMP" if value.tzinfo is None else "TIMESTAMPTZ"
+        return _cast(exp.Literal.string(value.isoformat(sep=" ")), kind)
+    if isinstance(value, date | time):
+        return _cast(exp.Literal.string(value.isoformat()), "DATE" if isinstance(value, date) else "TIME")
+    if isinstance(value, bytes | bytearray):
+        return exp.func("FROM_HEX", exp.Literal.string(bytes(value).hex()), dialect="duckdb")
+    if isinstance(value, Sequence):
+        return exp.Array(expressions=[literal(each) for each in value])
+    raise SqlStateError("0A000", "A parameter has a type that is not read.", "Write its value into the statement.")
+
+
+def _decimal(value: Decimal) -> exp.Expr:
+    """A number as it is written, without an exponent: a decimal in both dialects."""
+    if not value.is_finite():
+        return _cast(exp.Literal.string(str(value)), "DOUBLE")
+    number = exp.Literal.number(f"{abs(value):f}")
+    return exp.Paren(this=exp.Neg(this=number)) if value.is_signed() else number
+
+
+def _cast(expression: exp.Expr, kind: str) -> exp.Expr:
+    return exp.Cast(this=expression, to=exp.DataType.build(kind, dialect="duckdb"))
+
+
+def with_parameters(query: exp.Query, values: Sequence[object] | None, types: Sequence[SqlType]) -> exp.Query:
+    """The query with constants for its parameters.
+
+    Args:
+        query: stays as it is.
+        values: of `$1`, `$2`, ...; None where only the types count.
+        types: their types.
+
+    Raises:
+        SqlStateError: 42P02 if there are fewer values than parameters.
+    """
+
+    def bound(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Placeholder):
+            raise SqlStateError("42601", "Parameters are written `$1`, `$2`, ...", None)
+        if not isinstance(node, exp.Parameter):
+            return node
+        place = parameter_number(node) - 1
+        if place >= len(types if values is None else values):
+            raise SqlStateError("42P02", f"There is no parameter ${place + 1}.", "Give a value for each.")
+        kind = _SQL_TYPES.get(types[place]) if place < len(types) else None
+        value = exp.null() if values is None else literal(values[place])
+        is_text = isinstance(value, exp.Literal) and value.is_string
+        if kind is None or not (is_text or isinstance(value, exp.Null)):
+            return _cast(value, "VARCHAR") if isinstance(value, exp.Null) else value
+        return _cast(value, kind)
+
+    return rewritten(query, bound)
+
+
+def rewritten(query: exp.Query, change: Callable[[exp.Expr], exp.Expr]) -> exp.Query:
+    """A copy of the query with each of its nodes changed, the inner ones before those that they are in."""
+    found: exp.Expr = query.copy()
+    for node in reversed(list(found.walk())):
+        new = change(node)
+        if node is found:
+            found = new
+        elif new is not node:
+            node.replace(new)
+    return cast("exp.Query", found)  # nothing makes something else of a query
+
+
+def parameter_number(node: exp.Parameter) -> int:
+    """The number of a parameter. SqlStateError 42601 for a name."""
+    if not (
+        isinstance(node.this, exp.Literal)
+        and not node.this.is_string
+        and node.this.name.isdigit()
+        and int(node.this.name)
+    ):
+        raise SqlStateError("42601", "Parameters are written `$1`, `$2`, ...", "Use numbers from 1 on.")
+    return int(node.this.name)
+
+
+def translated(query: exp.Query, session: SessionValues) -> exp.Query:
+    """The query with everything that DuckDB does not know written otherwise; tables are as they were."""
+    return rewritten(query, lambda node: _translated(node, session))
+
+
+def duckdb_sql(expression: exp.Expr) -> str:
+    """The text that DuckDB runs. SqlStateError 0A000 if it has no such expression."""
+    try:
+        return expression.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
+    except SqlglotError as error:
+        raise SqlStateError("0A000", str(error).splitlines()[0], "Write it otherwise.") from error
+
+
+def _translated(node: exp.Expr, session: SessionValues) -> exp.Expr:  # noqa: PLR0911 - one line a kind
+    if isinstance(node, exp.ByteString | exp.RawString):
+        return exp.Literal.string(node.name)
+    if isinstance(node, exp.Dot) and isinstance(node.this, exp.Identifier) and node.this.name.lower() in SCHEMAS:
+        return cast("exp.Expr", node.expression)  # a function with its schema
+    if isinstance(node, exp.Column) and len(node.parts) > len(("table", "column")):
+        return exp.column(node.args["this"], table=node.args["table"])
+    if isinstance(node, exp.Column) and not node.table and not node.this.args.get("quoted"):
+        return _value_named(node, session)
+    if isinstance(node, exp.Operator):
+        return _operator(node)
+    if isinstance(node, exp.Collate):
+        return cast("exp.Expr", node.this)
+    if isinstance(node, exp.Cast):
+        return _typed(node, session)
+    if isinstance(node, exp.Parameter | exp.SessionParameter):
+        raise SqlStateError("42601", "Parameters are written `$1`, `$2`, ...", "Use numbers from 1 on.")
+    return _function(node, session)
+
+
+def _operator(node: exp.Operator) -> exp.Expr:
+    name = str(node.args["operator"]).rpartition(".")[2]
+    if name not in _OPERATORS:
+        raise SqlStateError("0A000", f"OPERATOR({name[:20]}) is not answered.", "Write the operator itself.")
+    return _OPERATORS[name](node.this, node.expression)
+
+
+def _typed(node: exp.Cast, session: SessionValues) -> exp.Expr:
+    kind = node.to
+    if kind.this is not exp.DType.USERDEFINED:
+        named = kind.sql("postgres").lower()
+    else:
+        of = kind.args.get("kind")
+        named = (of.sql("postgres") if isinstance(of, exp.Expr) else str(of)).lower()
+    named = named.replace('"', "").removeprefix(f"{PG_CATALOG}.")
+    if named == "regclass":
+        return _regclass(node.this, session)
+    if named in ("regtype", "regnamespace"):
+        return exp.Anonymous(this=f"galatea_{named}", expressions=[node.this])
+    is_array = named.endswith("[]")
+    known = _TYPE_NAMES.get(named.removesuffix("[]")) if kind.this is exp.DType.USERDEFINED or is_array else None
+    if named in ("name", "name[]", "oid", "oid[]", "char", "int2vector", "oidvector"):
+        known = _TYPE_NAMES[named.removesuffix("[]")]
+    if known is None:
+        return node
+    return exp.Cast(this=node.this, to=exp.DataType.build(f"{known}[]" if is_array else known, dialect="duckdb"))
+
+
+def _regclass(of: exp.Expr, session: SessionValues) -> exp.Expr:
+    """The oid of a table that is named, or the name of one whose oid is given."""
+    if not (isinstance(of, exp.Literal) and of.is_string):
+        return exp.Anonymous(this="galatea_regclass", expressions=[of])
+    name = of.name.replace('"', "")
+    if name.isdigit():
+        return exp.Literal.number(name)
+    schema, _, table = name.rpartition(".")
+    oid = session.relations.get(f"{schema or PUBLIC}.{table}") or session.relations.get(
+        f"{schema or PG_CATALOG}.{table}"
+    )
+    if oid is None:
+        raise SqlStateError("42P01", f'The relation "{name[:100]}" does not exist.', "`\\d` lists them.")
+    return exp.Literal.number(str(oid))
+
+
+def _value_named(node: exp.Column, session: SessionValues) -> exp.Expr:
+    """What PostgreSQL calls without brackets."""
+    name = node.name.lower()
+    if name in ("user", "current_role"):
+        return exp.Literal.string(session.user)
+    return node
+
+
+def _instant(session: SessionValues) -> exp.Expr:
+    return _cast(exp.Literal.string(session.now.astimezone(UTC).isoformat(sep=" ")), "TIMESTAMPTZ")
+
+
+def _function(node: exp.Expr, session: SessionValues) -> exp.Expr:  # noqa: C901, PLR0911 - one line a kind
+    if isinstance(node, exp.CurrentTimestamp):
+        return _instant(session)
+    if isinstance(node, exp.CurrentDate):
+        return literal(session.local.date())
+    if isinstance(node, exp.Localtimestamp):
+        return literal(session.local)
+    if isinstance(node, exp.CurrentTime | exp.Localtime):
+        return literal(session.local.time())
+    if isinstance(node, exp.CurrentUser | exp.SessionUser):
+        return exp.Literal.string(session.user)
+    if isinstance(node, exp.CurrentCatalog | exp.CurrentDatabase):
+        return exp.Literal.string(DATABASE)
+    if isinstance(node, exp.CurrentSchema):
+        return exp.Literal.string(PUBLIC)
+    if isinstance(node, exp.CurrentSchemas):
+        implicit = isinstance(node.this, exp.Boolean) and node.this.this
+        return literal([PG_CATALOG, PUBLIC] if implicit else [PUBLIC])
+    if isinstance(node, exp.CurrentVersion):
+        return exp.Literal.string(f"PostgreSQL {SERVER_VERSION} (Galatea)")
+    if isinstance(node, exp.StrToTime):  # `to_timestamp` with a format
+        return _cast(node.copy(), "TIMESTAMPTZ")
+    return _called(node, session) if isinstance(node, exp.Anonymous) else node
+
+
+def _called(node: exp.Anonymous, session: SessionValues) -> exp.Expr:  # noqa: PLR0911 - one line a name
+    name, arguments = node.name.lower(), node.expressions
+    if name in ("clock_timestamp", "statement_timestamp", "transaction_timestamp", "now"):
+        return _instant(session)
+    if name == "version":
+        return exp.Literal.string(f"PostgreSQL {SERVER_VERSION} (Galatea)")
+    if name in ("current_database", "current_catalog"):
+        return exp.Literal.string(DATABASE)
+    if name == "current_schemas":
+        implicit = bool(arguments) and isinstance(arguments[0], exp.Boolean) and arguments[0].this
+        return literal([PG_CATALOG, PUBLIC] if implicit else [PUBLIC])
+    if name in ("current_user", "session_user", "current_role"):
+        return exp.Literal.string(session.user)
+    if name == "current_setting":
+        return _setting(arguments, session)
+    if name == "pg_backend_pid":
+        return exp.Literal.number("1")
+    if name == "set_config":
+        message = "set_config is not permitted: a query changes nothing."
+        raise SqlStateError("42501", message, "Use SET, with a setting that SHOW ALL lists.")
+    return node
+
+
+def _setting(arguments: Sequence[exp.Expr], session: SessionValues) -> exp.Expr:
+    if not arguments or not (isinstance(arguments[0], exp.Literal) and arguments[0].is_string):
+        raise SqlStateError("0A000", "current_setting takes a constant name here.", "Write the name of a setting.")
+    name = arguments[0].name.lower()
+    if name in session.settings:
+        return exp.Literal.string(session.settings[name])
+    if len(arguments) > 1 and isinstance(arguments[1], exp.Boolean) and arguments[1].this:
+        return exp.null()
+    raise SqlStateError("42704", f'There is no setting "{name[:60]}".', "SHOW ALL lists them.")
