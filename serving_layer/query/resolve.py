@@ -5,7 +5,7 @@ refused here, before anything is read.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from functools import cached_property
@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from master_dataset.errors import RangeTooLongError, UnknownNameError
 from master_dataset.registry.stores import Store
 from serving_layer.api.limits import RANGES, Ranges
-from serving_layer.compare.calendar import ComparisonCalendar, comparison_calendar
+from serving_layer.compare.calendar import TARGET, ComparisonCalendar, comparison_calendar
 from serving_layer.compare.comparable_stores import FirstDates, left_out
 from serving_layer.context.kinds import context_names
 from serving_layer.errors import BadQuestionError, TooManyMetricsError
@@ -81,6 +81,7 @@ class MetricRequest:
         category: paths such as `Food/Dairy`; only products in one of them, or below it, count. None means all.
         brand: only products of one of these count.
         sku: only these count.
+        known_groups: the groups of all stores that the caller may see; the service says them.
     """
 
     metric: str
@@ -106,6 +107,12 @@ class MetricRequest:
     sku: tuple[str, ...] = field(default=(), kw_only=True)
     range: RangeName | None = field(default=None, kw_only=True)
     now: int | None = field(default=None, kw_only=True)
+    known_groups: frozenset[str] = field(default=frozenset(), kw_only=True)
+
+    @property
+    def reads_targets(self) -> bool:
+        """Whether points are compared with targets."""
+        return self.compare == TARGET
 
     @property
     def is_ranked(self) -> bool:
@@ -181,7 +188,8 @@ class ResolvedQuery:
         asked: the range as it was asked for, if it is relative to today.
         ranking: how series are ordered and cut; None if they are not.
         only_open: `hours=open` was asked for.
-        compare: as it was asked for; None if nothing is compared.
+        compare: as it was asked for; None if nothing is compared, or only with targets.
+        reads_targets: points are compared with targets.
         left_out: the stores that are not comparable, by what the registry knows; None if all stores were asked for.
         context: the kinds of context rows.
         only_covered: only windows in which the sensors were alive count.
@@ -201,6 +209,7 @@ class ResolvedQuery:
     ranking: Ranking | None = None
     only_open: bool = False
     compare: str | None = None
+    reads_targets: bool = False
     left_out: Sequence[LeftOut] | None = None
     context: tuple[str, ...] = ()
     only_covered: bool = False
@@ -272,10 +281,13 @@ def resolve(request: MetricRequest, stores: Sequence[Store], catalogue: Catalogu
     _refuse_unsplittable(split.dimensions, metric, views)
     if split.merges_stores or request.is_ranked:
         _refuse_unmergeable(request, metric)
-    _refuse_unknown_groups(split.groups, stores)
+    _refuse_unknown_groups(split.groups, request.known_groups.union(*(store.group_names for store in stores)))
     grain = _grain(request, metric)
     context = () if request.context is None else context_names(request.context, catalogue.views)
     asked = AskedRange(request.start, request.end, request.range)
+    if split.merges_stores or request.top or request.share:
+        _refuse_different_weeks(asked, grain, stores)
+        request = _with_dates_of_all(request, asked, stores)
     queries = [_store_query(request, store, metric, grain, catalogue.ranges) for store in stores]
     missing = [found for each in queries if (found := _left_out(each))] if request.comp else None
     excluded = {each.store for each in missing or ()}
@@ -292,7 +304,8 @@ def resolve(request: MetricRequest, stores: Sequence[Store], catalogue: Catalogu
         asked=asked if asked.is_relative else None,
         ranking=_ranking(request, metric, views) if request.is_ranked else None,
         only_open=request.hours == "open",
-        compare=request.compare,
+        compare=None if request.reads_targets else request.compare,
+        reads_targets=request.reads_targets,
         left_out=missing,
         context=context,
         only_covered=request.only_covered,
@@ -394,6 +407,9 @@ def _refuse_unsplittable(by: Sequence[str], metric: Metric, views: Sequence[View
     known = {name for view in views for name in view.dimensions} | {BY_STORE, BY_TOTAL, f"{BY_GROUP}NAME"}
     known |= set(PRODUCT_DIMENSIONS) if SKU in known else set()
     for name in by:
+        if name in GRAINS:
+            message = f"`by={name}` is no dimension: `grain` says how time is split."
+            raise BadQuestionError(message, do=f"Ask with `grain={name}`.")
         if not any(dimension_of(view, name) for view in views):
             raise UnknownNameError("dimension", name, known)
         if is_product_dimension(name):
@@ -412,27 +428,52 @@ def _refuse_unmergeable(request: MetricRequest, metric: Metric) -> None:
         raise BadQuestionError(message, do="Leave `context` out, or ask with `by=store`, without `sort` and `top`.")
 
 
-def _refuse_unknown_groups(groups: Sequence[str], stores: Sequence[Store]) -> None:
-    known = frozenset[str]().union(*(store.group_names for store in stores)) if groups else frozenset()
+def _refuse_unknown_groups(groups: Sequence[str], known: frozenset[str]) -> None:
     for name in groups:
         if name not in known:
             raise UnknownNameError("group", name, known)
 
 
+def _refuse_different_weeks(asked: AskedRange, grain: Grain, stores: Sequence[Store]) -> None:
+    """Weeks that begin on different days have no total."""
+    if grain != "week" and "week" not in (asked.name or ""):
+        return
+    first: dict[str, str] = {}
+    for store in stores:
+        first.setdefault(store.week_starts_on, store.id)
+    if len(first) > 1:
+        (one, of_one), (other, of_other) = list(first.items())[:2]
+        message = f"The week of store `{of_one}` begins on `{one}`, and that of store `{of_other}` on `{other}`."
+        do = "Ask by day with `from` and `to`, or name with `store` stores whose weeks begin on one day."
+        raise BadQuestionError(message, do=do)
+
+
+def _with_dates_of_all(request: MetricRequest, asked: AskedRange, stores: Sequence[Store]) -> MetricRequest:
+    """The request with one pair of dates for stores that are added up: today is the day that has begun everywhere."""
+    if request.now is None or not asked.is_relative:
+        return request
+    zones = {(store.timezone, store.day_starts_at): store for store in stores}.values()
+    every = [BusinessDays.of(store, zone_named(request.timezone or store.timezone)) for store in zones]
+    if not every:
+        return request
+    start, end = asked.bounds(min(every, key=lambda days: days.day_of(request.now or 0)), request.now)
+    return replace(request, start=start, end=end, range=None)
+
+
 def _ranking(request: MetricRequest, metric: Metric, views: Sequence[View]) -> Ranking:
     sort = request.sort or ("-value" if request.top else None)
-    if sort in ("change", "-change") and request.compare is None:
-        message = f"`sort={sort}` needs something to compare with."
+    if sort in ("change", "-change") and (request.compare is None or request.reads_targets):
+        message = f"`sort={sort}` needs an earlier time to compare with."
         raise BadQuestionError(message, do="Add `compare=previous_week`, or sort by `value`.")
     if sort not in (None, "name") and metric.unit == "list":
         raise BadQuestionError(f"`{metric.id}` is a list, which has no order.", do="Sort by `name`, without `top`.")
-    if request.share and not _adds_up(metric, {view.name: view for view in views}):
+    if request.share and not adds_up(metric, {view.name: view for view in views}):
         message = f"`{metric.id}` has no share: it is not a sum, so its parts do not add up to the total."
         raise BadQuestionError(message, do="Leave `share` out, or ask for the sums that it is made of.")
     return Ranking(sort, request.top, request.share)
 
 
-def _adds_up(metric: Metric, views: Mapping[str, View]) -> bool:
+def adds_up(metric: Metric, views: Mapping[str, View]) -> bool:
     """Whether the metric of two sets of events is that of both together: it is linear in states that are summed."""
     terms, formula = metric.terms, metric.formula
     columns = (views[metric.view_of(term)].columns[name] for term in terms.values() for name in term.states)
@@ -465,7 +506,8 @@ def _store_query(request: MetricRequest, store: Store, metric: Metric, grain: Gr
     days = BusinessDays.of(store, zone_named(zone))
     span = query_span(request.start, request.end, days, grain, ranges, name=request.range, now=request.now)
     at = QueryRange(days, days.whole(span) if metric.whole_days else span, grain)
-    calendar = None if request.compare is None else comparison_calendar(request.compare, store, at)
+    has_calendar = request.compare is not None and not request.reads_targets
+    calendar = comparison_calendar(request.compare or "", store, at) if has_calendar else None
     return StoreQuery(store, zone, timeline(grain, days, *at.span), at, calendar)
 
 
@@ -478,7 +520,7 @@ def _proofs(
     request: MetricRequest, metric: Metric, views: Sequence[View], registered: Mapping[str, View]
 ) -> tuple[View, ...]:
     reads_proofs = request.comp or request.only_covered or "low_coverage" in metric.flags
-    if not (reads_proofs or split_by(request.by).merges_stores):
+    if not (reads_proofs or request.top or split_by(request.by).merges_stores):
         return ()
     sources = sensor_sources(views)
     return tuple(registered[name] for name, proven in PROOFS.items() if proven & sources and name in registered)

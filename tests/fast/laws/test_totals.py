@@ -60,6 +60,7 @@ LABELS: Mapping[str, Callable[[Chain, Sale | Count], tuple[object, ...]]] = {
     "day": lambda chain, event: (chain.day(event),),
     "week": lambda chain, event: (chain.day(event) - timedelta(days=chain.day(event).weekday()),),
     "month": lambda chain, event: (chain.day(event).replace(day=1),),
+    "weekday": lambda chain, event: (chain.day(event).isoweekday(),),
     "hour_of_week": lambda chain, event: (chain.local(event).isoweekday(), chain.local(event).hour),
     "total": lambda _, __: (),
 }

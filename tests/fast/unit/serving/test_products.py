@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.products import Product, ProductSpool, bucket_of
 from master_dataset.registry.products_file import read_stream
 from serving_layer.products.attribution import AnswerProducts, ProductLabel
 from serving_layer.products.dimensions import Attributes
 from serving_layer.products.reader import (
     BLOCKS_PER_PAGE,
+    MasterNames,
     ProductFilter,
     ProductPlace,
     ProductReader,
@@ -189,3 +191,39 @@ def test_a_page_searches_a_bounded_number_of_blocks() -> None:
     page = asyncio.run(reader.page("default", ProductFilter(search="no such"), 10))
     assert len(products.reads) == BLOCKS_PER_PAGE
     assert (page.products, page.following) == ([], ProductPlace(256, BLOCKS_PER_PAGE, ""))
+
+
+def test_names_are_searched_until_they_are_found_and_all_of_them_are_kept() -> None:
+    lines = "".join(f"{number},Thing,Farm,Food/Dairy,,\n" for number in range(100, 300))
+    products = loaded(CSV + lines.encode(), buckets=64)
+    reader = reader_of(products)
+
+    async def found(*categories: str) -> tuple[frozenset[str], int]:
+        master = await reader.master("default")
+        assert master is not None
+        names = await reader.names(master, MasterNames(frozenset(categories), frozenset()))
+        return names.categories, len(products.reads)
+
+    some, first = asyncio.run(found("Food"))
+    every, all_of_them = asyncio.run(found("Food/Diary"))
+
+    assert (some >= {"Food"}, first < 10) == (True, True)
+    assert every == {"Food", "Food/Dairy", "Food/Milk", "Drugs"}
+    assert all_of_them == len(set(products.reads)) == 64
+    assert asyncio.run(found("Nothing")) == (every, all_of_them)
+
+
+def test_an_answer_reads_one_version_or_says_that_it_is_gone() -> None:
+    products = loaded()
+    reader = reader_of(products)
+
+    async def versions() -> set[str]:
+        master = await reader.master("default")
+        assert master is not None
+        return set(await reader.versions(master, ["1", "2", "7"]))
+
+    assert asyncio.run(versions()) == {"1", "2"}
+    products.blocks.clear()
+    reader = reader_of(products)
+    with pytest.raises(CassandraUnavailableError, match="were replaced several times"):
+        asyncio.run(versions())

@@ -138,6 +138,7 @@ def test_series_of_a_sku_say_its_title_and_category(asking: Asking) -> None:
         ({"category": " "}, 422, "bad_question", "Use a path such as `Food/Dairy`, or leave it out."),
         ({"sku": "1,,2"}, 422, "bad_question", "Separate ids by one comma each"),
         ({"by": "category:7"}, 404, "unknown_name", "Did you mean `category:6`?"),
+        ({"by": "weekday"}, 422, "bad_question", "Ask with `grain=weekday`."),
         ({"by": "categroy"}, 404, "unknown_name", "Did you mean `category`?"),
         ({"by": "category", "attributes": "as_them"}, 422, "bad_question", "Did you mean `as_then`?"),
         ({"grain": "weekdays"}, 422, "bad_question", "Did you mean `weekday`?"),
