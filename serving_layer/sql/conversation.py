@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import tzinfo
 from itertools import islice
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ from serving_layer.sql.protocol import (
     command_complete,
     error_response,
     parameter_description,
+    parameter_status,
     ready_for_query,
     row_description,
 )
@@ -101,6 +103,7 @@ class Conversation:
         self._limits = limits or ConversationLimits()
         self._statements: dict[str, Statement] = {}
         self._portals: dict[str, Portal] = {}
+        self._zone = session.zone
         self._is_skipping = False  # after an error, until Sync
 
     async def answer(self, message: Message) -> None:
@@ -158,6 +161,7 @@ class Conversation:
                 await self._write(row_description(result.columns))
                 await self._rows(result.columns, result.rows, (TEXT_FORMAT,) * len(result.columns), 0)
             await self._write(command_complete(result.tag))
+            await self._report_zone()
 
     # --- extended protocol ---
 
@@ -258,6 +262,7 @@ class Conversation:
         result = portal.result
         if result.columns is None:
             await self._write(command_complete(result.tag))
+            await self._report_zone()
             return
         _require_same(prepared.columns, result.columns)
         before, most = portal.sent, message.most_rows or len(result.rows)
@@ -270,6 +275,12 @@ class Conversation:
             await self._write(command_complete(f"SELECT {portal.sent - before}"))
         else:
             await self._write(command_complete(result.tag))
+
+    async def _report_zone(self) -> None:
+        """Tell the client of a changed time zone."""
+        if self._session.zone != self._zone:
+            self._zone = self._session.zone
+            await self._write(parameter_status("TimeZone", self._zone.key))
 
     def _statement(self, name: str) -> Statement:
         if name not in self._statements:
@@ -286,7 +297,7 @@ class Conversation:
         self, columns: Sequence[Column], rows: Iterable[Sequence[SqlValue]], formats: Sequence[int], size: int
     ) -> int:
         """Send rows. `size`: bytes of the result so far; the same after these rows is returned."""
-        encode = row_encoder(columns, formats)
+        encode = row_encoder(columns, formats, self._session.zone)
         remaining = iter(rows)
         while piece := list(islice(remaining, ROWS_AT_ONCE)):
             data = b"".join(map(encode, piece))
@@ -314,9 +325,11 @@ def as_sql_error(error: GalateaError) -> SqlStateError:
     return SqlStateError("58000", error.message, error.do)
 
 
-def row_encoder(columns: Sequence[Column], formats: Sequence[int]) -> Callable[[Sequence[SqlValue]], bytes]:
+def row_encoder(
+    columns: Sequence[Column], formats: Sequence[int], zone: tzinfo
+) -> Callable[[Sequence[SqlValue]], bytes]:
     """What writes a row as a DataRow message."""
-    encoders = [encoder(column, format_) for column, format_ in zip(columns, formats, strict=True)]
+    encoders = [encoder(column, format_, zone) for column, format_ in zip(columns, formats, strict=True)]
     count = len(columns).to_bytes(2, "big")
 
     def encode(row: Sequence[SqlValue]) -> bytes:

@@ -97,7 +97,7 @@ class StoreAttributesTable:
     """The groups that stores are in."""
 
     name, about = "store_attributes", "The groups that stores are in, and when: one row for each version."
-    key: Sequence[str] = (STORE, "name", "valid_from")
+    key: Sequence[str] = ()
     time: str | None = None
     bounded = frozenset({STORE, "name"})
     is_of_version = True
@@ -126,7 +126,7 @@ class ProductsTable:
     """The product master of the tenant."""
 
     name, about = "products", "What SKUs are called, and which categories they are in: one row for each version."
-    key: Sequence[str] = ("sku", "valid_from")
+    key: Sequence[str] = ()
     time: str | None = None
     bounded = frozenset({"sku"})
     is_of_version = False

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
+from serving_layer.sql.names import DATABASE, PG_CATALOG, PUBLIC, SCHEMAS
 from serving_layer.sql.pushdown import ANYTHING, Bounds, Evaluate, Pushdown
 from serving_layer.sql.results import SqlStateError
 from serving_layer.sql.table import DATE, EVERYTHING, Needed, Table, TableColumn
-from serving_layer.sql.translate import DATABASE, PG_CATALOG, PUBLIC, SCHEMAS, duckdb_sql
+from serving_layer.sql.translate import duckdb_sql
 
 Tables = Mapping[str, Table]
 """By schema and name, such as `public.sales_day`."""
@@ -93,6 +94,9 @@ def plan(query: exp.Query, tables: Tables) -> Plan:
         whole = is_natural or id(node) in every or node.alias_or_name.lower() in names
         columns = _used(table.columns, None if whole or _renames(node) else names)
         uses.append(TableUse(table, f"{PHYSICAL}{number}", columns, node))
+    for node in query.find_all(exp.Table):
+        if isinstance(node.this, exp.Func) and node.db.lower() in SCHEMAS:  # a function with its schema
+            node.set("db", None)
     for use in uses:
         if not use.node.alias:
             use.node.set("alias", exp.TableAlias(this=exp.to_identifier(use.node.name, quoted=True)))
@@ -229,6 +233,8 @@ def column_name(expression: exp.Expr) -> str:  # noqa: PLR0911 - one line a kind
         return UNNAMED if of_sign else column_name(expression.this)
     if isinstance(expression, exp.Column):
         return expression.name
+    if isinstance(expression, exp.Dot):
+        return column_name(expression.expression) if isinstance(expression.expression, exp.Func) else expression.name
     if isinstance(expression, exp.Cast):
         inner = column_name(expression.this)
         return expression.to.sql("postgres").partition("(")[0].lower() if inner == UNNAMED else inner

@@ -11,6 +11,7 @@ from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.alerts.history import AlertListing, AuditReader
 from serving_layer.products.reader import ProductReader
 from serving_layer.query.service import QueryService
+from serving_layer.sql.catalog_functions import MACRO_NAMES
 from serving_layer.sql.list_tables import (
     AlertsTable,
     CorrectionsTable,
@@ -21,6 +22,8 @@ from serving_layer.sql.list_tables import (
     StoresTable,
 )
 from serving_layer.sql.metrics_table import MetricsTable
+from serving_layer.sql.names import PUBLIC
+from serving_layer.sql.postgres_catalog import PostgresCatalog
 from serving_layer.sql.results import SqlType
 from serving_layer.sql.table import DATE, FLAG, INSTANT, REAL, TEXT, WHOLE, Table, money_type
 from serving_layer.sql.view_tables import GRAINS, ViewTable
@@ -64,8 +67,8 @@ class Relations:
     """
 
     tables: Mapping[str, Table]
-    oids: Mapping[str, int] = field(default_factory=dict)
-    macros: frozenset[str] = frozenset()
+    oids: Mapping[str, int]
+    macros: frozenset[str]
 
     def type_of_parameter(self, node: exp.Parameter) -> SqlType | None:
         """The type that a parameter must have by where it stands; None if that does not say."""
@@ -110,10 +113,17 @@ class Sources:
     audits: AuditReader
     corrections: CorrectionsService
     products: ProductReader
+    _known: dict[pa.DataType, Relations] = field(default_factory=dict, init=False)
 
     def relations(self, stores: Mapping[str, Store]) -> Relations:
         """The tables of whoever sees these stores."""
-        return Relations({f"public.{table.name}": table for table in self._tables(money_type(stores))})
+        amounts = money_type(stores)
+        if amounts not in self._known:
+            tables = self._tables(amounts)
+            catalog = PostgresCatalog(tables)
+            named = {f"{PUBLIC}.{table.name}": table for table in tables}
+            self._known[amounts] = Relations({**named, **catalog.tables}, catalog.oids, MACRO_NAMES)
+        return self._known[amounts]
 
     def _tables(self, amounts: pa.DataType) -> Sequence[Table]:
         catalogue, readers = self.queries.catalogue, self.queries.readers

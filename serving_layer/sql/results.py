@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
+from zoneinfo import ZoneInfo
 
 from serving_layer.keys.key import Caller
 
@@ -91,6 +92,10 @@ class SqlSession(Protocol):
     @property
     def transaction(self) -> str:
         """`idle`, `open`, or `failed` after an error inside a transaction."""
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The time zone in which instants are shown as text."""
 
     def split(self, sql: str) -> Sequence[str]:
         """The statements of a text, without those that are empty or only comments. SqlStateError if it is no SQL."""

@@ -20,6 +20,7 @@ from prometheus_client import Counter, Histogram
 
 from serving_layer.sql.authentication import Login, LoginService
 from serving_layer.sql.conversation import Conversation, ConversationLimits, KeyLostError
+from serving_layer.sql.names import SERVER_VERSION
 from serving_layer.sql.protocol import (
     AUTHENTICATION_OK,
     ENCRYPTION_REFUSED,
@@ -42,8 +43,6 @@ from serving_layer.sql.protocol import (
 from serving_layer.sql.results import QueryResult, SqlSession, SqlSessions, SqlStateError
 
 DATABASE = "galatea"
-SERVER_VERSION = "16.6"
-"""The version of PostgreSQL whose catalogs and messages clients may expect."""
 SETTINGS: Mapping[str, str] = {
     "server_version": f"{SERVER_VERSION} (Galatea)",
     "server_encoding": "UTF8",

@@ -21,6 +21,7 @@ from master_dataset.registry.stores import Store
 from serving_layer.caching import keep
 from serving_layer.keys.key import Caller
 from serving_layer.query.snapshot import ReadVersion
+from serving_layer.sql.catalog_functions import MACROS
 from serving_layer.sql.permissions import check
 from serving_layer.sql.plan import Plan, plan, with_column_names
 from serving_layer.sql.pushdown import Constant
@@ -34,7 +35,6 @@ from serving_layer.sql.translate import SessionValues, duckdb_sql, parameter_num
 from serving_layer.store.cells import MergedCells
 
 Transaction = Literal["idle", "open", "failed"]
-MACROS: Sequence[str] = ()
 Found = TypeVar("Found")
 BYTES_CACHED = 128 * 1024 * 1024
 BYTES_OF_TRANSACTION = 32 * 1024 * 1024

@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 
 from serving_layer.errors import BadQuestionError
 from serving_layer.query.timeline import zone_named
+from serving_layer.sql.names import SERVER_VERSION
 from serving_layer.sql.results import SqlStateError
-from serving_layer.sql.translate import SERVER_VERSION
 
 TIMEZONE, TIMEOUT = "timezone", "statement_timeout"
 MOST_LENGTH = 1000

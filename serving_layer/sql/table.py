@@ -133,7 +133,7 @@ class Table(Protocol):
 
     @property
     def key(self) -> Sequence[str]:
-        """The columns that no two rows agree in; none if there are none."""
+        """The columns that no two rows agree in, and that are never null; none if there are none."""
 
     @property
     def about(self) -> str:

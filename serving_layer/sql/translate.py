@@ -11,15 +11,13 @@ from decimal import Decimal
 from typing import cast
 from zoneinfo import ZoneInfo
 
+import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
+from serving_layer.sql.catalog_functions import DESCRIPTIONS, NAMES, PREFIX, TABLE_MACROS
+from serving_layer.sql.names import DATABASE, PG_CATALOG, PUBLIC, SCHEMAS, SERVER_VERSION
 from serving_layer.sql.results import SqlStateError, SqlType
-
-DATABASE, PUBLIC, PG_CATALOG, INFORMATION = "galatea", "public", "pg_catalog", "information_schema"
-SCHEMAS = (PUBLIC, PG_CATALOG, INFORMATION)
-SERVER_VERSION = "16.0"
-"""The version of PostgreSQL whose catalogs clients find here."""
 
 _TYPE_NAMES: Mapping[str, str] = {
     "name": "VARCHAR",
@@ -257,7 +255,7 @@ def _typed(node: exp.Cast, session: SessionValues) -> exp.Expr:
     if named == "regclass":
         return _regclass(node.this, session)
     if named in ("regtype", "regnamespace"):
-        return exp.Anonymous(this=f"galatea_{named}", expressions=[node.this])
+        return exp.Anonymous(this=f"{PREFIX}{named}", expressions=[node.this])
     is_array = named.endswith("[]")
     known = _TYPE_NAMES.get(named.removesuffix("[]")) if kind.this is exp.DType.USERDEFINED or is_array else None
     if named in ("name", "name[]", "oid", "oid[]", "char", "int2vector", "oidvector"):
@@ -270,7 +268,7 @@ def _typed(node: exp.Cast, session: SessionValues) -> exp.Expr:
 def _regclass(of: exp.Expr, session: SessionValues) -> exp.Expr:
     """The oid of a table that is named, or the name of one whose oid is given."""
     if not (isinstance(of, exp.Literal) and of.is_string):
-        return exp.Anonymous(this="galatea_regclass", expressions=[of])
+        return _described("regclass", [of])
     name = of.name.replace('"', "")
     if name.isdigit():
         return exp.Literal.number(name)
@@ -300,6 +298,8 @@ def _function(node: exp.Expr, session: SessionValues) -> exp.Expr:  # noqa: C901
         return _instant(session)
     if isinstance(node, exp.CurrentDate):
         return literal(session.local.date())
+    if isinstance(node, exp.Initcap):
+        return exp.Anonymous(this=f"{PREFIX}initcap", expressions=[node.this])
     if isinstance(node, exp.Localtimestamp):
         return literal(session.local)
     if isinstance(node, exp.CurrentTime | exp.Localtime):
@@ -320,7 +320,7 @@ def _function(node: exp.Expr, session: SessionValues) -> exp.Expr:  # noqa: C901
     return _called(node, session) if isinstance(node, exp.Anonymous) else node
 
 
-def _called(node: exp.Anonymous, session: SessionValues) -> exp.Expr:  # noqa: PLR0911 - one line a name
+def _called(node: exp.Anonymous, session: SessionValues) -> exp.Expr:  # noqa: C901, PLR0911 - one line a name
     name, arguments = node.name.lower(), node.expressions
     if name in ("clock_timestamp", "statement_timestamp", "transaction_timestamp", "now"):
         return _instant(session)
@@ -337,10 +337,27 @@ def _called(node: exp.Anonymous, session: SessionValues) -> exp.Expr:  # noqa: P
         return _setting(arguments, session)
     if name == "pg_backend_pid":
         return exp.Literal.number("1")
+    if name in NAMES | TABLE_MACROS:
+        return exp.Anonymous(this=f"{PREFIX}{name}", expressions=arguments)
+    if name in DESCRIPTIONS:
+        return _described(name, arguments)
     if name == "set_config":
         message = "set_config is not permitted: a query changes nothing."
         raise SqlStateError("42501", message, "Use SET, with a setting that SHOW ALL lists.")
     return node
+
+
+def _described(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
+    """The query that a function about the catalogs is here."""
+
+    def argument(node: exp.Expr) -> exp.Expr:
+        place = int(node.name) - 1 if isinstance(node, exp.Parameter) else -1
+        if place >= len(arguments):
+            raise SqlStateError("42883", f"The function {name} has more arguments.", "Give it all of them.")
+        return node if place < 0 else arguments[place]
+
+    query = sqlglot.parse_one(DESCRIPTIONS[name], read="postgres")
+    return query.transform(argument)
 
 
 def _setting(arguments: Sequence[exp.Expr], session: SessionValues) -> exp.Expr:

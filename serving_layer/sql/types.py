@@ -3,8 +3,9 @@
 import re
 import struct
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Any, NamedTuple
 
 from serving_layer.sql.results import Column, SqlStateError, SqlType, SqlValue
@@ -76,9 +77,13 @@ def modifier(column: Column) -> int:
     return (column.precision << 16 | (column.scale or 0)) + 4
 
 
-def encoder(column: Column, format_: int) -> Encoder:
-    """What writes the values of a column, except None, in a format."""
-    return (_BINARY if format_ == BINARY_FORMAT else _TEXT)[column.type]
+def encoder(column: Column, format_: int, zone: tzinfo = UTC) -> Encoder:
+    """What writes the values of a column, except None, in a format. `zone`: of instants as text."""
+    if format_ == BINARY_FORMAT:
+        return _BINARY[column.type]
+    if column.type is SqlType.TIMESTAMPTZ:
+        return partial(_timestamptz_text, zone)
+    return _TEXT[column.type]
 
 
 def decode(type_: SqlType, format_: int, data: bytes) -> SqlValue:
@@ -159,8 +164,10 @@ def _timestamp_text(value: datetime) -> bytes:
     return _shortened(value.replace(tzinfo=None).isoformat(" ")).encode()
 
 
-def _timestamptz_text(value: datetime) -> bytes:
-    return _timestamp_text(value.astimezone(UTC)) + b"+00"
+def _timestamptz_text(zone: tzinfo, value: datetime) -> bytes:
+    local = value.astimezone(zone)
+    offset = local.isoformat()[len(local.replace(tzinfo=None).isoformat()) :]
+    return _timestamp_text(local) + offset.removesuffix(":00").encode()
 
 
 def _time_text(value: time) -> bytes:
@@ -214,7 +221,7 @@ def _integer_text(value: int) -> bytes:
     return b"%d" % value
 
 
-_TEXT: dict[SqlType, Encoder] = {
+_TEXT: dict[SqlType, Encoder] = {  # and TIMESTAMPTZ, whose text has a zone
     SqlType.BOOL: _bool_text,
     SqlType.INT2: _integer_text,
     SqlType.INT4: _integer_text,
@@ -230,7 +237,6 @@ _TEXT: dict[SqlType, Encoder] = {
     SqlType.DATE: _date_text,
     SqlType.TIME: _time_text,
     SqlType.TIMESTAMP: _timestamp_text,
-    SqlType.TIMESTAMPTZ: _timestamptz_text,
     SqlType.INTERVAL: _interval_text,
     SqlType.BYTEA: _bytea_text,
     SqlType.TEXT_ARRAY: _array_text,

@@ -74,7 +74,7 @@ class ViewTable:
         self.time = BUSINESS_DAY if grain == "day" else START
         self.bounded = frozenset({STORE})
         self.is_of_version = True
-        self.key: Sequence[str] = (STORE, self.time, *view.dimensions)
+        self.key: Sequence[str] = () if view.dimensions else (STORE, self.time)  # a dimension may be null
 
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:
