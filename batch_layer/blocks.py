@@ -111,20 +111,24 @@ class Blocks:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Batches of `made_schema` from rows of `cell_rows`; those of a store and day have to follow each other."""
+        for blocks, _ in self.with_cells(batches):
+            yield from blocks
+
+    def with_cells(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[list[pa.RecordBatch], pa.Table]]:
+        """Batches as `__call__` returns them, with the cells that they are of: `store`, `day`, `window`, d0.., s0.."""
         waiting: list[pa.RecordBatch] = []
         for batch in batches:
             waiting.append(batch)
             if sum(each.num_rows for each in waiting) >= _AT_ONCE:
                 rows = pa.Table.from_batches(waiting)
                 whole = _starts(rows)[-1]
-                yield from self._made(rows.slice(0, whole))
+                if whole:
+                    yield self._made(rows.slice(0, whole))
                 waiting = rows.slice(whole).to_batches()
-        if waiting:
-            yield from self._made(pa.Table.from_batches(waiting))
+        if waiting and (rows := pa.Table.from_batches(waiting)).num_rows:
+            yield self._made(rows)
 
-    def _made(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        if not rows.num_rows:
-            return
+    def _made(self, rows: pa.Table) -> tuple[list[pa.RecordBatch], pa.Table]:
         keys = [*_OWN, WINDOW_KEY, *(f"d{at}" for at in range(len(self.dimensions)))]
         states = [(f"s{at}", ARROW_FUNCTION[reducer]) for at, reducer in enumerate(self.reducers)]
         cells = rows.group_by(keys, use_threads=False).aggregate(states).combine_chunks()
@@ -140,7 +144,10 @@ class Blocks:
             for at, end in pairwise([*starts, cells.num_rows])
         ]
         made = cells.select(_OWN).take(pa.array(starts)).append_column("block", pa.array(texts, pa.string()))
-        yield from self._with_sums(made, cells).to_batches()
+        blocks = self._with_sums(made, cells).to_batches()
+        return blocks, cells.select([*keys, *(f"{own}_{by}" for own, by in states)]).rename_columns(
+            [*keys, *(own for own, _ in states)]
+        )
 
     def _with_sums(self, made: pa.Table, cells: pa.Table) -> pa.Table:
         names = [f"s{at}_{ARROW_FUNCTION[by]}" for at, by in enumerate(self.reducers)]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import cached_property
 from hashlib import blake2b
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,10 +13,15 @@ import pyarrow as pa
 from cassandra.concurrent import execute_concurrent, execute_concurrent_with_args
 from cassandra.query import BatchStatement, BatchType, Statement
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from batch_layer.blocks import Extent, blocks_used, made_schema
+from batch_layer.blocks import Blocks, Extent, cell_rows, made_schema
+from batch_layer.day_cells import DayCells, PartBuffer, calendar_of
 from master_dataset.failpoints import Failpoint, failpoint
+from master_dataset.registry.stores import Store
 from views.core.cut import month_of
+from views.core.day_cells import DayParts, DayShape
+from views.core.local_time import BusinessDays
 from views.core.view import View
 
 if TYPE_CHECKING:
@@ -49,6 +55,11 @@ def written_schema(view: View) -> pa.Schema:
     return pa.schema([*made_schema(view), ("digest", pa.string())]).remove(2)
 
 
+def run_schema(view: View) -> pa.Schema:
+    """`written_schema`, and the names of the parts that hold the day cells of the block, separated by blanks."""
+    return pa.schema([*written_schema(view), ("parts", pa.string())])
+
+
 @dataclass(frozen=True)
 class BlockWriter:
     """Runs in Spark's workers: writes blocks, and returns `written_schema` for each."""
@@ -80,6 +91,40 @@ class BlockWriter:
         return statement
 
 
+@dataclass(frozen=True)
+class RunWriter:
+    """Runs in Spark's workers: writes blocks and the day cells beside them, and returns `run_schema` for each block."""
+
+    make: Blocks
+    blocks: BlockWriter
+    days: DayCells
+
+    def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Rows of `cell_rows` in. Everything is acknowledged before the row of a block is yielded."""
+        buffer, written = PartBuffer(), list[pa.RecordBatch]()
+        for made, cells in self.make.with_cells(rows):
+            written += self.blocks(iter(made))
+            buffer.add(self.days.of(cells))
+            if buffer.is_full:
+                yield from self._with_parts(written, buffer)
+                written = []
+        yield from self._with_parts(written, buffer)
+
+    def _with_parts(self, written: Sequence[pa.RecordBatch], buffer: PartBuffer) -> Iterator[pa.RecordBatch]:
+        session, statements, names = self.blocks.connect(), [], dict[tuple[str, Any], list[str]]()
+        insert = session.prepare("INSERT INTO day_cells (run, view_name, day, part, block) VALUES (?, ?, ?, ?, ?)")
+        for day, name, block, stores in buffer.parts():
+            statements.append((insert, (self.blocks.run, self.blocks.view, day, name, block)))
+            for store in stores:
+                names.setdefault((store, day), []).append(name)
+        execute_concurrent(session, statements, concurrency=_IN_FLIGHT, raise_on_first_error=True)
+        failpoint(Failpoint.REBUILD_BLOCKS)
+        for batch in written:
+            keys = zip(batch.column("store").to_pylist(), batch.column("day").to_pylist(), strict=True)
+            parts = [" ".join(names[key]) if key in names else None for key in keys]
+            yield batch.append_column("parts", pa.array(parts, pa.string()))
+
+
 def digest_of(block: str) -> str:
     """Of a block's text, 64 bits."""
     return blake2b(block.encode(), digest_size=8).hexdigest()
@@ -108,18 +153,30 @@ class Run:
 
     def write(self, view: View, events: DataFrame, cut: datetime, days: set[date]) -> int:
         """Write the blocks of these days, and for each day which stores have one. Returns the number of blocks."""
-        writer = BlockWriter(self._connect, view.name, self.name)
-        written = blocks_used(view, events, Extent(cut, days), writer, written_schema(view))
+        rows = cell_rows(view, events, Extent(cut, days))
+        day_cells = DayCells(DayShape.of(view), self._calendar)
+        writer = RunWriter(Blocks.of(view), BlockWriter(self._connect, view.name, self.name), day_cells)
+        written = rows.mapInArrow(writer, from_arrow_schema(run_schema(view)))
         stores: dict[date, Digests] = {day: {} for day in days}
+        parts: dict[date, dict[str, str | None]] = {day: {} for day in days}
         for batch in written.toArrow().to_batches():
-            for store, day, cells, *sums, digest in zip(*(c.to_pylist() for c in batch.columns), strict=True):
+            for store, day, cells, *sums, digest, named in zip(*(c.to_pylist() for c in batch.columns), strict=True):
                 stores[day][store] = Digest(digest, cells, sums)
+                parts[day][store] = named
         insert = self._session.prepare(
-            "INSERT INTO run_days (run, view_name, day, stores, digests) VALUES (?, ?, ?, ?, ?)"
+            "INSERT INTO run_days (run, view_name, day, stores, digests, day_cells) VALUES (?, ?, ?, ?, ?, ?)"
         )
-        values = [(self.name, view.name, day, *_listed(own)) for day, own in stores.items()]
+        values = [
+            (self.name, view.name, day, *_listed(own), _day_parts(parts[day]).to_json()) for day, own in stores.items()
+        ]
         execute_concurrent_with_args(self._session, insert, values, concurrency=_IN_FLIGHT, raise_on_first_error=True)
         return sum(map(len, stores.values()))
+
+    @cached_property
+    def _calendar(self) -> Mapping[str, BusinessDays]:
+        """The business days of every registered store, as they are now."""
+        stores = (Store.from_json(row.body) for row in self._session.execute("SELECT body FROM stores"))
+        return calendar_of({store.id: store for store in stores})
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Write the whole manifest under this run's name; it never changes afterwards."""
@@ -131,6 +188,12 @@ class Run:
 def _listed(digests: Digests) -> tuple[str, str]:
     ordered = {store: tuple(digest) for store, digest in sorted(digests.items())}
     return orjson.dumps(list(ordered)).decode(), orjson.dumps(ordered).decode()
+
+
+def _day_parts(stores: Mapping[str, str | None]) -> DayParts:
+    """`stores`: each with the names of the parts that hold its day cells."""
+    names = {name for named in stores.values() if named for name in named.split(" ")}
+    return DayParts(tuple(sorted(names)), tuple(sorted(store for store, named in stores.items() if not named)))
 
 
 def read_digests(

@@ -142,6 +142,14 @@ class GarbageTables:
                 statements += [(one, (*key, row.day)) for row in deleted]
         self._delete(statements)
 
+    def delete_day_cells(self, reachable: Reachable, runs: Collection[str]) -> None:
+        """Delete the day cells of these runs that are not kept. They go first: blocks tell that a run has some left."""
+        statement = self._session.prepare("DELETE FROM day_cells WHERE run = ? AND view_name = ? AND day = ?")
+        rows = self._pages("SELECT DISTINCT run, view_name, day FROM day_cells") if runs else ()
+        keys = ((row.run, row.view_name, row.day.date()) for row in rows if row.run in runs)
+        deleted = [(statement, key) for key in keys if not reachable.keeps(RunCells(key[1], key[2], key[0]))]
+        self._delete(deleted)
+
     def delete_blocks(self, reachable: Reachable, runs: Collection[str]) -> Iterator[int]:
         """Delete the blocks of these runs that are not kept. Yields the number of deleted blocks after each request."""
         statements = self._of_blocks(reachable, runs)
@@ -286,6 +294,7 @@ class GarbageCollector:
         self._forget_plans(survey)
         self._garbage.delete_previews(survey.previews)
         self._garbage.delete_manifests(survey.manifests)
+        self._garbage.delete_day_cells(survey.reachable, survey.runs)
         self._garbage.delete_run_days(survey.reachable, survey.runs)
         for done in self._garbage.delete_blocks(survey.reachable, survey.runs):
             step(done, survey.blocks, "blocks")
