@@ -6,8 +6,7 @@ cells. So any number of answers from one pointer and epoch rest on the same even
 publications follow.
 """
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Self
@@ -35,14 +34,16 @@ class _RowsBefore:
     async def rows(
         self, view: str, store: str, received_day: date, generation: int, cut: datetime
     ) -> Sequence[SpeedBlock]:
-        rows = await self._speed.rows(view, store, received_day, generation, cut)
-        return [row for row in rows if row.epoch < self._until]
+        return self._before(await self._speed.rows(view, store, received_day, generation, cut))
 
     async def rows_of(
         self, view: str, stores: Sequence[str], received_day: date, generation: int, cut: datetime
     ) -> Mapping[str, Sequence[SpeedBlock]]:
-        read = (self.rows(view, store, received_day, generation, cut) for store in stores)
-        return {store: rows for store, rows in zip(stores, await asyncio.gather(*read), strict=True) if rows}
+        found = await self._speed.rows_of(view, stores, received_day, generation, cut)
+        return {store: self._before(rows) for store, rows in found.items()}
+
+    def _before(self, rows: Iterable[SpeedBlock]) -> Sequence[SpeedBlock]:
+        return [row for row in rows if row.epoch < self._until]
 
 
 class EpochAnswers:

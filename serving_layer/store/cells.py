@@ -5,9 +5,9 @@ every answer. docs/explanation/caching.md has the details.
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from itertools import groupby
 from typing import Self
 
@@ -16,16 +16,20 @@ from cachetools import LRUCache
 from serving_layer.caching import SingleFlight, keep
 from serving_layer.errors import CellMissingError
 from serving_layer.query.snapshot import ReadSnapshot
+from serving_layer.store.day_cells import DayCells
 from serving_layer.store.readers import BatchReader, PublishedReader, Readers, SpeedBlock, SpeedReader
 from views.core import States, View
 from views.core.cells import WAITING, Addition, CellKey, Shape, number_of, read_block
 from views.core.cut import instant, is_fresh, month_of
+from views.core.local_time import Span
 from views.core.merge import Cell, merge_cells
 
 Cells = tuple[tuple[CellKey, States], ...]
 DayRun = tuple[date, str]
 """A day and the run that the manifest names for it."""
 
+STORES_TOGETHER = 50
+"""Of how many stores speed rows are read by one statement."""
 CELLS_KEPT = 400_000
 """How many cells are cached. About 150 MB: 11 store-years of `sales`."""
 
@@ -43,12 +47,8 @@ class BatchCells:
 
     async def read(self, manifest: str, view: View, store: str, start: int, end: int) -> list[Cells]:
         """The cells of each UTC day that [start, end) touches. CellMissingError if one is named and not there."""
-        runs = (await self._manifest(manifest)).get(view.name, {})
-        needed: list[DayRun] = []
-        for day in _days(start, end):
-            run = runs.get(day)
-            if run is not None and await self._has(run, view, store, day):
-                needed.append((day, run))
+        runs = await self.runs(manifest, view.name, start, end)
+        needed = [(day, run) for day, run in runs if store in await self.stores(run, view, day)]
         held = {each: self._blocks.get((view.definition_hash, store, each)) for each in needed}
         absent = [each for each, cells in held.items() if cells is None]
         loaded = await self._load(view, store, absent) if absent else {}
@@ -57,6 +57,11 @@ class BatchCells:
     async def days(self, manifest: str, view: str) -> Collection[date]:
         """The UTC days of which a view has published cells."""
         return (await self._manifest(manifest)).get(view, {}).keys()
+
+    async def runs(self, manifest: str, view: str, start: int, end: int) -> list[DayRun]:
+        """The run of each UTC day that [start, end) touches, where the manifest names one."""
+        runs = (await self._manifest(manifest)).get(view, {})
+        return [(day, run) for day in _days(start, end) if (run := runs.get(day)) is not None]
 
     async def _manifest(self, name: str) -> Mapping[str, Mapping[date, str]]:
         found = self._manifests.get(name)
@@ -68,14 +73,15 @@ class BatchCells:
             keep(self._manifests, name, found)
         return found
 
-    async def _has(self, run: str, view: View, store: str, day: date) -> bool:
+    async def stores(self, run: str, view: View, day: date) -> frozenset[str]:
+        """The stores that have a block of that day. CellMissingError if the run knows nothing of the day."""
         days = self._stores.get((run, view.name))
         if days is None:
             days = await self._batch.stores_of(run, view.name)
             keep(self._stores, (run, view.name), days)
         if day not in days:
             raise _missing(view, day, run, "any store")
-        return store in days[day]
+        return days[day]
 
     async def _load(self, view: View, store: str, absent: Sequence[DayRun]) -> dict[DayRun, Cells]:
         """One read per month and run: the blocks of a store and month lie together."""
@@ -131,12 +137,18 @@ class SpeedCells:
         `reach`: by the name under which events wait, how many seconds before and after a window they may happen.
         """
         spans = {name: range(start - before, end + after) for name, (before, after) in reach.items()}
-        return sum(
-            number_of(row.states)
-            for row in await self.rows(snapshot, WAITING, store)
-            if is_fresh(row.epoch, snapshot.pointer.cut)
-            and row.key.window in spans.get(row.key.dimensions[0] or "", range(0))
-        )
+        return _waiting(await self.rows(snapshot, WAITING, store), snapshot.pointer.cut, spans)
+
+    async def waiting_of(
+        self, snapshot: ReadSnapshot, reach: Mapping[str, tuple[int, int]], spans: Mapping[str, Span]
+    ) -> int:
+        """As `waiting`, of many stores in few reads. `spans`: the windows of each store."""
+        found = 0
+        for store, rows in (await self.rows_of(snapshot, WAITING, list(spans))).items():
+            start, end = spans[store]
+            own = {name: range(start - before, end + after) for name, (before, after) in reach.items()}
+            found += _waiting(rows, snapshot.pointer.cut, own)
+        return found
 
     async def rows(self, snapshot: ReadSnapshot, shape: Shape, store: str) -> list[Addition]:
         """Every row that may count, whatever its window. Empty if the snapshot has no speed layer."""
@@ -149,12 +161,40 @@ class SpeedCells:
             return await self._reads.read(key, lambda: self._speed.rows(shape.name, store, day, generation, cut))
 
         parts = await asyncio.gather(*(of(day) for day in snapshot.received_days(self._ttl)))
-        return [
-            Addition(key, row.epoch, states)
-            for part in parts
-            for row in part
-            for key, states in read_block(shape, row.block)
-        ]
+        return [addition for part in parts for addition in _additions(shape, part)]
+
+    async def rows_of(
+        self, snapshot: ReadSnapshot, shape: Shape, stores: Sequence[str]
+    ) -> Mapping[str, Sequence[Addition]]:
+        """As `rows`, of many stores in few reads; a store without any is left out."""
+        if not snapshot.has_speed:
+            return {}
+        generation, cut = snapshot.pointer.generation, snapshot.pointer.cut
+        together = [stores[at : at + STORES_TOGETHER] for at in range(0, len(stores), STORES_TOGETHER)]
+        reads = (
+            self._speed.rows_of(shape.name, some, day, generation, cut)
+            for day in snapshot.received_days(self._ttl)
+            for some in together
+        )
+        found: dict[str, list[Addition]] = {}
+        for part in await asyncio.gather(*reads):
+            for store, rows in part.items():
+                found.setdefault(store, []).extend(_additions(shape, rows))
+        return found
+
+
+def _waiting(rows: Iterable[Addition], cut: datetime, spans: Mapping[str, range]) -> int:
+    return sum(
+        number_of(row.states)
+        for row in rows
+        if is_fresh(row.epoch, cut) and row.key.window in spans.get(row.key.dimensions[0] or "", range(0))
+    )
+
+
+def _additions(shape: Shape, rows: Iterable[SpeedBlock]) -> Iterator[Addition]:
+    for row in rows:
+        for key, states in read_block(shape, row.block):
+            yield Addition(key, row.epoch, states)
 
 
 class SpeedOnce(SpeedCells):
@@ -167,6 +207,7 @@ class SpeedOnce(SpeedCells):
         """`rows`: reads them."""
         self._from = rows
         self._read: dict[tuple[str, str], asyncio.Task[list[Addition]]] = {}
+        self._read_of: dict[tuple[str, tuple[str, ...]], asyncio.Task[Mapping[str, Sequence[Addition]]]] = {}
 
     async def rows(self, snapshot: ReadSnapshot, shape: Shape, store: str) -> list[Addition]:
         """The rows, as they were when they were first read."""
@@ -175,6 +216,15 @@ class SpeedOnce(SpeedCells):
             self._read[key] = asyncio.ensure_future(self._from.rows(snapshot, shape, store))
         return await self._read[key]
 
+    async def rows_of(
+        self, snapshot: ReadSnapshot, shape: Shape, stores: Sequence[str]
+    ) -> Mapping[str, Sequence[Addition]]:
+        """The rows, as they were when they were first read for the same stores."""
+        key = (shape.name, tuple(stores))
+        if key not in self._read_of:
+            self._read_of[key] = asyncio.ensure_future(self._from.rows_of(snapshot, shape, stores))
+        return await self._read_of[key]
+
 
 class MergedCells:
     """The merged cells of both layers."""
@@ -182,6 +232,7 @@ class MergedCells:
     def __init__(self, readers: Readers, speed_ttl: timedelta) -> None:
         """`speed_ttl`: how long speed rows are kept."""
         self.batch = BatchCells(readers.published, readers.batch)
+        self.days = DayCells(self.batch, readers.batch)
         self.speed = SpeedCells(readers.speed, speed_ttl)
 
     def for_one_answer(self) -> Self:
@@ -215,10 +266,15 @@ class MergedCells:
 
     async def waiting(self, snapshot: ReadSnapshot, views: Iterable[View], store: str, start: int, end: int) -> int:
         """How many events of the views' sources in these windows are left to the next publication."""
-        reach: dict[str, tuple[int, int]] = {}
-        for view in views:
-            before, after = reach.get(view.waits_as, (0, 0))
-            settles = int(view.settles_after.total_seconds())
-            # A sighting may also join a visit that began after it, and take it out of its window.
-            reach[view.waits_as] = max(before, settles if view.counts_visits else 0), max(after, settles)
-        return await self.speed.waiting(snapshot, reach, store, start, end)
+        return await self.speed.waiting(snapshot, waiting_reach(views), store, start, end)
+
+
+def waiting_reach(views: Iterable[View]) -> Mapping[str, tuple[int, int]]:
+    """By the name under which events wait, how many seconds before and after a window of a view they may happen."""
+    reach: dict[str, tuple[int, int]] = {}
+    for view in views:
+        before, after = reach.get(view.waits_as, (0, 0))
+        settles = int(view.settles_after.total_seconds())
+        # A sighting may also join a visit that began after it, and take it out of its window.
+        reach[view.waits_as] = max(before, settles if view.counts_visits else 0), max(after, settles)
+    return reach

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 from master_dataset.registry.stores import Store
 from serving_layer.admin.publications import PublicationEntry
 from views.control.publication import Pointer
+from views.core.day_cells import DayParts
 
 
 class Position(NamedTuple):
@@ -71,6 +72,12 @@ class BatchReader(Protocol):
     async def blocks(self, view: str, store: str, run: str, days: Sequence[date]) -> Mapping[date, str]:
         """The blocks of days of one month. A day that has none is left out: the caller knows if it must be there."""
 
+    async def day_parts(self, run: str, view: str) -> Mapping[date, DayParts]:
+        """Which day cells the run has written, per day; a day of which it wrote none at all is left out."""
+
+    async def day_cells(self, run: str, view: str, day: date) -> Mapping[str, bytes]:
+        """All parts of a day by their names, also those that no `DayParts` names."""
+
 
 class SpeedReader(Protocol):
     """What the speed layer has written. A reader may see half a micro-batch, hence: positions first, then rows."""
@@ -82,6 +89,11 @@ class SpeedReader(Protocol):
         self, view: str, store: str, received_day: date, generation: int, cut: datetime
     ) -> Sequence[SpeedBlock]:
         """The rows of one received day with an epoch at or after the cut."""
+
+    async def rows_of(
+        self, view: str, stores: Sequence[str], received_day: date, generation: int, cut: datetime
+    ) -> Mapping[str, Sequence[SpeedBlock]]:
+        """As `rows`, of several stores; one without any is left out."""
 
 
 class StoreReader(Protocol):

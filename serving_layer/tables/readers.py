@@ -1,7 +1,7 @@
 """The tables that queries read, as the readers of `store/readers.py`.
 
 PublishedTables   publications, manifests
-BatchTables       run_days, batch_cells
+BatchTables       run_days, batch_cells, day_cells
 SpeedTables       speed_positions, speed_cells
 StoreTables       registry_versions, stores
 ReceiptTables     raw_pos_transactions, archive_positions
@@ -19,6 +19,7 @@ from serving_layer.store.readers import Position, RawReceipt, ReceiptPlace, Spee
 from serving_layer.tables.async_session import AsyncSession, Row, day_of, instant_of, optional_instant
 from views.control.publication import SELECT_POINTER, SERIES, Pointer
 from views.core.cut import month_of
+from views.core.day_cells import DayParts
 
 _SELECT_ENTRY = (
     "SELECT publication, cut, published_at, published_by, why, manifest, definitions, collected_at, stats "
@@ -88,6 +89,11 @@ class BatchTables:
             "WHERE view_name = ? AND store = ? AND month = ? AND run = ? AND day >= ? AND day <= ?"
         )
 
+        self._parts = session.prepare("SELECT day, day_cells FROM run_days WHERE run = ? AND view_name = ?")
+        self._day_cells = session.prepare(
+            "SELECT part, block FROM day_cells WHERE run = ? AND view_name = ? AND day = ?"
+        )
+
     async def stores_of(self, run: str, view: str) -> Mapping[date, frozenset[str]]:
         """Per day that the run computed, who has a block."""
         rows = await self._session.rows(self._days, run, view)
@@ -97,6 +103,15 @@ class BatchTables:
         """One read, since the days of a month lie together; between these days there may be others."""
         rows = await self._session.rows(self._blocks, view, store, month_of(days[0]), run, min(days), max(days))
         return {day_of(day): block for day, block in rows}
+
+    async def day_parts(self, run: str, view: str) -> Mapping[date, DayParts]:
+        """Of the days whose row says it."""
+        rows = await self._session.rows(self._parts, run, view)
+        return {day_of(day): DayParts.from_json(parts) for day, parts in rows if parts}
+
+    async def day_cells(self, run: str, view: str, day: date) -> Mapping[str, bytes]:
+        """One read: the parts of a day lie together."""
+        return dict(await self._session.rows(self._day_cells, run, view, day))
 
 
 class SpeedTables:
@@ -112,6 +127,10 @@ class SpeedTables:
             "SELECT epoch, block FROM speed_cells "
             "WHERE view_name = ? AND store = ? AND received_day = ? AND generation = ? AND epoch >= ?"
         )
+        self._rows_of = session.prepare(
+            "SELECT store, epoch, block FROM speed_cells "
+            "WHERE view_name = ? AND store IN ? AND received_day = ? AND generation = ? AND epoch >= ?"
+        )
 
     async def positions(self, generation: int) -> Sequence[Position]:
         """Per topic and partition."""
@@ -124,6 +143,15 @@ class SpeedTables:
         """Rows whose epoch is at or after the cut."""
         rows = await self._session.rows(self._rows, view, store, received_day, generation, cut)
         return [SpeedBlock(instant_of(epoch), block) for epoch, block in rows]
+
+    async def rows_of(
+        self, view: str, stores: Sequence[str], received_day: date, generation: int, cut: datetime
+    ) -> Mapping[str, Sequence[SpeedBlock]]:
+        """One statement; the node that gets it reads the partition of each store."""
+        found: dict[str, list[SpeedBlock]] = {}
+        for store, epoch, block in await self._session.rows(self._rows_of, view, stores, received_day, generation, cut):
+            found.setdefault(store, []).append(SpeedBlock(instant_of(epoch), block))
+        return found
 
 
 class StoreTables:

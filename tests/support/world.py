@@ -1,10 +1,13 @@
 """A world with shops, deliveries and publications, kept as the tables would keep them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from batch_layer.day_cells import DayCells, PartBuffer, calendar_of
 from master_dataset.parsing.parse import parse
 from master_dataset.parsing.results import Event
 from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms
@@ -13,8 +16,10 @@ from serving_layer.admin.ledger import Ledger
 from serving_layer.admin.publications import PublicationEntry
 from tests.support.layers import Delivery, batch_cells, speed_rows, waiting_rows
 from views.control.publication import Pointer
+from views.core import States, View
 from views.core.cells import WAITING, CellKey, write_block
 from views.core.cut import UNIX_EPOCH, instant
+from views.core.day_cells import DayParts, DayShape
 from views.registry import registered_views
 
 if TYPE_CHECKING:
@@ -42,6 +47,8 @@ class World:
         self.manifests: dict[str, dict[tuple[str, date], str]] = {"": {}}
         self.run_days: dict[tuple[str, str], dict[date, frozenset[str]]] = {}
         self.blocks: dict[tuple[str, str, str, date], str] = {}
+        self.day_parts: dict[tuple[str, str], dict[date, DayParts]] = {}
+        self.day_blocks: dict[tuple[str, str, date], dict[str, bytes]] = {}
         self.ledgers: dict[str, Ledger] = {}
         self.corrections: dict[tuple[str, str], dict[tuple[str, date], str]] = {}
         self.recomputes: dict[str, RecomputeRecord] = {}
@@ -82,13 +89,26 @@ class World:
         manifest: dict[tuple[str, date], str] = {}
         for view in registered_views():
             days: dict[date, set[str]] = {}
+            buffer, stored = PartBuffer(f"{run}-{view.name}"), dict[date, set[str]]()
+            adds_up = DayCells(DayShape.of(view), calendar_of(self.stores))
             for store, deliveries in self.deliveries.items():
                 cells = batch_cells(view, deliveries, at(cut), self.epoch)
                 for day in {_day(key) for key in cells}:
                     block = [(key, states) for key, states in sorted(cells.items()) if _day(key) == day]
                     self.blocks[view.name, store, run, day] = write_block(view, block)
                     days.setdefault(day, set()).add(store)
+                if cells:
+                    buffer.add(adds_up.of(arrow_cells(view, store, cells)))
+            for day, name, packed, stores in buffer.parts():
+                self.day_blocks.setdefault((run, view.name, day), {})[name] = packed
+                stored.setdefault(day, set()).update(stores)
             self.run_days[run, view.name] = {day: frozenset(of) for day, of in days.items()}
+            self.day_parts[run, view.name] = {
+                day: DayParts(
+                    tuple(self.day_blocks.get((run, view.name, day), {})), tuple(sorted(of - stored.get(day, set())))
+                )
+                for day, of in days.items()
+            }
             manifest |= {(view.name, day): run for day in days}
         self.manifests[run] = manifest
         self._publish(PublicationEntry(number, at(cut), at(cut), "world", "a test", run, self.definitions))
@@ -124,6 +144,22 @@ class World:
     def _terms_of(self, store: str) -> Terms:
         known = self.stores.get(store)
         return known.terms if known else DEFAULT_TERMS
+
+
+def arrow_cells(view: View, store: str, cells: Mapping[CellKey, States]) -> pa.Table:
+    """Cells of a store as a worker of batch has them."""
+    ordered = sorted(cells, key=lambda key: key.window)
+    columns: dict[str, pa.Array] = {
+        "store": pa.array([store] * len(ordered)),
+        "day": pa.array([_day(key) for key in ordered], pa.date32()),
+        "window": pa.array([key.window for key in ordered], pa.int64()),
+    }
+    for place, _ in enumerate(view.dimensions):
+        columns[f"d{place}"] = pa.array([key.dimensions[place] for key in ordered], pa.string())
+    for place, column in enumerate(view.columns.values()):
+        kind = pa.string() if column.by == "union" else pa.int64()
+        columns[f"s{place}"] = pa.array([cells[key][place] for key in ordered], kind)
+    return pa.table(columns)
 
 
 def _day(key: CellKey) -> date:

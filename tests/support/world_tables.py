@@ -10,6 +10,7 @@ from serving_layer.admin.publications import PublicationEntry, RecomputeRecord
 from serving_layer.store.readers import Position, RawReceipt, Readers, ReceiptPlace, SpeedBlock
 from tests.support.world import World
 from views.control.publication import Pointer
+from views.core.day_cells import DayParts
 
 
 class WorldTables:
@@ -42,6 +43,12 @@ class WorldTables:
         found = {day: self.world.blocks.get((view, store, run, day)) for day in days}
         return {day: block for day, block in found.items() if block is not None}
 
+    async def day_parts(self, run: str, view: str) -> Mapping[date, DayParts]:
+        return self.world.day_parts.get((run, view), {})
+
+    async def day_cells(self, run: str, view: str, day: date) -> Mapping[str, bytes]:
+        return self.world.day_blocks.get((run, view, day), {})
+
     async def positions(self, generation: int) -> Sequence[Position]:
         sent = sum(len(of) for of in self.world.deliveries.values())
         return [Position(POS_TRANSACTIONS.topic, 0, sent, self.world.speed_as_of)] if generation else []
@@ -52,6 +59,12 @@ class WorldTables:
         assert generation == self.world.pointer.generation
         found = [SpeedBlock(epoch, block) for name, epoch, block in self.world.speed_blocks(store) if name == view]
         return [row for row in found if row.epoch >= cut and row.epoch.astimezone(UTC).date() == received_day]
+
+    async def rows_of(
+        self, view: str, stores: Sequence[str], received_day: date, generation: int, cut: datetime
+    ) -> Mapping[str, Sequence[SpeedBlock]]:
+        found = {store: await self.rows(view, store, received_day, generation, cut) for store in stores}
+        return {store: rows for store, rows in found.items() if rows}
 
     async def receipts(self, store: str, day: date, after: ReceiptPlace | None, limit: int) -> Sequence[RawReceipt]:
         places = {

@@ -7,6 +7,7 @@ of 23, 24 and 25 hours need no rule of their own.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from functools import lru_cache
 from typing import NamedTuple, Self
 from zoneinfo import ZoneInfo
 
@@ -28,6 +29,7 @@ def offset(zone: ZoneInfo, at: int) -> int:
     return int(shift.total_seconds()) if shift else 0
 
 
+@lru_cache(maxsize=65_536)
 def first_instant(zone: ZoneInfo, day: date, at: time = time(0)) -> int:
     """The first window whose local clock, on that date, is at or past `at`.
 

@@ -1,0 +1,168 @@
+"""Day cells of published runs: what the cells of a store and UTC day add up to, of many stores at once.
+
+A run never changes what it wrote, so they are cached within bounds, like blocks. A store is left to its blocks where a
+run wrote no day cells for it: before there were any, or because a sum was too large.
+"""
+
+import asyncio
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from cachetools import LRUCache
+
+from master_dataset.arrow_blocks import unpack
+from serving_layer.caching import keep
+from serving_layer.errors import CellMissingError
+from serving_layer.store.readers import BatchReader
+from views.core import View
+from views.core.day_cells import DAY_WINDOWS, END, RECEIPTS, START, STORE, DayParts, dimension_column, state_column
+
+if TYPE_CHECKING:
+    from serving_layer.store.cells import BatchCells
+
+Integers = npt.NDArray[np.int64]
+BYTES_KEPT = 128 * 1024 * 1024
+"""How many bytes of decoded day cells are cached: three years of 200 stores of `sales`, or a month of 50,000 SKUs."""
+BYTES_JOINED = 64 * 1024 * 1024
+"""How many bytes of days that were asked for together are kept joined, for the next question about the same days."""
+READS_AT_ONCE = 16
+
+
+class Texts:
+    """A column of texts: per row a number, and the text of each number. None is the last number."""
+
+    def __init__(self, chunks: Sequence[pa.ChunkedArray]) -> None:
+        """`chunks`: dictionary-encoded columns, which follow each other."""
+        arrays = [each for column in chunks for each in column.chunks]
+        joined = pa.chunked_array(arrays, arrays[0].type).unify_dictionaries() if arrays else None
+        self.values: list[str | None] = joined.chunk(0).dictionary.to_pylist() if joined else []
+        null = len(self.values)
+        numbers = [each.indices.fill_null(null).to_numpy() for each in joined.chunks] if joined else []
+        self.numbers: Integers = np.concatenate(numbers).astype(np.int64) if numbers else np.zeros(0, np.int64)
+        self.values.append(None)
+
+
+@dataclass(frozen=True)
+class ViewDays:
+    """The day cells of a view on some UTC days.
+
+    Attributes:
+        view: the view.
+        tables: one per day, with the columns of `views.core.day_cells`.
+        without: the ids of stores whose cells are in blocks alone on any of these days.
+    """
+
+    view: View
+    tables: Sequence[pa.Table]
+    without: Collection[str]
+    _dimensions: dict[str, Texts] = field(default_factory=dict)
+
+    @cached_property
+    def stores(self) -> Texts:
+        """The id of the store per row."""
+        return Texts([each[STORE] for each in self.tables])
+
+    @cached_property
+    def starts(self) -> Integers:
+        """The first window per row."""
+        return self._integers(START)
+
+    @cached_property
+    def ends(self) -> Integers:
+        """Where the last window ends per row."""
+        return self._integers(END)
+
+    def dimension(self, name: str) -> Texts:
+        """The value of a dimension per row."""
+        if name not in self._dimensions:
+            column = dimension_column(list(self.view.dimensions).index(name))
+            self._dimensions[name] = Texts([each[column] for each in self.tables])
+        return self._dimensions[name]
+
+    def state(self, name: str) -> pa.ChunkedArray:
+        """The value of a state per row."""
+        column = state_column(list(self.view.columns).index(name))
+        kind = pa.string() if self.view.columns[name].by == "union" else pa.int64()
+        return pa.chunked_array([chunk for each in self.tables for chunk in each[column].chunks], kind)
+
+    @cached_property
+    def receipts(self) -> npt.NDArray[np.int32]:
+        """Of a view that counts flags: per row, and window of its UTC day, the receipts until the end of the window."""
+        chunks = [chunk.flatten().to_numpy() for each in self.tables for chunk in each[RECEIPTS].chunks]
+        return (np.concatenate(chunks) if chunks else np.zeros(0, np.int32)).reshape(-1, DAY_WINDOWS)
+
+    def _integers(self, name: str) -> Integers:
+        chunks = [chunk.to_numpy() for each in self.tables for chunk in each[name].chunks]
+        return np.concatenate(chunks) if chunks else np.zeros(0, np.int64)
+
+
+class DayCells:
+    """Published day cells, found by way of the manifest: (view, day) to run, (run, view, day) to parts."""
+
+    def __init__(self, cells: "BatchCells", batch: BatchReader) -> None:
+        """Caches which parts each run has, and decoded days."""
+        self._cells, self._batch = cells, batch
+        self._parts: LRUCache[tuple[str, str], Mapping[date, DayParts]] = LRUCache(4096)
+        self._days: LRUCache[tuple[str, date, str], pa.Table] = LRUCache(BYTES_KEPT, getsizeof=_size)
+        self._joined: LRUCache[Hashable, ViewDays] = LRUCache(BYTES_JOINED, getsizeof=_size_joined)
+        self._reading = asyncio.Semaphore(READS_AT_ONCE)
+
+    async def read(self, manifest: str, view: View, start: int, end: int) -> ViewDays:
+        """The day cells of each UTC day that [start, end) touches.
+
+        Raises:
+            CellMissingError: a part is named and not there.
+            CassandraUnavailableError: Cassandra does not answer.
+        """
+        without = set[str]()
+        needed: list[tuple[date, str, DayParts]] = []
+        for day, run in await self._cells.runs(manifest, view.name, start, end):
+            parts = (await self._of_run(run, view.name)).get(day)
+            if parts is None:
+                without |= await self._cells.stores(run, view, day)
+            else:
+                without.update(parts.without)
+                needed.append((day, run, parts))
+        key = (view.definition_hash, tuple((day, run) for day, run, _ in needed), frozenset(without))
+        joined = self._joined.get(key)
+        if joined is None:
+            tables = await asyncio.gather(*(self._day(view, *each) for each in needed))
+            joined = ViewDays(view, [each for each in tables if each.num_rows], without)
+            keep(self._joined, key, joined)
+        return joined
+
+    async def _of_run(self, run: str, view: str) -> Mapping[date, DayParts]:
+        found = self._parts.get((run, view))
+        if found is None:
+            found = await self._batch.day_parts(run, view)
+            keep(self._parts, (run, view), found)
+        return found
+
+    async def _day(self, view: View, day: date, run: str, named: DayParts) -> pa.Table:
+        key = (view.definition_hash, day, run)
+        table = self._days.get(key)
+        if table is None:
+            async with self._reading:
+                blocks = await self._batch.day_cells(run, view.name, day)
+            lacking = [part for part in named.parts if part not in blocks]
+            if lacking:
+                message = f"Run `{run}` names day cells of `{view.name}` on {day}, and `{lacking[0]}` is not there."
+                raise CellMissingError(message, do=f"galatea rebuild {view.name} --from {day} --to {day}")
+            tables = [unpack(blocks[part]) for part in named.parts]
+            table = pa.concat_tables(tables) if tables else pa.table({})
+            keep(self._days, key, table)
+        return table
+
+
+def _size(table: pa.Table) -> int:
+    return max(1, int(table.nbytes))
+
+
+def _size_joined(days: ViewDays) -> int:
+    return max(1, sum(map(_size, days.tables)))
