@@ -116,14 +116,16 @@ class StoreProducts:
         return self._column(self._tenant.selected(selection, skus), skus, windows)
 
     def _column(self, values: _Values[Found], skus: Skus, windows: Sequence[int]) -> list[Found]:
-        changing = values.changing.keys() & set(skus)
-        if not changing:
-            return [values.constant[sku] for sku in skus]
-        starts = {sku: [self._start_of(day) for day in values.changing[sku].days] for sku in changing}
-        return [
-            values.changing[sku].values[bisect_right(starts[sku], window)] if sku in starts else values.constant[sku]
-            for sku, window in zip(skus, windows, strict=True)
-        ]
+        absent = values.read(None)
+        found = [values.constant.get(sku, absent) for sku in skus]
+        starts: dict[str | None, list[int]] = {}
+        for place in [place for place, sku in enumerate(skus) if sku in values.changing] if values.changing else ():
+            sku = skus[place]
+            history = values.changing[sku]
+            if sku not in starts:
+                starts[sku] = [self._start_of(day) for day in history.days]
+            found[place] = history.values[bisect_right(starts[sku], windows[place])]
+        return found
 
 
 class AnswerProducts:
