@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Literal, NamedTuple, TypeVar
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from cachetools import LRUCache
@@ -161,6 +162,11 @@ class Session:
     def transaction(self) -> Transaction:
         """`idle`, `open`, or `failed` after an error inside a transaction."""
         return self._transaction
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The time zone in which instants are shown as text."""
+        return self._settings.zone
 
     def split(self, sql: str) -> Sequence[str]:
         """The statements of a text, without empty ones and comments. SqlStateError 42601 if it cannot be read."""
