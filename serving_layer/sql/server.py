@@ -20,7 +20,7 @@ from prometheus_client import Counter, Histogram
 
 from serving_layer.sql.authentication import Login, LoginService
 from serving_layer.sql.conversation import Conversation, ConversationLimits, KeyLostError
-from serving_layer.sql.names import SERVER_VERSION
+from serving_layer.sql.names import DATABASE, SERVER_VERSION
 from serving_layer.sql.protocol import (
     AUTHENTICATION_OK,
     ENCRYPTION_REFUSED,
@@ -42,21 +42,19 @@ from serving_layer.sql.protocol import (
 )
 from serving_layer.sql.results import QueryResult, SqlSession, SqlSessions, SqlStateError
 
-DATABASE = "galatea"
 SETTINGS: Mapping[str, str] = {
     "server_version": f"{SERVER_VERSION} (Galatea)",
     "server_encoding": "UTF8",
     "client_encoding": "UTF8",
     "DateStyle": "ISO, MDY",
     "IntervalStyle": "postgres",
-    "TimeZone": "UTC",
     "integer_datetimes": "on",
     "standard_conforming_strings": "on",
     "is_superuser": "off",
     "default_transaction_read_only": "on",
     "in_hot_standby": "off",
 }
-"""Told to every client at its login."""
+"""Told to every client at its login, with its user and time zone."""
 PIECE_BYTES = 65_536
 """Bytes that are collected before they are sent."""
 MESSAGE_COST = 100
@@ -375,7 +373,7 @@ class Connection(asyncio.Protocol):
             raise EndedError("57014", late, "Send the password at once.", "startup_timeout") from error
         self._session = session = self._server.sessions(login.caller)
         await self._apply(startup, session)
-        await self._greet(login.user)
+        await self._greet(login.user, session)
         talk = Conversation(
             session,
             self._write,
@@ -447,9 +445,10 @@ class Connection(asyncio.Protocol):
             quoted = value.replace("'", "''")
             await session.execute(f"SET {name} TO '{quoted}'")
 
-    async def _greet(self, user: str) -> None:
+    async def _greet(self, user: str, session: SqlSession) -> None:
         await self._write(AUTHENTICATION_OK)
-        for name, value in {**SETTINGS, "session_authorization": user}.items():
+        own = {"session_authorization": user, "TimeZone": session.zone.key}
+        for name, value in {**SETTINGS, **own}.items():
             await self._write(parameter_status(name, value))
         await self._write(backend_key(self._number or 0, self.secret))
         await self._write(ready_for_query("idle"))

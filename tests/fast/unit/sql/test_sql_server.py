@@ -287,12 +287,25 @@ def test_settings_of_the_first_message_are_applied(shared: RunningServer) -> Non
 def test_what_clients_expect_is_told_at_the_login(shared: RunningServer) -> None:
     with shared.connect() as connection:
         info = connection.info
-        assert info.server_version == 160006
+        assert info.server_version == 160000
         assert info.parameter_status("client_encoding") == "UTF8"
         assert info.parameter_status("standard_conforming_strings") == "on"
         assert info.parameter_status("integer_datetimes") == "on"
         assert info.parameter_status("TimeZone") == "UTC"
         assert info.encoding == "utf-8"
+
+
+def test_instants_are_shown_in_the_time_zone_of_the_session(shared: RunningServer) -> None:
+    with shared.connect(options="-c timezone=Asia/Kolkata") as connection:
+        zones = [connection.info.parameter_status("TimeZone")]
+        text = connection.pgconn.exec_(b"types").get_value(0, 10)
+        connection.execute("set timezone to 'America/New_York'")
+        zones.append(connection.info.parameter_status("TimeZone"))
+        other = connection.pgconn.exec_(b"types").get_value(0, 10)
+
+    assert zones == ["Asia/Kolkata", "America/New_York"]
+    assert text == b"2026-01-02 08:34:05+05:30"
+    assert other == b"2026-01-01 22:04:05-05"
 
 
 def test_encryption_is_refused_so_that_clients_go_on_without(shared: RunningServer) -> None:

@@ -1,4 +1,4 @@
-"""Values are written as PostgreSQL 16 writes them, in text and in binary, and parameters are read back the same."""
+"""Values are written as PostgreSQL writes them, in text and in binary, and parameters are read back the same."""
 
 import string
 from datetime import UTC, date, datetime, time, timedelta
@@ -13,7 +13,7 @@ from serving_layer.sql.types import BINARY_FORMAT, TEXT_FORMAT, decode, encoder,
 
 NAN = Decimal("NaN")
 POSTGRESQL: list[tuple[SqlType, SqlValue, str, str]] = [
-    # type, value, and what a PostgreSQL 16.14 writes in text, and in binary (hex)
+    # type, value, and what a PostgreSQL 18.4 wrote in text, and in binary (hex)
     (SqlType.BOOL, True, "t", "01"),
     (SqlType.BOOL, False, "f", "00"),
     (SqlType.INT2, 7, "7", "0007"),
