@@ -37,6 +37,7 @@ Where = tuple[tuple[str, tuple[str, ...]], ...]
 """Dimensions, each with the values that count."""
 
 CURRENCY = "currency"
+DEVICE_DAYS = "device_days"
 OUTSIDE_OPENING_HOURS = "outside_opening_hours"
 NO_OPENING_HOURS, NO_SOURCE = "no_opening_hours", "no_source"
 _RECEIPTS = "receipts"
@@ -215,12 +216,15 @@ class PeriodStates:
         sums: one per view and set of terms that take the same cells.
         coverage: how long the sensors of the store were alive.
         event_flags: how many events carry each flag.
+        sensor_share: the part of the sensor time that was covered, also of windows that do not count because they were
+            not; None if nothing is expected.
     """
 
     period: Period
     sums: Sequence[StateSums]
     coverage: SensorCoverage
     event_flags: Counter[str]
+    sensor_share: Fraction | None
 
     @property
     def coverage_share(self) -> Fraction | None:
@@ -332,7 +336,7 @@ def combine(query: ResolvedQuery, stores: Sequence[StoreStates]) -> QueryStates:
 
 def reason_without_value(query: ResolvedQuery, of: StoreQuery, states: PeriodStates) -> str | None:
     """Why no point of a store has a value: what was asked for is not known of it at all. None if it is."""
-    if query.only_open and not of.store.opening_hours:
+    if query.counts_open_windows and not of.store.opening_hours:
         return NO_OPENING_HOURS
     counts_sensors = "store.expected_ms" in query.metric.facts
     return None if counts_sensors or states.has_sources(of.store) else NO_SOURCE
@@ -374,6 +378,7 @@ def _period_states(
         parts = (range(max(span.start, line.start), min(span.end, line.end), STEP) for span in spans)
         period = period.keeping(frozenset(window for part in parts for window in part))
     coverage = SensorCoverage(of.store, sources, data.cells, query.proofs)
+    sensor_share = coverage.share(period)
     if query.only_covered and sources:
         period = period.keeping(coverage.covered(period))
     only = period.only
@@ -386,7 +391,7 @@ def _period_states(
         else:
             each.add(data.cells[each.view.name], period.timeline.point_of, only, products)
     flags = (event_flags(of.store, view, data.cells[view.name], period.holds) for view in query.views)
-    return PeriodStates(period, sums, coverage, sum(flags, Counter()))
+    return PeriodStates(period, sums, coverage, sum(flags, Counter()), sensor_share)
 
 
 def empty_sums(query: ResolvedQuery) -> list[StateSums]:

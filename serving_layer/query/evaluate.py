@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from serving_layer.compare.comparable_stores import ENOUGH
 from serving_layer.query.aggregate import (
+    DEVICE_DAYS,
     Group,
     PeriodStates,
     PointStates,
@@ -29,7 +30,7 @@ from views.core.formula import FormulaValue
 from views.core.local_time import STEP
 from views.core.metric import Metric
 
-LOW_COVERAGE, MASKED, DEVICE_DAYS = "low_coverage", "masked", "device_days"
+LOW_COVERAGE, MASKED = "low_coverage", "masked"
 
 
 class PointValue(NamedTuple):
@@ -53,6 +54,7 @@ class PointComparison(NamedTuple):
         is_partial: the point is unfinished.
         days: how many days the point has, and how many it is compared with, where these differ.
         lacks_counterpart: the point has begun, and there is nothing to compare it with.
+        stores_differ: of some store only one of the periods is known, so there is no change.
     """
 
     before: PointValue | None
@@ -61,6 +63,7 @@ class PointComparison(NamedTuple):
     is_partial: bool
     days: tuple[int, int] | None
     lacks_counterpart: bool
+    stores_differ: bool = False
 
 
 @dataclass(frozen=True)
@@ -304,7 +307,7 @@ def group_points(
     before, comparisons = _GroupEvaluator(query, group, group.before, chosen), []
     for point, value in zip(group.ordered, points, strict=True):
         earlier = before.at(point.label.number) if point.has_counterpart else None
-        values = _number(value), _number(earlier)
+        values = _number(value), _number(earlier if group.has_same_stores else None)
         comparison = PointComparison(
             before=earlier,
             change=change(*values),
@@ -312,6 +315,7 @@ def group_points(
             is_partial=point.span.end > group.now.over,
             days=point.lengths,
             lacks_counterpart=earlier is None and point.span.start < group.now.over,
+            stores_differ=earlier is not None and not group.has_same_stores,
         )
         comparisons.append(comparison)
     return points, comparisons
@@ -320,7 +324,8 @@ def group_points(
 def whole_values(query: ResolvedQuery, group: GroupStates, chosen: Group) -> tuple[Fraction | None, Fraction | None]:
     """The value of a series over the whole range, now and before; None if it is not known, or nothing is compared."""
     now = _number(_GroupEvaluator(query, group, group.now, [chosen]).whole())
-    before = _GroupEvaluator(query, group, group.before, [chosen]).whole() if query.compare else None
+    is_compared = query.compare and group.has_same_stores
+    before = _GroupEvaluator(query, group, group.before, [chosen]).whole() if is_compared else None
     return now, _number(before)
 
 
@@ -329,6 +334,7 @@ class _GroupEvaluator:
 
     def __init__(self, query: ResolvedQuery, group: GroupStates, period: PeriodTotals, chosen: Sequence[Group]) -> None:
         self._metric, self._group, self._period = query.metric, group, period
+        self._counted = group.counted if period is group.now else group.before_counted
         self._sums = [(sums, _selected(sums, query.by, chosen)) for sums in period.sums]
 
     def at(self, number: int) -> PointValue:
@@ -346,7 +352,7 @@ class _GroupEvaluator:
         return self._value(inputs, self._period.covered_of_all, is_over=True, has_several_days=True)
 
     def _value(self, inputs: _Inputs, covered: Covered | None, *, is_over: bool, has_several_days: bool) -> PointValue:
-        if not self._group.counted and self._group.reasons:
+        if not self._counted and self._group.reasons:
             return PointValue(None, (min(self._group.reasons),), inputs.is_provisional)
         share = Fraction(covered.alive, covered.expected) if covered and covered.expected else ENOUGH
         return _point_value(self._metric, inputs, share, is_over=is_over, has_several_days=has_several_days)

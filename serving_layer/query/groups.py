@@ -7,7 +7,7 @@ can go once they are merged; what remains is bounded by `MOST_POINTS`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from master_dataset.errors import MixedCurrenciesError, RangeTooLongError
 from serving_layer.compare.comparable_stores import ENOUGH, low_coverage
 from serving_layer.query.aggregate import (
     CURRENCY,
+    DEVICE_DAYS,
     Group,
     PeriodStates,
     PointStates,
@@ -33,9 +34,14 @@ from serving_layer.responses.metrics import Compared, LeftOut
 from views.core.local_time import STEP, BusinessDays, Span
 
 MOST_POINTS = 2_000_000
-"""How many points, over all groups and values of dimensions, the totals of one answer may have while they are made."""
+"""How many points, over all groups and values of dimensions, the totals of one answer may have while they are made.
+
+Also how many points of stores it may add up one by one.
+"""
 
 
+MOST_POINTS_WRITTEN = 500_000
+"""How many points all series of one answer may have."""
 Values = tuple[tuple[str, str | None], ...]
 """Names of groups, each with its value; None for stores that are in none."""
 
@@ -64,12 +70,13 @@ class MergedPoint:
     """A point of a group: those of its stores that have one label.
 
     Attributes:
-        label: with the earliest date of all; `local` is None if the stores do not agree on it.
+        label: with the earliest date of all; `local` is without offset if the stores do not agree on that.
         span: from the first window of any store to where the last one ends.
         has_several_days: whether it has windows of several business days of a store.
         in_week: at the grains `weekday` and `hour_of_week`, which one it is, with the most of them that a store has.
         has_counterpart: whether any store compares it with something.
         lengths: how many days the point has, and is compared with, where these differ.
+        stores: how many stores have it.
     """
 
     label: PointLabel
@@ -78,12 +85,13 @@ class MergedPoint:
     in_week: WeekPlace | None = None
     has_counterpart: bool = False
     lengths: tuple[int, int] | None = None
+    stores: int = 1
 
     def merge(self, other: "MergedPoint") -> None:
         """Add the point of other stores."""
-        dates = [each.label.day for each in (self, other) if each.label.day]
-        local = self.label.local if self.label.local == other.label.local else None
-        self.label = PointLabel(self.label.number, min(dates, default=None), local)
+        if self.label != other.label:
+            self.label = self.label.together(other.label)
+        self.stores += other.stores
         self.span = Span(min(self.span.start, other.span.start), max(self.span.end, other.span.end))
         self.has_several_days = self.has_several_days or other.has_several_days
         if self.in_week and other.in_week:
@@ -137,7 +145,9 @@ class PeriodTotals:
         self.over = max(self.over, other.over)
         return new
 
-    def add(self, query: ResolvedQuery, of: StoreQuery, states: PeriodStates, numbers: Iterable[int]) -> int:
+    def add(
+        self, query: ResolvedQuery, of: StoreQuery, states: PeriodStates, numbers: Iterable[int], *, is_elsewhere: bool
+    ) -> int:
         """Merge the states of one store; how many points are new.
 
         Args:
@@ -145,14 +155,16 @@ class PeriodTotals:
             of: the store.
             states: its states by the place of a point.
             numbers: the places of the points that the store has in this group.
+            is_elsewhere: whether the store is in other groups as well.
         """
+        moved = of.store.id if is_elsewhere else None
         labels = [label.number for label in of.range.labels]
         new = sum(mine.merge(theirs, labels) for mine, theirs in zip(self.sums, states.sums, strict=True))
         if query.metric.facts:
             facts = StoreFacts(of.store, states, query.metric.facts)
-            self.facts_of_all.add(facts.whole())
+            self.facts_of_all.add(facts.whole(), moved)
             for number in numbers:
-                self.facts.setdefault(labels[number], SummedFacts()).add(facts.at(number))
+                self.facts.setdefault(labels[number], SummedFacts()).add(facts.at(number), moved)
         if "low_coverage" in query.metric.flags:
             for number, covered in states.coverage.covered_ms(states.period).items():
                 self.covered.setdefault(labels[number], Covered()).add(*covered)
@@ -174,6 +186,8 @@ class GroupStates:
         missing: those that are not, because nothing is known of them.
         reasons: why nothing is known of them.
         poor: those of `counted` whose sensors were alive for too little of the time.
+        before_counted: the ids of the stores that are in the states of the period before.
+        before_missing: those that are not, because nothing is known of them then.
         zones: the names of the time zones of their points.
         compared: the two periods, if the query compares.
     """
@@ -186,6 +200,8 @@ class GroupStates:
     missing: set[str] = field(default_factory=set)
     reasons: set[str] = field(default_factory=set)
     poor: set[str] = field(default_factory=set)
+    before_counted: set[str] = field(default_factory=set)
+    before_missing: set[str] = field(default_factory=set)
     zones: set[str] = field(default_factory=set)
     compared: Compared | None = None
 
@@ -204,6 +220,11 @@ class GroupStates:
         """Its points in the order of time."""
         return [self.points[number] for number in sorted(self.points)]
 
+    @property
+    def has_same_stores(self) -> bool:
+        """Whether every store of which something is known in one period is known in the other."""
+        return not (self.counted & self.before_missing or self.missing & self.before_counted)
+
     def series(self, by: Sequence[str]) -> list[Group]:
         """The values of the dimensions of its series, in order, also of those that only one period has."""
         if not by:
@@ -219,20 +240,26 @@ class GroupStates:
 
     def add(self, query: ResolvedQuery, part: StoreStates) -> int:
         """Merge the states of a store, as far as it is in this group; how many points are new."""
-        of, id_, new = part.query, part.query.store.id, 0
+        of, id_, had = part.query, part.query.store.id, len(self.points)
         numbers, compared = _bounds(of, part.spans), _compared_places(part)
-        self._add_points(part, numbers, compared)
+        self._add_points(part, numbers, compared, knows_days=DEVICE_DAYS in query.metric.flags)
+        new, is_elsewhere = len(self.points) - had, part.spans is not None
         reason = reason_without_value(query, of, part.now)
         if numbers and reason:
             self.missing.add(id_)
             self.reasons.add(reason)
         elif numbers:
             self.counted.add(id_)
-            share = part.now.coverage_share
+            share = part.now.sensor_share
             self.poor |= {id_} if share is not None and share < ENOUGH else set()
-            new += self.now.add(query, of, part.now, numbers)
-        if compared and part.before and not reason_without_value(query, of, part.before):
-            new += self.before.add(query, of, part.before, compared)
+            new += self.now.add(query, of, part.now, numbers, is_elsewhere=is_elsewhere)
+        if compared and part.before:
+            if reason_before := reason_without_value(query, of, part.before):
+                self.before_missing.add(id_)
+                self.reasons.add(reason_before)
+            else:
+                self.before_counted.add(id_)
+                new += self.before.add(query, of, part.before, compared, is_elsewhere=is_elsewhere)
         if of.calendar is not None:
             periods = periods_compared(part, of.calendar.calendar)
             self.compared = periods if self.compared is None else together(self.compared, periods)
@@ -246,14 +273,25 @@ class GroupStates:
             self._add_point(MergedPoint(**vars(point)))
         self.counted |= other.counted
         self.missing = (self.missing | other.missing) - self.counted
+        self.before_counted |= other.before_counted
+        self.before_missing = (self.before_missing | other.before_missing) - self.before_counted
         self.reasons |= other.reasons
         self.poor |= other.poor
         self.zones |= other.zones
         if other.compared:
             self.compared = other.compared if self.compared is None else together(self.compared, other.compared)
 
-    def _add_points(self, part: StoreStates, now: Mapping[int, Span], compared: Sequence[int]) -> None:
-        """`now`: the places of the points that the store has in this group, with their bounds."""
+    def _add_points(
+        self, part: StoreStates, now: Mapping[int, Span], compared: Sequence[int], *, knows_days: bool
+    ) -> None:
+        """Add the points that a store has in this group.
+
+        Args:
+            part: the store.
+            now: the places of its points, with their bounds.
+            compared: the places of those that have a counterpart.
+            knows_days: whether it matters which points have windows of several business days.
+        """
         of, days = part.query, part.query.range.days
         lengths = part.comparison.lengths if part.comparison else {}
         self.zones |= {of.zone} if now or compared else set()
@@ -262,7 +300,7 @@ class GroupStates:
             point = MergedPoint(
                 label=of.range.labels[number],
                 span=bound,
-                has_several_days=days.day_of(bound.start) != days.day_of(bound.end - STEP),
+                has_several_days=knows_days and days.day_of(bound.start) != days.day_of(bound.end - STEP),
                 in_week=of.timeline.labels[number] if of.timeline.labels else None,
                 has_counterpart=number in compared,
                 lengths=lengths.get(number),
@@ -349,9 +387,31 @@ class Totals:
             self._points += self._groups[key].add(query, part)
         self._refuse_long()
 
+    def refuse_slow(self, stores: Collection[str]) -> None:
+        """Refuse a query before anything is read of these stores, if they have too many points to be added up.
+
+        Raises:
+            RangeTooLongError: they have more points than `MOST_POINTS`.
+        """
+        self._refuse_more(sum(len(of.range.labels) for of in self.query.stores if of.store.id in stores))
+
+    def refuse_long_answer(self) -> None:
+        """Refuse what would have too many points when it is written.
+
+        Raises:
+            RangeTooLongError: all series have more points than `MOST_POINTS_WRITTEN`.
+        """
+        top = self.query.ranking.top if self.query.ranking else None
+        series = ((len(group.series(self.query.by)), len(group.points)) for group in self._groups.values())
+        written = sum((count if top is None else min(count, top + 1)) * points for count, points in series)
+        self._refuse_more(written, MOST_POINTS_WRITTEN)
+
     def _refuse_long(self) -> None:
-        if self._points > MOST_POINTS:
-            message = f"The totals have more than {MOST_POINTS:,} points."
+        self._refuse_more(self._points)
+
+    def _refuse_more(self, points: int, most: int = MOST_POINTS) -> None:
+        if points > most:
+            message = f"The totals have more than {most:,} points."
             do = "Ask with a coarser `grain`, for a shorter range, or with fewer dimensions in `by`."
             raise RangeTooLongError(message, do=do)
 
@@ -398,12 +458,13 @@ def merged_states(sums: StateSums, points: Iterable[PointStates]) -> PointStates
 
 
 def _currency(query: ResolvedQuery, of: StoreStates) -> str | None:
-    """The currency of a store's amounts, by which groups are split."""
-    own = of.query.store.currency.code
-    if CURRENCY in query.by:
-        return own
-    if not query.metric.is_of_money:
+    """The currency of a store's amounts, by which groups are split.
+
+    None if a dimension splits them, or no money is added.
+    """
+    if CURRENCY in query.by or not query.metric.is_of_money:
         return None
+    own = of.query.store.currency.code
     found = {code for period in of.periods for sums in period.sums for code in sums.currencies} or {own}
     if len(found) > 1:
         message = f"Store `{of.query.store.id}` has amounts in {' and '.join(sorted(found))}."

@@ -37,7 +37,7 @@ from views.core.cut import seconds
 from views.core.formula import FormulaValue, Item
 from views.core.metric import OF_ANSWERS, Metric
 
-NO_COUNTERPART = "no_counterpart"
+NO_COUNTERPART, STORES_DIFFER = "no_counterpart", "stores_differ"
 _EXACT = DecimalContext(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
@@ -179,6 +179,7 @@ def _group_series(query: ResolvedQuery, snapshot: ReadSnapshot, values: GroupVal
     code = group.key.currency
     digits = currency(dimensions.get(CURRENCY) or code or DEFAULT_CURRENCY.code).digits
     settled, points = settled_until(query, snapshot), []
+    all_stores = len(group.counted) + len(group.missing)
     for number, (at, found) in enumerate(zip(group.ordered, values.points, strict=True)):
         is_final = not snapshot.missing and not found.is_provisional and at.span.end <= settled
         value = rendered(found.value, query.metric, digits)
@@ -190,6 +191,8 @@ def _group_series(query: ResolvedQuery, snapshot: ReadSnapshot, values: GroupVal
             point.share = _float(values.shares[number])
         if at.in_week:
             place_in_week(point, at.in_week)
+        if group.key.store is None and at.stores < all_stores:
+            point.stores = at.stores
         points.append(point)
     is_merged = group.key.store is None
     names_group = query.merges_stores and not (values.is_other and not query.by)
@@ -223,6 +226,8 @@ def _compare(point: Point, value: PointValue, found: PointComparison, metric: Me
         point.before_flags = found.before.flags
     if found.lacks_counterpart:
         point.flags = (*value.flags, NO_COUNTERPART)
+    if found.stores_differ:
+        point.flags = (*value.flags, STORES_DIFFER)
 
 
 def rendered(value: FormulaValue, metric: Metric, digits: int) -> Value:

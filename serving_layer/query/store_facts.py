@@ -55,20 +55,24 @@ class SummedFacts:
         sums: of the facts that every store has.
         lacking: those that some store does not have.
         targets: the conversion targets; None is one of them if a store has none.
+        floors: of stores that are in several groups, by their ids: they count once where groups are merged.
     """
 
     sums: dict[str, Fraction] = field(default_factory=dict)
     lacking: set[str] = field(default_factory=set)
     targets: set[Fraction | None] = field(default_factory=set)
+    floors: dict[str, Fraction] = field(default_factory=dict)
 
-    def add(self, facts: Mapping[str, FormulaValue]) -> None:
-        """Add the facts of one store."""
+    def add(self, facts: Mapping[str, FormulaValue], moved: str | None = None) -> None:
+        """Add the facts of one store. `moved`: its id, if it is in several groups."""
         for name, value in facts.items():
             number = value if isinstance(value, Fraction) else None
             if name == TARGET:
                 self.targets.add(number)
             elif number is None:
                 self.lacking.add(name)
+            elif name == FLOOR and moved is not None:
+                self.floors[moved] = number
             else:
                 self.sums[name] = self.sums.get(name, Fraction(0)) + number
 
@@ -76,6 +80,7 @@ class SummedFacts:
         """Add the facts of other stores."""
         self.lacking |= other.lacking
         self.targets |= other.targets
+        self.floors |= other.floors
         for name, number in other.sums.items():
             self.sums[name] = self.sums.get(name, Fraction(0)) + number
 
@@ -84,6 +89,9 @@ class SummedFacts:
         found: dict[str, FormulaValue] = {
             name: None if name in self.lacking else self.sums.get(name, Fraction(0)) for name in names - {TARGET}
         }
+        floor = found.get(FLOOR)
+        if isinstance(floor, Fraction):
+            found[FLOOR] = floor + sum(self.floors.values())
         if TARGET in names:
             found[TARGET] = next(iter(self.targets)) if len(self.targets) == 1 else None
         return found

@@ -202,12 +202,20 @@ class PointLabel(NamedTuple):
     Attributes:
         number: identifies the label among those of a grain, in the order of time.
         day: the first business date of the day, week, month or year, or of a total; None at other grains.
-        local: the local instant with its offset, at the grains 15m and hour; None at others.
+        local: the local instant at the grains 15m and hour, with its offset if stores agree on it; None at others.
     """
 
     number: int
     day: date | None = None
     local: str | None = None
+
+    def together(self, other: "PointLabel") -> "PointLabel":
+        """The label of the points of several stores, which have the same number."""
+        dates = [each.day for each in (self, other) if each.day]
+        local = self.local
+        if local and local != other.local:
+            local = datetime.fromisoformat(local).replace(tzinfo=None).isoformat(timespec="seconds")
+        return PointLabel(self.number, min(dates, default=None), local)
 
 
 @lru_cache(maxsize=32)

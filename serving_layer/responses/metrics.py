@@ -11,7 +11,7 @@ from typing import TypedDict
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from serving_layer.responses.encoding import Instant, LocalInstant, Number
+from serving_layer.responses.encoding import Instant, Number
 
 
 class Provenance(Struct):
@@ -74,23 +74,27 @@ class Point(Struct, kw_only=True):
     """One point of a series. `final`: neither late events nor a publication of waiting ones can still change it.
 
     `date`: the local business date on which the day, week, month or year begins, or the range of a `total`. `local`:
-    when a finer point begins, with the offset of the store; absent if the stores of the series do not agree on it.
+    when a finer point begins, with the offset of the store; without it if the stores of the series have several.
+    `stores`: how many stores the point adds up, where these are fewer than those of its series.
     `share`: with `share=true`, the value in percent of the total.
     `value`: null if it cannot be known, which is not zero. `flags`: what to know about the value. With `compare`:
-    `before`, the value that it is compared with; `change` in percent; `change_points` where the metric is a percentage;
+    `before`, the value that it is compared with, or with `compare=target` what was to be reached; `change` in percent;
+    `attainment`, the value in percent of its target; `change_points` where the metric is a percentage;
     `partial` if the point is unfinished. At the grain `hour_of_week`: `weekday` (ISO), `hour`, and how many such hours
     the range has in `hours_present`; at `weekday`: `weekday`, and how many such business days in `days_present`.
     """
 
     start: Instant
     business_date: date | UnsetType = field(default=UNSET, name="date")
-    local: LocalInstant | UnsetType = UNSET
+    local: str | UnsetType = UNSET
     value: Value
     final: bool
+    stores: int | UnsetType = UNSET
     share: float | UnsetType | None = UNSET
     before: Value | UnsetType = UNSET
     change: float | UnsetType | None = UNSET
     change_points: float | UnsetType | None = UNSET
+    attainment: float | UnsetType | None = UNSET
     partial: bool | UnsetType = UNSET
     days: DaysCompared | UnsetType = UNSET
     before_flags: Sequence[str] | UnsetType = UNSET
@@ -137,6 +141,13 @@ class StoreCounts(Struct):
     poor: int
 
 
+class TargetDays(Struct):
+    """Business days of the stores of a series that have a target (`found`), and that have none (`missing`)."""
+
+    found: int
+    missing: int
+
+
 class RangeDates(Struct):
     """The business dates `from` (inclusive) `to` (exclusive) that a relative range stands for."""
 
@@ -178,6 +189,7 @@ class Series(Struct, kw_only=True):
     stores: StoreCounts | UnsetType = UNSET
     points: Sequence[Point]
     compared: Compared | UnsetType = UNSET
+    targets: TargetDays | UnsetType = UNSET
 
 
 class LeftOut(Struct, frozen=True):

@@ -1,0 +1,204 @@
+"""What totals never add up silently: other currencies, stores of which nothing is known, weeks of other days."""
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from master_dataset.registry.stores import GroupVersion, Store, currency
+from tests.fast.unit.serving.test_totals import DAY, DOOR, NET, TRAFFIC, chain, only, sale
+from tests.support import World, receipt
+from tests.support.sensors import record, source_of
+from tests.support.world_api import Asking
+
+WEEKS = {"from_": "2026-03-16", "to": "2026-03-30", "grain": "week", "by": "total"}
+HOURS = dict.fromkeys(("mon", "tue", "wed", "thu", "fri", "sat", "sun"), ("08:00-20:00",))
+
+
+def of_three_currencies() -> Asking:
+    """One store sold for 10.00 EUR, 20.00 CZK and 30 JPY."""
+    world = World(Store(id="1", timezone="UTC"))
+    for number, code in enumerate(("EUR", "CZK", "JPY")):
+        world.stores["1"] = Store(id="1", timezone="UTC", currency=currency(code))
+        sale(world, "1", "2026-03-27T12:00:00Z", (number + 1) * 1000, number)
+    world.rebuild("2026-03-30T00:00:00Z")
+    return Asking(world)
+
+
+def values(body: Any, field: str = "value") -> list[tuple[str, Any]]:
+    return [(each["dimensions"]["currency"], each["points"][0][field]) for each in body["series"]]
+
+
+@pytest.mark.parametrize("by", ["currency", "total,currency"])
+def test_currencies_are_ranked_and_cut_each_for_itself(by: str) -> None:
+    asking = of_three_currencies()
+
+    top = asking.body(NET, **DAY | {"by": by}, top=1)
+    shares = asking.body(NET, **DAY | {"by": by}, share="true")
+
+    assert values(top) == [("CZK", 20.0), ("EUR", 10.0), ("JPY", 30)]
+    assert not any(each.get("other") for each in top["series"])
+    assert [share for _, share in values(shares, "share")] == [100.0, 100.0, 100.0]
+
+
+def test_counts_are_ranked_over_currencies() -> None:
+    asking = of_three_currencies()
+
+    body = asking.body("/v1/metrics/total_transactions_count", **DAY | {"by": "total,currency"}, top=1, share="true")
+
+    first, other = body["series"]
+    assert (first["points"][0]["value"], other["points"][0]["value"], other["other"]) == (1, 2, True)
+
+
+def test_a_series_by_currency_adds_up_stores_of_any_registered_currency() -> None:
+    world = chain(Store(id="1", timezone="UTC"), Store(id="2", timezone="UTC"))
+    world.stores["1"] = Store(id="1", timezone="UTC", currency=currency("CZK"))
+    asking = Asking(world)
+
+    money = asking.body(NET, **DAY | {"by": "total,currency"})
+    count = asking.body("/v1/metrics/total_transactions_count", **DAY | {"by": "total,currency"})
+
+    assert values(money) == [("EUR", 2.0)]
+    assert values(count) == [("EUR", 2)]
+
+
+def counted(world: World, store: str, day: int) -> None:
+    for quarter in range(4):
+        value = record("people_counts", (15 * quarter, 10, 0), store)
+        value = value.replace(b"2026-03-27", f"2026-03-{day}".encode())
+        world.receive(value, f"2026-03-{day}T13:00:30Z", source_of("people_counts"))
+
+
+def test_a_change_is_none_where_a_store_is_known_in_one_period_alone() -> None:
+    world = World(Store(id="1", timezone="UTC"), Store(id="2", timezone="UTC", sensors=(DOOR,)))
+    for store, day in (("2", 20), ("1", 27), ("2", 27)):
+        counted(world, store, day)
+    world.rebuild("2026-03-30T00:00:00Z")
+    query = {"from_": "2026-03-27T12:00:00Z", "to": "2026-03-27T13:00:00Z", "grain": "hour", "compare": "previous_week"}
+
+    both = only(Asking(world).body(TRAFFIC, **query, by="total"))["points"][0]
+    new = only(Asking(world).body(TRAFFIC, **query, by="total", store="1"))["points"][0]
+    old = only(Asking(world).body(TRAFFIC, **query, by="total", store="2"))["points"][0]
+
+    assert (both["value"], both["before"], both["change"]) == (80, 40, None)
+    assert "stores_differ" in both["flags"]
+    assert (new["value"], new["before"], new["change"]) == (40, None, None)
+    assert (old["value"], old["before"], old["change"]) == (40, 40, 0.0)
+    assert "stores_differ" not in old.get("flags", ())
+
+
+def test_the_floor_of_a_store_that_moved_counts_once_in_what_top_leaves_out() -> None:
+    moved = (GroupVersion(None, {"region": "West"}), GroupVersion(date(2026, 3, 15), {"region": "East"}))
+    north = (GroupVersion(None, {"region": "North"}),)
+    world = World(
+        Store(id="1", timezone="UTC", floor_m2=100, groups=moved),
+        Store(id="2", timezone="UTC", floor_m2=100, groups=north),
+    )
+    for day in (10, 20):
+        sale(world, "1", f"2026-03-{day}T12:00:00Z", 10000, day)
+    sale(world, "2", "2026-03-20T12:00:00Z", 900000)
+    world.rebuild("2026-04-05T00:00:00Z")
+    asking, query = Asking(world), {"from_": "2026-03-01", "to": "2026-04-01", "grain": "month"}
+
+    alone = only(asking.body("/v1/metrics/sales_per_sq_m", **query, by="total", store="1"))
+    other = asking.body("/v1/metrics/sales_per_sq_m", **query, by="group:region", top=1)["series"][-1]
+
+    assert other["other"]
+    assert other["points"][0]["value"] == alone["points"][0]["value"] == 2.0
+
+
+@pytest.mark.parametrize("query", [WEEKS, {"range": "last_week", "grain": "day", "by": "total"}])
+def test_weeks_of_stores_that_begin_on_different_days_are_not_added_up(query: dict[str, str]) -> None:
+    world = chain(Store(id="1", timezone="UTC"), Store(id="2", timezone="UTC", week_starts_on="sun"))
+
+    refused = Asking(world).refusal(NET, **query)
+
+    assert (refused["code"], refused["status"]) == ("bad_question", 422)
+    assert "week" in refused["detail"]
+    assert only(Asking(world).body(NET, **query, store="2"))["stores"]["counted"] == 1
+
+
+def test_a_store_without_opening_hours_is_missing_from_a_metric_of_open_hours() -> None:
+    world = chain(Store(id="1", timezone="UTC", opening_hours=HOURS), Store(id="2", timezone="UTC"))
+
+    of_chain = only(Asking(world).body("/v1/metrics/sales_per_open_hour", **DAY))
+
+    assert of_chain["stores"] == {"counted": 1, "missing": 1, "poor": 0}
+
+
+def test_what_top_leaves_out_says_how_many_stores_had_poor_sensors() -> None:
+    stores = [Store(id=str(number), timezone="UTC", sensors=(DOOR,)) for number in range(3)]
+    world = chain(*stores)
+    for number in range(3):
+        for hour in range(24):
+            for quarter in range(4):
+                value = record("people_counts", (15 * quarter, 10, 0), str(number))
+                value = value.replace(b"T12:", f"T{hour:02}:".encode())
+                world.receive(value, f"2026-03-27T{hour:02}:{15 * quarter:02}:30Z", source_of("people_counts"))
+    world.pass_time("2026-03-30T00:00:00Z")
+
+    other = Asking(world).body(TRAFFIC, **DAY | {"by": "store"}, top=1)["series"][-1]
+
+    assert other["stores"] == {"counted": 2, "missing": 0, "poor": 0}
+
+
+def test_a_store_that_was_half_blind_is_poor_although_only_covered_windows_count() -> None:
+    world = chain(Store(id="1", timezone="UTC", sensors=(DOOR,)))
+    counted(world, "1", 27)
+
+    series = only(Asking(world).body(TRAFFIC, **DAY, only_covered="true"))
+
+    assert series["stores"]["poor"] == 1
+
+
+def test_a_relative_range_of_a_chain_has_the_dates_that_are_over_in_every_store() -> None:
+    world = World(Store(id="1", timezone="Pacific/Auckland"), Store(id="2", timezone="America/Los_Angeles"))
+    sale(world, "1", "2026-03-27T12:00:00Z", 100)
+    world.pass_time("2026-03-29T20:00:00Z")  # the 30th in Auckland, the 29th in Los Angeles
+
+    body = Asking(world).body(NET, range="last_7_days", by="total")
+
+    assert [point["date"] for point in only(body)["points"]] == [f"2026-03-{day}" for day in range(22, 29)]
+
+
+def test_a_point_that_lacks_stores_of_its_series_says_how_many_it_has() -> None:
+    world = World(Store(id="1", timezone="Asia/Tokyo"), Store(id="2", timezone="America/New_York"))
+    sale(world, "1", "2026-03-27T12:00:00Z", 100)
+    world.pass_time("2026-03-30T00:00:00Z")
+    query = {"from_": "2026-03-27T12:00:00Z", "to": "2026-03-28T12:00:00Z", "by": "total"}
+
+    points = only(Asking(world).body(NET, **query))["points"]
+    whole = only(Asking(world).body(NET, **DAY))["points"]
+
+    assert [(point["date"], point.get("stores")) for point in points] == [("2026-03-27", None), ("2026-03-28", None)]
+    assert "stores" not in whole[0]
+    hours = only(Asking(world).body(NET, **query, grain="hour"))["points"]
+    assert {(point["local"], point.get("stores")) for point in hours} >= {("2026-03-27T08:00:00-04:00", 1)}
+
+
+def test_hours_of_stores_in_several_zones_are_called_by_the_clock() -> None:
+    world = chain(Store(id="1", timezone="Europe/Bratislava"), Store(id="2", timezone="Asia/Tokyo"))
+
+    points = only(Asking(world).body(NET, **DAY, grain="hour"))["points"]
+
+    assert [point["local"] for point in points[:2]] == ["2026-03-27T00:00:00", "2026-03-27T01:00:00"]
+
+
+def test_a_group_that_only_other_stores_have_is_known() -> None:
+    west = (GroupVersion(None, {"region": "West"}),)
+    world = chain(Store(id="1", timezone="UTC", groups=west), Store(id="2", timezone="UTC"))
+
+    body = Asking(world).body(NET, **DAY | {"by": "group:region"}, store="2")
+
+    assert only(body)["group"] == {"region": None}
+
+
+def test_the_points_of_all_stores_together_are_limited_before_any_is_read() -> None:
+    world = World(*(Store(id=str(number), timezone="UTC") for number in range(400)))
+    receipt_ = receipt("2026-03-27T12:00:00Z", minor=100, store="1", number=1)
+    world.receive(receipt_, "2026-03-27T12:00:00Z")
+    world.pass_time("2026-03-30T00:00:00Z")
+
+    refused = Asking(world).refusal(NET, from_="2025-03-01", to="2026-03-01", by="total", grain="hour")
+
+    assert refused["code"] == "range_too_long"
