@@ -103,7 +103,7 @@ def _day(rng: random.Random, view: View, day: date) -> str:
 
 
 def _cells(rng: random.Random, view: View, windows: Sequence[int]) -> Cells:
-    texts = ("EUR", "8580001")[: len(view.dimensions)]
+    texts = ("EUR", "8580001", "8580002")[: len(view.dimensions)]
     return [(CellKey(window, texts), tuple(rng.randint(0, 50_000) for _ in view.columns)) for window in windows]
 
 

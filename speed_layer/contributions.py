@@ -24,6 +24,8 @@ CONTRIBUTIONS = pa.list_(
         ]
     )
 )
+ALL = "true"
+"""The condition of a view that counts every row."""
 _SQL_TYPE = "array<struct<view:string,window:bigint,dimensions:array<string>,values:array<bigint>>>"
 
 
@@ -72,11 +74,12 @@ def _sighting_sql(view: str, rules: VisitRules) -> str:
 def _view_sql(view: View) -> str:
     dimensions = [dimension_sql(sql) for sql in view.dimensions.values()]
     struct = _struct(view.name, window_sql(view.at), dimensions, values_sql(view))
-    kept = f"coalesce({view.where}, false)"
     if view.each is None:
-        return f"filter(array({struct}), kept -> {kept})"
+        return f"array({struct})" if view.where == ALL else f"if({view.where}, array({struct}), array())"
     name, elements = view.each.name, f"coalesce({view.each.of}, array())"
-    return f"transform(filter({elements}, {name} -> {kept}), {name} -> {struct})"
+    if view.where != ALL:  # a function per element is slow, so none is called for nothing
+        elements = f"filter({elements}, {name} -> coalesce({view.where}, false))"
+    return f"transform({elements}, {name} -> {struct})"
 
 
 def _struct(view: str, window: str, dimensions: list[str], values: list[str]) -> str:

@@ -1,6 +1,6 @@
 -- A second opinion on every cell, from the raw bytes alone: own parsing, own first deliveries, own sums.
 -- In:  view `record` (partition, offset, received_at, value), table `shop` (store, currency),
---      variables cut_us and oldest_us. Out: tables delivery, sales, sales_by_sku, sales_by_till.
+--      variables cut_us and oldest_us. Out: table delivery, and one for each view of receipts.
 -- Rules: metrics catalogue 1.1 and 2.3, design section 2. All currencies of the demo have two decimals.
 
 CREATE OR REPLACE TABLE delivery AS
@@ -94,6 +94,50 @@ WITH item AS (  -- a receipt counts once for an item that it names twice
 SELECT store, "window", currency, sku, sum(net) AS net_sales, sum(units) AS net_units, count_if(is_sale) AS sku_receipts
 FROM item GROUP BY store, "window", currency, sku;
 
+CREATE OR REPLACE TABLE returns_by_sku AS
+SELECT store, "window", currency, sku, -sum(total) AS returns_value, sum(units) AS units_returned, count(*) AS return_lines
+FROM line WHERE amount < 0 AND sku IS NOT NULL GROUP BY store, "window", currency, sku;
+
+CREATE OR REPLACE TABLE sold AS  -- the items that a receipt sells, and how many they are
+SELECT id, store, "window", sku, count(*) OVER (PARTITION BY id) AS items
+FROM line WHERE sku IS NOT NULL GROUP BY id, store, "window", sku HAVING bool_or(amount > 0);
+
+CREATE OR REPLACE TABLE basket_pairs AS
+SELECT a.store, a."window", a.sku, b.sku AS with_sku, count(*) AS pair_receipts
+FROM sold a JOIN sold b ON a.id = b.id AND encode(a.sku) < encode(b.sku)
+WHERE a.items <= 5 AND b.items <= 5 GROUP BY a.store, a."window", a.sku, b.sku;
+
+CREATE OR REPLACE TABLE basket_sizes AS
+SELECT store, "window", currency, count(*) AS baskets, sum(gross) AS basket_value,
+  count_if(gross < 100) AS value_0, count_if(gross >= 100 AND gross < 200) AS value_1,
+  count_if(gross >= 200 AND gross < 500) AS value_2, count_if(gross >= 500 AND gross < 1000) AS value_3,
+  count_if(gross >= 1000 AND gross < 2000) AS value_4, count_if(gross >= 2000 AND gross < 5000) AS value_5,
+  count_if(gross >= 5000 AND gross < 10000) AS value_6, count_if(gross >= 10000 AND gross < 20000) AS value_7,
+  count_if(gross >= 20000 AND gross < 50000) AS value_8, count_if(gross >= 50000 AND gross < 100000) AS value_9,
+  count_if(gross >= 100000 AND gross < 200000) AS value_10, count_if(gross >= 200000 AND gross < 500000) AS value_11,
+  count_if(gross >= 500000 AND gross < 1000000) AS value_12,
+  count_if(gross >= 1000000 AND gross < 2000000) AS value_13,
+  count_if(gross >= 2000000 AND gross < 5000000) AS value_14, count_if(gross >= 5000000) AS value_15,
+  min(gross) AS value_min, max(gross) AS value_max,
+  count_if(units_sold < 1) AS units_0, count_if(units_sold >= 1 AND units_sold < 2) AS units_1,
+  count_if(units_sold >= 2 AND units_sold < 3) AS units_2, count_if(units_sold >= 3 AND units_sold < 4) AS units_3,
+  count_if(units_sold >= 4 AND units_sold < 5) AS units_4, count_if(units_sold >= 5 AND units_sold < 6) AS units_5,
+  count_if(units_sold >= 6 AND units_sold < 8) AS units_6, count_if(units_sold >= 8 AND units_sold < 11) AS units_7,
+  count_if(units_sold >= 11 AND units_sold < 16) AS units_8, count_if(units_sold >= 16 AND units_sold < 21) AS units_9,
+  count_if(units_sold >= 21 AND units_sold < 31) AS units_10,
+  count_if(units_sold >= 31 AND units_sold < 51) AS units_11, count_if(units_sold >= 51) AS units_12,
+  min(units_sold) AS units_min, max(units_sold) AS units_max,
+  count_if(lines < 1) AS lines_0, count_if(lines >= 1 AND lines < 2) AS lines_1,
+  count_if(lines >= 2 AND lines < 3) AS lines_2, count_if(lines >= 3 AND lines < 4) AS lines_3,
+  count_if(lines >= 4 AND lines < 5) AS lines_4, count_if(lines >= 5 AND lines < 6) AS lines_5,
+  count_if(lines >= 6 AND lines < 8) AS lines_6, count_if(lines >= 8 AND lines < 11) AS lines_7,
+  count_if(lines >= 11 AND lines < 16) AS lines_8, count_if(lines >= 16 AND lines < 21) AS lines_9,
+  count_if(lines >= 21 AND lines < 31) AS lines_10, count_if(lines >= 31 AND lines < 51) AS lines_11,
+  count_if(lines >= 51) AS lines_12, min(lines) AS lines_min, max(lines) AS lines_max,
+  count_if(id IN (SELECT id FROM sold WHERE items > 5)) AS pairs_cut
+FROM added_up WHERE sale_lines > 0 GROUP BY store, "window", currency;
+
+DROP TABLE sold;
 DROP TABLE receipt;
 DROP TABLE line;
 DROP TABLE added_up;

@@ -1,4 +1,4 @@
-"""Every view of sensors in the SQL that both layers run, beside plain Python: the same cells, state by state."""
+"""Every view in the SQL that both layers run, beside plain Python: the same cells, state by state."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -21,7 +21,7 @@ from speed_layer.additions import additions, shapes_of
 from speed_layer.arrow_tables import sighting_rows
 from speed_layer.contributions import contributions_sql, visit_contributions_sql
 from speed_layer.visits import OpenVisits
-from tests.support import World
+from tests.support import World, receipt
 from tests.support.layers import Delivery, batch_cells, speed_rows
 from tests.support.sensors import BEGIN, record, source_of, topics
 from views import registered_views
@@ -35,6 +35,9 @@ CUT = BEGIN + timedelta(hours=3)
 OLDEST = timedelta(hours=23)
 STORE = Store(id="1", timezone="Europe/Bratislava")
 Sent = list[tuple[datetime, bytes]]
+RECEIPTS = "pos_transactions"
+SKUS = [None, "a", "b", "c", "d", "e", "Z", "10", "9", "\u00e4", "\uffff", "\U0001f34e"]
+TOPICS = [*topics(), RECEIPTS]
 
 
 def sent(topic: str) -> Sent:
@@ -45,8 +48,21 @@ def sent(topic: str) -> Sent:
         drawn = (chance.randrange(1400), chance.randrange(4000), chance.randrange(6))
         delay = chance.choice([0, 1, 3, 12, 24, 40, 1300])
         first = BEGIN + timedelta(minutes=drawn[0] + delay, seconds=1)
-        found += [(first + timedelta(minutes=more), record(topic, drawn)) for more in {0, chance.choice([0, 0, 0, 7])}]
+        value = receipt_of(drawn) if topic == RECEIPTS else record(topic, drawn)
+        found += [(first + timedelta(minutes=more), value) for more in {0, chance.choice([0, 0, 0, 7])}]
     return sorted(found)
+
+
+def receipt_of(drawn: tuple[int, int, int]) -> bytes:
+    """Up to nine lines: sales, returns, weighed goods and discounts of a few SKUs, some at the same price."""
+    minute, number, lines = drawn
+    chance = Random(number)
+    said = [
+        {"title": "t", "price": chance.choice([1, 2, 2, 9.99, -0.5]), "amount": chance.choice([1, 1, 3, 0.5, -1, -0.2])}
+        | ({"sku": sku} if (sku := chance.choice(SKUS)) else {})
+        for _ in range(lines + number % 5)
+    ]
+    return receipt((BEGIN + timedelta(minutes=minute)).isoformat(), said, number=number)
 
 
 def received(topic: str) -> Sequence[Delivery]:
@@ -87,7 +103,7 @@ def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return batches
 
 
-@pytest.mark.parametrize("topic", topics())
+@pytest.mark.parametrize("topic", TOPICS)
 def test_batch_gives_the_cells_of_plain_python(spark: SparkSession, topic: str) -> None:
     events = parsed(spark, topic).where(F.col("kind") == EVENT)
     counted = CountedRows(events, deliveries(events).first, RULES, CUT)
@@ -117,7 +133,7 @@ def test_batch_gives_the_same_cells_of_a_day_from_the_days_that_the_view_reads(s
     assert compared
 
 
-@pytest.mark.parametrize("topic", topics())
+@pytest.mark.parametrize("topic", TOPICS)
 def test_speed_gives_the_rows_of_plain_python(spark: SparkSession, topic: str) -> None:
     arrived = contributed(spark, topic)
     views = [view for view in of(topic) if not view.counts_visits]

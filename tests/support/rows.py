@@ -1,6 +1,7 @@
 """The registered views in plain Python: what one event adds to each. A second opinion on their Spark SQL text."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 from master_dataset.parsing.results import Event
@@ -14,6 +15,9 @@ WINDOW_SECONDS = 900
 Contribution = tuple[CellKey, States]
 Row = tuple[int, tuple[str | None, ...], States]
 """Milliseconds since 1970, dimensions, states."""
+VALUES = [0] + [digit * 10**power for power in range(2, 7) for digit in (1, 2, 5)]
+PIECES = [0, 1, 2, 3, 4, 5, 6, 8, 11, 16, 21, 31, 51]
+PAIRED = 5
 STAYS = [minutes * 60_000 for minutes in (0, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180)]
 WAITS = [seconds * 1000 for seconds in (0, 15, 30, 60, 120, 180, 240, 300, 420, 600, 900, 1800)]
 
@@ -47,6 +51,31 @@ def _by_sku(said: Any, at: int) -> Iterator[Row]:
 
 def _by_till(said: Any, at: int) -> Iterator[Row]:
     yield at, (said.currency, said.till), (1, int(said.is_sale), said.gross_sales - said.returns_value)
+
+
+def _baskets(said: Any, at: int) -> Iterator[Row]:
+    if said.is_sale:
+        numbers = (said.gross_sales, said.units_sold, said.line_count)
+        spread = zip((VALUES, PIECES, PIECES), numbers, strict=True)
+        bins = [state for edges, number in spread for state in histogram(edges, number)]
+        yield at, (said.currency,), (1, said.gross_sales, *bins, int(len(_sold(said)) > PAIRED))
+
+
+def _pairs(said: Any, at: int) -> Iterator[Row]:
+    sold = sorted(item.sku.encode() for item in _sold(said))
+    for one, other in combinations(sold, 2) if len(sold) <= PAIRED else ():
+        yield at, (one.decode(), other.decode()), (1,)
+
+
+def _sold(said: Any) -> list[Any]:
+    return [item for item in said.items if item.is_sale]
+
+
+def _returns(said: Any, at: int) -> Iterator[Row]:
+    for line in said.lines:
+        if line.amount < 0 and line.sku is not None:
+            units = 1 if line.amount % 1000 else -line.amount // 1000
+            yield at, (said.currency, line.sku), (-line.total, units, 1)
 
 
 def _traffic(said: Any, at: int) -> Iterator[Row]:
@@ -126,6 +155,9 @@ _RULES: Mapping[str, Callable[[Any, int], Iterator[Row]]] = {
     "sales": _sales,
     "sales_by_sku": _by_sku,
     "sales_by_till": _by_till,
+    "basket_sizes": _baskets,
+    "basket_pairs": _pairs,
+    "returns_by_sku": _returns,
     "traffic": _traffic,
     "demographics": _demographics,
     "weather": _weather,

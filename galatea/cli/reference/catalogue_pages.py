@@ -88,6 +88,7 @@ FLAGS = {
     "no_source": "The store has no such sensor and no such event in the range: the value is null.",
     "no_staff_split": "A sensor does not distinguish staff from visitors.",
     "open_only": "Only windows inside the opening hours count.",
+    "pairs_cut": "Some receipts sell more items than are paired, and are left out.",
     "planned_only": "Work was planned, but none was recorded.",
     "small_sample": "The share is one of fewer than 30.",
 }

@@ -17,12 +17,15 @@ def test_every_file_of_the_folder_is_registered_with_its_question() -> None:
     found = {view.name: view.question for view in registered_views()}
 
     assert set(found) == {
+        "basket_pairs",
+        "basket_sizes",
         "coverage",
         "demographics",
         "labor",
         "queue",
         "queue_length",
         "queue_peak",
+        "returns_by_sku",
         "sales",
         "sales_by_sku",
         "sales_by_till",

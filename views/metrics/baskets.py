@@ -1,0 +1,148 @@
+"""Baskets: how much is in them, and what is bought together. Only sale receipts; what they take back stays in."""
+
+from views.core.formula import Formula
+from views.core.metric import Caution, Metric
+
+VALUES = (450, 1200, 1800, 12_000)
+PIECES = (1, 2, 3, 12)
+CUT = Caution(Formula("basket_sizes.pairs_cut"), "pairs_cut")
+
+BASKET_VALUES = (
+    Metric(
+        "avg_basket_value",
+        "Average basket",
+        Formula("basket_value / baskets"),
+        "money",
+        "basket_sizes",
+        note="Ours. What a sale receipt sells; `avg_transaction_value` takes returns off.",
+        example={"basket_value": 15_450, "baskets": 4},
+    ),
+    Metric(
+        "median_basket_value",
+        "Median basket",
+        Formula("percentile(value, 50)"),
+        "money",
+        "basket_sizes",
+        note="Ours.",
+        example={"percentile(value, 50)": VALUES},
+    ),
+    Metric(
+        "p90_basket_value",
+        "Basket, 90th percentile",
+        Formula("percentile(value, 90)"),
+        "money",
+        "basket_sizes",
+        note="Ours.",
+        example={"percentile(value, 90)": VALUES},
+    ),
+    Metric(
+        "baskets_by_value",
+        "Baskets by value",
+        Formula("bins(value)"),
+        "list",
+        "basket_sizes",
+        adds_money=True,
+        note="Ours. Value from (inclusive) to (exclusive), how many, and their share in percent.",
+        example={"bins(value)": VALUES},
+    ),
+)
+BASKET_PIECES = (
+    Metric(
+        "median_basket_units",
+        "Median basket size",
+        Formula("percentile(units, 50)"),
+        "ratio",
+        "basket_sizes",
+        note="Ours. Units sold; `avg_items_per_transaction` takes returned units off.",
+        example={"percentile(units, 50)": PIECES},
+    ),
+    Metric(
+        "p90_basket_units",
+        "Basket size, 90th percentile",
+        Formula("percentile(units, 90)"),
+        "ratio",
+        "basket_sizes",
+        note="Ours.",
+        example={"percentile(units, 90)": PIECES},
+    ),
+    Metric(
+        "baskets_by_units",
+        "Baskets by size",
+        Formula("bins(units)"),
+        "list",
+        "basket_sizes",
+        note="Ours. Units from (inclusive) to (exclusive), how many, and their share in percent.",
+        example={"bins(units)": PIECES},
+    ),
+    Metric(
+        "median_basket_lines",
+        "Median lines",
+        Formula("percentile(lines, 50)"),
+        "ratio",
+        "basket_sizes",
+        note="Ours. Lines of a sale receipt, as printed.",
+        example={"percentile(lines, 50)": PIECES},
+    ),
+    Metric(
+        "p90_basket_lines",
+        "Lines, 90th percentile",
+        Formula("percentile(lines, 90)"),
+        "ratio",
+        "basket_sizes",
+        note="Ours.",
+        example={"percentile(lines, 90)": PIECES},
+    ),
+    Metric(
+        "baskets_by_lines",
+        "Baskets by lines",
+        Formula("bins(lines)"),
+        "list",
+        "basket_sizes",
+        note="Ours. Lines from (inclusive) to (exclusive), how many, and their share in percent.",
+        example={"bins(lines)": PIECES},
+    ),
+)
+PAIRS = (
+    Metric(
+        "pair_receipts",
+        "Bought together",
+        Formula("pair_receipts"),
+        "n",
+        "basket_pairs",
+        ("pairs_cut",),
+        cautions=(CUT,),
+        note="Ours. Split it with `by=sku,with_sku`; without, a receipt counts once for each of its pairs.",
+        example={"pair_receipts": 3},
+    ),
+    Metric(
+        "pair_support",
+        "Support of a pair",
+        Formula("pair_receipts / basket_sizes.baskets"),
+        "percent",
+        "basket_pairs",
+        ("pairs_cut",),
+        cautions=(CUT,),
+        note="Ours. Of all sale receipts. Split it with `by=sku,with_sku`.",
+        example={"pair_receipts": 3, "basket_sizes.baskets": 40},
+    ),
+    Metric(
+        "pair_confidence",
+        "Confidence of a pair",
+        Formula("pair_receipts / sales_by_sku.sku_receipts"),
+        "percent",
+        "basket_pairs",
+        ("pairs_cut",),
+        cautions=(CUT,),
+        note="Ours. Of the receipts that sell `sku`, those that sell `with_sku` too. Split it with `by=sku,with_sku`.",
+        example={"pair_receipts": 3, "sales_by_sku.sku_receipts": 12},
+    ),
+    Metric(
+        "receipts_with_pairs_cut",
+        "Receipts that are not paired",
+        Formula("pairs_cut"),
+        "n",
+        "basket_sizes",
+        note="Ours. Sale receipts with more items than `basket_pairs` pairs.",
+        example={"pairs_cut": 2},
+    ),
+)
