@@ -60,6 +60,15 @@ def answers(port: int) -> dict[str, Any]:
     return found
 
 
+def known_to(old: object, new: object) -> object:
+    """`new` without the fields that a newer version added to those of `old`."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return {name: known_to(value, new[name]) for name, value in old.items() if name in new}
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return [known_to(*pair) for pair in zip(old, new, strict=True)]
+    return new
+
+
 def test_a_home_of_the_version_before_answers_the_same_and_goes_on(tmp_path: Path, old: Path) -> None:
     settings, environment = settings_of(tmp_path / "home")
     new = (sys.executable, "-m", "galatea.cli.main")
@@ -85,7 +94,7 @@ def test_a_home_of_the_version_before_answers_the_same_and_goes_on(tmp_path: Pat
 
     try:
         run(*new, *up, environment=environment)
-        assert answers(settings.api.port) == before
+        assert known_to(before, answers(settings.api.port)) == before
 
         run(*new, "ingest", "pos_transactions", tmp_path / days[1] / "pos_transactions.jsonl", environment=environment)
         rebuilt = json.loads(run(*new, "rebuild", "--wait", "--json", environment=environment))
