@@ -9,6 +9,7 @@ render      SeriesValues  -> MetricResponse    round, and say what the answer wa
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 
 from msgspec import UnsetType
 
@@ -16,15 +17,18 @@ from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store
 from serving_layer.products.attribution import AnswerProducts, ProductLabel
 from serving_layer.products.dimensions import SKU
-from serving_layer.query.aggregate import StoreStates, aggregate, combine
+from serving_layer.query.aggregate import CURRENCY, StoreStates, aggregate, combine
 from serving_layer.query.catalogue import Catalogue
+from serving_layer.query.day_columns import NeedsWindowsError
+from serving_layer.query.day_totals import DayTotals, MergedDays, takes_day_cells
 from serving_layer.query.evaluate import GroupValues, evaluate, evaluate_groups
 from serving_layer.query.fetch import fetch, fetch_context
 from serving_layer.query.groups import Totals
-from serving_layer.query.ranking import ranked
+from serving_layer.query.ranking import ranked, ranked_top
 from serving_layer.query.render import render, render_groups
 from serving_layer.query.resolve import MetricRequest, ResolvedQuery, StoreQuery, resolve
 from serving_layer.query.snapshot import ReadSnapshot, provenance
+from serving_layer.query.top import TopSeries, top_series
 from serving_layer.responses.encoding import encode, encoded
 from serving_layer.responses.metrics import MetricResponse, MetricsResponse, Series
 from serving_layer.store.cells import MergedCells
@@ -114,7 +118,12 @@ async def answer_totals(
     """
     totals = [Totals(query) for query in queries]
     by_store = [{of.store.id: of for of in query.stores} for query in queries]
-    rest = iter(dict.fromkeys(store for stores in by_store for store in stores))
+    merged = await _merged_days(queries, snapshot, cells)
+    done = {of.store.id for days in merged for of in days.totals.stores}
+    left = list(dict.fromkeys(store for stores in by_store for store in stores if store not in done))
+    tops = [_top(days, into, is_whole=not left) for days, into in zip(merged, totals, strict=False)]
+    totals[0].refuse_slow(set(left))
+    rest = iter(left)
 
     async def merge_stores() -> None:
         for store in rest:
@@ -129,10 +138,33 @@ async def answer_totals(
     finally:  # if one fails, the others need not go on
         for reader in readers:
             reader.cancel()
-    responses = [render_groups(each, snapshot, _series(each)) for each in totals]
+    for into in totals:
+        into.refuse_long_answer()
+    responses = [
+        render_groups(each, snapshot, _series(each, top))
+        for each, top in zip_longest(totals, tops, fillvalue=None)
+        if each
+    ]
     for query, response in zip(queries, responses, strict=True):
         await _label_skus(query, response, products)
     return responses
+
+
+async def _merged_days(
+    queries: Sequence[ResolvedQuery], snapshot: ReadSnapshot, cells: MergedCells
+) -> list[MergedDays]:
+    """The totals from day cells, one per query and all of the same stores; none if the queries need windows."""
+    if not all(map(takes_day_cells, queries)):
+        return []
+    days = [await DayTotals.read(query, snapshot, cells) for query in queries]
+    shared = set.intersection(*({of.store.id for of in each.stores} for each in days))
+    if not shared:
+        return []
+    same_cells = cells.for_one_answer() if len(queries) > 1 else cells
+    try:
+        return [await each.only(shared).merge(snapshot, same_cells) for each in days]
+    except NeedsWindowsError:
+        return []
 
 
 async def _label_skus(query: ResolvedQuery, response: MetricResponse, products: AnswerProducts | None) -> None:
@@ -156,8 +188,22 @@ async def _label_skus(query: ResolvedQuery, response: MetricResponse, products: 
             each.title, each.category = labels.get(each.dimensions[SKU] or "", ProductLabel())
 
 
-def _series(totals: Totals) -> Iterable[GroupValues]:
+def _top(days: MergedDays, into: Totals, *, is_whole: bool) -> list[TopSeries] | None:
+    """Put totals from day cells into those of an answer, or find the top of them if they are `is_whole` of it."""
+    query = days.totals.query
+    is_apart = CURRENCY in query.by and query.metric.is_of_money  # each currency has its own top
+    top = top_series(query, query.ranking, days) if is_whole and query.ranking and not is_apart else None
+    if top is None:
+        days.add_to(into)
+    else:
+        days.count_in(into)
+    return top
+
+
+def _series(totals: Totals, top: Sequence[TopSeries] | None) -> Iterable[GroupValues]:
     query = totals.query
+    if query.ranking and top is not None:
+        return ranked_top(query, query.ranking, top)
     return ranked(query, query.ranking, totals.groups) if query.ranking else evaluate_groups(query, totals.groups)
 
 
