@@ -12,8 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.fast.house.tree import ROOT
 from tests.integration.conftest import PATIENCE_SECONDS, settings_of
-from tests.system.deployments.test_wheel import ROOT, uv
+from tests.system.deployments.test_wheel import uv
 
 pytestmark = pytest.mark.nightly
 
