@@ -22,6 +22,7 @@ CHANGES = {
     "recompute publish",
     "stores load",
     "products load",
+    "targets load",
     "keys create",
     "keys rotate",
     "keys revoke",

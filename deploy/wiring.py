@@ -38,13 +38,16 @@ from serving_layer.tables import (
     SpeedTables,
     StoreTables,
 )
-from views import registered_views
+from serving_layer.targets.reader import TargetBlockTables, TargetReader
 from views.control.recompute import Recomputes
+
+from views import registered_views
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
-    from serving_layer.query.service import QueryService
     from views.control.recompute import RecomputeRequest
+
+    from serving_layer.query.service import QueryService
 
 
 def dead_letters_of(settings: "Settings") -> DeadLetterQueries:
@@ -101,6 +104,11 @@ def readers_of(settings: "Settings") -> Readers:
         StoreTables(session),
         ReceiptTables(session),
     )
+
+
+def targets_of(settings: "Settings") -> TargetReader:
+    """Build the reader of targets."""
+    return TargetReader(TargetBlockTables(AsyncSession(session_of(settings.cassandra.address))), time.monotonic)
 
 
 def products_of(settings: "Settings") -> ProductService:

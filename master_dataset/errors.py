@@ -10,7 +10,8 @@ GalateaError
 |   |-- BadFileError                 422, a file cannot be used; names the field
 |   |-- BadEndpointError             422, webhooks cannot call this URL; names the field
 |   |-- BadRuleError                 422, an alert rule makes no sense; names the field
-|   `-- ProductsChangedError         409, another load of products came first
+|   |-- ProductsChangedError         409, another load of products came first
+|   `-- TargetsChangedError          409, another load of targets came first
 |-- OperatorError                    the operator; exit code 1; `do` is the next command
 |   |-- CutNotReachedError           the archive has not passed the cut in every partition
 |   |-- PublicationMovedError        another publication came first
@@ -144,6 +145,12 @@ class BadFileError(RequestError):
 
 class ProductsChangedError(RequestError):
     """Another load of the tenant's products came first."""
+
+    status = 409
+
+
+class TargetsChangedError(RequestError):
+    """Another load of the tenant's targets came first."""
 
     status = 409
 

@@ -9,10 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prometheus_client import REGISTRY
-
 from deploy.airflow.client import airflow_of
-from deploy.audit import Audit
 from deploy.cassandra import session_of
 from deploy.local.nodes import LOOPBACK, nodes_of
 from deploy.local.records import read_states
@@ -20,8 +17,8 @@ from deploy.recompute_runner import RestRollback
 from deploy.services.api_metrics import PressureMetrics, ServingMetrics, pressures
 from deploy.services.runner import Process
 from deploy.settings import Settings
-from deploy.wiring import AirflowElseRunner, alert_service_of, operations_of, products_of, readers_of, runner_of
 from master_dataset.kafka.producer import AsyncProducer, async_producer_settings
+from prometheus_client import REGISTRY
 from serving_layer.api.app import create_app
 from serving_layer.health.freshness import FreshnessService
 from serving_layer.http.server import Server, ServerConfig
@@ -29,10 +26,21 @@ from serving_layer.ingest.disk_space import DiskSpace
 from serving_layer.ingest.ingest import IngestService
 from serving_layer.keys.authenticator import Authenticator, ConcurrencyLimiter, KeyCache, RateLimiter
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.query.service import Clocks, QueryService
 from serving_layer.tables import AsyncSession, KeyTables, WatchTables
-from views import registered_views
 from views.metrics import registered_metrics
+
+from deploy.audit import Audit
+from deploy.wiring import (
+    AirflowElseRunner,
+    alert_service_of,
+    operations_of,
+    products_of,
+    readers_of,
+    runner_of,
+    targets_of,
+)
+from serving_layer.query.service import Clocks, QueryService
+from views import registered_views
 
 if TYPE_CHECKING:
     from serving_layer.query.live import Live
@@ -51,7 +59,13 @@ def run(process: Process, settings: Settings) -> None:
     clocks = Clocks(time.monotonic, now)
     products = products_of(settings)
     answers = QueryService(
-        readers, catalogue, products.reader, settings.speed.ttl, clocks, recent_seconds=RECENT_SECONDS
+        readers,
+        catalogue,
+        products.reader,
+        settings.speed.ttl,
+        clocks,
+        recent_seconds=RECENT_SECONDS,
+        targets=targets_of(settings),
     )
     freshness = FreshnessService(
         answers, WatchTables(AsyncSession(session_of(settings.cassandra.address))), settings.speed.ttl, now

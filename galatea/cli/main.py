@@ -42,7 +42,7 @@ COMMANDS = (
     "prove",
     "demo",
 )
-GROUPS = ("recompute", "stores", "products", "keys", "dead_letters", "speed", "alerts", "webhooks")
+GROUPS = ("recompute", "stores", "products", "targets", "keys", "dead_letters", "speed", "alerts", "webhooks")
 FORMER_NAMES = {"collect": "gc", "balance": "reconcile"}
 """Hidden aliases, for one more release."""
 NEVER_LOGS = {"status"}

@@ -108,6 +108,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
         before: with `compare`, the value that it is compared with; None if it is unknown.
         change: with `compare`, the difference to `before` in percent.
         change_points: with `compare`, the difference in percentage points, for metrics in percent.
+        attainment: with `compare="target"`, the value in percent of its target.
         before_flags: flags of `before`.
         days: with `compare`, how many days both sides have, if these differ.
         partial: with `compare`, the window is unfinished, so both sides end where the data ends.
@@ -127,6 +128,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     before: Value = None
     change: Number | None = None
     change_points: Number | None = None
+    attainment: Number | None = None
     before_flags: tuple[str, ...] = ()
     days: DaysCompared | None = None
     partial: bool = False

@@ -1,28 +1,22 @@
 """Files of products: CSV with a header, or JSON Lines. Read in one pass; every error names the line and the field."""
 
-import csv
-import io
 import re
-from collections.abc import Iterator
 from datetime import date
-from itertools import chain, repeat
 from pathlib import Path
 from typing import IO, Annotated, Any
 
-import msgspec
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
 
 from master_dataset.errors import BadFileError
+from master_dataset.registry.file_rows import FileRows
 from master_dataset.registry.products import Product, ProductSpool
 
 SKU_BYTES = 256
 TEXT_LENGTH = 200
 MOST_LEVELS = 6
 GTIN_LENGTHS = (8, 12, 13, 14)
-LINE_LENGTH = 65_536
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_AGAIN = "Correct it and load the products again; nothing was loaded."
 
 
 def read_products(file: Path, spool: ProductSpool) -> None:
@@ -44,85 +38,8 @@ def read_products(file: Path, spool: ProductSpool) -> None:
 
 def read_stream(stream: IO[bytes], spool: ProductSpool) -> None:
     """Read products as `read_products` does. Raises BadFileError."""
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-    lines = _lines(text)
-    try:
-        blank, first = _first_line(lines)
-        rows = _json_rows if first.lstrip().startswith("{") else _csv_rows
-        for number, fields in rows(chain(repeat("\n", blank), [first], lines)):
-            spool.add(number, to_product(number, fields))
-    except UnicodeDecodeError as error:
-        raise BadFileError("The products are not UTF-8.", do="Save them as UTF-8.") from error
-    finally:
-        text.detach()
-    if not spool.count:
-        raise BadFileError("There are no products.", do="Give a CSV with a header, or JSON Lines.", code="no_products")
-
-
-def _lines(text: IO[str]) -> Iterator[str]:
-    number = 0
-    while line := text.readline(LINE_LENGTH + 1):
-        number += 1
-        if len(line) > LINE_LENGTH:
-            raise _bad_line(number, f"is longer than {LINE_LENGTH:,} characters", "bad_file")
-        yield line
-
-
-def _first_line(lines: Iterator[str]) -> tuple[int, str]:
-    """How many blank lines there are before the first other one, and that one."""
-    blank = 0
-    for line in lines:
-        if line.strip():
-            return blank, line
-        blank += 1
-    return blank, ""
-
-
-def _json_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                yield number, _OBJECT.decode(line)
-            except (msgspec.DecodeError, RecursionError) as error:
-                raise _bad_line(number, f"is no JSON object: {error}", "bad_file") from error
-
-
-_OBJECT = msgspec.json.Decoder(dict[str, Any])
-
-
-def _csv_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Fields that are empty are left out."""
-    reader = csv.reader(lines, strict=True)
-    names: list[str] = []
-    before = 0
-    try:
-        for row in reader:
-            number, before = before + 1, reader.line_num
-            if not row:
-                continue
-            if not names:
-                names = _header(number, [name.strip() for name in row])
-            elif len(row) != len(names):
-                raise _bad_line(number, f"has {len(row)} fields instead of {len(names)}", "bad_file")
-            else:
-                yield number, {name: value for name, value in zip(names, row, strict=True) if value}
-    except csv.Error as error:
-        raise _bad_line(before + 1, f"is no CSV: {error}", "bad_file") from error
-
-
-def _header(number: int, names: list[str]) -> list[str]:
-    for name in names:
-        if name not in ProductEntry.model_fields:
-            raise _bad_line(number, f"has an unknown column `{name}`; there is {_known()}", "unknown_field")
-        if names.count(name) > 1:
-            raise _bad_line(number, f"has the column `{name}` twice", "bad_file")
-    if missing := {"sku", "title"}.difference(names):
-        raise _bad_line(number, f"lacks the column `{min(missing)}`", "missing_field")
-    return names
-
-
-def _known() -> str:
-    return ", ".join(f"`{name}`" for name in ProductEntry.model_fields)
+    for number, fields in _ROWS.read(stream):
+        spool.add(number, to_product(number, fields))
 
 
 # Fields. A validator raises `_wrong(code, why)`: `why` completes the sentence that begins with the field.
@@ -215,11 +132,10 @@ def to_product(line: int, fields: dict[str, Any]) -> Product:
         error = invalid.errors(include_url=False, include_input=False)[0]
         name, context = str(error["loc"][0])[:TEXT_LENGTH], error.get("ctx", {})
         if error["type"] == "extra_forbidden":
-            raise _bad_line(line, f"has an unknown field `{name}`; there is {_known()}", "unknown_field") from None
+            raise _ROWS.unknown_field(line, "field", name) from None
         why, code = context.get("why", "is missing"), context.get("code", "missing_field")
-        raise BadFileError(f"`{name}` of line {line} {why}.", do=_AGAIN, code=code) from None
+        raise _ROWS.error(f"`{name}` of line {line} {why}.", code) from None
     return Product(entry.sku, entry.title, entry.brand, entry.category, entry.gtin, entry.valid_from)
 
 
-def _bad_line(number: int, why: str, code: str) -> BadFileError:
-    return BadFileError(f"Line {number} {why}.", do=_AGAIN, code=code)
+_ROWS = FileRows("products", tuple(ProductEntry.model_fields), ("sku", "title"))

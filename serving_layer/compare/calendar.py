@@ -156,7 +156,9 @@ FIXED: dict[str, ComparisonCalendar] = {
     "previous_year_454_restated": DaysBefore(RETAIL_YEAR, "4-5-4 (NRF), restated"),
 }
 PERIOD, HOLIDAY = "previous_period", "holiday:"
-NAMES = (PERIOD, *FIXED, f"{HOLIDAY}NAME")
+TARGET = "target"
+"""A comparison with targets, which needs no calendar."""
+NAMES = (PERIOD, *FIXED, f"{HOLIDAY}NAME", TARGET)
 
 
 def comparison_calendar(compare: str, store: Store, at: QueryRange) -> ComparisonCalendar:

@@ -11,10 +11,9 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-from msgspec import UnsetType
-
 from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store
+from msgspec import UnsetType
 from serving_layer.products.attribution import AnswerProducts, ProductLabel
 from serving_layer.products.dimensions import SKU
 from serving_layer.query.aggregate import CURRENCY, StoreStates, aggregate, combine
@@ -26,13 +25,16 @@ from serving_layer.query.fetch import fetch, fetch_context
 from serving_layer.query.groups import Totals
 from serving_layer.query.ranking import ranked, ranked_top
 from serving_layer.query.render import render, render_groups
-from serving_layer.query.resolve import MetricRequest, ResolvedQuery, StoreQuery, resolve
-from serving_layer.query.snapshot import ReadSnapshot, provenance
 from serving_layer.query.top import TopSeries, top_series
 from serving_layer.responses.encoding import encode, encoded
-from serving_layer.responses.metrics import MetricResponse, MetricsResponse, Series
 from serving_layer.store.cells import MergedCells
+from serving_layer.targets.attainment import AnswerTargets, refuse_without_targets
+from views.core.cut import seconds
 from views.core.local_time import ONE_DAY
+
+from serving_layer.query.resolve import MetricRequest, ResolvedQuery, StoreQuery, resolve
+from serving_layer.query.snapshot import ReadSnapshot, provenance
+from serving_layer.responses.metrics import MetricResponse, MetricsResponse, Series
 
 STORES_AT_ONCE = 8
 """How many stores of a total are read side by side."""
@@ -47,6 +49,7 @@ async def answer(  # noqa: PLR0913, PLR0917 - the request, and what it is answer
     snapshot: ReadSnapshot,
     cells: MergedCells,
     products: AnswerProducts,
+    targets: AnswerTargets | None = None,
     *,
     following: str | UnsetType | None,
 ) -> bytes:
@@ -60,6 +63,7 @@ async def answer(  # noqa: PLR0913, PLR0917 - the request, and what it is answer
         cells: the merged cells of both layers. Several metrics read speed rows once, so that a quotient fits the sums
             beside it.
         products: the products that the answer reads, of all tenants of its stores.
+        targets: likewise; None if this process has none.
         following: the value of `next`: a token, None on the last page, UNSET if the stores are not paged.
 
     Returns:
@@ -73,25 +77,32 @@ async def answer(  # noqa: PLR0913, PLR0917 - the request, and what it is answer
         RangeTooLongError: several metrics together are longer than `MOST_BYTES`.
     """
     queries = [resolve(request, stores, catalogue) for request in requests]
+    for query in queries:
+        if query.reads_targets:
+            refuse_without_targets(query)
     await products.refuse_unknown(queries[0].selection)
     if queries[0].merges_stores or queries[0].ranking:
-        return _encoded_totals(await answer_totals(queries, snapshot, cells, products), snapshot, following)
+        return _encoded_totals(await answer_totals(queries, snapshot, cells, products, targets), snapshot, following)
     if len(queries) == 1:
-        response = await answer_query(queries[0], snapshot, cells, products)
+        response = await answer_query(queries[0], snapshot, cells, products, targets)
         response.next = following
         return encode(response)
     bodies, same_cells = [], cells.for_one_answer()
     for query in queries:
-        bodies.append(encode(await answer_query(query, snapshot, same_cells, products)))
+        bodies.append(encode(await answer_query(query, snapshot, same_cells, products, targets)))
         refuse_long(sum(map(len, bodies)))
     answers = [encoded(body, MetricResponse) for body in bodies]
     return encode(MetricsResponse(answers, provenance(snapshot), following))
 
 
 async def answer_query(
-    query: ResolvedQuery, snapshot: ReadSnapshot, cells: MergedCells, products: AnswerProducts | None = None
+    query: ResolvedQuery,
+    snapshot: ReadSnapshot,
+    cells: MergedCells,
+    products: AnswerProducts | None = None,
+    targets: AnswerTargets | None = None,
 ) -> MetricResponse:
-    """The stages after `resolve`: the response to one resolved query. `products`: None if it reads none."""
+    """The stages after `resolve`: the response to one resolved query. `products`, `targets`: None if it reads none."""
 
     async def store_states(of: StoreQuery) -> StoreStates:
         data = await fetch(query, of, snapshot, cells, products)
@@ -102,6 +113,7 @@ async def answer_query(
     context = await fetch_context(query, snapshot, cells)
     response = render(query, snapshot, states, values, context)
     await _label_skus(query, response, products)
+    await _add_targets(query, response, snapshot, targets)
     return response
 
 
@@ -110,6 +122,7 @@ async def answer_totals(
     snapshot: ReadSnapshot,
     cells: MergedCells,
     products: AnswerProducts | None = None,
+    targets: AnswerTargets | None = None,
 ) -> list[MetricResponse]:
     """The responses to queries of one request whose series add up stores, or are ranked.
 
@@ -147,6 +160,7 @@ async def answer_totals(
     ]
     for query, response in zip(queries, responses, strict=True):
         await _label_skus(query, response, products)
+        await _add_targets(query, response, snapshot, targets)
     return responses
 
 
@@ -165,6 +179,13 @@ async def _merged_days(
         return [await each.only(shared).merge(snapshot, same_cells) for each in days]
     except NeedsWindowsError:
         return []
+
+
+async def _add_targets(
+    query: ResolvedQuery, response: MetricResponse, snapshot: ReadSnapshot, targets: AnswerTargets | None
+) -> None:
+    if query.reads_targets and targets is not None:
+        await targets.attach(query, response, seconds(snapshot.as_of_at))
 
 
 async def _label_skus(query: ResolvedQuery, response: MetricResponse, products: AnswerProducts | None) -> None:

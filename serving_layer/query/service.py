@@ -11,24 +11,21 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from cachetools import LRUCache
-from msgspec import UNSET, UnsetType
-
 from master_dataset.errors import UnknownNameError
 from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store
+from master_dataset.registry.targets import TargetSet
+from msgspec import UNSET, UnsetType
 from serving_layer.caching import BodyCache
-from serving_layer.errors import BadQuestionError, TooManyStoresError
+from serving_layer.errors import BadQuestionError, NotOfferedError, TooManyStoresError
 from serving_layer.index import answer as index_answer
 from serving_layer.index.request import IndexRequest
 from serving_layer.keys.key import Caller
 from serving_layer.products.attribution import AnswerProducts
 from serving_layer.products.reader import ProductReader
-from serving_layer.query.answer import answer
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.cells import CellsRequest, answer_cells
 from serving_layer.query.ranges import AskedRange, latest_turn
-from serving_layer.query.resolve import MetricRequest, MetricsRequest, query_span, split_by
-from serving_layer.query.snapshot import ReadSnapshot, ReadVersion, SnapshotReader, past_snapshot, provenance
 from serving_layer.query.stores import (
     MOST_STORES,
     MOST_STORES_MERGED,
@@ -39,11 +36,17 @@ from serving_layer.query.stores import (
 )
 from serving_layer.query.timeline import zone_named
 from serving_layer.responses.encoding import encode
-from serving_layer.responses.metrics import Provenance
 from serving_layer.store.cells import MergedCells
 from serving_layer.store.readers import Readers
+from serving_layer.targets.attainment import AnswerTargets
+from serving_layer.targets.reader import TargetReader
 from views.core import View
 from views.core.local_time import BusinessDays, round_down
+
+from serving_layer.query.answer import answer
+from serving_layer.query.resolve import MetricRequest, MetricsRequest, query_span, split_by
+from serving_layer.query.snapshot import ReadSnapshot, ReadVersion, SnapshotReader, past_snapshot, provenance
+from serving_layer.responses.metrics import Provenance
 
 Request = MetricRequest | IndexRequest | CellsRequest
 
@@ -71,6 +74,7 @@ class QueryService:
         clocks: Clocks,
         *,
         recent_seconds: float = 0,
+        targets: TargetReader | None = None,
     ) -> None:
         """Set up the caches; reads nothing.
 
@@ -81,10 +85,12 @@ class QueryService:
             speed_ttl: how long speed rows live.
             clocks: see `Clocks`.
             recent_seconds: how long before a request its snapshot may have been read.
+            targets: the targets of all tenants; None: this process has none.
         """
         self.readers = readers
         self.catalogue = catalogue
         self._products = products
+        self._targets = targets
         self.stores = KnownStores(readers.stores, clocks.monotonic)
         self._snapshots = SnapshotReader(
             readers, speed_ttl, clocks.now, recent_seconds=recent_seconds, clock=clocks.monotonic
@@ -112,7 +118,8 @@ class QueryService:
             snapshot = await past_snapshot(self.readers.published, request.as_of)
         version, stores = await self.stores.all()
         products = await self._masters(request, stores, caller)
-        return ReadVersion(snapshot, version, self._latest_turn(request, version, stores), products)
+        targets = await self._target_sets(request, stores, caller)
+        return ReadVersion(snapshot, version, self._latest_turn(request, version, stores), products, targets)
 
     async def _masters(
         self, request: Request, stores: Mapping[str, Store], caller: Caller
@@ -120,10 +127,19 @@ class QueryService:
         """The product masters that the answer reads, by tenant; none if it depends on none."""
         if not isinstance(request, MetricRequest) or not request.reads_products:
             return ()
-        chosen = (stores.get(id_) or unregistered(id_) for id_ in request.stores or stores)
-        tenants = sorted({store.tenant for store in chosen if caller.sees(store)})
-        masters = await asyncio.gather(*map(self._products.master, tenants))
+        masters = await asyncio.gather(*map(self._products.master, _tenants(request, stores, caller)))
         return tuple(master for master in masters if master is not None)
+
+    async def _target_sets(
+        self, request: Request, stores: Mapping[str, Store], caller: Caller
+    ) -> tuple[TargetSet, ...]:
+        """The targets that the answer reads, by tenant; none if it reads none."""
+        if not isinstance(request, MetricRequest) or not request.reads_targets:
+            return ()
+        if self._targets is None:
+            raise NotOfferedError("This process has no targets.", do="Ask one that does.")
+        found = await asyncio.gather(*map(self._targets.current, _tenants(request, stores, caller)))
+        return tuple(each for each in found if each is not None)
 
     async def current_version(self) -> ReadVersion:
         """Read what an answer about the time until now is computed from, but no cells.
@@ -169,6 +185,7 @@ class QueryService:
                 version.snapshot,
                 self.merged_cells,
                 AnswerProducts(self._products, version.products, request.first.attributes),
+                AnswerTargets(self._targets, version.targets) if self._targets else None,
                 following=_following(request, page),
             )
 
@@ -257,6 +274,12 @@ class QueryService:
         """PublicationCollectedError if its cells were deleted while they were read: some may have been gone."""
         if snapshot.is_past:
             await past_snapshot(self.readers.published, snapshot.pointer.publication)
+
+
+def _tenants(request: MetricRequest, stores: Mapping[str, Store], caller: Caller) -> list[str]:
+    """The tenants of the stores of an answer."""
+    chosen = (stores.get(id_) or unregistered(id_) for id_ in request.stores or stores)
+    return sorted({store.tenant for store in chosen if caller.sees(store)})
 
 
 def _refuse_incomplete(request: MetricsRequest, page: StorePage) -> None:

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from msgspec import UNSET
-
 from master_dataset.errors import (
     CassandraUnavailableError,
     GalateaError,
@@ -25,14 +23,17 @@ from master_dataset.errors import (
     UnknownNameError,
 )
 from master_dataset.registry.products import ProductMaster
+from master_dataset.registry.targets import TargetSet
+from msgspec import UNSET
 from serving_layer.admin.publications import PublicationEntry
 from serving_layer.caching import RefreshAheadCache
 from serving_layer.errors import DefinitionNotPublishedError, PublicationBehindError, PublicationCollectedError
 from serving_layer.query.timeline import iso_instant
-from serving_layer.responses.metrics import AsOf, Provenance
 from serving_layer.store.readers import Position, PublishedReader, Readers
 from views.control.publication import Pointer
 from views.core import View
+
+from serving_layer.responses.metrics import AsOf, Provenance
 
 DAY = timedelta(days=1)
 
@@ -102,13 +103,14 @@ class ReadVersion(NamedTuple):
 
     `now`: when a day of its stores began last, in seconds since 1970, if the range of the request is relative to
     today; until the next one begins, the range has the same bounds. None for all other requests.
-    `products`: the versions of the product masters, if the request reads any.
+    `products`, `targets`: the versions of the product masters and of the targets, if the request reads any.
     """
 
     snapshot: ReadSnapshot
     registry: int
     now: int | None = None
     products: tuple[ProductMaster, ...] = ()
+    targets: tuple[TargetSet, ...] = ()
 
     @property
     def key(self) -> tuple[Hashable, ...]:
@@ -123,6 +125,7 @@ class ReadVersion(NamedTuple):
             self.registry,
             self.now,
             tuple((master.tenant, master.version) for master in self.products),
+            tuple((each.tenant, each.version) for each in self.targets),
         )
 
 

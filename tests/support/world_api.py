@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import orjson
-
 from master_dataset.errors import RequestError, UnknownNameError
 from master_dataset.kafka.producer import DeliveryStatus, ProducerRecord
 from master_dataset.webhooks.endpoint import Endpoint, RegisteredEndpoint
@@ -30,20 +29,23 @@ from serving_layer.keys.key import Key, Scope
 from serving_layer.products.reader import ProductReader
 from serving_layer.products.service import ProductService
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.query.service import Clocks, QueryService
 from serving_layer.responses.webhooks import WebhookTrial
 from serving_layer.store.readers import Readers
+from serving_layer.targets.reader import TargetReader
 from serving_layer.webhooks.service import RecordPosition, WebhookService
 from tests.support.alert_tables import WorldAlertTables, WorldVersions
 from tests.support.archiving import WorldLetters
 from tests.support.openapi_contract import refuse_unannounced
 from tests.support.process_metrics import WorldWatch
 from tests.support.products import WorldProducts
+from tests.support.targets import WorldTargets
 from tests.support.world import World
 from tests.support.world_tables import WorldTables
 from views.control.recompute import RecomputeRequest
 from views.metrics import registered_metrics
 from views.registry import registered_views
+
+from serving_layer.query.service import Clocks, QueryService
 
 if TYPE_CHECKING:
     from master_dataset.errors import GalateaError
@@ -225,7 +227,16 @@ class Asking:
         clocks = Clocks(lambda: float(next(clock)), world.now)
         self.products = WorldProducts(world.now)
         products = ProductReader(self.products, lambda: float(next(clock)))
-        self.answers = QueryService(read_from, catalogue, products, ttl, clocks, recent_seconds=self.recent_seconds)
+        self.targets = WorldTargets(world.now)
+        self.answers = QueryService(
+            read_from,
+            catalogue,
+            products,
+            ttl,
+            clocks,
+            recent_seconds=self.recent_seconds,
+            targets=TargetReader(self.targets, lambda: float(next(clock))),
+        )
         freshness = FreshnessService(self.answers, watched or WorldWatch(world), ttl, world.now)
         ledgers, recomputes = ledgers or WorldTables(world), recomputes or WorldTables(world)
         self.recomputing, self.rolling_back = WorldRecomputing(world), WorldRollingBack(world)

@@ -1,0 +1,83 @@
+"""`galatea targets`: what stores should reach on a business day."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deploy.console import print_json, print_message, print_table
+from deploy.settings import Settings
+
+app = typer.Typer(no_args_is_help=True, help="Load and list targets of stores.")
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+Tenant = Annotated[str, typer.Option("--tenant", help="Whose targets they are.")]
+
+
+@app.command()
+def load(
+    file: Annotated[Path, typer.Argument(help="CSV or JSON Lines: store, day, metric, value.")],
+    tenant: Tenant = "default",
+    replace: Annotated[bool, typer.Option("--replace", help="Remove the targets that FILE lacks.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Load the targets of FILE, all or none. Each replaces the former one of its store, day and metric."""
+    from deploy.cassandra import session_of
+    from master_dataset.registry.registry import Registry
+    from master_dataset.registry.targets import TargetTables
+    from master_dataset.registry.targets_file import read_targets
+    from serving_layer.targets.attainment import can_have_targets, target_decimals
+    from views.metrics import registered_metrics
+    from views.registry import registered_views
+
+    session = session_of(Settings().cassandra.address)
+    registered = Registry(session).stores().values()
+    stores = {each.id: each.currency.digits for each in registered if each.tenant == tenant}
+    views = {view.name: view for view in registered_views()}
+    chosen = [metric for metric in registered_metrics().values() if can_have_targets(metric, views)]
+    metrics = {metric.id: target_decimals(metric) for metric in chosen}
+    targets = read_targets(file, stores, metrics)
+    loaded = sum(len(days) for of_store in targets.values() for days in of_store.values())
+    current = TargetTables(session).load(tenant, targets, replace=replace)
+    if as_json:
+        print_json({"tenant": tenant, "loaded": loaded, "count": current.count, "version": current.version})
+    else:
+        print_message(f"  {loaded:,} targets loaded; tenant {tenant} has {current.count:,}")
+
+
+@app.command("list")
+def list_targets(
+    tenant: Tenant = "default",
+    store: Annotated[str, typer.Option("--store", help="Only of this store.")] = "",
+    metric: Annotated[str, typer.Option("--metric", help="Only of this metric.")] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1_000_000, help="How many at most.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List the targets of the tenant by store, metric and day."""
+    from deploy.cassandra import session_of
+    from master_dataset.registry.targets import DIGITS, TargetTables
+
+    current, blocks = TargetTables(session_of(Settings().cassandra.address)).all(tenant)
+    found = sorted(
+        (of, name, day, value)
+        for of, targets in blocks
+        if store in ("", of)
+        for name, days in targets.items()
+        if metric in ("", name)
+        for day, value in days.items()
+    )
+    rows = [
+        {
+            "store": of,
+            "day": day.isoformat(),
+            "metric": name,
+            "value": f"{Decimal(value).scaleb(-DIGITS).normalize():f}",
+        }
+        for of, name, day, value in found[:limit]
+    ]
+    count = current.count if current else 0
+    if as_json:
+        print_json({"tenant": tenant, "count": count, "targets": rows})
+        return
+    print_table(("store", "day", "metric", "value"), [list(row.values()) for row in rows])
+    print_message(f"  {len(rows):,} of {count:,} targets of tenant {tenant}")

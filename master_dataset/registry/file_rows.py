@@ -1,0 +1,125 @@
+"""Rows of files that users load: CSV with a header, or JSON Lines. One pass; every error names the line."""
+
+import csv
+import io
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import IO, Any
+
+import msgspec
+
+from master_dataset.errors import BadFileError
+
+LINE_LENGTH = 65_536
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+
+Row = tuple[int, dict[str, Any]]
+"""The number of a line, from 1, and its fields by name."""
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """Reads the rows of one kind of file.
+
+    Attributes:
+        kind: what the rows are, such as `products`.
+        columns: the fields that there are.
+        required: those that a CSV must have.
+    """
+
+    kind: str
+    columns: Sequence[str]
+    required: Collection[str]
+
+    def read(self, stream: IO[bytes]) -> Iterator[Row]:
+        """Yield the rows. Fields of a CSV that are empty are left out.
+
+        Args:
+            stream: UTF-8, with or without a byte order mark. It is JSON Lines if it begins with `{`, and else CSV.
+
+        Raises:
+            BadFileError: A line cannot be read, or there are no rows.
+        """
+        text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+        found = False
+        try:
+            lines = self._lines(text)
+            blank, first = _first_line(lines)
+            rows = self._json_rows if first.lstrip().startswith("{") else self._csv_rows
+            for row in rows(chain(repeat("\n", blank), [first], lines)):
+                found = True
+                yield row
+        except UnicodeDecodeError as error:
+            raise BadFileError(f"The {self.kind} are not UTF-8.", do="Save them as UTF-8.") from error
+        finally:
+            text.detach()
+        if not found:
+            do = "Give a CSV with a header, or JSON Lines."
+            raise BadFileError(f"There are no {self.kind}.", do=do, code=f"no_{self.kind}")
+
+    def error(self, message: str, code: str) -> BadFileError:
+        """An error in the file: nothing of it is loaded."""
+        return BadFileError(message, do=f"Correct it and load the {self.kind} again; nothing was loaded.", code=code)
+
+    def unknown_field(self, number: int, what: str, name: str) -> BadFileError:
+        """An error for a line with a field (or column) that there is not."""
+        known = ", ".join(f"`{each}`" for each in self.columns)
+        return self._bad_line(number, f"has an unknown {what} `{name}`; there is {known}", "unknown_field")
+
+    def _lines(self, text: IO[str]) -> Iterator[str]:
+        number = 0
+        while line := text.readline(LINE_LENGTH + 1):
+            number += 1
+            if len(line) > LINE_LENGTH:
+                raise self._bad_line(number, f"is longer than {LINE_LENGTH:,} characters", "bad_file")
+            yield line
+
+    def _json_rows(self, lines: Iterator[str]) -> Iterator[Row]:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    yield number, _OBJECT.decode(line)
+                except (msgspec.DecodeError, RecursionError) as error:
+                    raise self._bad_line(number, f"is no JSON object: {error}", "bad_file") from error
+
+    def _csv_rows(self, lines: Iterator[str]) -> Iterator[Row]:
+        reader = csv.reader(lines, strict=True)
+        names: list[str] = []
+        before = 0
+        try:
+            for row in reader:
+                number, before = before + 1, reader.line_num
+                if not row:
+                    continue
+                if not names:
+                    names = self._header(number, [name.strip() for name in row])
+                elif len(row) != len(names):
+                    raise self._bad_line(number, f"has {len(row)} fields instead of {len(names)}", "bad_file")
+                else:
+                    yield number, {name: value for name, value in zip(names, row, strict=True) if value}
+        except csv.Error as error:
+            raise self._bad_line(before + 1, f"is no CSV: {error}", "bad_file") from error
+
+    def _header(self, number: int, names: list[str]) -> list[str]:
+        for name in names:
+            if name not in self.columns:
+                raise self.unknown_field(number, "column", name)
+            if names.count(name) > 1:
+                raise self._bad_line(number, f"has the column `{name}` twice", "bad_file")
+        if missing := set(self.required).difference(names):
+            raise self._bad_line(number, f"lacks the column `{min(missing)}`", "missing_field")
+        return names
+
+    def _bad_line(self, number: int, why: str, code: str) -> BadFileError:
+        return self.error(f"Line {number} {why}.", code)
+
+
+def _first_line(lines: Iterator[str]) -> tuple[int, str]:
+    """How many blank lines there are before the first other one, and that one."""
+    blank = 0
+    for line in lines:
+        if line.strip():
+            return blank, line
+        blank += 1
+    return blank, ""

@@ -1,0 +1,243 @@
+"""`compare=target`: beside each point what its stores were to reach on its business days, and by how much they did.
+
+A target is of one store and business day, so the target of a point is a sum: over the days of the point and, where a
+series adds up stores, over its stores. A day without a target is no zero. A point of which some days have none says so
+in `before_flags` and has no `change`, because its value counts days that its target lacks.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+from msgspec import UNSET, UnsetType
+
+from master_dataset.registry.stores import currency
+from master_dataset.registry.targets import DIGITS, TargetSet
+from serving_layer.errors import BadQuestionError
+from serving_layer.query.render import money
+from serving_layer.query.resolve import ResolvedQuery, StoreQuery, adds_up
+from serving_layer.query.timeline import QueryRange
+from serving_layer.responses.encoding import Number
+from serving_layer.responses.metrics import MetricResponse, Point, Series, TargetDays
+from serving_layer.targets.reader import TargetReader
+from views.core import View
+from views.core.local_time import BusinessDays
+from views.core.metric import Metric
+
+NO_TARGET, TARGETS_MISSING = "no_target", "targets_missing"
+"""Flags of `before`: no day of the point has a target; some have none."""
+_TOO_FINE = ("15m", "hour", "hour_of_week")
+_MILLION = 10**DIGITS
+HOURS_OF_A_DAY = 24
+"""By so many the numbers of the labels of weekdays differ."""
+
+SeriesOf = tuple[object, ...]
+"""What identifies a series: its store, or the values of its groups and its currency."""
+
+
+def can_have_targets(metric: Metric, views: Mapping[str, View]) -> bool:
+    """Whether targets of days add up to the target of all of them: the metric is a sum."""
+    return metric.unit != "list" and adds_up(metric, views)
+
+
+def target_decimals(metric: Metric) -> int | None:
+    """How many decimals a target of the metric may have; None: those of the currency."""
+    return {"money": None, "n": 0}.get(metric.unit, DIGITS)
+
+
+@dataclass
+class _Target:
+    """The target of one point: in millionths, over so many days of stores with one, and so many without.
+
+    `first`: the date that the point is called by. `end`: where its windows end, in seconds since 1970.
+    """
+
+    first: date
+    value: int = 0
+    days: int = 0
+    missing: int = 0
+    end: int = 0
+
+    def merge(self, other: "_Target") -> None:
+        """Add the target of other days."""
+        self.first = min(self.first, other.first)
+        self.value += other.value
+        self.days += other.days
+        self.missing += other.missing
+        self.end = max(self.end, other.end)
+
+
+@dataclass
+class _SeriesTargets:
+    """The targets of one series by the number of the label of a point."""
+
+    points: dict[int, _Target] = field(default_factory=dict)
+
+    def add(self, number: int, target: _Target) -> None:
+        """Add the target of a day to a point."""
+        if number in self.points:
+            self.points[number].merge(target)
+        else:
+            self.points[number] = target
+
+
+@dataclass(frozen=True)
+class AnswerTargets:
+    """The targets that one answer reads. `versions`: the current ones of the tenants of its stores."""
+
+    reader: TargetReader
+    versions: tuple[TargetSet, ...] = ()
+
+    async def attach(self, query: ResolvedQuery, response: MetricResponse, known_until: int) -> None:
+        """Add targets to the points of a response.
+
+        Args:
+            query: what was asked for; `refuse_without_targets` has let it pass.
+            response: its answer.
+            known_until: up to when events are known, in seconds since 1970: later points are unfinished.
+        """
+        left_out = () if isinstance(response.left_out, UnsetType) else response.left_out
+        absent = {each.store for each in left_out}
+        stores = [of for of in query.stores if of.store.id not in absent]
+        by_tenant = {version.tenant: version for version in self.versions}
+        read = [self._of_store(by_tenant.get(of.store.tenant), of, query.metric) for of in stores]
+        targets: dict[SeriesOf, _SeriesTargets] = {}
+        for of, own in zip(stores, await asyncio.gather(*read), strict=True):
+            _add_store(query, of, own, targets)
+        shared = response.currency if isinstance(response.currency, str) else None
+        shown = {_series_of(query, each, shared) for each in response.series if not each.other}
+        for series in response.series:
+            key = _series_of(query, series, shared)
+            found = targets.get(key, _SeriesTargets())
+            if series.other:
+                found = _rest(other for each, other in targets.items() if each not in shown and each[-1] == key[-1])
+            code = key[-1] if isinstance(key[-1], str) else None
+            digits = currency(code).digits if code and query.metric.unit == "money" else None
+            _attach_series(series, found, digits, known_until)
+            if any(point.partial is True for point in series.points):
+                response.partial = True
+        response.compare, response.change_unit = "target", "percent"
+
+    async def _of_store(self, version: TargetSet | None, of: StoreQuery, metric: Metric) -> Mapping[date, int]:
+        return {} if version is None else await self.reader.of_store(version, of.store.id, metric.id)
+
+
+def refuse_without_targets(query: ResolvedQuery) -> None:
+    """Refuse a comparison with targets that has no meaning. Raises BadQuestionError."""
+    metric = query.metric
+    if not can_have_targets(metric, {view.name: view for view in query.views}):
+        message = f"`{metric.id}` has no targets: it is not a sum, so targets of days do not add up."
+        raise BadQuestionError(message, do="Compare the sums that it is made of with their targets.")
+    if query.by or query.reads_attributes:
+        message = "Targets are of whole stores, not of parts of their sales."
+        raise BadQuestionError(message, do="Leave dimensions and products out, or `compare=target`.")
+    if query.grain in _TOO_FINE:
+        message = f"Targets are of business days, which `grain={query.grain}` splits."
+        raise BadQuestionError(message, do="Ask with `grain=day` or a coarser one.")
+    if query.only_open or query.only_covered:
+        message = "Targets are of whole business days, and `hours=open` or `only_covered` leaves windows out."
+        raise BadQuestionError(message, do="Leave it out.")
+    for of in query.stores:
+        if BusinessDays.of(of.store, of.range.days.zone) != of.range.days or of.zone != of.store.timezone:
+            message = f"Targets are of the business days of store `{of.store.id}`, in `{of.store.timezone}`."
+            raise BadQuestionError(message, do="Leave `timezone` out.")
+        if of.range.days.whole(of.range.span) != of.range.span:
+            message = f"Targets are of whole business days, and the range cuts one of store `{of.store.id}`."
+            raise BadQuestionError(message, do="Give `from` and `to` as dates.")
+
+
+class _DayOfPoint(NamedTuple):
+    """A business day, the number of the label of its point and its first date, and where the windows of the day end."""
+
+    day: date
+    number: int
+    first: date
+    end: int
+
+
+@lru_cache(maxsize=64)
+def _days_of(at: QueryRange, points: tuple[int, ...]) -> tuple[_DayOfPoint, ...]:
+    """The business days of a range. `points`: per day the place of its point. Many stores share a range."""
+    labels = [at.labels[place] for place in points]
+    found = zip(at.days.touched(at.span), labels, strict=True)
+    return tuple(_DayOfPoint(day, label.number, label.day or day, span.end) for (day, span), label in found)
+
+
+@lru_cache(maxsize=64)
+def _starts(at: QueryRange) -> tuple[int, ...]:
+    return tuple(span.start for _, span in at.days.touched(at.span))
+
+
+def _add_store(
+    query: ResolvedQuery, of: StoreQuery, own: Mapping[date, int], targets: dict[SeriesOf, _SeriesTargets]
+) -> None:
+    """Add the targets of one store to the series that it is in, by business day."""
+    code = of.store.currency.code if query.metric.is_of_money else None
+    is_current = query.attributes == "current"
+    places = tuple(of.timeline.point_of(start) for start in _starts(of.range))
+    for day, number, first, end in _days_of(of.range, places):
+        if query.merges_stores:
+            groups = (of.store.current_group(n) if is_current else of.store.group(n, day) for n in query.groups)
+            key: SeriesOf = (*groups, code)
+        else:
+            key = of.store.id, code
+        target = own.get(day)
+        found = _Target(first, target or 0, int(target is not None), int(target is None), end)
+        targets.setdefault(key, _SeriesTargets()).add(number, found)
+
+
+def _series_of(query: ResolvedQuery, series: Series, shared: str | None) -> SeriesOf:
+    code = (series.currency if isinstance(series.currency, str) else shared) if query.metric.is_of_money else None
+    if isinstance(series.store, str):
+        return series.store, code
+    groups = {} if isinstance(series.group, UnsetType) else series.group
+    return (*(groups.get(name) for name in query.groups), code)
+
+
+def _rest(parts: Iterable[_SeriesTargets]) -> _SeriesTargets:
+    """The targets of all series that `top` left out, as one."""
+    found = _SeriesTargets()
+    for part in parts:
+        for number, target in part.points.items():
+            found.add(number, target)
+    return found
+
+
+def _attach_series(series: Series, found: _SeriesTargets, digits: int | None, known_until: int) -> None:
+    by_label = {target.first: target for target in found.points.values()}
+    by_weekday = {number // HOURS_OF_A_DAY: target for number, target in found.points.items()}
+    for point in series.points:
+        if isinstance(point.weekday, int):
+            target = by_weekday.get(point.weekday)
+        else:
+            target = by_label.get(point.business_date) if isinstance(point.business_date, date) else None
+        _attach(point, target, digits, known_until)
+    days, missing = (sum(getattr(each, name) for each in found.points.values()) for name in ("days", "missing"))
+    series.targets = TargetDays(days, missing)
+
+
+def _attach(point: Point, target: _Target | None, digits: int | None, known_until: int) -> None:
+    if target is None or not target.days:
+        point.before, point.change, point.attainment, point.before_flags = None, None, None, (NO_TARGET,)
+        return
+    point.before = _written(target.value, digits)
+    point.partial = True if target.end > known_until else UNSET
+    point.change = point.attainment = None
+    if target.missing:
+        point.before_flags = (TARGETS_MISSING,)
+    elif target.value and not isinstance(point.value, Sequence) and point.value is not None:
+        value, wanted = Fraction(point.value), Fraction(target.value, _MILLION)
+        point.change = float(100 * (value - wanted) / abs(wanted))
+        point.attainment = float(100 * value / wanted) if wanted > 0 else None
+
+
+def _written(millionths: int, digits: int | None) -> Number:
+    """In the major unit of a currency with so many digits, or as a number of pieces or hours."""
+    if digits is not None:
+        return money(millionths * 10**digits // _MILLION, digits)
+    whole, rest = divmod(millionths, _MILLION)
+    return float(Fraction(millionths, _MILLION)) if rest else whole
