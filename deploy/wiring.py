@@ -39,15 +39,13 @@ from serving_layer.tables import (
     StoreTables,
 )
 from serving_layer.targets.reader import TargetBlockTables, TargetReader
-from views.control.recompute import Recomputes
-
 from views import registered_views
+from views.control.recompute import Recomputes
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
-    from views.control.recompute import RecomputeRequest
-
     from serving_layer.query.service import QueryService
+    from views.control.recompute import RecomputeRequest
 
 
 def dead_letters_of(settings: "Settings") -> DeadLetterQueries:

@@ -9,7 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from prometheus_client import REGISTRY
+
 from deploy.airflow.client import airflow_of
+from deploy.audit import Audit
 from deploy.cassandra import session_of
 from deploy.local.nodes import LOOPBACK, nodes_of
 from deploy.local.records import read_states
@@ -17,19 +20,6 @@ from deploy.recompute_runner import RestRollback
 from deploy.services.api_metrics import PressureMetrics, ServingMetrics, pressures
 from deploy.services.runner import Process
 from deploy.settings import Settings
-from master_dataset.kafka.producer import AsyncProducer, async_producer_settings
-from prometheus_client import REGISTRY
-from serving_layer.api.app import create_app
-from serving_layer.health.freshness import FreshnessService
-from serving_layer.http.server import Server, ServerConfig
-from serving_layer.ingest.disk_space import DiskSpace
-from serving_layer.ingest.ingest import IngestService
-from serving_layer.keys.authenticator import Authenticator, ConcurrencyLimiter, KeyCache, RateLimiter
-from serving_layer.query.catalogue import Catalogue
-from serving_layer.tables import AsyncSession, KeyTables, WatchTables
-from views.metrics import registered_metrics
-
-from deploy.audit import Audit
 from deploy.wiring import (
     AirflowElseRunner,
     alert_service_of,
@@ -39,8 +29,18 @@ from deploy.wiring import (
     runner_of,
     targets_of,
 )
+from master_dataset.kafka.producer import AsyncProducer, async_producer_settings
+from serving_layer.api.app import create_app
+from serving_layer.health.freshness import FreshnessService
+from serving_layer.http.server import Server, ServerConfig
+from serving_layer.ingest.disk_space import DiskSpace
+from serving_layer.ingest.ingest import IngestService
+from serving_layer.keys.authenticator import Authenticator, ConcurrencyLimiter, KeyCache, RateLimiter
+from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.service import Clocks, QueryService
+from serving_layer.tables import AsyncSession, KeyTables, WatchTables
 from views import registered_views
+from views.metrics import registered_metrics
 
 if TYPE_CHECKING:
     from serving_layer.query.live import Live

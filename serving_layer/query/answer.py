@@ -11,9 +11,10 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
+from msgspec import UnsetType
+
 from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store
-from msgspec import UnsetType
 from serving_layer.products.attribution import AnswerProducts, ProductLabel
 from serving_layer.products.dimensions import SKU
 from serving_layer.query.aggregate import CURRENCY, StoreStates, aggregate, combine
@@ -25,16 +26,15 @@ from serving_layer.query.fetch import fetch, fetch_context
 from serving_layer.query.groups import Totals
 from serving_layer.query.ranking import ranked, ranked_top
 from serving_layer.query.render import render, render_groups
+from serving_layer.query.resolve import MetricRequest, ResolvedQuery, StoreQuery, resolve
+from serving_layer.query.snapshot import ReadSnapshot, provenance
 from serving_layer.query.top import TopSeries, top_series
 from serving_layer.responses.encoding import encode, encoded
+from serving_layer.responses.metrics import MetricResponse, MetricsResponse, Series
 from serving_layer.store.cells import MergedCells
 from serving_layer.targets.attainment import AnswerTargets, refuse_without_targets
 from views.core.cut import seconds
 from views.core.local_time import ONE_DAY
-
-from serving_layer.query.resolve import MetricRequest, ResolvedQuery, StoreQuery, resolve
-from serving_layer.query.snapshot import ReadSnapshot, provenance
-from serving_layer.responses.metrics import MetricResponse, MetricsResponse, Series
 
 STORES_AT_ONCE = 8
 """How many stores of a total are read side by side."""

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from master_dataset.errors import RangeTooLongError, UnknownNameError
 from master_dataset.registry.stores import Store
 from serving_layer.api.limits import RANGES, Ranges
+from serving_layer.compare.calendar import TARGET, ComparisonCalendar, comparison_calendar
 from serving_layer.compare.comparable_stores import FirstDates, left_out
 from serving_layer.context.kinds import context_names
 from serving_layer.errors import BadQuestionError, TooManyMetricsError
@@ -34,13 +35,11 @@ from serving_layer.query.ranges import AskedRange, RangeName
 from serving_layer.query.sensor_coverage import PROOFS, sensor_sources
 from serving_layer.query.stores import PageRequest
 from serving_layer.query.timeline import GRAINS, Grain, QueryRange, Timeline, read_bound, timeline, zone_named
+from serving_layer.responses.metrics import LeftOut
 from views.core import View
 from views.core.formula import FormulaValue
 from views.core.local_time import STEP, BusinessDays, Span, round_down, round_up
 from views.core.metric import Metric
-
-from serving_layer.compare.calendar import TARGET, ComparisonCalendar, comparison_calendar
-from serving_layer.responses.metrics import LeftOut
 
 Hours = Literal["all", "open"]
 DAY = 86_400

@@ -11,11 +11,12 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from cachetools import LRUCache
+from msgspec import UNSET, UnsetType
+
 from master_dataset.errors import UnknownNameError
 from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store
 from master_dataset.registry.targets import TargetSet
-from msgspec import UNSET, UnsetType
 from serving_layer.caching import BodyCache
 from serving_layer.errors import BadQuestionError, NotOfferedError, TooManyStoresError
 from serving_layer.index import answer as index_answer
@@ -23,9 +24,12 @@ from serving_layer.index.request import IndexRequest
 from serving_layer.keys.key import Caller
 from serving_layer.products.attribution import AnswerProducts
 from serving_layer.products.reader import ProductReader
+from serving_layer.query.answer import answer
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.cells import CellsRequest, answer_cells
 from serving_layer.query.ranges import AskedRange, latest_turn
+from serving_layer.query.resolve import MetricRequest, MetricsRequest, query_span, split_by
+from serving_layer.query.snapshot import ReadSnapshot, ReadVersion, SnapshotReader, past_snapshot, provenance
 from serving_layer.query.stores import (
     MOST_STORES,
     MOST_STORES_MERGED,
@@ -36,17 +40,13 @@ from serving_layer.query.stores import (
 )
 from serving_layer.query.timeline import zone_named
 from serving_layer.responses.encoding import encode
+from serving_layer.responses.metrics import Provenance
 from serving_layer.store.cells import MergedCells
 from serving_layer.store.readers import Readers
 from serving_layer.targets.attainment import AnswerTargets
 from serving_layer.targets.reader import TargetReader
 from views.core import View
 from views.core.local_time import BusinessDays, round_down
-
-from serving_layer.query.answer import answer
-from serving_layer.query.resolve import MetricRequest, MetricsRequest, query_span, split_by
-from serving_layer.query.snapshot import ReadSnapshot, ReadVersion, SnapshotReader, past_snapshot, provenance
-from serving_layer.responses.metrics import Provenance
 
 Request = MetricRequest | IndexRequest | CellsRequest
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
+from msgspec import UNSET
+
 from master_dataset.errors import (
     CassandraUnavailableError,
     GalateaError,
@@ -24,16 +26,14 @@ from master_dataset.errors import (
 )
 from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.targets import TargetSet
-from msgspec import UNSET
 from serving_layer.admin.publications import PublicationEntry
 from serving_layer.caching import RefreshAheadCache
 from serving_layer.errors import DefinitionNotPublishedError, PublicationBehindError, PublicationCollectedError
 from serving_layer.query.timeline import iso_instant
+from serving_layer.responses.metrics import AsOf, Provenance
 from serving_layer.store.readers import Position, PublishedReader, Readers
 from views.control.publication import Pointer
 from views.core import View
-
-from serving_layer.responses.metrics import AsOf, Provenance
 
 DAY = timedelta(days=1)
 

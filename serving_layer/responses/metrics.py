@@ -10,6 +10,7 @@ from datetime import date
 from typing import TypedDict
 
 from msgspec import UNSET, Struct, UnsetType, field
+
 from serving_layer.responses.encoding import Instant, Number
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import orjson
+
 from master_dataset.errors import RequestError, UnknownNameError
 from master_dataset.kafka.producer import DeliveryStatus, ProducerRecord
 from master_dataset.webhooks.endpoint import Endpoint, RegisteredEndpoint
@@ -29,6 +30,7 @@ from serving_layer.keys.key import Key, Scope
 from serving_layer.products.reader import ProductReader
 from serving_layer.products.service import ProductService
 from serving_layer.query.catalogue import Catalogue
+from serving_layer.query.service import Clocks, QueryService
 from serving_layer.responses.webhooks import WebhookTrial
 from serving_layer.store.readers import Readers
 from serving_layer.targets.reader import TargetReader
@@ -44,8 +46,6 @@ from tests.support.world_tables import WorldTables
 from views.control.recompute import RecomputeRequest
 from views.metrics import registered_metrics
 from views.registry import registered_views
-
-from serving_layer.query.service import Clocks, QueryService
 
 if TYPE_CHECKING:
     from master_dataset.errors import GalateaError
