@@ -5,7 +5,7 @@ Every caller may read every table that it sees, and there are no functions, trig
 
 from collections.abc import Mapping, Sequence
 
-from serving_layer.sql.postgres_catalog import NAMESPACES, TYPES
+from serving_layer.sql.postgres_catalog import FIRST_OID, INFORMATION_OID, NAMESPACES, TYPES
 
 PREFIX = "galatea_"
 """Before the names of macros, so that they are not taken for functions of DuckDB."""
@@ -67,6 +67,7 @@ _BODIES: Mapping[str, Sequence[tuple[str, str]]] = {
     "pg_my_temp_schema": [("", "0")],
     "pg_is_other_temp_schema": [("n", "false")],
     "pg_has_role": [("r, p", "true"), ("u, r, p", "true")],
+    "pg_table_is_visible": [("o", f"o NOT BETWEEN {INFORMATION_OID} AND {FIRST_OID - 1}")],
     "quote_ident": [("n", "'\"' || replace(n, '\"', '\"\"') || '\"'")],
     "quote_literal": [("v", "'''' || replace(v::VARCHAR, '''', '''''') || ''''")],
     "array_upper": [("a, d", "nullif(len(a), 0)")],
@@ -84,7 +85,6 @@ _BODIES: Mapping[str, Sequence[tuple[str, str]]] = {
     **{
         f"pg_{kind}_is_visible": [("o", "true")]
         for kind in (
-            "table",
             "type",
             "function",
             "operator",
@@ -128,7 +128,23 @@ MACROS: Sequence[str] = [
 """Statements that make them."""
 MACRO_NAMES = frozenset(f"{PREFIX}{name}" for name in NAMES | TABLE_MACROS)
 
+RENAMED: Mapping[str, str] = {
+    "json_build_object": "json_object",
+    "jsonb_build_object": "json_object",
+    "json_build_array": "json_array",
+    "jsonb_build_array": "json_array",
+    "json_agg": "json_group_array",
+    "jsonb_agg": "json_group_array",
+    "json_object_agg": "json_group_object",
+    "jsonb_object_agg": "json_group_object",
+    "to_jsonb": "to_json",
+    "every": "bool_and",
+    "btrim": "trim",
+    "char_length": "length",
+}
+"""Functions that have another name in DuckDB."""
 DESCRIPTIONS: Mapping[str, str] = {
+    "to_regtype": "(SELECT max(d.oid) FROM pg_type AS d WHERE d.typname = $1)",
     "obj_description": "(SELECT max(d.description) FROM pg_description AS d WHERE d.objoid = $1 AND d.objsubid = 0)",
     "shobj_description": "(SELECT max(d.description) FROM pg_shdescription AS d WHERE d.objoid = $1)",
     "col_description": "(SELECT max(d.description) FROM pg_description AS d WHERE d.objoid = $1 AND d.objsubid = $2)",

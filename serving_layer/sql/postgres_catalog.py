@@ -20,8 +20,10 @@ from serving_layer.sql.table import DATE, FLAG, INSTANT, REAL, TEXT, WHOLE, Need
 
 _OWNER, _OWNER_OID, _DATABASE_OID, _COLLATION, _HEAP, _BTREE = "galatea", 10, 5, 100, 2, 403
 NAMESPACES: Mapping[str, int] = {PG_CATALOG: 11, PUBLIC: 2200, INFORMATION: 13000}
-FIRST_OID, OIDS = 16_384, 2**30
-"""Oids of tables begin behind those that PostgreSQL has for itself."""
+CATALOG_OID, INFORMATION_OID, FIRST_OID, OIDS = 11_000, 13_000, 16_384, 2**30
+"""Where the oids of catalogs begin, and behind them those of tables."""
+_OWN_OIDS = {"pg_type": 1247, "pg_attribute": 1249, "pg_proc": 1255, "pg_class": 1259, "pg_database": 1262}
+"""Those that PostgreSQL has for good."""
 _NUMBERS = pa.list_(pa.int64())
 _TEXTS = pa.list_(pa.string())
 
@@ -138,7 +140,9 @@ class PostgresCatalog:
     @cached_property
     def oids(self) -> Mapping[str, int]:
         """By schema and name the oid of every table."""
-        return {name: oid for oid, name in _distinct([f"{PUBLIC}.{each.name}" for each in self._public] + _NAMES)}
+        return _catalog_oids() | {
+            name: oid for oid, name in _distinct([f"{PUBLIC}.{each.name}" for each in self._public])
+        }
 
     @cached_property
     def tables(self) -> Mapping[str, Table]:
@@ -377,7 +381,15 @@ _ROLE: Row = {
     "rolcanlogin": True,
     "rolconnlimit": -1,
 }
-_NAMES = [*FILLED, *EMPTY]
+
+
+def _catalog_oids() -> dict[str, int]:
+    found, following = dict[str, int](), {PG_CATALOG: CATALOG_OID, INFORMATION: INFORMATION_OID + 1}
+    for name in sorted([*FILLED, *EMPTY]):
+        schema, _, table = name.partition(".")
+        found[name] = _OWN_OIDS.get(table, following[schema])
+        following[schema] += 1
+    return found
 
 
 def _distinct(names: Sequence[str]) -> Iterator[tuple[int, str]]:

@@ -73,14 +73,21 @@ class Relations:
     def type_of_parameter(self, node: exp.Parameter) -> SqlType | None:
         """The type that a parameter must have by where it stands; None if that does not say."""
         parent = node.parent
+        while isinstance(parent, exp.Paren):
+            parent = parent.parent
         if isinstance(parent, exp.Cast):
             return _type_named(parent.to.sql("postgres").lower())
         if isinstance(parent, exp.Limit | exp.Offset):
             return SqlType.INT8
-        if isinstance(parent, exp.Between | exp.In | exp.Binary):
-            columns = [each for each in parent.iter_expressions() if isinstance(each, exp.Column)]
-            return self._type_of(columns[0], node) if columns else None
-        return None
+        is_element = isinstance(parent, exp.Any | exp.All)
+        compared = parent.parent if is_element and parent is not None else parent
+        if not isinstance(compared, exp.Between | exp.In | exp.Binary):
+            return None
+        columns = [each for each in compared.iter_expressions() if isinstance(each, exp.Column)]
+        found = self._type_of(columns[0], node) if columns else None
+        if is_element:
+            return SqlType.INT8_ARRAY if found is SqlType.INT8 else SqlType.TEXT_ARRAY
+        return found
 
     def _type_of(self, column: exp.Column, node: exp.Parameter) -> SqlType | None:
         """The type of a column by its name in the tables of the statement."""

@@ -17,6 +17,7 @@ DEFAULTS: Mapping[str, str] = {
     "client_encoding": "UTF8",
     "client_min_messages": "notice",
     "datestyle": "ISO, MDY",
+    "default_table_access_method": "heap",
     "default_transaction_deferrable": "off",
     "default_transaction_isolation": "repeatable read",
     "default_transaction_read_only": "on",

@@ -4,6 +4,7 @@ Most of the two dialects is the same, and sqlglot knows much of the rest. Here a
 session, names of tables and types, and what the catalogs of PostgreSQL are asked with.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
@@ -15,7 +16,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
-from serving_layer.sql.catalog_functions import DESCRIPTIONS, NAMES, PREFIX, TABLE_MACROS
+from serving_layer.sql.catalog_functions import DESCRIPTIONS, NAMES, PREFIX, RENAMED, TABLE_MACROS
 from serving_layer.sql.names import DATABASE, PG_CATALOG, PUBLIC, SCHEMAS, SERVER_VERSION
 from serving_layer.sql.results import SqlStateError, SqlType
 
@@ -146,6 +147,29 @@ def _decimal(value: Decimal) -> exp.Expr:
     return exp.Paren(this=exp.Neg(this=number)) if value.is_signed() else number
 
 
+_ELEMENT = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^",{}]*))\s*(,|$)')
+
+
+def array_of(text: str) -> exp.Expr:
+    """The array of a text such as `{1,"a b",NULL}`. SqlStateError 22P02 for any other text, and arrays of arrays."""
+    inner, found, place = text.strip()[1:-1], list[exp.Expr](), 0
+    if not (text.strip().startswith("{") and text.strip().endswith("}")):
+        raise SqlStateError("22P02", f'"{text[:60]}" is no array.', "Write such as `{a,b}`, or ARRAY['a', 'b'].")
+    while place < len(inner) or (inner and inner.endswith(",") and place == len(inner)):
+        match = _ELEMENT.match(inner, place)
+        if match is None:
+            raise SqlStateError("22P02", f'"{text[:60]}" is no array of one dimension.', "Write such as `{a,b}`.")
+        quoted, plain = match[1], (match[2] or "").strip()
+        if quoted is not None:
+            found.append(exp.Literal.string(re.sub(r"\\(.)", r"\1", quoted)))
+        else:
+            found.append(exp.null() if plain.upper() == "NULL" else exp.Literal.string(plain))
+        if not match[3]:
+            break
+        place = match.end()
+    return exp.Array(expressions=found)
+
+
 def _cast(expression: exp.Expr, kind: str) -> exp.Expr:
     return exp.Cast(this=expression, to=exp.DataType.build(kind, dialect="duckdb"))
 
@@ -173,6 +197,8 @@ def with_parameters(query: exp.Query, values: Sequence[object] | None, types: Se
         kind = _SQL_TYPES.get(types[place]) if place < len(types) else None
         value = exp.null() if values is None else literal(values[place])
         is_text = isinstance(value, exp.Literal) and value.is_string
+        if kind is not None and kind.endswith("[]") and is_text:
+            return _cast(array_of(value.name), kind)
         if kind is None or not (is_text or isinstance(value, exp.Null)):
             return _cast(value, "VARCHAR") if isinstance(value, exp.Null) else value
         return _cast(value, kind)
@@ -246,6 +272,9 @@ def _operator(node: exp.Operator) -> exp.Expr:
 
 def _typed(node: exp.Cast, session: SessionValues) -> exp.Expr:
     kind = node.to
+    is_text = isinstance(node.this, exp.Literal) and node.this.is_string
+    if kind.this is exp.DType.ARRAY and is_text:
+        return exp.Cast(this=array_of(node.this.name), to=kind)
     if kind.this is not exp.DType.USERDEFINED:
         named = kind.sql("postgres").lower()
     else:
@@ -339,6 +368,8 @@ def _called(node: exp.Anonymous, session: SessionValues) -> exp.Expr:  # noqa: C
         return exp.Literal.number("1")
     if name in NAMES | TABLE_MACROS:
         return exp.Anonymous(this=f"{PREFIX}{name}", expressions=arguments)
+    if name in RENAMED:
+        return exp.Anonymous(this=RENAMED[name], expressions=arguments)
     if name in DESCRIPTIONS:
         return _described(name, arguments)
     if name == "set_config":
@@ -361,11 +392,15 @@ def _described(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def _setting(arguments: Sequence[exp.Expr], session: SessionValues) -> exp.Expr:
-    if not arguments or not (isinstance(arguments[0], exp.Literal) and arguments[0].is_string):
+    name = arguments[0].unnest() if arguments else exp.null()
+    while isinstance(name, exp.Cast):
+        name = name.this.unnest()
+    if isinstance(name, exp.Null):  # a parameter whose value is not known yet
+        return _cast(exp.null(), "VARCHAR")
+    if not (isinstance(name, exp.Literal) and name.is_string):
         raise SqlStateError("0A000", "current_setting takes a constant name here.", "Write the name of a setting.")
-    name = arguments[0].name.lower()
-    if name in session.settings:
-        return exp.Literal.string(session.settings[name])
+    if name.name.lower() in session.settings:
+        return exp.Literal.string(session.settings[name.name.lower()])
     if len(arguments) > 1 and isinstance(arguments[1], exp.Boolean) and arguments[1].this:
-        return exp.null()
-    raise SqlStateError("42704", f'There is no setting "{name[:60]}".', "SHOW ALL lists them.")
+        return _cast(exp.null(), "VARCHAR")
+    raise SqlStateError("42704", f'There is no setting "{name.name[:60]}".', "SHOW ALL lists them.")
