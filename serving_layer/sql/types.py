@@ -405,8 +405,15 @@ def _read_timestamptz(text: str) -> datetime:
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found
 
 
+_DATE = re.compile(r"\s*([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T][0-9:.+\- ]*)?")
+"""With the time and offset that some clients write behind it."""
+
+
 def _read_date(text: str) -> date:
-    return datetime.fromisoformat(text.strip()).date()
+    found = _DATE.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    return date.fromisoformat(found[1])
 
 
 def _read_bytea(text: str) -> bytes:

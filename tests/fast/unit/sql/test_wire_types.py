@@ -165,6 +165,11 @@ def test_a_parameter_that_is_no_value_of_its_type_is_refused_by_name(type_: SqlT
     assert type_ is SqlType.TEXT or type_.value in refused.value.message
 
 
+@pytest.mark.parametrize("text", ["2026-02-28", "2026-02-28 +00", "2026-02-28 00:00:00+05:30"])
+def test_a_date_is_read_with_the_time_and_offset_that_clients_add(text: str) -> None:
+    assert decode(SqlType.DATE, TEXT_FORMAT, text.encode()) == date(2026, 2, 28)
+
+
 def test_types_of_other_names_are_read_as_the_ones_that_there_are() -> None:
     assert parameter_type(1043) is SqlType.TEXT
     assert parameter_type(0) is SqlType.UNKNOWN
