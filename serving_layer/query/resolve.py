@@ -388,13 +388,16 @@ def split_by(by: Sequence[str]) -> SplitBy:
 
 def _refuse_without_items(request: MetricRequest, by: Sequence[str], metric: Metric, catalogue: Catalogue) -> None:
     """Refuse products where nothing is counted by SKU, and say what is."""
-    asked = [f"by={name}" for name in by if name == SKU or is_product_dimension(name)]
-    asked += [name for name in (CATEGORY, BRAND, SKU) if getattr(request, name)]
-    if not asked or _has_items(metric, catalogue):
+    split = next((name for name in by if name == SKU or is_product_dimension(name)), None)
+    only = next((name for name in (CATEGORY, BRAND, SKU) if getattr(request, name)), None)
+    if not (split or only) or _has_items(metric, catalogue):
         return
     others = [f"`{each.id}`" for each in catalogue.metrics.values() if each.is_split and _has_items(each, catalogue)]
-    message = f"`{metric.id}` does not count by SKU, so it has no `{asked[0]}`."
-    raise BadQuestionError(message, do=f"Ask for one of: {', '.join(others)}.")
+    message = f"`{metric.id}` does not count by SKU"
+    do = f"Ask for one of: {', '.join(others)}."
+    if split:
+        raise UnknownNameError("dimension", split, (), do=f"{message}. {do}")
+    raise BadQuestionError(f"{message}, so it has no `{only}`.", do=do)
 
 
 def _has_items(metric: Metric, catalogue: Catalogue) -> bool:
