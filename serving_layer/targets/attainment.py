@@ -20,7 +20,7 @@ from master_dataset.registry.targets import DIGITS, TargetSet
 from serving_layer.errors import BadQuestionError
 from serving_layer.query.render import money
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery, adds_up
-from serving_layer.query.timeline import QueryRange
+from serving_layer.query.timeline import QueryRange, timeline
 from serving_layer.responses.encoding import Number
 from serving_layer.responses.metrics import MetricResponse, Point, Series, TargetDays
 from serving_layer.targets.reader import TargetReader
@@ -31,6 +31,8 @@ from views.core.metric import Metric
 NO_TARGET, TARGETS_MISSING = "no_target", "targets_missing"
 """Flags of `before`: no day of the point has a target; some have none."""
 _TOO_FINE = ("15m", "hour", "hour_of_week")
+STORES_AT_ONCE = 100
+"""The targets of so many stores are added up without a pause."""
 _MILLION = 10**DIGITS
 HOURS_OF_A_DAY = 24
 """By so many the numbers of the labels of weekdays differ."""
@@ -106,8 +108,10 @@ class AnswerTargets:
         by_tenant = {version.tenant: version for version in self.versions}
         read = [self._of_store(by_tenant.get(of.store.tenant), of, query.metric) for of in stores]
         targets: dict[SeriesOf, _SeriesTargets] = {}
-        for of, own in zip(stores, await asyncio.gather(*read), strict=True):
+        for number, (of, own) in enumerate(zip(stores, await asyncio.gather(*read), strict=True), 1):
             _add_store(query, of, own, targets)
+            if not number % STORES_AT_ONCE:
+                await asyncio.sleep(0)  # other requests have their turn
         shared = response.currency if isinstance(response.currency, str) else None
         shown = {_series_of(query, each, shared) for each in response.series if not each.other}
         for series in response.series:
@@ -145,31 +149,36 @@ def refuse_without_targets(query: ResolvedQuery) -> None:
         if BusinessDays.of(of.store, of.range.days.zone) != of.range.days or of.zone != of.store.timezone:
             message = f"Targets are of the business days of store `{of.store.id}`, in `{of.store.timezone}`."
             raise BadQuestionError(message, do="Leave `timezone` out.")
-        if of.range.days.whole(of.range.span) != of.range.span:
+        if not _is_whole(of.range):
             message = f"Targets are of whole business days, and the range cuts one of store `{of.store.id}`."
             raise BadQuestionError(message, do="Give `from` and `to` as dates.")
 
 
-class _DayOfPoint(NamedTuple):
-    """A business day, the number of the label of its point and its first date, and where the windows of the day end."""
+class _PointDays(NamedTuple):
+    """The business days of a point, the number of its label and its first date, and where its windows end."""
 
-    day: date
+    days: tuple[date, ...]
     number: int
     first: date
     end: int
 
 
 @lru_cache(maxsize=64)
-def _days_of(at: QueryRange, points: tuple[int, ...]) -> tuple[_DayOfPoint, ...]:
-    """The business days of a range. `points`: per day the place of its point. Many stores share a range."""
-    labels = [at.labels[place] for place in points]
-    found = zip(at.days.touched(at.span), labels, strict=True)
-    return tuple(_DayOfPoint(day, label.number, label.day or day, span.end) for (day, span), label in found)
+def _points_of(at: QueryRange) -> tuple[_PointDays, ...]:
+    """The days of each point of a range, which many stores share."""
+    line, labels = timeline(at.grain, at.days, *at.span), at.labels
+    found: dict[int, list[tuple[date, int]]] = {}
+    for day, span in at.days.touched(at.span):
+        found.setdefault(line.point_of(span.start), []).append((day, span.end))
+    return tuple(
+        _PointDays(tuple(day for day, _ in days), labels[place].number, labels[place].day or days[0][0], days[-1][1])
+        for place, days in found.items()
+    )
 
 
 @lru_cache(maxsize=64)
-def _starts(at: QueryRange) -> tuple[int, ...]:
-    return tuple(span.start for _, span in at.days.touched(at.span))
+def _is_whole(at: QueryRange) -> bool:
+    return at.days.whole(at.span) == at.span
 
 
 def _add_store(
@@ -177,17 +186,23 @@ def _add_store(
 ) -> None:
     """Add the targets of one store to the series that it is in, by business day."""
     code = of.store.currency.code if query.metric.is_of_money else None
-    is_current = query.attributes == "current"
-    places = tuple(of.timeline.point_of(start) for start in _starts(of.range))
-    for day, number, first, end in _days_of(of.range, places):
-        if query.merges_stores:
-            groups = (of.store.current_group(n) if is_current else of.store.group(n, day) for n in query.groups)
-            key: SeriesOf = (*groups, code)
-        else:
-            key = of.store.id, code
-        target = own.get(day)
-        found = _Target(first, target or 0, int(target is not None), int(target is None), end)
-        targets.setdefault(key, _SeriesTargets()).add(number, found)
+    for point in _points_of(of.range):
+        for key, days in _series_on(query, of, point.days).items():
+            known = [own[day] for day in days if day in own]
+            found = _Target(point.first, sum(known), len(known), len(days) - len(known), point.end)
+            targets.setdefault((*key, code), _SeriesTargets()).add(point.number, found)
+
+
+def _series_on(query: ResolvedQuery, of: StoreQuery, days: Sequence[date]) -> Mapping[SeriesOf, Sequence[date]]:
+    """The series that a store is in on some days, without its currency."""
+    if not query.merges_stores:
+        return {(of.store.id,): days}
+    if query.attributes == "current" or not query.groups:
+        return {tuple(of.store.current_group(name) for name in query.groups): days}
+    found: dict[SeriesOf, list[date]] = {}
+    for day in days:
+        found.setdefault(tuple(of.store.group(name, day) for name in query.groups), []).append(day)
+    return found
 
 
 def _series_of(query: ResolvedQuery, series: Series, shared: str | None) -> SeriesOf:
