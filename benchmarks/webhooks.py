@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from deploy.settings import Settings
 
 FULL = 1_600
-SECONDS, LANES, BATCH = 0.05, 8, 100
+SECONDS, KEY_QUEUES, BATCH = 0.05, 8, 100
 SHARE = 0.8
 """At least so much of what calls without a pause between them would reach, where each holds one alert.
 
@@ -49,15 +49,15 @@ class Call(NamedTuple):
 def webhooks(size: int) -> Iterator[Measured]:
     """`size` alerts in all, of one store and of eight; each alone in its call, and as many as the pace allows."""
     with local.own_home() as settings, local.running(settings, "kafka"):
-        for stores, batch in ((1, 1), (1, BATCH), (LANES, 1), (LANES, BATCH)):
+        for stores, batch in ((1, 1), (1, BATCH), (KEY_QUEUES, 1), (KEY_QUEUES, BATCH)):
             number = size // 8 if stores * batch == 1 else size
             yield _measured(settings, number // stores, stores, batch)
-        yield _killed(settings, size // LANES)
+        yield _killed(settings, size // KEY_QUEUES)
 
 
 def _measured(settings: "Settings", each: int, stores: int, batch: int) -> Measured:
     with _receiving(settings, stores, each) as (bench, topic, url):
-        with _telling(settings, topic, url, uuid4().hex, batch) as pid:
+        with _delivering(settings, topic, url, uuid4().hex, batch) as pid:
             local.until(
                 lambda: sum(len(call.delivered) for call in bench.calls()) >= each * stores, "the last alert", 0.5
             )
@@ -86,18 +86,18 @@ def _measured(settings: "Settings", each: int, stores: int, batch: int) -> Measu
 def _killed(settings: "Settings", each: int) -> Measured:
     """Killed as by `kill -9` again and again. Nothing is lost and all is in order, or the run ends."""
     chance, id_ = random.Random(7), uuid4().hex  # noqa: S311 - seeded chance, no secrets
-    with _receiving(settings, LANES, each) as (bench, topic, url):
+    with _receiving(settings, KEY_QUEUES, each) as (bench, topic, url):
         for _ in range(KILLS):
             before = len(bench.calls())
-            with _telling(settings, topic, url, id_, 1):
+            with _delivering(settings, topic, url, id_, 1):
                 local.until(lambda before=before: len(bench.calls()) > before, "a call")  # type: ignore[misc]
                 time.sleep(chance.uniform(0.0, 2.0))
-        with _telling(settings, topic, url, id_, BATCH):
-            local.until(lambda: len(_ids(bench.calls())) == each * LANES, "the last alert", 0.5)
+        with _delivering(settings, topic, url, id_, BATCH):
+            local.until(lambda: len(_ids(bench.calls())) == each * KEY_QUEUES, "the last alert", 0.5)
         calls = bench.calls()
     _in_order(calls, each)
     delivered = sum(len(call.delivered) for call in calls)
-    all_ = each * LANES
+    all_ = each * KEY_QUEUES
     details = {"kills": KILLS, "lost": all_ - len(_ids(calls)), "out_of_order": 0, "came_again": delivered - all_}
     once = f"once by id, after {KILLS} kills"
     return Measured("webhooks, killed", delivered, all_, "alerts", once, better="low", details=details)
@@ -152,7 +152,7 @@ def _receiving(settings: "Settings", stores: int, each: int) -> Iterator[tuple[_
         yield _Kept(file), topic, f"http://127.0.0.1:{port}/"
 
 
-def _telling(settings: "Settings", topic: str, url: str, id_: str, batch: int) -> AbstractContextManager[int]:
+def _delivering(settings: "Settings", topic: str, url: str, id_: str, batch: int) -> AbstractContextManager[int]:
     words = [settings.kafka.bootstrap, topic, url, id_, str(batch)]
     return _child([sys.executable, "-m", "benchmarks.dispatcher_process", *words])
 

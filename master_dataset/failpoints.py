@@ -20,7 +20,7 @@ class Failpoint(StrEnum):
 
     ARCHIVE_BEGUN = "archive.begun"
     ARCHIVE_EVENTS = "archive.events"
-    ARCHIVE_LETTERS = "archive.letters"
+    ARCHIVE_DEAD_LETTERS = "archive.letters"
     ARCHIVE_RECORDED = "archive.recorded"
     SPEED_CLAIMED = "speed.claimed"
     SPEED_REMEMBERED = "speed.remembered"

@@ -36,7 +36,7 @@ from views.core.cut import UNIX_EPOCH
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
-RELAY_TIMEOUT = timedelta(seconds=30)
+PROCESSOR_TIMEOUT = timedelta(seconds=30)
 """How long to wait for the alert processor. It is ahead of the archive, unless it is stopped."""
 _BEFORE = timedelta(hours=27)
 """How long before an audited window the windows begin whose alerts are read from the log."""
@@ -106,7 +106,7 @@ class AlertAuditor:
         corrections: Sequence[Alert] = []
         topics = AlertLog(self.context.bootstrap)
         if _any_audited(rules):
-            self._wait_for_relay(topics, found.cut, steps)
+            self._wait_for_processor(topics, found.cut, steps)
             steps.step(0, 0, "alerts")
             positions = topics.request_ends()
             corrections = self._corrections(
@@ -123,12 +123,12 @@ class AlertAuditor:
         failpoint(Failpoint.REBUILD_ALERTS)
         return counts, positions
 
-    def _wait_for_relay(self, topics: AlertLog, cut: datetime, steps: Steps) -> None:
+    def _wait_for_processor(self, topics: AlertLog, cut: datetime, steps: Steps) -> None:
         """Wait until the log has every alert that depends on what was received before the cut. CutNotReachedError."""
         steps.step(0, 0, f"alerts are emitted up to {cut:%H:%M:%S} UTC")
         fence = self.context.fence
         marked = fence.mark(cut)
-        fence.wait(marked, lambda: topics.processor_positions(list(marked.offsets)), "alerts", RELAY_TIMEOUT)
+        fence.wait(marked, lambda: topics.processor_positions(list(marked.offsets)), "alerts", PROCESSOR_TIMEOUT)
 
     def _corrections(
         self,

@@ -64,7 +64,7 @@ class StoreNotes(Protocol):
 class TickWriter(Protocol):
     """Writes ticks into the topics that rules watch."""
 
-    def tick(self, book: RuleHistory) -> None:
+    def tick(self, rule_history: RuleHistory) -> None:
         """BrokerUnavailableError."""
 
 

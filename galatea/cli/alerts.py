@@ -8,6 +8,7 @@ import typer
 
 from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 DEFAULT = "default"
 app = typer.Typer(no_args_is_help=True, help="Apply and list alert rules, and list alerts.")
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
 
 @app.command()

@@ -1,29 +1,27 @@
 """`galatea compact`: compaction of the master dataset."""
 
 from dataclasses import asdict
-from typing import Annotated
-
-from typer import Option
 
 from deploy.console import ProgressSteps, print_json, print_message, print_table
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 
 
-def compact(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
+def compact(as_json: AsJson = False) -> None:
     """Merge small files of the master dataset and delete files that were replaced long ago. The archive may run."""
     from deltalake import DeltaTable
 
     from deploy.cassandra import session_of
     from master_dataset.cassandra_tables import leased
     from master_dataset.dead_letters.replay_history import REPLAYS
-    from master_dataset.dead_letters.table import TABLES as LETTERS
+    from master_dataset.dead_letters.table import TABLES as DEAD_LETTERS
     from master_dataset.delta.compaction import Compaction
     from master_dataset.delta.tables import MasterTables
     from master_dataset.sources import registered_sources
 
     settings = Settings()
     tables = MasterTables(settings.paths.master_uri)
-    paths = [tables.path(name) for name in (*registered_sources(), *LETTERS, REPLAYS)]
+    paths = [tables.path(name) for name in (*registered_sources(), *DEAD_LETTERS, REPLAYS)]
     with ProgressSteps("compact") as steps, leased(session_of(settings.cassandra.address), "compaction") as lease:
         compaction = Compaction(lease.renew, settings.batch.vacuum_days)
         done = [compaction.run(path, steps.step) for path in paths if DeltaTable.is_deltatable(path)]

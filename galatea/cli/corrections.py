@@ -8,6 +8,7 @@ from typer import Argument, Option
 
 from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 from galatea.cli.recompute_options import print_corrections
 from serving_layer.responses.encoding import fields_of
 
@@ -29,7 +30,7 @@ def corrections(  # noqa: PLR0913, PLR0917 - one parameter per option
     store: Annotated[str | None, Option("--store", help="Only of this store.")] = None,
     cause: Annotated[str | None, Option("--cause", help="Only of this cause, such as `unexplained`.")] = None,
     limit: Annotated[int, Option("--limit", min=1, max=1000, help="List at most this many.")] = 100,
-    as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the values that a publication corrected: shown, corrected, difference, cause, and responsible events."""
     page, more = asyncio.run(_page(number, recompute, view, store, cause, limit))

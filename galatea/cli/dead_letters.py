@@ -11,6 +11,7 @@ import typer
 
 from deploy.console import ProgressSteps, print_fields, print_json, print_message, print_table, stdout
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 from master_dataset.errors import BadFileError, RequestError
 
 if TYPE_CHECKING:
@@ -105,7 +106,6 @@ def _row(item: "DeadLetterResult") -> tuple[str, ...]:
 
 
 app = typer.Typer(no_args_is_help=True, help="List, show, patch and replay records that could not become events.")
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Only this reason code.")]
 Source = Annotated[str | None, typer.Option("--source", help="Only this source.")]
 Since = Annotated[str | None, typer.Option("--from", help="Received at or after this UTC day or instant.")]
@@ -122,7 +122,7 @@ LISTED = ("id", "reason", "field", "received_at", "sentence")
 
 
 @app.command("list")
-def list_letters(  # noqa: PLR0913, PLR0917 - one parameter per option
+def list_dead_letters(  # noqa: PLR0913, PLR0917 - one parameter per option
     reason: Reason = None,
     source: Source = None,
     since: Since = None,
@@ -139,7 +139,7 @@ def list_letters(  # noqa: PLR0913, PLR0917 - one parameter per option
     if as_json:
         print_json(
             {
-                "counts": counts and counts.letters,
+                "counts": counts and counts.dead_letters,
                 "replayed": counts and counts.replayed,
                 "dead_letters": listed.items,
             }
@@ -148,7 +148,7 @@ def list_letters(  # noqa: PLR0913, PLR0917 - one parameter per option
     if counts is None:
         print_message("  too many to count: name a source, or a shorter range")
     else:
-        rows = [(number, counts.replayed.get(code, 0), code) for code, number in counts.letters.items()]
+        rows = [(number, counts.replayed.get(code, 0), code) for code, number in counts.dead_letters.items()]
         print_table(("count", "replayed", "reason"), rows)
     print_table(
         ("id", "reason", "field", "received at", "why", "replay"),
@@ -169,16 +169,16 @@ def show(
     from master_dataset.dead_letters.patch import pointer_span
     from master_dataset.kafka.record import RecordPosition
 
-    letter, described = dead_letters_of(Settings()).get(RecordPosition.of(identity))
+    dead_letter, described = dead_letters_of(Settings()).get(RecordPosition.of(identity))
     if raw:
-        sys.stdout.buffer.write(letter.value or b"")
+        sys.stdout.buffer.write(dead_letter.value or b"")
         return
     if as_json:
         print_json(described)
         return
     print_fields({name: described[name] for name in (*LISTED, "key", "bytes")})
     print_fields({f"header {each['key']}": each["value"] for each in described["headers"]})
-    if found := pointer_span(described["text"], letter.field):
+    if found := pointer_span(described["text"], dead_letter.field):
         print_fields({"the field says": described["text"][found[0] : found[1]][:SHOWN_TEXT]})
     stdout.print(described["text"][:SHOWN_TEXT], markup=False)
     if replays := described["replays"]:
@@ -226,7 +226,9 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
         behind = queries.cursor_of(RecordPosition.of(after)) if after else None
         page = queries.list_replayable(_question(reason, source, since, until, None), limit, behind)
         more = page.following is not None
-        request = ReplayRequest([each.position for each in page.letters], patch, getuser(), dry_run, page.letters)
+        request = ReplayRequest(
+            [each.position for each in page.dead_letters], patch, getuser(), dry_run, page.dead_letters
+        )
     registry = Registry(session_of(settings.cassandra.address))
     registry.stores()
     with ProgressSteps("dead letters") as steps:

@@ -65,6 +65,8 @@ def _fetch_jars(settings: "Settings") -> None:
 def _conclude(found: "DemoResult", settings: "Settings", seconds: float) -> None:
     parts = found.deliveries
     stdout.print(f"{found.cells:,} cells compared, {found.differing:,} differing")
+    products = found.products
+    stdout.print(f"{products.compared:,} top products of departments compared, {products.differing:,} differing")
     stdout.print(
         f"{found.sent:,} records sent = {parts.events:,} events + {parts.duplicates:,} duplicates + "
         f"{found.dead_letters + parts.conflicts:,} dead letters ({parts.conflicts:,} conflicting duplicates)"

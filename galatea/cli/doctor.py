@@ -1,14 +1,13 @@
 """`galatea doctor`: checks of the machine and the running stack."""
 
-from typing import Annotated
-
-from typer import Exit, Option
+from typer import Exit
 
 from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 
 
-def doctor(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
+def doctor(as_json: AsJson = False) -> None:
     """Check memory, disk, ports, Java, jars, leftover processes and alarms. Exit 1 if the stack cannot start."""
     from deploy.local.checkup import alarm_findings, checkup
 

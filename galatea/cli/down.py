@@ -1,15 +1,12 @@
 """`galatea down`: stop the local stack."""
 
-from typing import Annotated
-
-from typer import Option
-
 from deploy.console import print_json, print_message
 from deploy.local.stack import down as stop
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 
 
-def down(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
+def down(as_json: AsJson = False) -> None:
     """Stop every component of this home, including those that a killed supervisor left."""
     ended = stop(Settings())
     if as_json:

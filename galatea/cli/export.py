@@ -4,15 +4,16 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
 from deploy.console import ProgressSteps, print_json, print_message, print_table
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 
 
 def export(
     views: Annotated[list[str] | None, Argument(help="Views (default: all).", show_default=False)] = None,
-    as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Update the Delta tables of corrected views to the current publication. Only changed days are written."""
     from batch_layer.maintenance.export import export_published

@@ -7,12 +7,13 @@ from typer import Option
 
 from deploy.console import ProgressSteps, print_fields, print_json, print_message
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 
 
 def gc(
     keep: Annotated[int | None, Option("--keep", min=1, help="Newest publications to keep complete.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Show what would be deleted; change nothing.")] = False,
-    as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Delete cells that no kept publication needs. The history stays; a deleted publication cannot be restored."""
     from batch_layer.maintenance.gc import GarbageCollector
@@ -25,12 +26,12 @@ def gc(
     kept = Retention(keep or settings.batch.keep_publications, timedelta(days=settings.batch.keep_days))
     try:
         with ProgressSteps("gc") as steps:
-            collector = GarbageCollector(session_of(settings.cassandra.address), kept, datetime.now(UTC))
-            survey = collector.survey(steps.step)
+            garbage_collector = GarbageCollector(session_of(settings.cassandra.address), kept, datetime.now(UTC))
+            survey = garbage_collector.survey(steps.step)
             verb = "would" if dry_run else "will"
             print_message(f"  {len(survey.let_go)} publications, {survey.blocks:,} blocks {verb} be deleted")
             if not dry_run:
-                collector.run(survey, steps.step)
+                garbage_collector.run(survey, steps.step)
     except CASSANDRA_UNAVAILABLE as error:
         message = "Cassandra did not answer in time; what was deleted stays deleted"
         raise CassandraUnavailableError(message, do="galatea status, then: galatea gc") from error

@@ -15,6 +15,7 @@ from typer import Argument, Exit, Option
 
 from deploy.console import is_terminal, print_json, print_message, stderr
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 from master_dataset.errors import BadFileError
 from master_dataset.sources import source_named
 
@@ -29,7 +30,7 @@ def ingest(
     file: Annotated[Path, Argument(help="JSON Lines, one record per line. `-` reads stdin.")],
     rate: Annotated[float | None, Option(help="Maximum number of records per second.", min=0.001)] = None,
     from_line: Annotated[int, Option("--from-line", help="First line to send, to resume.", min=1)] = 1,
-    as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Send the records of FILE to the topic of SOURCE, and wait until the broker has acknowledged each."""
     from master_dataset.kafka.ingest import IngestOptions, paced, read_lines

@@ -10,12 +10,12 @@ import typer
 
 from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 from master_dataset.errors import RequestError, UnknownNameError
 from serving_layer.keys.key import ALL_TENANTS, SCOPES, Key, Scope
 from serving_layer.tables import AsyncSession, KeyTables
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, rotate and revoke API keys.")
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 Id = Annotated[str, typer.Argument(help="Id as shown by `keys list`.")]
 Found = TypeVar("Found")
 

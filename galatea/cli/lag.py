@@ -1,15 +1,13 @@
 """`galatea lag`: how far archive and speed layer are behind the topics."""
 
 from datetime import UTC, datetime
-from typing import Annotated
-
-from typer import Option
 
 from deploy.console import print_json, print_table
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 
 
-def lag(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
+def lag(as_json: AsJson = False) -> None:
     """Show, per partition, how many records archive and speed layer have not read, and the age of the oldest."""
     from deploy.cassandra import session_of
     from master_dataset.cassandra_tables import ArchivePositions

@@ -1,16 +1,13 @@
 """`galatea metrics`: the metrics that can be queried."""
 
-from typing import Annotated
-
-from typer import Option
-
 from deploy.console import print_json, print_table
+from galatea.cli.options import AsJson
 from serving_layer.query.catalogue import Catalogue
 from views import registered_views
 from views.metrics import registered_metrics
 
 
-def metrics(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
+def metrics(as_json: AsJson = False) -> None:
     """List every metric with its name, unit and formula."""
     catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
     if as_json:

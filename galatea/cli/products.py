@@ -9,9 +9,9 @@ import typer
 
 from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 
 app = typer.Typer(no_args_is_help=True, help="Load and list products.")
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 Tenant = Annotated[str, typer.Option("--tenant", help="Whose products they are.")]
 
 

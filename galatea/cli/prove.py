@@ -7,6 +7,7 @@ from typer import Argument, Exit, Option
 
 from deploy.console import ProgressSteps, print_json, print_message, print_table
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 from master_dataset.errors import RequestError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def prove(
     seed: Annotated[int, Option(help="Determines where processes die and how long work takes.")] = 1,
     bootstrap: Annotated[str, Option(help="host:port of a broker to use; if left out, one is started.")] = "",
     brokers: Annotated[int, Option(help="3, or 1 to leave out experiments that need three nodes.")] = 3,
-    as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Inject faults on a real broker, and count lost and duplicate records. Exit 1 on any unexpected result."""
     from lab.guarantees.results import COLUMNS, rows

@@ -1,13 +1,11 @@
 """`galatea publications`: the history of publications."""
 
 import asyncio
-from typing import Annotated
-
-from typer import Option
 
 from deploy.cassandra import session_of
 from deploy.console import print_json, print_table
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 from serving_layer.admin.publications import MAX_PUBLICATION, PublicationEntry
 from serving_layer.responses.publications import ListedPublication
 from serving_layer.tables import AsyncSession, PublishedTables
@@ -16,7 +14,7 @@ SHOWN = ("publication", "cut", "published_at", "by", "why")
 PAGE = 1000
 
 
-def publications(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
+def publications(as_json: AsJson = False) -> None:
     """List every publication, newest first: number, cut, time, author, reason, and duration."""
     published = PublishedTables(AsyncSession(session_of(Settings().cassandra.address)))
     listed = asyncio.run(_all(published))

@@ -7,6 +7,7 @@ from typer import Option
 
 from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
+from galatea.cli.options import AsJson, By
 from galatea.cli.recompute_options import (
     DryRun,
     First,
@@ -33,9 +34,9 @@ def rebuild(  # noqa: PLR0913, PLR0917 - one parameter per option
     wait: Wait = False,
     dry_run: DryRun = False,
     why: Why = "asked on the command line",
-    by: Annotated[str, Option("--by", help="Author; the user if left out.", show_default=False)] = "",
+    by: By = "",
     id_: Annotated[str, Option("--id", help="Id of the recompute to resume; a new one if unknown.")] = "",
-    as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Recompute what changed since the last publication, or what is named, and publish it atomically."""
     from deploy.airflow.client import ProgressAndNote, TaskNote

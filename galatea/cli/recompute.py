@@ -7,6 +7,7 @@ import typer
 
 from deploy.console import ProgressSteps, print_fields, print_json
 from deploy.settings import Settings
+from galatea.cli.options import AsJson, By
 from galatea.cli.recompute_options import (
     DryRun,
     First,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Run a recompute step by step (plan, compute, publish), or show one.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="Its id. The same id resumes what was interrupted.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
 
 @app.command()
@@ -43,7 +43,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter per option
     wait: Wait = False,
     dry_run: DryRun = False,
     why: Why = "asked on the command line",
-    by: Annotated[str, typer.Option("--by", help="Author; the user if left out.", show_default=False)] = "",
+    by: By = "",
     as_json: AsJson = False,
 ) -> None:
     """Record the request, reach a cut, and select what to recompute."""

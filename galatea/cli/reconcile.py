@@ -1,12 +1,13 @@
 """`galatea reconcile`: checks that every received record is archived exactly once."""
 
 from collections.abc import Mapping
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-from typer import Exit, Option
+from typer import Exit
 
 from deploy.console import ProgressSteps, print_json, print_message, print_table
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 
 
 class Counted(NamedTuple):
@@ -16,7 +17,7 @@ class Counted(NamedTuple):
     not_read: list[str]
 
 
-def reconcile(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
+def reconcile(as_json: AsJson = False) -> None:
     """Check that received = events + duplicates + dead letters. Exit 1 if a record is missing or archived twice."""
     from deploy.cassandra import session_of
     from master_dataset.archive.reconcile import reconcile as counted

@@ -7,6 +7,7 @@ from typer import Argument, Option
 
 from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 from galatea.cli.recompute_options import exit_now, print_corrections
 
 
@@ -14,7 +15,7 @@ def rollback(
     number: Annotated[int, Argument(metavar="N", help="Number of a publication; see galatea publications.")],
     dry_run: Annotated[bool, Option("--dry-run", help="Show what would change; change nothing.")] = False,
     why: Annotated[str, Option("--why", help="Reason, recorded with the publication.")] = "asked on the command line",
-    as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Publish the cells and the cut of publication N again, under a new number. Readers switch to it at once."""
     from deploy.batch import ledgers_of, rollback_of

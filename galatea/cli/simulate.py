@@ -57,8 +57,8 @@ def simulate(  # noqa: PLR0913, PLR0917 - one parameter per option
     with Shown(simulation) as shown:
         _written(simulation, out, shown) if out else _sent(simulation, live, shown)
     counts = simulation.counts
-    events, duplicates, letters = (counts.of(kind) for kind in (EVENTS, DUPLICATES, DEAD_LETTERS))
-    parts = f"{events:,} events + {duplicates:,} duplicates + {letters:,} dead letters"
+    events, duplicates, dead_letters = (counts.of(kind) for kind in (EVENTS, DUPLICATES, DEAD_LETTERS))
+    parts = f"{events:,} events + {duplicates:,} duplicates + {dead_letters:,} dead letters"
     print_message(f"  simulated: {counts.sent:,} records = {parts}")
     if as_json:
         print_json(manifest(simulation))

@@ -7,6 +7,7 @@ import typer
 
 from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 
 if TYPE_CHECKING:
     from views.control.generation import Generations
@@ -23,7 +24,7 @@ def speed() -> None:
 @app.command()
 def restart(
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the new generation is served.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Begin a new generation. The old one is served, without updates, until the new one has caught up."""
     from deploy.cassandra import session_of

@@ -11,6 +11,7 @@ import typer
 from deploy.console import print_json, print_message, print_table
 from deploy.local.nodes import LOOPBACK
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 from master_dataset.errors import DependencyUnavailableError, OperatorError, RequestError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def sql(
     statement: Annotated[str, typer.Argument(help="One SELECT or SHOW; `-` reads it from stdin.")],
     tenant: Annotated[str, typer.Option("--tenant", help="Whose data it sees.")] = "default",
     as_csv: Annotated[bool, typer.Option("--csv", help="Comma-separated values on stdout.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Answer one SQL statement, as the operator of the local stack.
 

@@ -1,16 +1,14 @@
 """`galatea status`: the state of the components."""
 
 from pathlib import Path
-from typing import Annotated
-
-from typer import Option
 
 from deploy.console import print_json, print_table, stdout
 from deploy.local.stack import status as read
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 
 
-def status(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
+def status(as_json: AsJson = False) -> None:
     """Show the state of every component."""
     found = read(Settings())
     if as_json:

@@ -7,9 +7,9 @@ import typer
 
 from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 
 app = typer.Typer(no_args_is_help=True, help="Register and list stores.")
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
 
 @app.command()

@@ -9,6 +9,7 @@ from typer import Option
 
 from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 
 
 def verify(
@@ -16,7 +17,7 @@ def verify(
     seed: Annotated[
         int | None, Option("--seed", help="Draw the same days again. Every sample prints its seed.")
     ] = None,
-    as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare every merged cell, total and group with a full recompute at the end of an epoch.
 

@@ -1,14 +1,11 @@
 """`galatea views`: the views that are computed."""
 
-from typing import Annotated
-
-from typer import Option
-
 from deploy.console import print_json, print_table
+from galatea.cli.options import AsJson
 from views import registered_views
 
 
-def views(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
+def views(as_json: AsJson = False) -> None:
     """List every view with its question, source, dimensions and states."""
     listed = [
         {

@@ -9,6 +9,7 @@ import typer
 
 from deploy.console import print_fields, print_json, print_message, print_table
 from deploy.settings import Settings
+from galatea.cli.options import AsJson
 from master_dataset.errors import RequestError
 from serving_layer.responses.encoding import fields_of
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from serving_layer.webhooks.service import WebhookService
 
 app = typer.Typer(no_args_is_help=True, help="Manage webhook endpoints of tenants, and show their state.")
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="Id as shown by `webhooks list`.")]
 Found = TypeVar("Found")
 LISTED = ("id", "tenant", "url", "state", "since", "last_status", "last_delivered_at")

@@ -91,8 +91,8 @@ class WifiRouters:
         for start in self._day.quarters():
             for _ in range(poisson(rng, QUIET + PASSERS * came[start])):
                 at = start + rng.randrange(MINUTE_MS * 13)
-                passing = _times(rng, at, at + rng.randrange(90 * SECOND_MS))
-                yield from self._heard(random_device(rng), "outside", passing)
+                passers_by = _times(rng, at, at + rng.randrange(90 * SECOND_MS))
+                yield from self._heard(random_device(rng), "outside", passers_by)
         for shift in shifts:
             yield from self._heard(random_device(rng), "inside", range(shift.came_ms, shift.left_ms, ALWAYS_ON_MS))
         for _ in range(PRINTERS):

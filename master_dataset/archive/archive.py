@@ -160,7 +160,7 @@ class Archive:
             has_dead_letters = any(each.dead_letters for each in partitions.values())
             if has_dead_letters and not (may_repeat and self._tables.holds(self._spark, DEAD_LETTERS, mark)):
                 self._tables.append_dead_letters(batch.where("kind = 'dead_letter'"), mark)
-            failpoint(Failpoint.ARCHIVE_LETTERS)
+            failpoint(Failpoint.ARCHIVE_DEAD_LETTERS)
             if has_events or repeats:
                 self._tables.fsync(source.topic, mark)
             if has_dead_letters:

@@ -93,12 +93,12 @@ def reconcile(root: str, topic: str, audits: Mapping[int, OffsetAudit]) -> Recon
     for day in _days(f"{root}/{topic}"):
         kept += _classify(deduplicate(day), audits)
         offsets.append(day.filter(_within(audits)).select(_OFFSETS.names).cast(_OFFSETS))
-    events, letters = pa.concat_tables(offsets), _dead_letters(root, topic, audits)
-    reasons = count_by_reason(letters)
+    events, rejected = pa.concat_tables(offsets), _dead_letters(root, topic, audits)
+    reasons = count_by_reason(rejected)
     if conflicts := kept[Reason.CONFLICTING_DUPLICATE]:
         reasons[Reason.CONFLICTING_DUPLICATE.value] = conflicts
     differences = [
-        compare_offsets(audit, _offsets_of(partition, events), _offsets_of(partition, letters))
+        compare_offsets(audit, _offsets_of(partition, events), _offsets_of(partition, rejected))
         for partition, audit in audits.items()
     ]
     totals = [sum(each) for each in zip(*differences, strict=True)] or [0, 0, 0]
@@ -170,15 +170,15 @@ class Comparison(NamedTuple):
     phantom: int
 
 
-def compare_offsets(audit: OffsetAudit, events: pa.ChunkedArray, letters: pa.ChunkedArray) -> Comparison:
+def compare_offsets(audit: OffsetAudit, events: pa.ChunkedArray, rejected: pa.ChunkedArray) -> Comparison:
     """Compare the offsets in the tables with those in a partition.
 
     Args:
         audit: What the partition contains.
         events: Offsets of events within the audit; one may occur several times, which is not an error.
-        letters: Offsets of dead letters, likewise.
+        rejected: Offsets of dead letters, likewise.
     """
-    own, others = events.unique(), letters.unique()
+    own, others = events.unique(), rejected.unique()
     twice = pc.sum(pc.is_in(others, value_set=own)).as_py() or 0
     # A memory view of Arrow's sorted numbers: Python's own integers would need five times as much memory.
     sorted_ = pc.take(kept := pa.chunked_array([own, others], pa.int64()).unique(), pc.sort_indices(kept))

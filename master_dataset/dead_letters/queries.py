@@ -28,19 +28,19 @@ class DeadLetterListing:
 class DeadLetterQueries:
     """Reads the dead letters of one deployment."""
 
-    letters: DeadLetterTable
+    dead_letters: DeadLetterTable
     replays: ReplayTable
     events: ArchivedEvents
 
     def list_page(self, query: DeadLetterQuery, limit: int, after: DeadLetterCursor | None = None) -> DeadLetterListing:
         """List dead letters without their bytes, newest first."""
         try:
-            counts = self.letters.counts(query)
+            counts = self.dead_letters.counts(query)
         except RangeTooLongError:
             counts = None
-        page = self.letters.page(query, limit, after)
-        replays = self._replays_of([each.position for each in page.letters])
-        items = [each.summary() | {"replays": replays.get(each.position, [])} for each in page.letters]
+        page = self.dead_letters.page(query, limit, after)
+        replays = self._replays_of([each.position for each in page.dead_letters])
+        items = [each.summary() | {"replays": replays.get(each.position, [])} for each in page.dead_letters]
         return DeadLetterListing(counts, items, page.following)
 
     def get(self, position: RecordPosition) -> tuple[StoredDeadLetter, DeadLetterFields]:
@@ -49,13 +49,13 @@ class DeadLetterQueries:
         Raises:
             UnknownNameError: There is no dead letter at this position.
         """
-        [letter] = self.letters.fetch([position])
-        return letter, letter.whole() | {"replays": self._replays_of([position]).get(position, [])}
+        [dead_letter] = self.dead_letters.fetch([position])
+        return dead_letter, dead_letter.whole() | {"replays": self._replays_of([position]).get(position, [])}
 
     def list_replayable(self, query: DeadLetterQuery, limit: int, after: DeadLetterCursor | None = None) -> SummaryPage:
         """List dead letters to replay, oldest first: those never replayed, unless the query says otherwise."""
         query = query if query.replayed is not None else replace(query, replayed=False)
-        return self.letters.page(query, limit, after, oldest_first=True)
+        return self.dead_letters.page(query, limit, after, oldest_first=True)
 
     def cursor_of(self, position: RecordPosition) -> DeadLetterCursor:
         """Return the cursor of one dead letter.
@@ -63,12 +63,12 @@ class DeadLetterQueries:
         Raises:
             UnknownNameError: There is no dead letter at this position.
         """
-        [letter] = self.letters.fetch([position])
-        return letter.cursor
+        [dead_letter] = self.dead_letters.fetch([position])
+        return dead_letter.cursor
 
     def _replays_of(self, positions: Collection[RecordPosition]) -> dict[RecordPosition, list[DeadLetterFields]]:
         found = self.replays.of(positions)
-        results = replay_results([each for own in found.values() for each in own], self.letters, self.events)
+        results = replay_results([each for own in found.values() for each in own], self.dead_letters, self.events)
         return {position: [_replay_fields(each, results[each]) for each in own] for position, own in found.items()}
 
 

@@ -152,7 +152,7 @@ class Sender(Protocol):
 class Replayer:
     """Replays of one deployment. `now`: the time by which events are from the future, as Kafka will stamp them."""
 
-    letters: DeadLetterTable
+    dead_letters: DeadLetterTable
     replays: ReplayTable
     events: ArchivedEvents
     sender: Sender
@@ -183,9 +183,9 @@ class Replayer:
             step(start, len(positions), doing)
             portion = positions[start : start + PORTION]
             known = [summaries[position] for position in portion if position in summaries]
-            letters = self.letters.fetch(portion, known if len(known) == len(portion) else ())
+            dead_letters = self.dead_letters.fetch(portion, known if len(known) == len(portion) else ())
             now_us = (self.now() - EPOCH) // _MICROSECOND
-            checks = [check_replay(each, request.patch, terms_of, now_us) for each in letters]
+            checks = [check_replay(each, request.patch, terms_of, now_us) for each in dead_letters]
             expected = self._compare_with_archive(checks)
             results += expected if request.dry_run else self._send(checks, expected, run, request)
         step(len(positions), len(positions), doing)
@@ -220,7 +220,7 @@ class Replayer:
             for replay in own
             if replay.identity_hash != hashes[position]
         ]
-        found = replay_results(earlier, self.letters, self.events) if earlier else {}
+        found = replay_results(earlier, self.dead_letters, self.events) if earlier else {}
         return {replay.position: replay for replay, end in found.items() if end.outcome not in _MADE_NO_EVENT}
 
     def _send(
@@ -255,7 +255,7 @@ class Replayer:
 
 
 def _refused(result: DeadLetterResult, why: str) -> DeadLetterResult:
-    rejection = InvalidRecordError(Reason.CONFLICTING_DUPLICATE, why).letter()
+    rejection = InvalidRecordError(Reason.CONFLICTING_DUPLICATE, why).dead_letter()
     return replace(result, outcome=ReplayStatus.REFUSED, rejection=rejection)
 
 
@@ -288,43 +288,43 @@ class ReplayCheck:
         return None if event is None else EventKey(event.topic, event.day, event.identity_hash)
 
 
-def check_replay(letter: StoredDeadLetter, patch: Patch, terms_of: TermsOf, now_us: int) -> ReplayCheck:
+def check_replay(dead_letter: StoredDeadLetter, patch: Patch, terms_of: TermsOf, now_us: int) -> ReplayCheck:
     """Parse a dead letter as if it were sent again. Pure; does not look for its identity in the archive.
 
     Args:
-        letter: The dead letter with its bytes.
+        dead_letter: The record with its bytes.
         patch: What to change in it.
         terms_of: How the records of a store are parsed.
         now_us: About when Kafka would stamp it, microseconds since 1970.
     """
     try:
-        return _check(letter, patch, terms_of, now_us)
+        return _check(dead_letter, patch, terms_of, now_us)
     except InvalidRecordError as error:
-        return ReplayCheck(letter.position, rejection=error.letter())
+        return ReplayCheck(dead_letter.position, rejection=error.dead_letter())
 
 
-def _check(letter: StoredDeadLetter, patch: Patch, terms_of: TermsOf, now_us: int) -> ReplayCheck:
-    if letter.reason == Reason.ALERT_DELIVERY_REJECTED:
+def _check(dead_letter: StoredDeadLetter, patch: Patch, terms_of: TermsOf, now_us: int) -> ReplayCheck:
+    if dead_letter.reason == Reason.ALERT_DELIVERY_REJECTED:
         raise InvalidRecordError(Reason.ALERT_DELIVERY_REJECTED, NO_EVENT)
-    source = registered_sources().get(letter.position.topic)
+    source = registered_sources().get(dead_letter.position.topic)
     if source is None:
         raise InvalidRecordError(Reason.UNKNOWN_SCHEMA, NO_SOURCE)
-    if letter.reason == Reason.RAW_MAC_ADDRESS and not patch.changes_anything:
-        raise InvalidRecordError(Reason.RAW_MAC_ADDRESS, MASKED, letter.field)
-    value = patch.apply(letter.value)
+    if dead_letter.reason == Reason.RAW_MAC_ADDRESS and not patch.changes_anything:
+        raise InvalidRecordError(Reason.RAW_MAC_ADDRESS, MASKED, dead_letter.field)
+    value = patch.apply(dead_letter.value)
     # A new body is a record of this topic, whatever the old header `schema` said.
     left_out = {REPLAY_HEADER, SCHEMA_HEADER} if patch.body is not None else {REPLAY_HEADER}
-    headers = [each for each in letter.headers if each[0] not in left_out]
+    headers = [each for each in dead_letter.headers if each[0] not in left_out]
     event = parse(source, value, terms_of, received_us=now_us, headers=headers)
     if isinstance(event, DeadLetter):
-        return ReplayCheck(letter.position, rejection=event)
-    if letter.reason == Reason.CONFLICTING_DUPLICATE:
-        before = parse(source, letter.value, terms_of)
+        return ReplayCheck(dead_letter.position, rejection=event)
+    if dead_letter.reason == Reason.CONFLICTING_DUPLICATE:
+        before = parse(source, dead_letter.value, terms_of)
         if isinstance(before, Event) and before.identity == event.identity:
             raise InvalidRecordError(Reason.CONFLICTING_DUPLICATE, TAKEN)
-    sent = [*headers, (REPLAY_HEADER, letter.position.id.encode())]
+    sent = [*headers, (REPLAY_HEADER, dead_letter.position.id.encode())]
     record = ReplayRecord(source.topic, event.store.encode(), mask_value(source, value or b""), sent)
-    return ReplayCheck(letter.position, event, record)
+    return ReplayCheck(dead_letter.position, event, record)
 
 
 METADATA_SECONDS = 10.0

@@ -209,11 +209,11 @@ class Summaries(Protocol):
 
 
 def replay_results(
-    replays: Collection[Replay], letters: Summaries, events: ArchivedEvents
+    replays: Collection[Replay], dead_letters: Summaries, events: ArchivedEvents
 ) -> dict[Replay, ReplayResult]:
     """Find out the outcomes of replays by their positions. They are not stored."""
     sent = {each: each.to for each in replays if each.to is not None}
-    rejected = letters.summaries(set(sent.values()))
+    rejected = dead_letters.summaries(set(sent.values()))
     keys = {each: EventKey(each.position.topic, each.day, each.identity_hash) for each in sent}
     archived = events.deliveries(set(keys.values()))
     results = {}

@@ -145,7 +145,7 @@ def _file(fragment: Any, log: dict[str, dict[str, Any]]) -> DataFile:  # noqa: A
 class DeadLetterCounts(NamedTuple):
     """Reason code to the number of dead letters, most first; and to how many of them were replayed."""
 
-    letters: Mapping[str, int]
+    dead_letters: Mapping[str, int]
     replayed: Mapping[str, int]
 
 
@@ -153,7 +153,7 @@ class DeadLetterCounts(NamedTuple):
 class SummaryPage:
     """`following`: the cursor of the last one, if more follow; else None."""
 
-    letters: Sequence[DeadLetterSummary]
+    dead_letters: Sequence[DeadLetterSummary]
     following: DeadLetterCursor | None
 
 
@@ -222,8 +222,8 @@ class DeadLetterTable:
                     last = found["received_at"][limit].as_py()
                     if rest > last if oldest_first else rest < last:
                         break
-        letters = [_summary(row) for row in found.slice(0, limit).to_pylist()]
-        return SummaryPage(letters, letters[-1].cursor if found.num_rows > limit else None)
+        dead_letters = [_summary(row) for row in found.slice(0, limit).to_pylist()]
+        return SummaryPage(dead_letters, dead_letters[-1].cursor if found.num_rows > limit else None)
 
     def fetch(
         self, positions: Collection[RecordPosition], near: Sequence[DeadLetterSummary] = ()
@@ -247,11 +247,11 @@ class DeadLetterTable:
         found: dict[RecordPosition, StoredDeadLetter] = {}
         for files in self._tables(where):
             with report_lost_files(files.table):
-                found = {letter.position: letter for letter in _stored(files.whole, where)} | found
+                found = {dead_letter.position: dead_letter for dead_letter in _stored(files.whole, where)} | found
         for position in positions:
             if position not in found:
                 raise UnknownNameError("dead letter", position.id, [], do="`galatea dead-letters list` shows them.")
-        return sorted(found.values(), key=lambda letter: (letter.received_at, letter.position))
+        return sorted(found.values(), key=lambda dead_letter: (dead_letter.received_at, dead_letter.position))
 
     def summaries(self, positions: Collection[RecordPosition]) -> dict[RecordPosition, DeadLetterSummary]:
         """Return those of these positions that are dead letters, without their bytes."""

@@ -64,15 +64,15 @@ class MasterTables:
         writer = events.select(*columns).repartition("day").write.format("delta").mode("append")
         writer.option(MARK, mark).save(self.path(source.topic))
 
-    def append_dead_letters(self, letters: DataFrame, mark: str) -> None:
+    def append_dead_letters(self, dead_letters: DataFrame, mark: str) -> None:
         """Append the dead letters of one micro-batch, in one commit that carries this mark."""
-        writer = letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
+        writer = dead_letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
         writer.option(MARK, mark).save(self.path(DEAD_LETTERS))
 
-    def append_conflicts(self, letters: DataFrame) -> None:
+    def append_conflicts(self, dead_letters: DataFrame) -> None:
         """Append the conflicts that a rebuild found, in one commit that is on the disk when this returns."""
         with commit_intent(self.path(CONFLICTS)) as mark:
-            writer = letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
+            writer = dead_letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
             writer.option(MARK, mark).save(self.path(CONFLICTS))
 
     def roll_back_incomplete(self, name: str, unfinished: Collection[str] = ()) -> None:

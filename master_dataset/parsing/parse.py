@@ -53,19 +53,19 @@ def parse(
     Returns:
         The event, or a dead letter with the reason why it is none.
     """
-    if headers and (letter := unknown_schema(headers)):
-        return letter
+    if headers and (dead_letter := unknown_schema(headers)):
+        return dead_letter
     how = _compiled(source)
     try:
         read = how.reader.read(value, terms_of) if value and len(value) <= MAX_BYTES else None
         record, terms = read or readers.read(source, check_size(value), terms_of)
         payload = source.derive(record, terms)
     except InvalidRecordError as error:
-        return error.letter()
+        return error.dead_letter()
     happened_ms: int = record[source.happened_at]
     if received_us is not None and happened_ms * 1000 > received_us + FUTURE_US:
         why = "lies more than an hour after the record was received"
-        return InvalidRecordError(Reason.FROM_THE_FUTURE, why, f"/{source.happened_at}").letter()
+        return InvalidRecordError(Reason.FROM_THE_FUTURE, why, f"/{source.happened_at}").dead_letter()
     identity = encode(how.identity(record)).decode()  # a JSON list: no two identities share a text
     said = _signed(blake2b(encode(how.content(payload)), digest_size=8).digest())
     topic = source.topic
@@ -81,7 +81,7 @@ def unknown_schema(headers: Headers) -> DeadLetter | None:
     """Return a dead letter if the header `schema` names an unknown source; None otherwise."""
     for name, value in headers:
         if name == SCHEMA_HEADER and (value or b"").decode(errors="replace") not in registered_sources():
-            return InvalidRecordError(Reason.UNKNOWN_SCHEMA, "has a header `schema` that names no source").letter()
+            return InvalidRecordError(Reason.UNKNOWN_SCHEMA, "has a header `schema` that names no source").dead_letter()
     return None
 
 

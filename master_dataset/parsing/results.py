@@ -63,7 +63,7 @@ class InvalidRecordError(Exception):
         """Return the same error with a pointer from one level further out."""
         return InvalidRecordError(self.reason, self.why, pointer + self.field)
 
-    def letter(self) -> DeadLetter:
+    def dead_letter(self) -> DeadLetter:
         """Return it as a dead letter with a whole sentence."""
         what = f"`{self.field}`" if self.field else "The record"
         return DeadLetter(self.reason, self.field, f"{what} {self.why}.")

@@ -43,19 +43,19 @@ class DeadLetterReplayRequest:
 class DeadLetterService:
     """One per process and event loop. Reads and replays have a thread each, so lists work while the broker is down."""
 
-    def __init__(self, desk: DeadLetterQueries, replaying: Replayer, registry: Registry) -> None:
+    def __init__(self, queries: DeadLetterQueries, replaying: Replayer, registry: Registry) -> None:
         """`registry`: reads the version of the store registry and its stores."""
-        self._desk, self._replaying, self._registry = desk, replaying, registry
-        self._reader, self._sender = ThreadPoolExecutor(1, "letters"), ThreadPoolExecutor(1, "replays")
+        self._queries, self._replaying, self._registry = queries, replaying, registry
+        self._reader, self._sender = ThreadPoolExecutor(1, "dead-letters"), ThreadPoolExecutor(1, "replays")
         self._waiting = 0
 
     async def listed(self, question: DeadLetterQuery, limit: int, after: DeadLetterCursor | None) -> DeadLetterListing:
         """As Desk. TooBusyError."""
-        return await self._in_thread(self._reader, lambda: self._desk.list_page(question, limit, after))
+        return await self._in_thread(self._reader, lambda: self._queries.list_page(question, limit, after))
 
     async def shown(self, position: RecordPosition) -> tuple[StoredDeadLetter, DeadLetterFields]:
         """As Desk. UnknownNameError, TooBusyError."""
-        return await self._in_thread(self._reader, lambda: self._desk.get(position))
+        return await self._in_thread(self._reader, lambda: self._queries.get(position))
 
     async def replay(
         self, ask: DeadLetterReplayRequest, by: str
@@ -82,9 +82,9 @@ class DeadLetterService:
         def run() -> tuple[list[DeadLetterResult], DeadLetterCursor | None]:
             replays, following = ReplayRequest(ask.positions, ask.patch, by, ask.dry_run), None
             if ask.question is not None:
-                page = self._desk.list_replayable(ask.question, ask.limit, ask.after)
-                positions = [each.position for each in page.letters]
-                replays, following = ReplayRequest(positions, ask.patch, by, ask.dry_run, page.letters), page.following
+                page = self._queries.list_replayable(ask.question, ask.limit, ask.after)
+                positions, following = [each.position for each in page.dead_letters], page.following
+                replays = ReplayRequest(positions, ask.patch, by, ask.dry_run, page.dead_letters)
             return self._replaying.run(replays, terms_of, lambda *_: None), following
 
         items, following = await self._in_thread(self._sender, run)

@@ -18,7 +18,7 @@ class OperatorService:
     recomputes: RecomputeReader
     rollbacks: RollbackService
     corrections: CorrectionsService
-    letters: DeadLetterService
+    dead_letters: DeadLetterService
     webhooks: WebhookService
 
     async def start(self, request: RecomputeRequest, reason: str, by: str) -> str:

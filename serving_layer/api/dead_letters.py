@@ -176,10 +176,10 @@ async def list_dead_letters(
     (`duplicate_of`: the delivery that counts), dead_letter (`reason`), waiting (not archived yet) or unknown (the
     broker did not confirm it). `next` is null on the last page.
     """
-    listed = await operations.letters.listed(*query.to_request())
+    listed = await operations.dead_letters.listed(*query.to_request())
     counts = listed.counts
     body = DeadLetterPage(
-        counts=None if counts is None else counts.letters,
+        counts=None if counts is None else counts.dead_letters,
         replayed=None if counts is None else counts.replayed,
         dead_letters=[described(each) for each in listed.items],
         next=None if listed.following is None else write_token(listed.following),
@@ -200,7 +200,7 @@ async def get_dead_letter(
     `bytes`: the size of its value. `text` (invalid UTF-8 is escaped) and `base64` are its first 65,536 bytes. `field`:
     the JSON pointer of the invalid field, empty for the whole record.
     """
-    stored = (await operations.letters.shown(RecordPosition(topic, partition, offset)))[1]
+    stored = (await operations.dead_letters.shown(RecordPosition(topic, partition, offset)))[1]
     return Response(encode(described(stored)), media_type=JSON)
 
 
@@ -215,7 +215,7 @@ async def replay_dead_letters(
     `field` and `sentence`; nothing is sent) or unknown (the broker did not confirm it in time; send it again, it counts
     once). The dead letter itself is kept. `next`: more match the filter; send it as `after` with the same filter.
     """
-    items, following = await operations.letters.replay(replay.to_request(await request.body()), by.name)
+    items, following = await operations.dead_letters.replay(replay.to_request(await request.body()), by.name)
     body = Replayed(
         dry_run=replay.dry_run,
         counts=Counter(each.outcome.value for each in items),

@@ -44,7 +44,7 @@ class HealthState:
     ledgers: Sequence[Ledger] = ()
     alerts_as_of: datetime | None = None
     hooks: Sequence[EndpointHealth] = ()
-    odd_alerts: Sequence[AlarmEvent] = ()
+    unexplained_alerts: Sequence[AlarmEvent] = ()
     alerts_looked_at: int = 0
     left_out: Sequence[AlarmEvent] = ()
 
@@ -139,11 +139,11 @@ def alerts_miskeyed(known: HealthState) -> AlarmFinding:
 
 def alerts_unexplained(known: HealthState) -> AlarmFinding:
     """Alerts differ from what a publication says about the same events."""
-    if not known.odd_alerts:
+    if not known.unexplained_alerts:
         return None
-    last = known.odd_alerts[-1]
+    last = known.unexplained_alerts[-1]
     meaning = f"By `{last.place}`: {last.detail}"
-    return known.odd_alerts[0].at, meaning, "galatea alerts list --json, cause `unexplained`; galatea verify"
+    return known.unexplained_alerts[0].at, meaning, "galatea alerts list --json, cause `unexplained`; galatea verify"
 
 
 def alerts_audit_pending(known: HealthState) -> AlarmFinding:

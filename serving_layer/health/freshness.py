@@ -79,7 +79,7 @@ class FreshnessService:
         found = await self._watched.publication(basis.pointer.publication)
         now = self._now()
         noticed = await self._watched.noticed("clock_stepped_back", found.read_at or UNIX_EPOCH)
-        odd_alerts = await self._watched.noticed("alerts_unexplained", now - UNEXPLAINED_TIME)
+        unexplained_alerts = await self._watched.noticed("alerts_unexplained", now - UNEXPLAINED_TIME)
         left_out = await self._watched.noticed("alerts_miskeyed", now - LEFT_OUT_TIME)
         ledgers = await self._watched.ledgers(basis.pointer.publication)
         alerts_as_of = (await self._watched.alerts()).as_of
@@ -96,7 +96,7 @@ class FreshnessService:
             ledgers,
             alerts_as_of,
             hooks,
-            odd_alerts,
+            unexplained_alerts,
             looked_at,
             left_out,
         )

@@ -38,9 +38,9 @@ class EventResult(NamedTuple):
     sentence: str | None = None
 
     @classmethod
-    def rejected(cls, letter: DeadLetter) -> "EventResult":
+    def rejected(cls, dead_letter: DeadLetter) -> "EventResult":
         """The result of an event that would become this dead letter."""
-        return cls(EventStatus.REJECTED, letter.reason, letter.field, letter.sentence)
+        return cls(EventStatus.REJECTED, dead_letter.reason, dead_letter.field, dead_letter.sentence)
 
 
 ACCEPTED = EventResult(EventStatus.ACCEPTED)

@@ -85,7 +85,7 @@ async def get_dead_letters(visit: OperatorVisit, query: Annotated[DeadLettersPag
         question = DeadLetterListQuery.model_validate(query.filters | more)
     except ValidationError as error:
         raise invalid_field(error) from error
-    listing = await visit.operations.letters.listed(*question.to_request())
+    listing = await visit.operations.dead_letters.listed(*question.to_request())
     values = {
         "counts": listing.counts,
         "dead_letters": [described(each) for each in listing.items],
@@ -105,7 +105,7 @@ async def replay_many(visit: OperatorVisit) -> Response:
     form = await visit.form()
     try:
         request = _replay_request(form)
-        items, following = await visit.operations.letters.replay(request, visit.visitor.caller.name)
+        items, following = await visit.operations.dead_letters.replay(request, visit.visitor.caller.name)
     except GalateaError as error:
         return await _replayed_page(visit, form, [], None, error)
     return await _replayed_page(visit, form, items, following and write_token(following))
@@ -175,13 +175,13 @@ async def replay_one(visit: OperatorVisit, topic: str, partition: Partition, off
     position = RecordPosition(topic, partition, offset)
     form = await visit.form(MAX_FORM_BYTES)
     text = form.get("body", [""])[0]
-    letter, _ = await visit.operations.letters.shown(position)
+    letter, _ = await visit.operations.dead_letters.shown(position)
     body = edited_bytes(text, letter)
     is_unchanged = body == (letter.value or b"") or (not text and editable_text(letter) is None)
     patch = Patch() if is_unchanged else Patch(body)
     request = DeadLetterReplayRequest((position,), patch=patch, dry_run=_is_trial(form))
     try:
-        [item], _ = await visit.operations.letters.replay(request, visit.visitor.caller.name)
+        [item], _ = await visit.operations.dead_letters.replay(request, visit.visitor.caller.name)
     except GalateaError as error:
         return await _dead_letter_page(visit, position, text, error=error)
     if item.outcome is ReplayStatus.SENT:
@@ -198,7 +198,7 @@ async def _dead_letter_page(
     error: GalateaError | None = None,
 ) -> Response:
     """`edited`: the text as it was filled in; None for the record as it is."""
-    letter, history = await visit.operations.letters.shown(position)
+    letter, history = await visit.operations.dead_letters.shown(position)
     text = editable_text(letter) or "" if edited is None else edited
     values = {
         "dead_letter": described(history),

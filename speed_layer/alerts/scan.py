@@ -10,8 +10,10 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
 from speed_layer.alerts.state import Horizons, OpenAlert, State
-from views.alerts.alert import Alert, LogPosition, Window, follow_up_id, format_instant, raised_id
+from views.alerts.alert import Alert, LogPosition, Window, follow_up, format_instant, raised_id
 from views.alerts.rule import Rule
 from views.alerts.rule_history import RuleSet, VersionedRule
 from views.alerts.shop_clock import ShopClock
@@ -86,25 +88,9 @@ class Emitter:
     def resolve(self, key: str, reason: str, sentence: str, value: Decimal | None = None) -> None:
         """Resolve the open alert with that key."""
         alert = self.state.opened.pop(key).alert
-        self.emitted.append(
-            Alert(
-                alert_id=follow_up_id(alert.alert_id, "resolved"),
-                kind="resolved",
-                about=alert.alert_id,
-                rule=alert.rule,
-                version=alert.version,
-                tenant=alert.tenant,
-                store=alert.store,
-                window=alert.window,
-                dimensions=alert.dimensions,
-                value=value,
-                threshold=alert.threshold,
-                sentence=sentence,
-                raised_at=format_instant(self.state.log_ms),
-                reason=reason,
-                place=self.position,
-            )
-        )
+        at = format_instant(self.state.log_ms)
+        resolved = follow_up(alert, "resolved", value=value, sentence=sentence, raised_at=at, reason=reason)
+        self.emitted.append(replace(resolved, place=self.position))
 
 
 def open_alert_key(store: str, rule: VersionedRule, name: str) -> str:

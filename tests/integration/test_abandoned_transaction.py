@@ -12,7 +12,7 @@ from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.topics import Topics
 from speed_layer.alerts.sender import ProducerDiscardedError, TransactionalSender
 from speed_layer.alerts.source import PartitionReader, TransactionMonitor
-from tests.support.alerting import WorldLog, at_ms, book_of
+from tests.support.alerting import WorldLog, at_ms, rule_history_of
 from tests.system.drills.alert_readers import read_alerts
 from tests.system.drills.drilled_broker import DrilledBroker, settings_for
 from views.alerts.alert import ALERTS_TOPIC, Alert
@@ -73,7 +73,7 @@ def held(topics: Topics, held_back: TransactionMonitor) -> int:
 
 def test_readers_wait_for_it_are_reported_as_waiting_and_continue_when_it_is_aborted(broker: DrilledBroker) -> None:
     topics, held_back = Topics(broker.address), TransactionMonitor()
-    alerts = WorldLog("pos_transactions", book_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
+    alerts = WorldLog("pos_transactions", rule_history_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
     open_ = left_open(broker.address, 0)
 
     tell(broker.address, alerts)

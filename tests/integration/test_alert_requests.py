@@ -12,11 +12,11 @@ import pytest
 
 from batch_layer.alerts.alert_log import AlertLog
 from deploy.jars import ensure_jars
-from deploy.local.ports import free_ports
 from deploy.local.stack import Stack
 from deploy.settings import Settings
 from master_dataset.kafka.topics import Topics
 from tests.integration.conftest import PATIENCE_SECONDS
+from tests.support.free_settings import settings_on_free_ports
 from views.alerts.alert import CORRECTIONS_TOPIC, Alert, Window, follow_up_id
 
 POINTS = ("folded", "begun", "produced", "flushed", "offsets", "committed", "kept")
@@ -26,8 +26,7 @@ STORES = [str(number) for number in range(6)]
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Settings]:
     """A broker by itself."""
-    api, kafka, cassandra = free_ports(3)
-    settings = Settings(home=tmp_path / "home", api_port=api, kafka_port=kafka, cassandra_port=cassandra)
+    settings = settings_on_free_ports(tmp_path)
     ensure_jars(settings)
     with Stack(settings, only=["kafka"]):
         yield settings
@@ -58,7 +57,7 @@ def record(store: str, number: int, kind: str) -> Alert:
 
 
 @contextmanager
-def relay(settings: Settings, crash_at: str = "") -> "Iterator[subprocess.Popen[bytes]]":
+def processor(settings: Settings, crash_at: str = "") -> "Iterator[subprocess.Popen[bytes]]":
     """Until the caller has seen enough, or it has ended by itself."""
     words = [settings.kafka.bootstrap, str(settings.home / "alerts"), str(settings.kafka.partitions), crash_at]
     process = subprocess.Popen([sys.executable, "-m", "tests.support.alert_process", *words])
@@ -77,12 +76,12 @@ def test_each_request_is_emitted_once_in_order_however_often_it_is_repeated_or_t
     for number, point in enumerate(POINTS):
         own = [record(store, number, kind) for store in STORES for kind in ("raised", "retracted")]
         requested += own
-        with relay(broker, f"alerts.{point}:1") as process:
+        with processor(broker, f"alerts.{point}:1") as process:
             log.request(own)
             log.request(own[::-1])  # the step of a rebuild was done twice
             with suppress(subprocess.TimeoutExpired):
                 process.wait(20)
-    with relay(broker):
+    with processor(broker):
         deadline = time.monotonic() + PATIENCE_SECONDS
         while log.processor_positions([CORRECTIONS_TOPIC]) != {
             CORRECTIONS_TOPIC: Topics(broker.kafka.bootstrap).end_offsets(CORRECTIONS_TOPIC)

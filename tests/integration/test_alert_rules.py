@@ -13,7 +13,6 @@ from confluent_kafka import Producer
 
 from deploy.cassandra import session_of
 from deploy.jars import ensure_jars
-from deploy.local.ports import free_ports
 from deploy.local.stack import Stack
 from deploy.settings import Settings
 from master_dataset.registry.registry import Registry
@@ -23,6 +22,7 @@ from serving_layer.alerts.history import AlertListing, AlertListPage, AlertsRequ
 from serving_layer.alerts.rules import AlertRules, RuleAuthor
 from serving_layer.tables import AlertTables, AsyncSession, RuleTables
 from tests.integration.conftest import PATIENCE_SECONDS
+from tests.support.free_settings import settings_on_free_ports
 from tests.system.drills.alert_readers import read_alerts
 
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
@@ -66,16 +66,7 @@ def listed(alerts: AlertListing) -> AlertListPage:
 
 def quick_settings(folder: Path) -> Settings:
     """Rules hold two seconds after they were written."""
-    api, kafka, cassandra = free_ports(3)
-    return Settings(
-        home=folder / "home",
-        api_port=api,
-        kafka_port=kafka,
-        cassandra_port=cassandra,
-        skew_seconds=0.5,
-        alert_rules_seconds=2,
-        alerts_tick_seconds=1,
-    )
+    return settings_on_free_ports(folder, skew_seconds=0.5, alert_rules_seconds=2, alerts_tick_seconds=1)
 
 
 def records_of_receipts(settings: Settings) -> list[Any]:

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from master_dataset.errors import BrokerUnavailableError
 from speed_layer.alerts.sender import FencedError, ProducerDiscardedError, TransactionalSender
 from speed_layer.alerts.source import PartitionReader, encode_topic_ids
-from tests.support.alerting import WorldLog, at_ms, book_of
+from tests.support.alerting import WorldLog, at_ms, rule_history_of
 from tests.system.drills.alert_readers import read_alerts
 from tests.system.drills.alerts import Plan, play
 from tests.system.drills.drilled_broker import DrilledBroker, settings_for
@@ -57,7 +57,7 @@ def test_a_naive_alert_processor_fails_the_same_attacks(
 
 
 def test_of_two_relays_with_one_identity_the_first_can_tell_nothing_more(broker: DrilledBroker) -> None:
-    alerts = WorldLog("pos_transactions", book_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
+    alerts = WorldLog("pos_transactions", rule_history_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
     group = PartitionReader(broker.address, ["pos_transactions"], 0).group
     first, second = TransactionalSender(broker.address, 0), TransactionalSender(broker.address, 0)
     first.start()

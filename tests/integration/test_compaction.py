@@ -87,10 +87,10 @@ def files(path: str) -> Counter[date]:
 def test_days_of_several_small_files_become_one_file_with_the_same_rows_and_the_same_protocol(writer: Writer) -> None:
     before = writer.rows()
 
-    done, letters = compact(writer.path), compact(writer.tables.path(DEAD_LETTERS))
+    done, dead_letters = compact(writer.path), compact(writer.tables.path(DEAD_LETTERS))
 
     assert files(writer.path) == {TODAY: 1, YESTERDAY: 1}
-    assert (done.files_before, done.files_after, letters.files_before, letters.files_after) == (5, 2, 5, 1)
+    assert (done.files_before, done.files_after, dead_letters.files_before, dead_letters.files_after) == (5, 2, 5, 1)
     assert writer.rows() == before
     assert len(before) == writer.spark.read.format("delta").load(writer.path).count() == 5
     protocol = DeltaTable(writer.path).protocol()

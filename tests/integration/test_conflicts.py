@@ -51,11 +51,11 @@ def test_a_conflict_is_kept_once_with_its_own_bytes_however_often_its_day_is_reb
     found = [rebuilt() for _ in range(2)]
 
     assert [counted for counted, _ in found] == [Repeats(repeats=2, conflicts=1, miskeyed=0)] * 2
-    letters = found[-1][1].collect()
-    assert [(each.partition, each.offset, bytes(each.key), bytes(each.value)) for each in letters] == [
+    dead_letters = found[-1][1].collect()
+    assert [(each.partition, each.offset, bytes(each.key), bytes(each.value)) for each in dead_letters] == [
         (0, 2, b"1", OTHER)
     ]
-    assert (letters[0].reason, letters[0].received_at) == (
+    assert (dead_letters[0].reason, dead_letters[0].received_at) == (
         "conflicting_duplicate",
         (NOON + timedelta(seconds=2)).replace(tzinfo=None),
     )

@@ -15,7 +15,7 @@ from master_dataset.kafka.consumer import (
     Reject,
     Retry,
 )
-from master_dataset.kafka.consumer import key_queue as lane
+from master_dataset.kafka.consumer import key_queue as key_queue_module
 from master_dataset.kafka.topics import Topics
 from tests.system.drills.drilled_broker import DrilledBroker, settings_for
 
@@ -83,7 +83,7 @@ def take_away(settings: dict[str, str], topic: str) -> None:
 def test_what_was_paused_and_taken_away_goes_on_when_it_comes_back(
     patience: float, broker: DrilledBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane, "STALLED_SECONDS", patience)
+    monkeypatch.setattr(key_queue_module, "STALLED_SECONDS", patience)
     topic = f"paused_{patience}"
     settings, handler = filled(broker.address, topic, "1"), PlayedHandler()
 
@@ -108,7 +108,7 @@ def test_what_was_paused_and_taken_away_goes_on_when_it_comes_back(
 def test_others_of_its_partition_go_on_beside_a_key_that_does_not_get_on(
     broker: DrilledBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane, "STALLED_SECONDS", 0.1)
+    monkeypatch.setattr(key_queue_module, "STALLED_SECONDS", 0.1)
     settings, handler = filled(broker.address, "blocked", *KEYS), PlayedHandler()
 
     async def work() -> None:

@@ -1,4 +1,4 @@
-"""The collector in real Cassandra: killed anywhere it is finished by the next one, and no reader misses a cell."""
+"""The garbage_collector in real Cassandra: killed anywhere it is finished by the next one, and no reader misses a cell."""
 
 import signal
 import subprocess
@@ -50,8 +50,8 @@ from master_dataset.failpoints import arm
 plan, folder, port, keyspace, now = sys.argv[1:]
 arm(plan, Path(folder))
 session = connect(["127.0.0.1"], int(port), keyspace)
-collector = GarbageCollector(session, Retention(2, timedelta(days=7)), datetime.fromisoformat(now))
-collector.run(collector.survey(lambda *_: None), lambda *_: None)
+garbage_collector = GarbageCollector(session, Retention(2, timedelta(days=7)), datetime.fromisoformat(now))
+garbage_collector.run(garbage_collector.survey(lambda *_: None), lambda *_: None)
 """
 
 
@@ -203,17 +203,17 @@ def test_a_collection_that_is_killed_is_finished_by_the_next_and_takes_nothing_t
 
 
 def test_a_collection_stops_before_it_deletes_where_somebody_published_since_it_was_planned(history: Session) -> None:
-    collector = GarbageCollector(history, KEEP, LATER)
-    survey = collector.survey(lambda *_: None)
+    garbage_collector = GarbageCollector(history, KEEP, LATER)
+    survey = garbage_collector.survey(lambda *_: None)
     before = left(history)
     publish(history, (), manifest="run-2")  # a rollback to what is about to be let go
 
     with pytest.raises(PublicationMovedError):
-        collector.run(survey, lambda *_: None)
+        garbage_collector.run(survey, lambda *_: None)
 
     assert left(history) == before
-    again = collector.survey(lambda *_: None)
-    collector.run(again, lambda *_: None)
+    again = garbage_collector.survey(lambda *_: None)
+    garbage_collector.run(again, lambda *_: None)
     assert {key: days for key, days in left(history).items() if key.startswith("run")} == {
         "run-1": [0, 1, 2],
         "run-2": [0],

@@ -42,7 +42,7 @@ def ingested(stack: Stack, folder: Path, *values: bytes) -> None:
     stack.galatea("ingest", TOPIC, str(source))
 
 
-def letters(stack: Stack) -> list[Any]:
+def dead_letters(stack: Stack) -> list[Any]:
     """Those of this store, newest first."""
     listed = stack.galatea("dead-letters", "list", "--reason", "bad_time", "--source", TOPIC)["dead_letters"]
     shown = [stack.get(f"/v1/dead-letters/{each['id']}") for each in listed]
@@ -100,19 +100,19 @@ def test_a_patched_dead_letter_is_counted_once_however_often_it_is_sent_and_noth
     good = receipt(NOW.isoformat(timespec="milliseconds"), minor=100, number=1, store=STORE)
     broken = receipt(NOW.replace(tzinfo=None).isoformat(), minor=250, number=2, store=STORE)
     ingested(stack, tmp_path, good, good, broken)
-    [letter] = until(lambda: letters(stack))
+    [dead_letter] = until(lambda: dead_letters(stack))
     until(lambda: sold(stack) == (1.0, 1))
     now = json.dumps(NOW.isoformat(timespec="milliseconds"))
-    words = ("dead-letters", "replay", letter["id"], "--set", f"/happened_at={now}")
+    words = ("dead-letters", "replay", dead_letter["id"], "--set", f"/happened_at={now}")
 
     tried = stack.galatea(*words, "--dry-run")
     unchanged = sold(stack)
     sent = stack.galatea(*words)
     until(lambda: sold(stack) == (3.5, 2))
-    shown = until(lambda: [each for each in letters(stack) if each["replays"][0]["outcome"] == "event"])
-    again = replayed(stack, ids=[letter["id"]], mend={"set": {"/happened_at": json.loads(now)}})
-    forced = sent_blindly(stack, RecordPosition.of(letter["id"]), now.encode(), tmp_path)
-    listed = until(lambda: [each for each in letters(stack) if each["replays"][-1]["outcome"] == "duplicate"])
+    shown = until(lambda: [each for each in dead_letters(stack) if each["replays"][0]["outcome"] == "event"])
+    again = replayed(stack, ids=[dead_letter["id"]], mend={"set": {"/happened_at": json.loads(now)}})
+    forced = sent_blindly(stack, RecordPosition.of(dead_letter["id"]), now.encode(), tmp_path)
+    listed = until(lambda: [each for each in dead_letters(stack) if each["replays"][-1]["outcome"] == "duplicate"])
     before = sold(stack)
     stack.rebuild()
     after = sold(stack)
@@ -123,7 +123,7 @@ def test_a_patched_dead_letter_is_counted_once_however_often_it_is_sent_and_noth
     assert (forced, listed[0]["replays"][-1]["duplicate_of"]) == ("sent", sent["items"][0]["sent_to"])
     assert (before, after) == ((3.5, 2), (3.5, 2))
     assert {name: listed[0][name] for name in ("id", "text", "reason", "field")} == {
-        name: letter[name] for name in ("id", "text", "reason", "field")
+        name: dead_letter[name] for name in ("id", "text", "reason", "field")
     }
     assert stack.verify().differing == 0
     balanced(stack)
@@ -132,7 +132,7 @@ def test_a_patched_dead_letter_is_counted_once_however_often_it_is_sent_and_noth
 def sent_blindly(stack: Stack, position: RecordPosition, time_: bytes, nowhere: Path) -> str:
     """As a replay that does not know yet what is archived."""
     known = replayer_of(stack.settings)
-    blind = Replayer(known.letters, known.replays, ArchivedEvents(str(nowhere)), known.sender, known.now)
+    blind = Replayer(known.dead_letters, known.replays, ArchivedEvents(str(nowhere)), known.sender, known.now)
     request = ReplayRequest([position], Patch(fields={"/happened_at": time_}), "a test", dry_run=False)
     [item] = blind.run(request, lambda _: DEFAULT_TERMS, lambda *_: None)
     return item.outcome.value

@@ -66,11 +66,11 @@ def test_a_process_that_stood_still_while_another_took_over_changes_nothing_more
     recomputes.create(Recompute("mine", RecomputeRequest(), "test", "a test", NOON, "asked"))
     slow, quick = (recomputes.find("mine") for _ in range(2))
 
-    with RecomputeLock(cassandra, "mine") as standing_still:
+    with RecomputeLock(cassandra, "mine") as no_progress:
         expire = "DELETE FROM running_recomputes WHERE series = 'galatea' AND id = 'mine' IF EXISTS"
         cassandra.execute(expire)
         with RecomputeLock(cassandra, "mine") as other:
-            assert not standing_still.renew()
+            assert not no_progress.renew()
             assert other.renew()
     planned = [recomputes.plan(quick, PlanNumber(1)), recomputes.plan(slow, PlanNumber(7))]
     again = recomputes.plan(recomputes.find("mine"), PlanNumber(2))

@@ -20,7 +20,7 @@ SHOP = Store(
 )
 
 
-def book_of(*rules: dict[str, Any], stores: Sequence[Store] = (SHOP,), since_ms: int = 0) -> RuleHistory:
+def rule_history_of(*rules: dict[str, Any], stores: Sequence[Store] = (SHOP,), since_ms: int = 0) -> RuleHistory:
     """Rules as somebody writes them, effective from then on."""
     versions = [store_version(store, 1, 0) for store in stores]
     return RuleHistory([*versions, *(rule_version(parse_rule(rule), 1, since_ms) for rule in rules)], FOR_EVER)
@@ -41,8 +41,8 @@ def value(topic: str, happened: int, **fields: Any) -> bytes:
 class WorldLog:
     """One topic and partition, and the fold that follows it."""
 
-    def __init__(self, topic: str, book: RuleHistory) -> None:
-        self.topic, self.book = topic, book
+    def __init__(self, topic: str, rule_history: RuleHistory) -> None:
+        self.topic, self.rule_history = topic, rule_history
         self.fold = Fold(registered_sources()[topic], 0, Horizons())
         self.entries: list[LogRecord] = []
         self.emitted: list[Alert] = []
@@ -51,7 +51,7 @@ class WorldLog:
     def receive(self, received: int, bytes_: bytes | None, headers: Any = ()) -> Sequence[Alert]:
         entry = LogRecord(len(self.entries), received, bytes_, headers)
         self.entries.append(entry)
-        raised = self.fold.step(entry, self.book)
+        raised = self.fold.step(entry, self.rule_history)
         self.emitted += raised
         return raised
 

@@ -26,7 +26,7 @@ from master_dataset.sources import registered_sources, source_named
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 TILLS = "pos_transactions"
-LETTER = pa.schema([*SUMMARY_SCHEMA, ("key", pa.binary()), ("value", pa.binary()), ("headers", HEADERS)])
+DEAD_LETTER = pa.schema([*SUMMARY_SCHEMA, ("key", pa.binary()), ("value", pa.binary()), ("headers", HEADERS)])
 NOT_OF_EVENTS = {"kind", "reason", "field", "sentence", "headers"}
 Sent = tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]
 """Key, value, headers."""
@@ -76,9 +76,9 @@ class WorldArchive:
             "value": value,
             "headers": None,
         }
-        self._append("conflicts", pa.Table.from_pylist([row], LETTER), "topic")
+        self._append("conflicts", pa.Table.from_pylist([row], DEAD_LETTER), "topic")
 
-    def letter_of(self, position: RecordPosition, table: str = "dead_letters") -> None:
+    def dead_letter_of(self, position: RecordPosition, table: str = "dead_letters") -> None:
         """Something is kept as a dead letter, whatever else it is."""
         row = {
             **position._asdict(),
@@ -90,7 +90,7 @@ class WorldArchive:
             "value": b"{",
             "headers": None,
         }
-        self._append(table, pa.Table.from_pylist([row], LETTER), "topic")
+        self._append(table, pa.Table.from_pylist([row], DEAD_LETTER), "topic")
 
     def again(self, topic: str = TILLS) -> None:
         """The archive has lost its checkpoint, and keeps everything once more."""
@@ -113,7 +113,7 @@ class WorldArchive:
         of_events = [name for name in parsed.column_names if name not in NOT_OF_EVENTS]
         for kind, name, columns_of, by in (
             ("event", topic, of_events, "day"),
-            ("dead_letter", "dead_letters", LETTER.names, "topic"),
+            ("dead_letter", "dead_letters", DEAD_LETTER.names, "topic"),
         ):
             found = parsed.filter(pc.equal(parsed["kind"], kind)).select(columns_of)
             if found.num_rows:
@@ -145,15 +145,15 @@ class WorldSender:
         return [self._carried(record) for record in records]
 
     def _carried(self, record: ReplayRecord) -> SendReport:
-        if (fate := self.says(record)) is not DeliveryStatus.ACKNOWLEDGED:
-            return SendReport(fate)
+        if (status := self.says(record)) is not DeliveryStatus.ACKNOWLEDGED:
+            return SendReport(status)
         self.carried.append(record)
         topic = self.archive.topics.setdefault(record.topic, [])
         topic.append((record.key, record.value, record.headers))
-        return SendReport(fate, RecordPosition(record.topic, 0, len(topic) - 1))
+        return SendReport(status, RecordPosition(record.topic, 0, len(topic) - 1))
 
 
-class WorldLetters:
+class WorldDeadLetters:
     """Dead letters of an archive, looked at and sent again; what was sent is archived when the archive catches up."""
 
     def __init__(self) -> None:
@@ -162,5 +162,5 @@ class WorldLetters:
         self.now = NOON + timedelta(hours=1)
         self.replays = ReplayTable(self.archive.root)
         table, events = DeadLetterTable(self.archive.root, self.replays), ArchivedEvents(self.archive.root)
-        self.desk = DeadLetterQueries(table, self.replays, events)
+        self.queries = DeadLetterQueries(table, self.replays, events)
         self.replaying = Replayer(table, self.replays, events, self.sender, lambda: self.now)

@@ -110,7 +110,7 @@ class Publications:
     """
 
     topic: str
-    book: RuleHistory
+    rule_history: RuleHistory
     rules: Mapping[RuleKey, Rule]
     log: list[Alert] = field(default_factory=list)
     requests: list[Alert] = field(default_factory=list)
@@ -133,5 +133,5 @@ class Publications:
         bounds = AuditScope(self.number, self.cut_ms, cut_ms, oldest_ms, *horizons)
         statuses = alert_statuses(self.log, self.requests)
         unseen = {each.alert_id for each in self.requests[self.noted :]}
-        audit = Audit(self.book, self.rules, {}, facts, bounds, statuses, unseen)
+        audit = Audit(self.rule_history, self.rules, {}, facts, bounds, statuses, unseen)
         return [*audit.corrections(), *retracted_silences(self.rules, facts, bounds, statuses)]

@@ -36,7 +36,7 @@ from serving_layer.store.readers import Readers
 from serving_layer.targets.reader import TargetReader
 from serving_layer.webhooks.service import RecordPosition, WebhookService
 from tests.support.alert_tables import WorldAlertTables, WorldVersions
-from tests.support.archiving import WorldLetters
+from tests.support.archiving import WorldDeadLetters
 from tests.support.openapi_contract import refuse_unannounced
 from tests.support.process_metrics import WorldWatch
 from tests.support.products import WorldProducts
@@ -188,11 +188,11 @@ class WorldBroker:
         """What stands in the topic, in order."""
         return [record.value for record in self.topics.get(topic, [])]
 
-    def _delivered(self, fate: DeliveryStatus | None) -> asyncio.Future[DeliveryStatus]:
+    def _delivered(self, delivery: DeliveryStatus | None) -> asyncio.Future[DeliveryStatus]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[DeliveryStatus] = loop.create_future()
-        if fate is not None:
-            loop.call_soon(future.set_result, fate)
+        if delivery is not None:
+            loop.call_soon(future.set_result, delivery)
         return future
 
 
@@ -241,12 +241,12 @@ class Asking:
         ledgers, recomputes = ledgers or WorldTables(world), recomputes or WorldTables(world)
         self.recomputing, self.rolling_back = WorldRecomputing(world), WorldRollingBack(world)
         corrections = CorrectionsService(read_from, ledgers, recomputes, catalogue.views)
-        self.letters = WorldLetters()
-        letters = DeadLetterService(self.letters.desk, self.letters.replaying, self.answers.stores.all)
+        self.dead_letters = WorldDeadLetters()
+        service = DeadLetterService(self.dead_letters.queries, self.dead_letters.replaying, self.answers.stores.all)
         self.endpoints, self.trying = WorldEndpoints(), WorldTrying()
         webhooks = WebhookService(self.endpoints, self.trying, MOST_WEBHOOKS, world.now)
         rollbacks = RollbackService(self.rolling_back)
-        operations = OperatorService(self.recomputing, recomputes, rollbacks, corrections, letters, webhooks)
+        operations = OperatorService(self.recomputing, recomputes, rollbacks, corrections, service, webhooks)
         self.keys = WorldKeys()
         keys = KeyCache(self.keys, OPERATOR_KEY, "default", lambda: float(next(clock)), world.now)
         self.broker = WorldBroker()

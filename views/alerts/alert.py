@@ -115,6 +115,28 @@ def follow_up_id(alert_id: str, kind: AlertKind) -> str:
     return _digest([alert_id, kind])
 
 
+def follow_up(  # noqa: PLR0913 - the fields that differ
+    alert: Alert, kind: AlertKind, *, value: Decimal | None, sentence: str, raised_at: str, reason: str
+) -> Alert:
+    """The record that resolves or retracts a raised alert: about the same rule, store and window."""
+    return Alert(
+        alert_id=follow_up_id(alert.alert_id, kind),
+        kind=kind,
+        about=alert.alert_id,
+        rule=alert.rule,
+        version=alert.version,
+        tenant=alert.tenant,
+        store=alert.store,
+        window=alert.window,
+        dimensions=alert.dimensions,
+        value=value,
+        threshold=alert.threshold,
+        sentence=sentence,
+        raised_at=raised_at,
+        reason=reason,
+    )
+
+
 def format_instant(at_ms: int) -> str:
     """ISO 8601 in UTC with `Z`, with milliseconds only if there are any."""
     at = datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")

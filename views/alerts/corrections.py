@@ -2,7 +2,9 @@
 
 from typing import NamedTuple
 
-from views.alerts.alert import Alert, AlertCause, AlertStatus, Window, follow_up_id, format_instant, raised_id
+from msgspec.structs import replace
+
+from views.alerts.alert import Alert, AlertCause, AlertStatus, Window, follow_up, format_instant, raised_id
 from views.alerts.audit_facts import AuditScope
 from views.alerts.evaluation import ThresholdResult
 from views.alerts.rule import Threshold
@@ -23,23 +25,14 @@ class CorrectionReason(NamedTuple):
 def retraction(status: AlertStatus, reason: CorrectionReason, scope: AuditScope) -> Alert:
     """The record that an alert was wrong."""
     first, verdict = status.raised, reason.verdict
-    return Alert(
-        alert_id=follow_up_id(first.alert_id, "retracted"),
-        kind="retracted",
-        about=first.alert_id,
-        rule=first.rule,
-        version=first.version,
-        tenant=first.tenant,
-        store=first.store,
-        window=first.window,
-        dimensions=first.dimensions,
-        value=verdict.value,
-        threshold=first.threshold,
+    at = format_instant(scope.until_ms)
+    record = follow_up(
+        first, "retracted", value=verdict.value, sentence=reason.sentence, raised_at=at, reason=reason.cause
+    )
+    return replace(
+        record,
         baseline=verdict.baseline,
-        sentence=reason.sentence,
         provisional=False,
-        raised_at=format_instant(scope.until_ms),
-        reason=reason.cause,
         publication=scope.publication,
         cause=reason.cause,
         shown=first.value,
@@ -106,22 +99,6 @@ def late_alerts(
 
 def resolution_of(late: Alert) -> Alert:
     """The record that resolves a late alert."""
-    return Alert(
-        alert_id=follow_up_id(late.alert_id, "resolved"),
-        kind="resolved",
-        about=late.alert_id,
-        rule=late.rule,
-        version=late.version,
-        tenant=late.tenant,
-        store=late.store,
-        window=late.window,
-        dimensions=late.dimensions,
-        value=None,
-        threshold=late.threshold,
-        sentence="The window was over when the alert was raised.",
-        provisional=False,
-        late=True,
-        raised_at=late.raised_at,
-        reason="over",
-        publication=late.publication,
-    )
+    sentence = "The window was over when the alert was raised."
+    record = follow_up(late, "resolved", value=None, sentence=sentence, raised_at=late.raised_at, reason="over")
+    return replace(record, provisional=False, late=True, publication=late.publication)

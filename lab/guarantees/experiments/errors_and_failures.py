@@ -62,7 +62,7 @@ class Skipping:
             return
 
 
-class Telling:
+class Rejecting:
     """Tells an error from a failure."""
 
     def __init__(self, sink: Sink, bootstrap: str, dead_letters: str) -> None:
@@ -90,9 +90,9 @@ class Telling:
 class Taking:
     """What Galatea's own module hands records to: it only says which is which."""
 
-    def __init__(self, sink: Sink, telling: Telling) -> None:
+    def __init__(self, sink: Sink, rejecting: Rejecting) -> None:
         """`telling` puts aside."""
-        self._sink, self._telling = sink, telling
+        self._sink, self._rejecting = sink, rejecting
         self.put_aside_so_far = 0
 
     def accepts(self, _record: ConsumerRecord) -> bool:
@@ -111,7 +111,7 @@ class Taking:
 
     async def store_rejected(self, record: ConsumerRecord, _refused: Reject) -> Done:
         """A dead letter."""
-        self._telling.put(record.value)
+        self._rejecting.put(record.value)
         self.put_aside_so_far += 1
         return Done()
 
@@ -122,10 +122,10 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
     bad = sent // EVERY
     topic = setup.filled("p21", ((b"one key", str(number).encode()) for number in range(sent)))
     skipped, sink_rejected, own = Sink(sent // 2), Sink(sent // 2), Sink(sent // 2)
-    topic_of_rejected, own_letters = setup.topic("p21-dead-letters"), setup.topic("p21-own-dead-letters")
+    topic_of_rejected, own_dead_letters = setup.topic("p21-dead-letters"), setup.topic("p21-own-dead-letters")
     _read(setup, topic, "skipping", Skipping(skipped))
-    _read(setup, topic, "telling", Telling(sink_rejected, setup.bootstrap, topic_of_rejected))
-    asyncio.run(_consume(setup, topic, own, Telling(own, setup.bootstrap, own_letters)))
+    _read(setup, topic, "telling", Rejecting(sink_rejected, setup.bootstrap, topic_of_rejected))
+    asyncio.run(_consume(setup, topic, own, Rejecting(own, setup.bootstrap, own_dead_letters)))
     fault = f"{bad} records bad, the sink down for {OUTAGE_TRIES} tries"
     return [
         Result(
@@ -136,7 +136,7 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
             {"lost": exactly(bad + OUTAGE_TRIES)},
         ),
         _result(setup, "dead letter, or retry in order", fault, sink_rejected, topic_of_rejected),
-        _result(setup, "the same, `master_dataset.kafka.consumer`", fault, own, own_letters),
+        _result(setup, "the same, `master_dataset.kafka.consumer`", fault, own, own_dead_letters),
     ]
 
 
@@ -151,7 +151,7 @@ def _result(setup: ExperimentSetup, mode: str, fault: str, sink: Sink, topic_of_
     return Result(mode, fault, sent, count_numbers(sent, sink.taken, store_rejected), expected, counted)
 
 
-def _read(setup: ExperimentSetup, topic: str, name: str, reading: Skipping | Telling) -> None:
+def _read(setup: ExperimentSetup, topic: str, name: str, reading: Skipping | Rejecting) -> None:
     """Work off, then commit: P02."""
     reader = resumed(setup.bootstrap, setup.name(f"p21-{name}"), topic)
     for message in until_end(reader):
@@ -160,9 +160,9 @@ def _read(setup: ExperimentSetup, topic: str, name: str, reading: Skipping | Tel
     reader.close()
 
 
-async def _consume(setup: ExperimentSetup, topic: str, sink: Sink, telling: Telling) -> None:
+async def _consume(setup: ExperimentSetup, topic: str, sink: Sink, rejecting: Rejecting) -> None:
     settings = {"bootstrap.servers": setup.bootstrap, "group.id": setup.name("p21-own")}
-    taking = Taking(sink, telling)
+    taking = Taking(sink, rejecting)
     async with member(settings, topic, taking, ConsumerLimits(longest_wait=0.01)):
         await until(lambda: _done(sink, taking) >= setup.size.records, lambda: _done(sink, taking))
 

@@ -27,7 +27,7 @@ class Attack:
 
     def __init__(self, proxy: FaultProxy) -> None:
         """From now on."""
-        self._tap, self._transactions = proxy, 0
+        self._proxy, self._transactions = proxy, 0
         self.answered = -1
         proxy.set_rule(Rule(Api.END_TXN, Action.HOLD))
 
@@ -35,8 +35,8 @@ class Attack:
         """Called by the loop behind every call."""
         self._transactions += call == "begin"
         if self._transactions == 2 and self.answered < 0:  # noqa: PLR2004 - the second
-            if call == "first target" and self._tap.await_held():
-                self.answered = self._tap.release()
+            if call == "first target" and self._proxy.await_held():
+                self.answered = self._proxy.release()
         elif self._transactions == 2 and call == "second target":  # noqa: PLR2004 - likewise
             self._transactions += 1  # once
             raise AbandonedError

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold, LogRecord
-from tests.support.alerting import MARKER, at_ms, book_of, value
+from tests.support.alerting import MARKER, at_ms, rule_history_of, value
 from tests.support.auditing import HORIZONS, Publications
 from views.alerts.alert import Alert, alert_statuses, format_instant, parse_instant_ms
 from views.alerts.rule_validation import parse_rule
@@ -23,7 +23,7 @@ RULES = [
     {"kind": "threshold", "id": "few", "metric": "net_sales", "window": "hour", "below": 5},
     {"kind": "silence", "id": "silent", "source": "pos_transactions", "minutes": 10},
 ]
-BOOK = book_of(*RULES)
+RULE_HISTORY = rule_history_of(*RULES)
 BY_KEY = {("default", str(rule["id"]), 1): parse_rule(rule) for rule in RULES}
 STEPS = st.sampled_from([0, 100, 5_000, 20_000, MINUTE, 5 * MINUTE, 20 * MINUTE, 3 * 60 * MINUTE, 26 * 60 * MINUTE])
 SOON = st.sampled_from([0, 1000])
@@ -62,15 +62,15 @@ def played(entries: list[LogRecord], cuts: set[int]) -> tuple[Publications, list
     A publication takes its time: when the log is looked at, the relay has read on behind the cut.
     """
     fold = Fold(registered_sources()["pos_transactions"], 0, HORIZONS)
-    world, corrections = Publications("pos_transactions", BOOK, BY_KEY), list[Alert]()
+    world, corrections = Publications("pos_transactions", RULE_HISTORY, BY_KEY), list[Alert]()
     looks = {len(entries) * each // 100 + LAG for each in cuts}
     for number, entry in enumerate(entries):
-        world.log += fold.step(entry, BOOK)
+        world.log += fold.step(entry, RULE_HISTORY)
         if number in looks:
             corrections += world.publish(entries, entries[number - LAG].received_ms)
     last = fold.state.log_ms
     ticks = [LogRecord(0, at, b"", MARKER) for at in range(last, last + 26 * HOUR, MINUTE)]
-    world.log += [alert for entry in ticks for alert in fold.step(entry, BOOK)]
+    world.log += [alert for entry in ticks for alert in fold.step(entry, RULE_HISTORY)]
     corrections += world.publish(entries, last + 26 * HOUR)
     return world, corrections
 
@@ -91,7 +91,7 @@ def plain_sums(entries: list[LogRecord]) -> tuple[Counter[int], Counter[int]]:
     return receipts, cents
 
 
-def standing(world: Publications, rule: str) -> set[int]:
+def open_alerts(world: Publications, rule: str) -> set[int]:
     statuses = alert_statuses(world.log, world.requests).values()
     return {parse_instant_ms(e.raised.window.start) for e in statuses if e.raised.rule == rule and not e.is_withdrawn}
 
@@ -105,9 +105,9 @@ def test_after_publications_what_stands_is_what_plain_sums_ask_for(drawn: Drawn,
     world, _ = played(entries, cuts)
 
     receipts, cents = plain_sums(entries)
-    assert standing(world, "many") == {at for at, number in receipts.items() if number > 2}
-    assert standing(world, "lots") == {at for at, sum_ in cents.items() if sum_ > 900}
-    assert all(cents[at] < 500 for at in standing(world, "few"))
+    assert open_alerts(world, "many") == {at for at, number in receipts.items() if number > 2}
+    assert open_alerts(world, "lots") == {at for at, sum_ in cents.items() if sum_ > 900}
+    assert all(cents[at] < 500 for at in open_alerts(world, "few"))
 
 
 @given(st.lists(st.tuples(STEPS, SOON, KINDS), min_size=1, max_size=40), CUTS)
@@ -142,9 +142,9 @@ def test_nothing_that_is_retracted_is_unexplained_and_no_id_comes_twice(drawn: D
 def test_an_audit_that_ends_anywhere_and_is_done_again_asks_for_the_same(drawn: Drawn, ends: list[int]) -> None:
     entries = log_of(drawn)
     fold = Fold(registered_sources()["pos_transactions"], 0, HORIZONS)
-    log = [alert for entry in entries for alert in fold.step(entry, BOOK)]
+    log = [alert for entry in entries for alert in fold.step(entry, RULE_HISTORY)]
     cut = fold.state.log_ms + 26 * HOUR
-    whole, world = (Publications("pos_transactions", BOOK, BY_KEY, log) for _ in range(2))
+    whole, world = (Publications("pos_transactions", RULE_HISTORY, BY_KEY, log) for _ in range(2))
     expected = whole.looked(entries, cut)
 
     for number in ends:

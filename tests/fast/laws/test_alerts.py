@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold, LogRecord
 from speed_layer.alerts.state import Horizons, State
-from tests.support.alerting import MARKER, at_ms, book_of, value
+from tests.support.alerting import MARKER, at_ms, rule_history_of, value
 from views.alerts.alert import Alert
 
 MINUTE = 60_000
 BEGIN = at_ms("2026-03-07 07:30")
 HORIZONS = Horizons()
-TILLS = book_of(
+TILLS = rule_history_of(
     {"kind": "threshold", "id": "many", "metric": "total_transactions_count", "window": "15m", "above": 2},
     {"kind": "threshold", "id": "few", "metric": "net_sales", "window": "hour", "below": 5},
     {"kind": "threshold", "id": "returns", "metric": "return_rate", "window": "hour", "above": 40},
@@ -28,7 +28,7 @@ TILLS = book_of(
     },
     {"kind": "silence", "id": "silent", "source": "pos_transactions", "minutes": 10},
 )
-QUEUES = book_of(
+QUEUES = rule_history_of(
     {"kind": "level", "id": "queue", "of": "queue", "above": 2, "minutes": 3},
     {"kind": "level", "id": "crowd", "of": "queue", "above": 4, "minutes": 0},
     {"kind": "silence", "id": "silent", "source": "queue_events", "minutes": 5, "per": "sensor", "hours": "always"},

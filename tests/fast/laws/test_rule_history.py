@@ -68,10 +68,10 @@ def written_out(versions: Sequence[StoredVersion], at: int) -> Written:
 
 @given(VERSIONS, st.lists(st.integers(-1, 6), min_size=1, max_size=8))
 def test_every_page_says_the_same_as_one_that_is_written_out(versions: list[StoredVersion], moments: list[int]) -> None:
-    book = RuleHistory(versions, 9)
+    history = RuleHistory(versions, 9)
 
     for at in moments:
-        page, (rules, stores) = book.at(at), written_out(versions, at)
+        page, (rules, stores) = history.at(at), written_out(versions, at)
         assert {id_: shop.store for id_, shop in page.shops.items()} == stores
         assert [page.shops.get(id_) is not None for id_ in "123"] == [id_ in stores for id_ in "123"]
         assert {key: (each.rule, each.version) for key, each in page.rules.items()} == rules
@@ -87,12 +87,12 @@ def test_every_page_says_the_same_as_one_that_is_written_out(versions: list[Stor
 def test_as_long_as_nothing_changes_the_page_and_the_shops_are_the_same(
     versions: list[StoredVersion], moments: list[int]
 ) -> None:
-    book = RuleHistory(versions, 9)
-    shops = {at: dict(book.at(at).shops) for at in moments}
+    history = RuleHistory(versions, 9)
+    shops = {at: dict(history.at(at).shops) for at in moments}
 
     for at in moments:
-        page = book.at(at)
-        assert book.at(at) is page
+        page = history.at(at)
+        assert history.at(at) is page
         for before in moments:
             for id_ in page.shops.keys() & shops[before].keys():
                 first, last = sorted((before, at))

@@ -206,11 +206,11 @@ class Speed:
             if until > world.now and world.keeps(Rule.PLACES_REMEMBERED)
         }
         firsts, own = settled(first_in_batch(deliveries), known)
-        lives = HORIZONS.ttl + HORIZONS.remembered if world.keeps(Rule.PLACES_LIVE) else HORIZONS.oldest / 2
+        is_alive = HORIZONS.ttl + HORIZONS.remembered if world.keeps(Rule.PLACES_LIVE) else HORIZONS.oldest / 2
         for number, each in enumerate(own):
             if crash == Crash.WHILE_REMEMBERING and number:
                 raise CrashedError
-            places[each.of] = (each.place, world.now + lives)
+            places[each.of] = (each.place, world.now + is_alive)
         if crash == Crash.WHILE_REMEMBERING:
             raise CrashedError
         if not world.keeps(Rule.FIRST_IN_BATCH):

@@ -103,7 +103,7 @@ def deployment() -> Asking:
     world.rebuild("2026-03-07T09:30:00Z")
     world.rebuild("2026-03-07T10:00:00Z")
     asking = Asking(world)
-    asking.letters.archive.receive(*[b"{"] * 7, receipt("yesterday", minor=100))
+    asking.dead_letters.archive.receive(*[b"{"] * 7, receipt("yesterday", minor=100))
     asking.endpoints.put(RegisteredEndpoint(Endpoint(EXAMPLES["webhook"], "acme", "https://acme.example/", "secret")))
     for tenant, store in (("default", "1"), ("acme", "2")):
         rule = {"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3}

@@ -20,7 +20,6 @@ from batch_layer.fence import Fence
 from deploy.batch import recompute, verification_of
 from deploy.cassandra import session_of
 from deploy.jars import ensure_jars
-from deploy.local.ports import free_ports
 from deploy.local.stack import Stack
 from deploy.settings import Settings
 from master_dataset.cassandra_tables import ArchivePositions
@@ -30,6 +29,7 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.query.timeline import iso_instant
 from tests.integration.conftest import PATIENCE_SECONDS
 from tests.integration.conftest import Stack as Asking
+from tests.support.free_settings import settings_on_free_ports
 from tests.system.drills.receipts import stamped_by
 from views.control.generation import Generations, Offsets, reached
 from views.control.recompute import RecomputeRequest
@@ -56,16 +56,8 @@ class Nothing:
 @pytest.fixture
 def settings(tmp_path: Path) -> Iterator[Settings]:
     """A stack without archive and speed."""
-    api, kafka, cassandra = free_ports(3)
-    found = Settings(
-        home=tmp_path / "home",
-        api_port=api,
-        kafka_port=kafka,
-        cassandra_port=cassandra,
-        epoch_seconds=60,
-        skew_seconds=1,
-        archive_seconds=1,
-        records_per_batch=RECORDS_AT_ONCE,
+    found = settings_on_free_ports(
+        tmp_path, epoch_seconds=60, skew_seconds=1, archive_seconds=1, records_per_batch=RECORDS_AT_ONCE
     )
     ensure_jars(found)
     with Stack(found, only=("kafka", "cassandra", "api")):

@@ -14,11 +14,12 @@ import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from deploy.local.ports import free_ports, is_free
+from deploy.local.ports import is_free
 from deploy.local.records import Records
 from deploy.local.supervisor import SUPERVISOR
 from deploy.settings import Settings
 from tests.integration.conftest import PATIENCE_SECONDS
+from tests.support.free_settings import settings_on_free_ports
 
 pytestmark = pytest.mark.nightly
 
@@ -28,8 +29,7 @@ NAMES = ("kafka", "cassandra", "archive", "speed", "alerts", "dispatcher", "api"
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Iterator[Settings]:
-    kafka, cassandra, api, sql = free_ports(4)
-    found = Settings(home=tmp_path / "home", kafka_port=kafka, cassandra_port=cassandra, api_port=api, sql_port=sql)
+    found = settings_on_free_ports(tmp_path)
     yield found
     galatea(found, "down")
 

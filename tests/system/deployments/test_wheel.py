@@ -9,20 +9,10 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.fast.house.tree import PACKAGES, ROOT
+
 CACHED = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "galatea"
 """Where `make` puts uv if the machine has none."""
-PACKAGES = (
-    "views",
-    "master_dataset",
-    "batch_layer",
-    "speed_layer",
-    "serving_layer",
-    "dags",
-    "deploy",
-    "lab",
-    "galatea",
-)
 
 
 def uv() -> str:

@@ -100,10 +100,10 @@ def attacked(ground: AlertDrill, attack: Attack) -> None:
     """The first request of the kind is harmed; in the next transaction it pauses where alerts are written and positions
     are not. What was held comes then, and it is killed there, or goes on for a while.
     """
-    proxy, lane = ground.broker.proxy, ground.chance.randrange(2)
+    proxy, partition = ground.broker.proxy, ground.chance.randrange(2)
     patience = {"call_seconds": SEEN_SECONDS} if attack.seen else {}
     orders = replace(
-        ground.lives.orders(proxied=True), partitions=(lane,), end_at="alerts.flushed:2", pauses=True, **patience
+        ground.lives.orders(proxied=True), partitions=(partition,), end_at="alerts.flushed:2", pauses=True, **patience
     )
     rule = proxy.set_rule(Rule(attack.api, attack.action))
     with ground.lives.life(orders) as life:

@@ -18,7 +18,7 @@ import psutil
 
 from deploy.services.alerts import READY, WatchedProcess
 from master_dataset.registry.stores import Store
-from tests.system.drills.alert_processor import BOOK, DISCARDED, FENCED, Orders, forked, noted
+from tests.system.drills.alert_processor import DISCARDED, FENCED, RULE_HISTORY, Orders, forked, noted
 from tests.system.drills.tills import BOUNDS
 from views.alerts.rule_history import rule_version, store_version
 from views.alerts.rule_validation import parse_rule
@@ -40,7 +40,7 @@ class AlertProcess:
     def __init__(self, orders: Orders) -> None:
         """It has begun."""
         self._reports, reports = _forking.Pipe(duplex=False)
-        self._lanes = len(orders.partitions)
+        self._partitions = len(orders.partitions)
         self.process: ForkServerProcess = _forking.Process(target=forked, args=(msgspec.json.encode(orders), reports))
         self.process.start()
         reports.close()
@@ -62,7 +62,7 @@ class AlertProcess:
     def is_ready(self) -> bool:
         """Whether every partition reads."""
         _hear(self._reports, self._heard_of)
-        return self._heard.count(READY) >= self._lanes
+        return self._heard.count(READY) >= self._partitions
 
     def until(self, so: Callable[[], bool], seconds: float) -> bool:
         """Wait for it while the process runs. Whether it came."""
@@ -108,14 +108,14 @@ class AlertProcesses:
     naive: str = ""
     kills: int = 0
 
-    def write_book(self, stores: int) -> None:
+    def write_rules(self, stores: int) -> None:
         """The rules that they follow: a bound each, for every store."""
         versions = [store_version(Store(id=str(each), timezone="UTC"), 1, 0) for each in range(1, stores + 1)]
         for bound in BOUNDS:
             said = {"kind": "threshold", "id": f"above-{bound}", "metric": "gross_sales", "window": "15m"}
             versions.append(rule_version(parse_rule({**said, "above": f"{bound / 100:.2f}"}), 1, 0))
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / BOOK).write_bytes(msgspec.json.encode(versions))
+        (self.folder / RULE_HISTORY).write_bytes(msgspec.json.encode(versions))
 
     def orders(self, *, proxied: bool = False) -> Orders:
         """Follow every partition until somebody ends it."""

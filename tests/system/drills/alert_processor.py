@@ -22,11 +22,11 @@ from speed_layer.alerts import sender
 from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
 from speed_layer.alerts.sender import FencedError
 from speed_layer.alerts.snapshots import Snapshots
-from tests.system.drills.naive_processor import NaiveRelay
+from tests.system.drills.naive_processor import NaiveProcessor
 from views.alerts.rule_history import RuleHistory, StoredVersion
 
 TOPICS = ("pos_transactions", "people_counts")
-BOOK, DISCARDED, FENCED = "book.json", "discarded", "fenced"
+RULE_HISTORY, DISCARDED, FENCED = "book.json", "discarded", "fenced"
 BEAT_SECONDS = 0.5
 Say = Callable[[bytes], object]
 
@@ -47,7 +47,7 @@ class Orders(msgspec.Struct, frozen=True):
     naive: str = ""
 
 
-class FileShelf:
+class FileRuleStore:
     """Shelf. Versions that never change."""
 
     def __init__(self, file: Path) -> None:
@@ -65,7 +65,7 @@ def live(orders: Orders, say: Say) -> None:
     by = signal.SIGSTOP if orders.pauses else signal.SIGKILL
     arm(orders.end_at, folder / f"{'paused' if orders.pauses else 'crashed'}-{os.getpid()}", by)
     for partition in orders.partitions:
-        threading.Thread(target=_follow, args=(orders, partition, _Lane(say, partition))).start()
+        threading.Thread(target=_follow, args=(orders, partition, _PartitionLog(say, partition))).start()
 
 
 def forked(orders: bytes, reports: Connection) -> None:
@@ -84,7 +84,7 @@ def noted(folder: Path, what: str) -> int:
     return (folder / what).stat().st_size if (folder / what).exists() else 0
 
 
-class _Lane:
+class _PartitionLog:
     """What one partition says."""
 
     def __init__(self, say: Say, number: int) -> None:
@@ -102,20 +102,20 @@ class _Lane:
             self._say(bytes([self._number]))
 
 
-def _follow(orders: Orders, partition: int, lane: _Lane) -> None:
+def _follow(orders: Orders, partition: int, partition_log: _PartitionLog) -> None:
     folder = Path(orders.folder)
     work = ProcessorConfig(
         orders.bootstrap,
         TOPICS,
-        FileShelf(folder / BOOK),
+        FileRuleStore(folder / RULE_HISTORY),
         Snapshots(folder / str(partition)),
-        beat=lane.beat,
-        ready=lane.ready,
+        beat=partition_log.beat,
+        ready=partition_log.ready,
         discarded=partial(note, folder, DISCARDED),
     )
-    relay = NaiveRelay(work, partition, orders.naive) if orders.naive else AlertProcessor(work, partition)
+    processor = NaiveProcessor(work, partition, orders.naive) if orders.naive else AlertProcessor(work, partition)
     try:
-        relay.run()
+        processor.run()
     except FencedError:
         note(folder, FENCED)
     finally:

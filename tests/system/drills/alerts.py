@@ -108,7 +108,7 @@ def play(broker: DrilledBroker, plan: Plan) -> Played:
     began, chance, played = time.monotonic(), Random(f"kills {plan.seed}"), Played(plan)
     lives = AlertProcesses(broker.address, broker.proxied, broker.settings.home / "alerts", plan.naive)
     stores = stores_for(plan.alerts)
-    lives.write_book(stores)
+    lives.write_rules(stores)
     with lives.life(lives.orders()) as first:
         assert first.until(first.is_ready, START_SECONDS)
     lives.kills = 0

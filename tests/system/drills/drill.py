@@ -146,9 +146,9 @@ class Drill:
         verdict = json.loads(self._galatea("verify", "--json").stdout)
         report.cells, report.differing = verdict["cells"], verdict["differing"]
         report.events = self._value(METRIC)
-        letters = json.loads(self._galatea("dead-letters", "list", "--json").stdout)["counts"]
-        report.conflicts = letters.pop("conflicting_duplicate", 0)
-        report.dead_letters = letters
+        dead_letters = json.loads(self._galatea("dead-letters", "list", "--json").stdout)["counts"]
+        report.conflicts = dead_letters.pop("conflicting_duplicate", 0)
+        report.dead_letters = dead_letters
         table = DeltaTable(f"{self._settings.paths.master_uri}/pos_transactions")
         places = table.to_pyarrow_dataset().to_table(columns=["partition", "offset"])
         report.archived = len(set(zip(*(places[name].to_pylist() for name in places.column_names), strict=True)))
@@ -156,9 +156,9 @@ class Drill:
             "acknowledged": (acknowledged, expected.sent),
             "events": (report.events, expected.receipts),
             "net sales in cents": (round(self._value("net_sales") * 100), expected.minor),
-            "not_json": (letters, {"not_json": expected.broken}),
+            "not_json": (dead_letters, {"not_json": expected.broken}),
             "conflicts": (report.conflicts, expected.conflicts),
-            "conserved": (report.archived + sum(letters.values()), acknowledged),
+            "conserved": (report.archived + sum(dead_letters.values()), acknowledged),
             "differing": (report.differing, 0),
         }
         report.wrong += [f"{what}: {is_} instead of {must}" for what, (is_, must) in found.items() if is_ != must]

@@ -124,21 +124,21 @@ class DrillStack:
             self.said.append(f"nothing was published after publication {before}")
         self.look()
         verdict = json.loads(compared.stdout or "{}")
-        letters = json.loads(self.galatea("dead-letters", "list", "--json").stdout or "{}").get("counts", {})
+        dead_letters = json.loads(self.galatea("dead-letters", "list", "--json").stdout or "{}").get("counts", {})
         table = DeltaTable(f"{self.settings.paths.master_uri}/pos_transactions").to_pyarrow_dataset()
         places = table.filter(pc.field("store").isin(STORES)).to_table(columns=["partition", "offset"])
         archived = len(set(zip(*(places[name].to_pylist() for name in places.column_names), strict=True)))
         found = {
             "archived": archived,
             "duplicates": self.roll.duplicates,
-            "dead_letters": letters,
+            "dead_letters": dead_letters,
             "cells_compared": verdict.get("cells", 0),
             "cells_different": verdict.get("differing", -1),
         }
         due = {
             "cells_different": (found["cells_different"], 0),
             "archived": (archived, len(self.roll.deliveries) - self.roll.broken),
-            "broken": (letters.get("not_json", 0), self.roll.broken),
+            "broken": (dead_letters.get("not_json", 0), self.roll.broken),
             "unexplained": (self._unexplained(), 0),
         }
         self.said += [f"{name}: {is_} instead of {must}" for name, (is_, must) in due.items() if is_ != must]

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 from deploy.jars import ensure_jars
-from deploy.local.ports import free_ports
 from deploy.settings import Settings
+from tests.support.free_settings import settings_on_free_ports
 from tests.system.drills.drill import Drill
 from tests.system.drills.faults import Order, crash_plan
 from tests.system.drills.ledger_line import append
@@ -39,16 +39,8 @@ def _say(fault: str) -> None:
 
 def drill_settings(folder: Path, order: Order) -> Settings:
     """Of a stack of its own, with epochs of a second."""
-    api, kafka, cassandra = free_ports(3)
-    return Settings(
-        home=folder / "home",
-        api_port=api,
-        kafka_port=kafka,
-        cassandra_port=cassandra,
-        epoch_seconds=1,
-        skew_seconds=1,
-        archive_seconds=1,
-        crash_at=crash_plan(order),
+    return settings_on_free_ports(
+        folder, epoch_seconds=1, skew_seconds=1, archive_seconds=1, crash_at=crash_plan(order)
     )
 
 

@@ -55,7 +55,7 @@ class PlainSender(TransactionalSender):
         self._committer.close()
 
 
-class NaiveRelay(AlertProcessor):
+class NaiveProcessor(AlertProcessor):
     """Takes its positions for all there is to know: does not ask what is told already."""
 
     def __init__(self, work: ProcessorConfig, partition: int, kind: str) -> None:

@@ -14,7 +14,7 @@ from serving_layer.alerts.rules import AlertRules, RuleAuthor
 from serving_layer.health.watched import LagMeasurement
 from serving_layer.store.readers import Position, SpeedBlock
 from tests.support import World, receipt
-from tests.support.archiving import WorldLetters
+from tests.support.archiving import WorldDeadLetters
 from tests.support.process_metrics import WorldWatch
 from tests.support.sensors import observation, source_of
 from tests.support.world_api import Asking
@@ -157,7 +157,7 @@ def _correct(world: World) -> None:
     }
 
 
-def add_dead_letters(letters: WorldLetters) -> None:
+def add_dead_letters(letters: WorldDeadLetters) -> None:
     """Records that are not valid events: from a new version of a till, and from a counter without its interval."""
     till = json.loads(receipt("2026-11-21T12:58:00Z", minor=4190, number=4711, store="12"))
     for number, happened_at in enumerate(("21.11.2026 13:58", "21.11.2026 13:59", "21.11.2026 14:01")):
@@ -266,7 +266,7 @@ def sample_stack() -> Asking:
     watch = WorldWatch(world)
     watch.measured = measured()
     asking = Asking(world, readers=RememberedTables(world).readers, watched=watch)
-    add_dead_letters(asking.letters)
+    add_dead_letters(asking.dead_letters)
     raise_alerts(asking, NOW)
     return asking
 

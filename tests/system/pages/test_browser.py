@@ -165,7 +165,7 @@ def test_an_operator_patches_a_dead_letter_and_sees_it_become_an_event(
         form.fill(form.input_value().replace("21.11.2026 13:58", "2026-11-21T13:58:00+01:00"))
         page.get_by_role("button", name="Replay").click()
         expect(page.locator("#replays")).to_contain_text("sent, not archived yet")
-        shops.letters.archive.catch_up()
+        shops.dead_letters.archive.catch_up()
 
         expect(page.locator("#replays .state")).to_have_text("event", timeout=30_000)
         assert complaints == []
@@ -181,4 +181,4 @@ def test_without_scripts_many_dead_letters_are_tried_and_sent(browser: Browser, 
         page.get_by_role("button", name="Replay 4 dead letters").click()
 
         expect(page.get_by_role("heading", level=1)).to_have_text("Replayed")
-        assert [record.topic for record in shops.letters.sender.carried[-4:]] == ["people_counts"] * 4
+        assert [record.topic for record in shops.dead_letters.sender.carried[-4:]] == ["people_counts"] * 4

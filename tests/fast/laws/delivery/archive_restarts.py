@@ -16,7 +16,7 @@ from master_dataset.kafka.topics import EARLIEST
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 TOPIC, AT = POS_TRANSACTIONS.topic, datetime(2026, 3, 7, tzinfo=UTC)
-EVENT, LETTER, MARKER = "event", "dead_letter", "marker"
+EVENT, DEAD_LETTER, MARKER = "event", "dead_letter", "marker"
 STEPS = 40
 
 
@@ -32,7 +32,7 @@ class Commit:
     kind: str
     mark: str
     rows: list[int]
-    synced: bool = False
+    fsynced: bool = False
 
 
 @dataclass
@@ -48,18 +48,18 @@ class Tables:
     def append_events(self, _: object, events: "Frame", mark: str) -> None:
         self._append(TOPIC, EVENT, events, mark)
 
-    def append_dead_letters(self, letters: "Frame", mark: str) -> None:
-        self._append("dead_letters", LETTER, letters, mark)
+    def append_dead_letters(self, dead_letters: "Frame", mark: str) -> None:
+        self._append("dead_letters", DEAD_LETTER, dead_letters, mark)
 
     def holds(self, _: object, name: str, mark: str) -> bool:
         return any((each.name, each.mark) == (name, mark) for each in self.commits)
 
     def fsync(self, name: str, mark: str) -> None:
         for each in self.commits:
-            each.synced |= (each.name, each.mark) == (name, mark)
+            each.fsynced |= (each.name, each.mark) == (name, mark)
 
     def lose_power(self) -> None:
-        self.commits = [each for each in self.commits if each.synced]
+        self.commits = [each for each in self.commits if each.fsynced]
 
     def kept(self, kind: str) -> list[int]:
         return [row for each in self.commits if each.kind == kind for row in each.rows]
@@ -94,8 +94,8 @@ class Frame:
 
     def computed(self) -> list[int]:
         kinds = Counter(kind for _, kind in self._rows)
-        letters = Counter({"not_json": kinds[LETTER]} if kinds[LETTER] else {})
-        self._seen.value = {0: PartitionProgress(self._rows[-1][0], AT, kinds[EVENT], letters, AT)}
+        dead_letters = Counter({"not_json": kinds[DEAD_LETTER]} if kinds[DEAD_LETTER] else {})
+        self._seen.value = {0: PartitionProgress(self._rows[-1][0], AT, kinds[EVENT], dead_letters, AT)}
         return [offset for offset, kind in self._rows if kind == self._kind]
 
     def isEmpty(self) -> bool:  # noqa: N802 - Spark's name
@@ -141,7 +141,7 @@ class Life:
 
     def step(self) -> None:
         """Records come; then a micro-batch, which may end early."""
-        self.log += self.chance.choices((EVENT, LETTER, MARKER), (5, 2, 1), k=self.chance.randint(0, 4))
+        self.log += self.chance.choices((EVENT, DEAD_LETTER, MARKER), (5, 2, 1), k=self.chance.randint(0, 4))
         if self.chance.random() < 0.1:
             self.losses += 1
             self._begin_anew()
@@ -151,7 +151,7 @@ class Life:
             self._process()
         self.micro_batch(self._ending() if self.chance.random() < 0.5 else lambda _: None)
 
-    def micro_batch(self, passing: Callable[[object], None]) -> None:
+    def micro_batch(self, failpoint_hit: Callable[[object], None]) -> None:
         start, end = self.checkpoint.planned
         if start == end:
             end = self.checkpoint.planned[0] + self.chance.randint(0, len(self.log) - start)
@@ -161,7 +161,7 @@ class Life:
         seen: Any = SimpleNamespace(value={})
         frame: Any = Frame(list(enumerate(self.log))[start:end], seen)
         try:
-            with patch("master_dataset.archive.archive.failpoint", passing):
+            with patch("master_dataset.archive.archive.failpoint", failpoint_hit):
                 self.archive.write_batch(POS_TRANSACTIONS, frame, self.checkpoint.batch, seen)
         except (EndedError, OSError):
             self._process()
@@ -171,19 +171,19 @@ class Life:
     def _ending(self) -> Callable[[object], None]:
         left = [self.chance.randint(1, 4)]
 
-        def passing(_: object) -> None:
+        def failpoint_hit(_: object) -> None:
             left[0] -= 1
             if not left[0]:
                 raise EndedError
 
-        return passing
+        return failpoint_hit
 
     def look(self) -> None:
         """R2: everything before a position is kept. Nothing twice unless a checkpoint was lost."""
         for offset, kind in enumerate(self.log[: self.positions.at.get(0, 0)]):
             assert kind == MARKER or offset in self.tables.kept(kind), f"{kind} {offset} is not kept"
         if not self.losses:
-            for kept in (self.tables.kept(kind) for kind in (EVENT, LETTER)):
+            for kept in (self.tables.kept(kind) for kind in (EVENT, DEAD_LETTER)):
                 assert len(kept) == len(set(kept)), "something is kept twice"
 
     def rest(self) -> None:

@@ -10,7 +10,7 @@ from master_dataset.kafka.consumer import ConsumerRecord, Done, HandlerResult, K
 from tests.fast.laws.delivery.broker import Broker, Consumer
 
 TOPIC = "alerts"
-RECORDS, LIVES = 200, 6
+RECORDS, RESTARTS = 200, 6
 
 
 class PlayedHandler:
@@ -62,7 +62,7 @@ def hand_over_everything(seeds: int = 3) -> None:
         for number in range(RECORDS):
             broker.append((TOPIC, 0), str(number).encode())
         taken: list[int] = []
-        for _ in range(LIVES):
+        for _ in range(RESTARTS):
             asyncio.run(_live(broker, taken, broker.chance.randint(1, 4)))
         asyncio.run(_live(broker, taken, 10**9))
         assert set(taken) == set(range(RECORDS)), f"seed {seed}: {RECORDS - len(set(taken))} are lost"

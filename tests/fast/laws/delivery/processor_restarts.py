@@ -16,26 +16,26 @@ from speed_layer.alerts.source import TopicIdentity
 from speed_layer.alerts.state import Horizons, State
 from tests.fast.laws.delivery.broker import Admin, Broker, Consumer, Killed, Place, Transaction
 from tests.fast.laws.delivery.producer import Producer
-from tests.support.alerting import MARKER, at_ms, book_of, value
+from tests.support.alerting import MARKER, at_ms, rule_history_of, value
 from views.alerts.alert import CORRECTIONS_TOPIC
 
 TILLS: Place = ("pos_transactions", 0)
 EMITTED: Place = ("alerts", 0)
-BOOK = book_of(
+RULE_HISTORY = rule_history_of(
     {"kind": "threshold", "id": "many", "metric": "total_transactions_count", "window": "15m", "above": 1},
     {"kind": "threshold", "id": "much", "metric": "net_sales", "window": "15m", "above": 3},
 )
 BEGIN, MINUTE = at_ms("2026-03-07 09:00"), 60_000
-RECORDS, LIVES = 40, 12
+RECORDS, RESTARTS = 40, 12
 
 
 class Over(BaseException):
     """Everything is read."""
 
 
-class Shelf:
+class MemoryRuleStore:
     def read(self) -> object:
-        return BOOK
+        return RULE_HISTORY
 
 
 class Kept:
@@ -80,7 +80,7 @@ def expected(broker: Broker) -> list[str]:
     fold, found = Fold(registered_sources()[TILLS[0]], 0, Horizons()), list[str]()
     for each in broker.visible(TILLS):
         entry = LogRecord(each.offset, each.stamp_ms, each.value, each.headers)
-        found += [alert.alert_id for alert in fold.step(entry, BOOK)]
+        found += [alert.alert_id for alert in fold.step(entry, RULE_HISTORY)]
     return found
 
 
@@ -95,8 +95,10 @@ def lived(seed: int, *, reports_faults: bool) -> Broker:
     sold(broker)
     broker.committed[TILLS] = broker.committed[CORRECTIONS_TOPIC, 0] = 0
     kept = Kept(broker.chance)
-    for life in range(LIVES):
-        _live(broker, kept, broker.chance.randint(1, 150) if life < LIVES - 1 else None, reports_faults=reports_faults)
+    for life in range(RESTARTS):
+        _live(
+            broker, kept, broker.chance.randint(1, 150) if life < RESTARTS - 1 else None, reports_faults=reports_faults
+        )
     return broker
 
 
@@ -118,7 +120,7 @@ def _live(broker: Broker, kept: Kept, calls: int | None, *, reports_faults: bool
             raise Killed
 
     broker.before_call, broker.before_answer = before_call, before_answer
-    work = ProcessorConfig("memory", [TILLS[0]], Shelf(), kept)  # type: ignore[arg-type]
+    work = ProcessorConfig("memory", [TILLS[0]], MemoryRuleStore(), kept)  # type: ignore[arg-type]
     clock = SimpleNamespace(sleep=lambda _: None, monotonic=partial(next, iter(range(0, 10**9, 20))))
     with (
         patch(

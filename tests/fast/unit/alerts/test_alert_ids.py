@@ -33,10 +33,10 @@ def world_of(rule: dict[str, Any], topic: str = "pos_transactions") -> tuple[Wor
     rule = {**rule, "hours": "always"}
     if rule["kind"] == "level":
         del rule["hours"]
-    book = RuleHistory([store_version(STORE, 1, 0), rule_version(parse_rule(rule), VERSION, 0)], FOR_EVER)
-    log = WorldLog(topic, book)
+    rule_history = RuleHistory([store_version(STORE, 1, 0), rule_version(parse_rule(rule), VERSION, 0)], FOR_EVER)
+    log = WorldLog(topic, rule_history)
     by_key = {("acme", str(rule["id"]), VERSION): parse_rule(rule)}
-    return log, Publications(topic, book, by_key, log.emitted)
+    return log, Publications(topic, rule_history, by_key, log.emitted)
 
 
 def sold(log: WorldLog, minute: int, euros: float, **more: Any) -> Sequence[Alert]:

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
-from tests.support.alerting import WorldLog, at_ms, book_of
+from tests.support.alerting import WorldLog, at_ms, rule_history_of
 from tests.support.auditing import Publications
 from views.alerts.alert import Alert, alert_statuses, follow_up_id
 from views.alerts.rule_history import RuleHistory, rule_version, store_version
@@ -16,10 +16,10 @@ TEN = at_ms("2026-03-07 10:00")
 
 
 def world_of(*rules: dict[str, Any], topic: str = "pos_transactions") -> tuple[WorldLog, Publications]:
-    book = book_of(*rules)
-    log = WorldLog(topic, book)
+    rule_history = rule_history_of(*rules)
+    log = WorldLog(topic, rule_history)
     by_key = {("default", str(rule["id"]), 1): parse_rule(rule) for rule in rules}
-    return log, Publications(topic, book, by_key, log.emitted)
+    return log, Publications(topic, rule_history, by_key, log.emitted)
 
 
 def publish(log: WorldLog, world: Publications, cut: int, oldest: int = 0) -> list[Alert]:
@@ -122,7 +122,7 @@ def test_an_open_alert_is_not_raised_again_under_another_version_of_its_rule() -
     [raised_alert] = log.sold(TEN + 20 * MINUTE, 10)
     changed = parse_rule({**MUCH, "above": 5})
     versions = [rule_version(parse_rule(MUCH), 1, 0), rule_version(changed, 2, TEN + 40 * MINUTE)]
-    world.book = RuleHistory([store_version(world.book.at(0).shops["1"].store, 1, 0), *versions], 2**60)
+    world.rule_history = RuleHistory([store_version(world.rule_history.at(0).shops["1"].store, 1, 0), *versions], 2**60)
     world.rules = {("default", "much", 1): parse_rule(MUCH), ("default", "much", 2): changed}
     log.sold(TEN + 30 * MINUTE, 1, late_ms=5 * HOUR)
 

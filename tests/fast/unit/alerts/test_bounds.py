@@ -5,7 +5,7 @@ import pytest
 from master_dataset.errors import OperatorError
 from speed_layer.alerts.processor import IDENTITY_BYTES, IdentityBudget
 from speed_layer.alerts.source import LONGEST_TRANSACTION_SECONDS, TransactionMonitor
-from tests.support.alerting import WorldLog, at_ms, book_of
+from tests.support.alerting import WorldLog, at_ms, rule_history_of
 
 MB = 1 << 20
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
@@ -34,7 +34,7 @@ def test_what_is_forgotten_makes_room_again() -> None:
 
 
 def test_each_identity_that_was_met_counts_until_its_day_is_over() -> None:
-    log = WorldLog("pos_transactions", book_of(RULE))
+    log = WorldLog("pos_transactions", rule_history_of(RULE))
     ten = at_ms("2026-03-07 10:00")
 
     log.sold(ten, 1, transaction_id=1)

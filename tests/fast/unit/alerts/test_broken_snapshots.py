@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from speed_layer.alerts.snapshots import Snapshots
 from speed_layer.alerts.source import TopicIdentity
 from speed_layer.alerts.state import State
-from tests.support.alerting import WorldLog, at_ms, book_of
+from tests.support.alerting import WorldLog, at_ms, rule_history_of
 
 TOPIC = "pos_transactions"
 LOGS: Mapping[str, TopicIdentity] = {TOPIC: TopicIdentity("a topic", 1)}
@@ -25,7 +25,7 @@ RULES = (
 
 def real_state() -> State:
     """Of receipts, an open alert and a price with decimals."""
-    world = WorldLog(TOPIC, book_of(*RULES))
+    world = WorldLog(TOPIC, rule_history_of(*RULES))
     for minute in range(0, 60, 7):
         world.sold(at_ms("2026-03-07 10:00") + minute * 60_000, 2.5)
     return world.fold.state

@@ -9,9 +9,9 @@ import pytest
 
 from speed_layer.alerts.processor import AlertProcessor, KnownAlerts, ProcessorConfig
 from speed_layer.alerts.snapshots import Snapshots
-from tests.fast.model.relay.memory_clients import Process
-from tests.fast.model.relay.memory_kafka import MemoryKafka, Slot
-from tests.fast.model.relay.simulated import BEGIN, TOPIC, Shelf, Variant, in_process
+from tests.fast.model.alert_processor.memory_clients import Process
+from tests.fast.model.alert_processor.memory_kafka import MemoryKafka, Slot
+from tests.fast.model.alert_processor.simulated import BEGIN, TOPIC, MemoryRuleStore, Variant, in_process
 from tests.support.alerting import value
 from views.alerts.alert import CORRECTIONS_TOPIC, Alert
 
@@ -64,14 +64,19 @@ def test_a_long_running_processor_forgets_what_it_emitted_long_ago(tmp_path: Pat
             raise Over
 
     work = ProcessorConfig(
-        "memory", [TOPIC[0]], Shelf(), Snapshots(tmp_path), emitted=heard, known_alerts_retention=timedelta(days=5)
+        "memory",
+        [TOPIC[0]],
+        MemoryRuleStore(),
+        Snapshots(tmp_path),
+        emitted=heard,
+        known_alerts_retention=timedelta(days=5),
     )
-    relay = AlertProcessor(work, 0)
+    processor = AlertProcessor(work, 0)
     with in_process(process, Variant()), pytest.raises(Over):
-        relay.run()
+        processor.run()
 
     assert sum(alert.kind == "raised" for alert in alerts_emitted) == 50
-    assert len(relay._known) <= 2 * 6  # noqa: SLF001 - what it holds: each alert is raised, and later resolved
+    assert len(processor._known) <= 2 * 6  # noqa: SLF001 - what it holds: each alert is raised, and later resolved
 
 
 def _sale(day: int) -> Slot:

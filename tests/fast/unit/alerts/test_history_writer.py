@@ -93,11 +93,11 @@ def tables() -> Tables:
 
 
 def follow(topic: Topic, tables: Tables, rounds: int = 3) -> HistoryWriter:
-    keeper = HistoryWriter(topic, tables, lambda: NOON + SECOND)
-    keeper.start()
+    writer = HistoryWriter(topic, tables, lambda: NOON + SECOND)
+    writer.start()
     for _ in range(rounds):
-        keeper.step()
-    return keeper
+        writer.step()
+    return writer
 
 
 def test_a_partition_read_to_the_end_is_complete_as_of_the_processor(tables: Tables) -> None:
@@ -110,10 +110,10 @@ def test_a_partition_read_to_the_end_is_complete_as_of_the_processor(tables: Tab
 def test_as_long_as_a_transaction_is_open_the_tables_are_not_whole(tables: Tables) -> None:
     topic = Topic([b"a", b"b"], visible=1)
 
-    keeper = follow(topic, tables)
+    writer = follow(topic, tables)
     before = tables.rows[0]
     topic.visible = None
-    keeper.step()
+    writer.step()
 
     assert before == HistoryPosition(1, None, None)
     assert tables.rows[0] == HistoryPosition(2, NOON, None)
@@ -179,13 +179,13 @@ def test_a_topic_that_is_another_one_is_read_from_its_beginning_and_said_to_lack
 
 def test_records_that_are_lost_while_it_reads_are_missing_after_it_begins_again(tables: Tables) -> None:
     topic = Topic([b"a"])
-    keeper = follow(topic, tables)
+    writer = follow(topic, tables)
     topic.is_gone = True
 
-    goes_on = keeper.step()
+    goes_on = writer.step()
     topic.is_gone, topic.first, topic.records = False, 4, [b"e"]
-    keeper.start()
-    keeper.step()
+    writer.start()
+    writer.step()
 
     assert not goes_on
     assert tables.rows[0] == HistoryPosition(5, NOON, NOON)

@@ -64,11 +64,11 @@ def test_a_version_holds_for_records_received_from_its_moment_on() -> None:
     gone = StoredVersion(200, "rule", "default/queue", 2, "")
     store = Store(id="1", timezone="UTC")
 
-    book = RuleHistory([gone, rule_version(RULE, 1, 100), store_version(store, 1, 0)], 300)
+    rule_history = RuleHistory([gone, rule_version(RULE, 1, 100), store_version(store, 1, 0)], 300)
 
-    assert [len(book.at(log_ms).rules) for log_ms in (99, 100, 199, 200)] == [0, 1, 1, 0]
-    assert [each.version for each in book.at(150).by_topic["queue_events"]] == [1]
-    assert book.complete_before_ms == 300
+    assert [len(rule_history.at(log_ms).rules) for log_ms in (99, 100, 199, 200)] == [0, 1, 1, 0]
+    assert [each.version for each in rule_history.at(150).by_topic["queue_events"]] == [1]
+    assert rule_history.complete_before_ms == 300
 
 
 def test_a_processor_with_a_partition_that_makes_no_progress_is_stuck() -> None:

@@ -9,14 +9,14 @@ from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold, LogRecord
 from speed_layer.alerts.state import Horizons
-from tests.support.alerting import MARKER, at_ms, book_of, value
+from tests.support.alerting import MARKER, at_ms, rule_history_of, value
 from views.alerts.alert import Alert
 
 MINUTE, HOUR = 60_000, 3_600_000
 PARTITIONS = 2
 BEGIN = at_ms("2026-03-07 10:00")
 STORE = Store(id="1", timezone="UTC")
-BOOK = book_of(
+RULE_HISTORY = rule_history_of(
     {"kind": "threshold", "id": "few", "metric": "net_sales", "window": "hour", "below": 5, "hours": "always"},
     {"kind": "threshold", "id": "many", "metric": "total_transactions_count", "window": "15m", "above": 0},
     {"kind": "silence", "id": "silent", "source": "pos_transactions", "minutes": 10, "hours": "always"},
@@ -37,7 +37,7 @@ def followed(partition: int, events: Iterable[tuple[int, bytes]], until: int) ->
     fold = Fold(registered_sources()[TOPIC], partition, Horizons(), partitions=PARTITIONS)
     markers = [(at, b"", MARKER) for at in range(BEGIN, until, MINUTE)]
     log = sorted([*markers, *((at + 1000, each, ()) for at, each in events)], key=lambda each: each[0])
-    emitted = [fold.step(LogRecord(offset, *each), BOOK) for offset, each in enumerate(log)]
+    emitted = [fold.step(LogRecord(offset, *each), RULE_HISTORY) for offset, each in enumerate(log)]
     return fold, [alert for some in emitted for alert in some]
 
 
@@ -77,7 +77,7 @@ def test_of_all_partitions_exactly_one_counts_a_store(partitions: int) -> None:
     folds = [Fold(registered_sources()[TOPIC], each, Horizons(), partitions=partitions) for each in range(partitions)]
 
     for fold in folds:
-        fold.step(LogRecord(0, BEGIN + 1000, sale(1, BEGIN)), BOOK)
+        fold.step(LogRecord(0, BEGIN + 1000, sale(1, BEGIN)), RULE_HISTORY)
 
     assert [fold.state.identity_count for fold in folds].count(1) == 1
     assert sum(fold.misrouted for fold in folds) == partitions - 1

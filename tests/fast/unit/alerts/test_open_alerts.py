@@ -8,10 +8,10 @@ from views.alerts.alert import GRACE_MS, alert_statuses, is_confirmed, is_provis
 def test_a_number_is_provisional_no_more_when_a_publication_covers_its_window() -> None:
     log, world = world_of(MUCH)
     [raised_alert] = log.sold(TEN + 20 * MINUTE, 10)
-    [standing] = alert_statuses(log.emitted).values()
+    [open_alert] = alert_statuses(log.emitted).values()
     publish(log, world, TEN + HOUR + GRACE)
 
-    confirmed = [is_confirmed(standing, TEN + HOUR + GRACE - 1), is_confirmed(standing, TEN + HOUR + GRACE)]
+    confirmed = [is_confirmed(open_alert, TEN + HOUR + GRACE - 1), is_confirmed(open_alert, TEN + HOUR + GRACE)]
 
     assert raised_alert.provisional
     assert confirmed == [False, True]
@@ -22,11 +22,11 @@ def test_what_the_processor_retracted_is_final_once_a_publication_covers_that_to
     log.sold(TEN + 20 * MINUTE, 10)
     [corrected] = log.sold(TEN + 30 * MINUTE, 4, amount=-1, late_ms=HOUR)
 
-    [standing] = alert_statuses(log.emitted).values()
+    [open_alert] = alert_statuses(log.emitted).values()
 
-    assert (corrected.reason, standing.is_corrected) == ("corrected", True)
-    assert is_provisional(standing, corrected.raised_ms)
-    assert not is_provisional(standing, corrected.raised_ms + 1)
+    assert (corrected.reason, open_alert.is_corrected) == ("corrected", True)
+    assert is_provisional(open_alert, corrected.raised_ms)
+    assert not is_provisional(open_alert, corrected.raised_ms + 1)
 
 
 def test_what_a_publication_requested_is_not_provisional_at_any_cut() -> None:
@@ -43,8 +43,8 @@ def test_what_a_publication_requested_is_not_provisional_at_any_cut() -> None:
 
 
 def test_publications_audit_a_window_once_the_processor_has_evaluated_it() -> None:
-    of_the_relay = ms(HORIZONS.grace)
+    of_the_processor = ms(HORIZONS.grace)
 
     of_publications = GRACE_MS
 
-    assert of_publications == of_the_relay
+    assert of_publications == of_the_processor

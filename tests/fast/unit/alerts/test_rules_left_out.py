@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from master_dataset.registry.stores import Store
 from tests.support.alerting import WorldLog, at_ms
-from views.alerts import rule_history as alert_book
+from views.alerts import rule_history as rules_in_force
 from views.alerts.rule import Rule, Silence, Threshold
 from views.alerts.rule_history import RuleHistory, StoredVersion, rule_version, store_version
 from views.alerts.rule_validation import parse_rule
@@ -24,7 +24,7 @@ NEWER = StoredVersion(0, "rule", "default/newer", 1, '{"kind": "forecast", "id":
 @pytest.fixture(autouse=True)
 def nothing_said() -> None:
     """As in a new process."""
-    alert_book.warn_unusable_rule.cache_clear()
+    rules_in_force.warn_unusable_rule.cache_clear()
 
 
 @pytest.mark.parametrize("odd", [rule_version(DROPPED, 1, 0), rule_version(UNHEARD, 1, 0), NEWER])
@@ -40,7 +40,7 @@ def test_a_rule_that_nobody_can_follow_is_left_out_and_said_once(odd: StoredVers
     assert [(line["event"], line["rule"], line["left_out"]) for line in said] == [
         ("alerts.rule_left_out", f"{odd.id}#1", 1)
     ]
-    assert alert_book.unusable_rules() == 1
+    assert rules_in_force.unusable_rules() == 1
 
 
 @pytest.mark.parametrize("odd", [DROPPED, UNHEARD])
@@ -60,9 +60,9 @@ def test_what_was_open_by_a_rule_that_is_left_out_by_now_is_over_and_others_go_o
 
 def test_a_version_that_is_of_a_newer_release_ends_the_one_before_and_the_next_one_holds() -> None:
     newer = StoredVersion(20, "rule", "default/much", 2, NEWER.body)
-    book = RuleHistory([rule_version(MUCH, 1, 10), newer, rule_version(MUCH, 3, 30)], 99)
+    history = RuleHistory([rule_version(MUCH, 1, 10), newer, rule_version(MUCH, 3, 30)], 99)
 
-    held = [[each.version for own in book.at(at).by_topic.values() for each in own] for at in (10, 20, 30)]
+    held = [[each.version for own in history.at(at).by_topic.values() for each in own] for at in (10, 20, 30)]
 
     assert held == [[1], [], [3]]
 

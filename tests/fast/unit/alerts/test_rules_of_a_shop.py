@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from tests.support.alerting import FOR_EVER, SHOP, WorldLog, at_ms, book_of
+from tests.support.alerting import FOR_EVER, SHOP, WorldLog, at_ms, rule_history_of
 from views.alerts.rule_history import RuleHistory, StoredVersion, rule_version, store_version
 from views.alerts.rule_validation import parse_rule
 
@@ -15,7 +15,9 @@ def kinds(alerts: object) -> list[tuple[str, str | None]]:
 
 
 def test_a_queue_of_more_than_four_for_three_minutes_raises_one_alert_that_is_resolved_when_it_shrinks() -> None:
-    log = WorldLog("queue_events", book_of({"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3}))
+    log = WorldLog(
+        "queue_events", rule_history_of({"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3})
+    )
     ten = at_ms("2026-03-07 10:00")
     for waiting in range(1, 7):
         log.send(ten + waiting * 1000, kind="join", track=f"p{waiting}", length_after=waiting)
@@ -41,7 +43,8 @@ def test_a_queue_of_more_than_four_for_three_minutes_raises_one_alert_that_is_re
 
 def test_twenty_minutes_without_receipts_raise_an_alert_while_the_store_is_open_and_not_at_night() -> None:
     log = WorldLog(
-        "pos_transactions", book_of({"kind": "silence", "id": "tills", "source": "pos_transactions", "minutes": 20})
+        "pos_transactions",
+        rule_history_of({"kind": "silence", "id": "tills", "source": "pos_transactions", "minutes": 20}),
     )
     log.sold(at_ms("2026-03-07 19:50"), 10)
 
@@ -58,7 +61,7 @@ def test_twenty_minutes_without_receipts_raise_an_alert_while_the_store_is_open_
 
 def test_a_sensor_that_is_silent_is_named_and_the_others_are_not() -> None:
     rule = {"kind": "silence", "id": "sensors", "source": "sensor_heartbeats", "minutes": 10, "per": "sensor"}
-    log = WorldLog("sensor_heartbeats", book_of(rule))
+    log = WorldLog("sensor_heartbeats", rule_history_of(rule))
     ten = at_ms("2026-03-07 10:00")
     log.send(ten, late_ms=61_000, sensor_id="ap-1", interval_ms=60_000)
     log.send(ten, late_ms=61_000, sensor_id="ap-2", interval_ms=60_000)
@@ -77,7 +80,7 @@ def test_a_sensor_that_is_silent_is_named_and_the_others_are_not() -> None:
 
 def test_returns_worth_more_than_a_hundred_in_an_hour_raise_an_alert_at_the_return_that_crosses_it() -> None:
     rule = {"kind": "threshold", "id": "returns", "metric": "returns_value", "window": "hour", "above": 100}
-    log = WorldLog("pos_transactions", book_of(rule))
+    log = WorldLog("pos_transactions", rule_history_of(rule))
 
     first = log.sold(at_ms("2026-03-07 10:05"), 60, amount=-1)
     second = log.sold(at_ms("2026-03-07 10:25"), 40.01, amount=-1)
@@ -93,7 +96,7 @@ def test_returns_worth_more_than_a_hundred_in_an_hour_raise_an_alert_at_the_retu
 
 def test_more_than_two_empty_receipts_in_a_quarter_of_an_hour_raise_an_alert() -> None:
     rule = {"kind": "threshold", "id": "voids", "metric": "sales.zero_tx", "window": "15m", "above": 2}
-    log = WorldLog("pos_transactions", book_of(rule))
+    log = WorldLog("pos_transactions", rule_history_of(rule))
 
     raised_alert = [log.send(at_ms(f"2026-03-07 10:0{minute}"), transactions=[]) for minute in range(5)]
 
@@ -102,7 +105,7 @@ def test_more_than_two_empty_receipts_in_a_quarter_of_an_hour_raise_an_alert() -
 
 def test_more_people_inside_than_allowed_raise_an_alert_at_once_that_is_resolved_when_enough_have_left() -> None:
     rule = {"kind": "level", "id": "limit", "of": "occupancy", "above": 50, "minutes": 0}
-    log = WorldLog("people_counts", book_of(rule))
+    log = WorldLog("people_counts", rule_history_of(rule))
 
     calm = log.send(at_ms("2026-03-07 10:00"), **QUARTER, people_in=40, people_out=0)
     full = log.send(at_ms("2026-03-07 10:15"), **QUARTER, people_in=20, people_out=5)
@@ -123,7 +126,7 @@ def test_an_hour_that_sells_far_less_than_a_week_before_raises_an_alert_when_it_
         "below": 50,
         "versus": "previous_week",
     }
-    log = WorldLog("pos_transactions", book_of(rule))
+    log = WorldLog("pos_transactions", rule_history_of(rule))
     log.sold(at_ms("2026-03-07 09:30"), 10)
     log.sold(at_ms("2026-03-07 10:30"), 200)
     log.sold(at_ms("2026-03-14 10:30"), 99.99)
@@ -139,7 +142,8 @@ def test_an_hour_that_sells_far_less_than_a_week_before_raises_an_alert_when_it_
 
 def test_a_log_that_said_nothing_itself_accuses_no_shop_of_silence() -> None:
     log = WorldLog(
-        "pos_transactions", book_of({"kind": "silence", "id": "tills", "source": "pos_transactions", "minutes": 20})
+        "pos_transactions",
+        rule_history_of({"kind": "silence", "id": "tills", "source": "pos_transactions", "minutes": 20}),
     )
     log.sold(at_ms("2026-03-07 10:00"), 10)
 
@@ -152,7 +156,7 @@ def test_a_log_that_said_nothing_itself_accuses_no_shop_of_silence() -> None:
 
 def test_a_repeated_receipt_and_one_that_is_too_old_count_for_nothing() -> None:
     rule = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 1}
-    log = WorldLog("pos_transactions", book_of(rule))
+    log = WorldLog("pos_transactions", rule_history_of(rule))
     ten = at_ms("2026-03-07 10:00")
 
     log.sold(ten, 10, transaction_id=1)
@@ -167,7 +171,7 @@ def test_a_rule_that_is_taken_away_takes_its_open_alerts_with_it() -> None:
     rule = parse_rule(
         {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "day", "above": 0}
     )
-    book = RuleHistory(
+    rule_history = RuleHistory(
         [
             store_version(SHOP, 1, 0),
             rule_version(rule, 1, 0),
@@ -175,7 +179,7 @@ def test_a_rule_that_is_taken_away_takes_its_open_alerts_with_it() -> None:
         ],
         FOR_EVER,
     )
-    log = WorldLog("pos_transactions", book)
+    log = WorldLog("pos_transactions", rule_history)
 
     raised = log.sold(ten, 10)
     changed = log.pass_until(ten + 2 * MINUTE)

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from master_dataset.kafka.client_settings import producer_settings
 from speed_layer.alerts import sender
 from speed_layer.alerts.sender import FencedError, ProducerDiscardedError, TransactionalSender
-from tests.support.alerting import WorldLog, at_ms, book_of
+from tests.support.alerting import WorldLog, at_ms, rule_history_of
 
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
 
@@ -140,7 +140,7 @@ def test_a_transaction_of_more_than_the_client_holds_at_once_is_sent_whole(
 ) -> None:
     monkeypatch.setattr(sender, "producer_settings", lambda *said: producer_settings(*said) | room | {"log_level": 0})
     reading = Consumer({"bootstrap.servers": broker, "group.id": "galatea.alerts", "log_level": 0})
-    [alert] = WorldLog("pos_transactions", book_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
+    [alert] = WorldLog("pos_transactions", rule_history_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
     sending = TransactionalSender(broker, 0)
     sending.start()
 
@@ -155,7 +155,7 @@ def test_a_client_that_makes_no_room_is_given_up_when_the_transaction_is_out_of_
 ) -> None:
     sending, producer = made
     monkeypatch.setattr(sender, "TRANSACTION_MS", 0)
-    [alert] = WorldLog("pos_transactions", book_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
+    [alert] = WorldLog("pos_transactions", rule_history_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
     producer.is_full = True
 
     with pytest.raises(ProducerDiscardedError):

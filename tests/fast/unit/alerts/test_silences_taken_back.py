@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.alerting import WorldLog, at_ms, book_of
+from tests.support.alerting import WorldLog, at_ms, rule_history_of
 from views.alerts.alert import AlertCause, alert_statuses
 from views.alerts.audit import retracted_silences
 from views.alerts.audit_facts import AuditScope, SignOfLife
@@ -34,7 +34,7 @@ def sign(received_ms: int, *, waited: bool = False, misrouted: bool = False) -> 
     ],
 )
 def test_a_silence_is_taken_back_with_its_cause(heard: Sequence[SignOfLife], cause: AlertCause) -> None:
-    log = WorldLog("pos_transactions", book_of(RULE))
+    log = WorldLog("pos_transactions", rule_history_of(RULE))
     log.sold(TEN, 10)
     log.pass_until(TEN + HOUR)
     [raised] = log.emitted

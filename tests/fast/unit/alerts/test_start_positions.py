@@ -14,9 +14,9 @@ from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
 from speed_layer.alerts.snapshots import Snapshots
 from speed_layer.alerts.source import TopicIdentity
 from speed_layer.alerts.state import Horizons
-from tests.fast.model.relay.memory_clients import MemoryConsumer, Process
-from tests.fast.model.relay.memory_kafka import MemoryKafka, Slot
-from tests.fast.model.relay.simulated import BEGIN, BOOK, Shelf, Variant, in_process
+from tests.fast.model.alert_processor.memory_clients import MemoryConsumer, Process
+from tests.fast.model.alert_processor.memory_kafka import MemoryKafka, Slot
+from tests.fast.model.alert_processor.simulated import BEGIN, RULE_HISTORY, MemoryRuleStore, Variant, in_process
 from tests.support.alerting import value
 from views.alerts.alert import CORRECTIONS_TOPIC
 
@@ -50,7 +50,7 @@ def begin(
 
     process = Process(broker, Random(1), FOREVER)
     process.is_harmed = False
-    work = ProcessorConfig("memory", topics or (TILLS,), Shelf(), Snapshots(folder), ready=ready)
+    work = ProcessorConfig("memory", topics or (TILLS,), MemoryRuleStore(), Snapshots(folder), ready=ready)
     with in_process(process, Variant(), consumer), pytest.raises(Begun):
         AlertProcessor(work, 0).run()
     return broker_positions(broker)
@@ -192,7 +192,7 @@ def test_what_is_deleted_behind_a_reader_that_catches_up_is_gone_on_from(broker:
     [kept] = [Snapshots(tmp_path / "now").newest(broker_positions(broker), LOGS)]
     fresh = Fold(registered_sources()[TILLS], 0, Horizons())
     for offset, slot in [*enumerate(broker.logs[TILLS, 0])][3:]:
-        fresh.step(LogRecord(offset, slot.stamp_ms, slot.value), BOOK)
+        fresh.step(LogRecord(offset, slot.stamp_ms, slot.value), RULE_HISTORY)
     assert kept is not None
     assert kept.states[TILLS].digest() == fresh.state.digest()
 

@@ -15,12 +15,12 @@ from deploy.services.alerts import heartbeat_count
 from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError
 from master_dataset.registry.stores import Store
 from speed_layer.alerts.rule_store import CassandraRuleStore, Ticker, ticked_topics
-from tests.support.alerting import FOR_EVER, SHOP, WorldLog, book_of
+from tests.support.alerting import FOR_EVER, SHOP, WorldLog, rule_history_of
 from views.alerts.rule_history import RuleHistory, StoredVersion, rule_version, store_version
 from views.alerts.rule_validation import parse_rule
 
 RULE = {"kind": "silence", "id": "tills", "source": "pos_transactions", "minutes": 20, "hours": "always"}
-BOOK = book_of(RULE)
+RULE_HISTORY = rule_history_of(RULE)
 AWAY = [
     OperationTimedOut(),
     NoHostAvailable("none", {}),
@@ -50,10 +50,10 @@ class Neighbours:
 
     def read(self) -> RuleHistory:
         self._do("read")
-        return BOOK
+        return RULE_HISTORY
 
-    def tick(self, book: RuleHistory) -> None:
-        assert book is BOOK
+    def tick(self, rule_history: RuleHistory) -> None:
+        assert rule_history is RULE_HISTORY
         self._do("tick")
 
     def beat(self) -> None:
@@ -127,12 +127,12 @@ def test_a_reading_leaves_time_to_versions_that_were_stamped_before_it_and_writt
         def read(self) -> Iterator[Any]:
             return iter(())
 
-    shelf = CassandraRuleStore(Empty(), timedelta(seconds=4), lambda: datetime(2026, 11, 21, tzinfo=UTC))  # type: ignore[arg-type]
+    rule_store = CassandraRuleStore(Empty(), timedelta(seconds=4), lambda: datetime(2026, 11, 21, tzinfo=UTC))  # type: ignore[arg-type]
 
-    book = shelf.read()
+    rule_history = rule_store.read()
 
     stamped_before_ms = datetime(2026, 11, 21, tzinfo=UTC).timestamp() * 1000
-    assert book.complete_before_ms - stamped_before_ms == 28_000
+    assert rule_history.complete_before_ms - stamped_before_ms == 28_000
 
 
 @pytest.mark.parametrize("away", AWAY[:3], ids=lambda each: type(each).__name__)
@@ -143,12 +143,12 @@ def test_a_rule_store_that_cannot_be_read_or_written_raises_a_named_error(away: 
         def read(self) -> Any:
             raise away
 
-    shelf = CassandraRuleStore(Gone(), timedelta(0))  # type: ignore[arg-type]
+    rule_store = CassandraRuleStore(Gone(), timedelta(0))  # type: ignore[arg-type]
 
     with pytest.raises(CassandraUnavailableError):
-        shelf.read()
+        rule_store.read()
     with pytest.raises(CassandraUnavailableError):
-        shelf.record_stores(STORES)
+        rule_store.record_stores(STORES)
 
 
 def test_a_tick_that_the_broker_refuses_is_named(broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,17 +157,17 @@ def test_a_tick_that_the_broker_refuses_is_named(broker: str, monkeypatch: pytes
     )  # a busy machine would give up on all first
 
     with pytest.raises(BrokerUnavailableError, match="pos_transactions/9"):
-        Ticker(broker, [0, 9]).tick(BOOK)
+        Ticker(broker, [0, 9]).tick(RULE_HISTORY)
 
 
 def test_a_refused_tick_is_written_in_the_next_round(broker: str) -> None:
     requests = [9]
     ticker = Ticker(broker, requests)
     with pytest.raises(BrokerUnavailableError):
-        ticker.tick(BOOK)
+        ticker.tick(RULE_HISTORY)
     requests[:] = [0, 1]
 
-    ticker.tick(BOOK)
+    ticker.tick(RULE_HISTORY)
 
 
 HOUR_MS = 3_600_000
@@ -185,20 +185,20 @@ def taken_away(lived_ms: int) -> RuleHistory:
 def test_what_a_rule_watched_until_lately_is_ticked_so_that_what_it_left_open_is_resolved(
     lived_ms: int, since_ms: int, *, is_ticked: bool
 ) -> None:
-    book = taken_away(lived_ms)
+    rule_history = taken_away(lived_ms)
 
-    topics = ticked_topics(book, TAKEN_AWAY_MS + since_ms)
+    topics = ticked_topics(rule_history, TAKEN_AWAY_MS + since_ms)
 
     assert topics == (["pos_transactions"] if is_ticked else [])
 
 
 def test_a_silence_of_a_rule_that_was_taken_away_is_resolved_by_ticks_alone() -> None:
-    world = WorldLog("pos_transactions", book_of(RULE))
+    world = WorldLog("pos_transactions", rule_history_of(RULE))
     world.sold(TAKEN_AWAY_MS - HOUR_MS, 1)
     world.pass_until(TAKEN_AWAY_MS - 1)
     store = store_version(SHOP, 1, 0)
     gone = StoredVersion(TAKEN_AWAY_MS, "rule", "default/tills", 2, "")
-    world.book = RuleHistory([store, rule_version(parse_rule(RULE), 1, 0), gone], FOR_EVER)
+    world.rule_history = RuleHistory([store, rule_version(parse_rule(RULE), 1, 0), gone], FOR_EVER)
 
     emitted = world.pass_until(TAKEN_AWAY_MS + 60_000)
 

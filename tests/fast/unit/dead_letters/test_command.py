@@ -11,16 +11,16 @@ from master_dataset.dead_letters.patch import Patch
 from master_dataset.dead_letters.replay import ReplayRequest
 from master_dataset.errors import GalateaError
 from master_dataset.registry.stores import DEFAULT_TERMS
-from tests.support.archiving import WorldLetters
+from tests.support.archiving import WorldDeadLetters
 from tests.support.corpus.case import receipt
 
 NO_TIME = receipt({"happened_at": '"[bold]yesterday"'})
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> WorldLetters:
+def world(monkeypatch: pytest.MonkeyPatch) -> WorldDeadLetters:
     """A record without a time that was mended and is an event now, and one that is no JSON."""
-    made = WorldLetters()
+    made = WorldDeadLetters()
     [position, _] = made.archive.receive(NO_TIME, b'{"\xff')
     patch = Patch(fields={"/happened_at": b'"2026-11-21T11:00:00Z"'})
     made.replaying.run(

@@ -79,7 +79,7 @@ def test_a_row_of_a_place_without_a_record_is_a_phantom(archive: WorldArchive) -
 
 
 def test_one_record_lost_and_one_kept_twice_do_not_make_up_for_each_other(archive: WorldArchive) -> None:
-    archive.letter_of(RecordPosition(TILLS, 0, 3))
+    archive.dead_letter_of(RecordPosition(TILLS, 0, 3))
 
     found = report(archive, until=7)
 
@@ -97,12 +97,16 @@ def test_a_topic_that_nobody_has_read_yet_misses_nothing(archive: WorldArchive) 
     assert reconcile(archive.root, TILLS, {}).shown()["missing"] == 0
 
 
-@given(topic=OFFSETS, events=OFFSETS, letters=OFFSETS)
-def test_places_are_compared_as_sets_would_be(topic: set[int], events: set[int], letters: set[int]) -> None:
-    census = OffsetAudit(0, 30, [(offset, offset + 1) for offset in sorted(topic)])
+@given(topic=OFFSETS, events=OFFSETS, dead_letters=OFFSETS)
+def test_places_are_compared_as_sets_would_be(topic: set[int], events: set[int], dead_letters: set[int]) -> None:
+    audit = OffsetAudit(0, 30, [(offset, offset + 1) for offset in sorted(topic)])
 
     found = compare_offsets(
-        census, *(pa.chunked_array([sorted(each), sorted(each)], pa.int64()) for each in (events, letters))
+        audit, *(pa.chunked_array([sorted(each), sorted(each)], pa.int64()) for each in (events, dead_letters))
     )
 
-    assert found == (len(topic - events - letters), len(events & letters), len((events | letters) - topic))
+    assert found == (
+        len(topic - events - dead_letters),
+        len(events & dead_letters),
+        len((events | dead_letters) - topic),
+    )

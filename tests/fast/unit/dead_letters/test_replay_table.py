@@ -13,8 +13,8 @@ from master_dataset.errors import OperatorError
 from master_dataset.kafka.record import RecordPosition
 from tests.support.archiving import NOON, SECOND, TILLS
 
-LETTER = RecordPosition(TILLS, 0, 7)
-BEGUN = Replay(LETTER, "run", NOON, "anna", "/price", SendStatus.BEGUN, None, date(2026, 11, 21), -1)
+DEAD_LETTER = RecordPosition(TILLS, 0, 7)
+BEGUN = Replay(DEAD_LETTER, "run", NOON, "anna", "/price", SendStatus.BEGUN, None, date(2026, 11, 21), -1)
 SENT = replace(BEGUN, sending=SendStatus.SENT, to=RecordPosition(TILLS, 1, 9))
 
 
@@ -32,14 +32,14 @@ def test_what_is_known_last_of_a_replay_counts_in_whatever_order_it_is_read(tabl
     table.append([SENT, again])
     table.append([BEGUN])
 
-    assert table.of([LETTER, RecordPosition(TILLS, 0, 8)]) == {LETTER: [SENT, again]}
-    assert table.sent(None).to_pylist() == [LETTER._asdict()]
+    assert table.of([DEAD_LETTER, RecordPosition(TILLS, 0, 8)]) == {DEAD_LETTER: [SENT, again]}
+    assert table.sent(None).to_pylist() == [DEAD_LETTER._asdict()]
     assert table.sent("people_counts").num_rows == 0
 
 
 def test_where_nothing_was_ever_sent_again_nothing_is_known(table: ReplayTable, tmp_path: Path) -> None:
     for each, version in ((table, 0), (ReplayTable(f"{tmp_path}/nowhere"), -1)):
-        assert (each.of([LETTER]), each.sent(None).num_rows, each.version()) == ({}, 0, version)
+        assert (each.of([DEAD_LETTER]), each.sent(None).num_rows, each.version()) == ({}, 0, version)
 
 
 @pytest.mark.usefixtures("table")
@@ -52,18 +52,18 @@ def test_many_write_at_once_and_nothing_is_forgotten(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(written, range(8)))
 
-    assert len(ReplayTable(str(tmp_path)).of([LETTER])[LETTER]) == 32
+    assert len(ReplayTable(str(tmp_path)).of([DEAD_LETTER])[DEAD_LETTER]) == 32
 
 
 def test_files_that_were_put_together_say_the_same(table: ReplayTable, tmp_path: Path) -> None:
     for number in range(5):
         table.append([replace(SENT, run=str(number), at=NOON + number * SECOND)])
-    before = table.of([LETTER])
+    before = table.of([DEAD_LETTER])
 
     done = Compaction(lambda: None, 7).run(f"{tmp_path}/{REPLAYS}", lambda *_: None)
 
     assert (done.files_before, done.files_after) == (5, 1)
-    assert table.of([LETTER]) == before
+    assert table.of([DEAD_LETTER]) == before
 
 
 def test_a_table_that_is_not_there_or_cannot_be_written_is_named_with_what_to_do(

@@ -14,7 +14,7 @@ from master_dataset.kafka.producer import DeliveryStatus
 from master_dataset.kafka.record import RecordPosition
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
-from tests.support.archiving import NOON, SECOND, TILLS, WorldLetters
+from tests.support.archiving import NOON, SECOND, TILLS, WorldDeadLetters
 from tests.support.corpus.case import receipt
 from tests.support.corpus.record import record
 
@@ -25,24 +25,24 @@ AS_IT_IS = Patch()
 
 
 @pytest.fixture
-def world() -> WorldLetters:
-    return WorldLetters()
+def world() -> WorldDeadLetters:
+    return WorldDeadLetters()
 
 
 def replayed(
-    world: WorldLetters, *positions: RecordPosition, patch: Patch = AS_IT_IS, dry_run: bool = False
+    world: WorldDeadLetters, *positions: RecordPosition, patch: Patch = AS_IT_IS, dry_run: bool = False
 ) -> list[DeadLetterResult]:
     request = ReplayRequest(positions, patch, "a test", dry_run)
     return world.replaying.run(request, lambda _: DEFAULT_TERMS, lambda *_: None)
 
 
-def outcomes(world: WorldLetters, position: RecordPosition) -> list[tuple[str, str | None, str | None]]:
+def outcomes(world: WorldDeadLetters, position: RecordPosition) -> list[tuple[str, str | None, str | None]]:
     """Of each replay: what became of it, whose repeat it is, and why it is none."""
-    _, shown = world.desk.get(position)
+    _, shown = world.queries.get(position)
     return [(each["outcome"], each["duplicate_of"], each["reason"]) for each in shown["replays"]]
 
 
-def test_a_patched_dead_letter_is_sent_with_its_store_as_key_and_names_its_origin(world: WorldLetters) -> None:
+def test_a_patched_dead_letter_is_sent_with_its_store_as_key_and_names_its_origin(world: WorldDeadLetters) -> None:
     [position] = world.archive.receive(NO_TIME, key=b"wrong", headers=[("trace", b"7"), ("replay_of", b"old")])
 
     [item] = replayed(world, position, patch=A_TIME)
@@ -54,15 +54,15 @@ def test_a_patched_dead_letter_is_sent_with_its_store_as_key_and_names_its_origi
     assert b'"price": 1.10' in sent.value
 
 
-def test_the_dead_letter_stays_as_it_was_and_shows_the_outcome_of_its_replay(world: WorldLetters) -> None:
+def test_the_dead_letter_stays_as_it_was_and_shows_the_outcome_of_its_replay(world: WorldDeadLetters) -> None:
     [position] = world.archive.receive(NO_TIME)
-    before, _ = world.desk.get(position)
+    before, _ = world.queries.get(position)
 
     replayed(world, position, patch=A_TIME)
     waiting = outcomes(world, position)
     world.archive.catch_up()
 
-    after, shown = world.desk.get(position)
+    after, shown = world.queries.get(position)
     assert waiting == [("waiting", None, None)]
     assert after == before
     assert [
@@ -70,7 +70,7 @@ def test_the_dead_letter_stays_as_it_was_and_shows_the_outcome_of_its_replay(wor
     ] == [("event", "pos_transactions/0/1", "a test", "/happened_at", world.now)]
 
 
-def test_a_dead_letter_that_was_replayed_and_archived_is_not_sent_again(world: WorldLetters) -> None:
+def test_a_dead_letter_that_was_replayed_and_archived_is_not_sent_again(world: WorldDeadLetters) -> None:
     [position] = world.archive.receive(NO_TIME)
     replayed(world, position, patch=A_TIME)
     world.archive.catch_up()
@@ -80,7 +80,7 @@ def test_a_dead_letter_that_was_replayed_and_archived_is_not_sent_again(world: W
     assert (item.outcome, item.of, len(world.sender.carried)) == ("duplicate", RecordPosition(TILLS, 0, 1), 1)
 
 
-def test_a_dead_letter_that_is_replayed_twice_before_it_is_archived_becomes_one_event(world: WorldLetters) -> None:
+def test_a_dead_letter_that_is_replayed_twice_before_it_is_archived_becomes_one_event(world: WorldDeadLetters) -> None:
     [position] = world.archive.receive(NO_TIME)
 
     replayed(world, position, patch=A_TIME)
@@ -93,7 +93,7 @@ def test_a_dead_letter_that_is_replayed_twice_before_it_is_archived_becomes_one_
 
 @pytest.mark.parametrize("is_archived", [True, False])
 def test_a_dead_letter_that_became_one_event_never_becomes_a_second_one(
-    world: WorldLetters, *, is_archived: bool
+    world: WorldDeadLetters, *, is_archived: bool
 ) -> None:
     [position] = world.archive.receive(NO_TIME)
     replayed(world, position, patch=A_TIME)
@@ -110,7 +110,9 @@ def test_a_dead_letter_that_became_one_event_never_becomes_a_second_one(
     assert len(world.sender.carried) == 1
 
 
-def test_a_dead_letter_whose_replay_may_be_there_is_sent_as_the_same_event_or_not_at_all(world: WorldLetters) -> None:
+def test_a_dead_letter_whose_replay_may_be_there_is_sent_as_the_same_event_or_not_at_all(
+    world: WorldDeadLetters,
+) -> None:
     [position] = world.archive.receive(NO_TIME)
     world.sender.says = lambda _: DeliveryStatus.UNCONFIRMED
     replayed(world, position, patch=A_TIME)
@@ -122,7 +124,7 @@ def test_a_dead_letter_whose_replay_may_be_there_is_sent_as_the_same_event_or_no
     assert (another.outcome, another.of, same.outcome) == ("refused", None, "sent")
 
 
-def test_a_dead_letter_whose_replay_was_rejected_after_all_may_become_another_event(world: WorldLetters) -> None:
+def test_a_dead_letter_whose_replay_was_rejected_after_all_may_become_another_event(world: WorldDeadLetters) -> None:
     [position] = world.archive.receive(NO_TIME)
     replayed(world, position, patch=A_TIME)
     key, _, headers = world.archive.topics[TILLS][1]
@@ -134,7 +136,7 @@ def test_a_dead_letter_whose_replay_was_rejected_after_all_may_become_another_ev
     assert item.outcome == "sent"
 
 
-def test_a_dead_letter_whose_patch_was_too_large_may_become_a_smaller_event(world: WorldLetters) -> None:
+def test_a_dead_letter_whose_patch_was_too_large_may_become_a_smaller_event(world: WorldDeadLetters) -> None:
     [position] = world.archive.receive(NO_TIME)
     world.sender.says = lambda _: DeliveryStatus.TOO_LARGE
     replayed(world, position, patch=A_TIME)
@@ -161,7 +163,7 @@ def test_a_dead_letter_whose_patch_was_too_large_may_become_a_smaller_event(worl
     ],
 )
 def test_what_would_come_back_is_not_sent_and_says_why(
-    world: WorldLetters, value: bytes | None, patch: Patch, reason: str, field: str
+    world: WorldDeadLetters, value: bytes | None, patch: Patch, reason: str, field: str
 ) -> None:
     [position] = world.archive.receive(value)
 
@@ -172,7 +174,7 @@ def test_what_would_come_back_is_not_sent_and_says_why(
     assert (world.sender.carried, outcomes(world, position)) == ([], [])
 
 
-def test_a_dry_run_sends_nothing_and_needs_no_broker(world: WorldLetters) -> None:
+def test_a_dry_run_sends_nothing_and_needs_no_broker(world: WorldDeadLetters) -> None:
     [position, other] = world.archive.receive(
         NO_TIME, receipt({"happened_at": '"2026-11-21T11:00:00Z"', "price": "1.10"})
     )
@@ -185,7 +187,9 @@ def test_a_dry_run_sends_nothing_and_needs_no_broker(world: WorldLetters) -> Non
     assert world.sender.carried == []
 
 
-def test_a_dead_letter_from_the_future_can_be_replayed_unchanged_once_the_clock_is_right(world: WorldLetters) -> None:
+def test_a_dead_letter_from_the_future_can_be_replayed_unchanged_once_the_clock_is_right(
+    world: WorldDeadLetters,
+) -> None:
     [position] = world.archive.receive(receipt({"happened_at": '"2026-11-21T13:30:00Z"'}))
     world.now = NOON
     [early] = replayed(world, position)
@@ -196,7 +200,7 @@ def test_a_dead_letter_from_the_future_can_be_replayed_unchanged_once_the_clock_
     assert (early.rejection and early.rejection.reason, late.outcome) == ("from_the_future", "sent")
 
 
-def test_a_conflict_is_refused_until_its_identity_is_another_one(world: WorldLetters) -> None:
+def test_a_conflict_is_refused_until_its_identity_is_another_one(world: WorldDeadLetters) -> None:
     first, other = world.archive.receive(receipt(), receipt({"title": '"Beer"'}))
     world.archive.conflict(other)
 
@@ -210,7 +214,7 @@ def test_a_conflict_is_refused_until_its_identity_is_another_one(world: WorldLet
     assert first != other
 
 
-def test_what_would_contradict_an_event_that_is_kept_is_not_sent(world: WorldLetters) -> None:
+def test_what_would_contradict_an_event_that_is_kept_is_not_sent(world: WorldDeadLetters) -> None:
     position, kept = world.archive.receive(
         NO_TIME, receipt({"happened_at": '"2026-11-21T11:00:00Z"', "title": '"Beer"'})
     )
@@ -224,7 +228,7 @@ def test_what_would_contradict_an_event_that_is_kept_is_not_sent(world: WorldLet
     )
 
 
-def test_a_masked_address_goes_only_with_a_device_of_its_own(world: WorldLetters) -> None:
+def test_a_masked_address_goes_only_with_a_device_of_its_own(world: WorldDeadLetters) -> None:
     value = record(WIFI_SIGHTINGS, device="3c:22:fb:9a:1d:e7")
     [position] = world.archive.receive(value, topic="wifi_sightings")
     a_hash = b'"9f86d081884c7d659a2feaa0c55ad015"'
@@ -237,7 +241,7 @@ def test_a_masked_address_goes_only_with_a_device_of_its_own(world: WorldLetters
     assert patched.outcome == "sent"
 
 
-def test_an_unknown_schema_is_refused_unless_somebody_writes_the_record_anew(world: WorldLetters) -> None:
+def test_an_unknown_schema_is_refused_unless_somebody_writes_the_record_anew(world: WorldDeadLetters) -> None:
     [position] = world.archive.receive(receipt(), headers=[("schema", b"receipts_v9")])
 
     [as_it_is] = replayed(world, position)
@@ -247,17 +251,17 @@ def test_an_unknown_schema_is_refused_unless_somebody_writes_the_record_anew(wor
     assert [name for name, _ in world.sender.carried[0].headers] == ["replay_of"]
 
 
-def test_what_the_broker_did_not_confirm_may_be_sent_again_and_stays_open(world: WorldLetters) -> None:
+def test_what_the_broker_did_not_confirm_may_be_sent_again_and_stays_open(world: WorldDeadLetters) -> None:
     [position] = world.archive.receive(NO_TIME)
     world.sender.says = lambda _: DeliveryStatus.UNCONFIRMED
 
     [item] = replayed(world, position, patch=A_TIME)
 
     assert (item.outcome, outcomes(world, position)) == ("unknown", [("unknown", None, None)])
-    assert [each.position for each in world.desk.list_replayable(DeadLetterQuery(), 10).letters] == [position]
+    assert [each.position for each in world.queries.list_replayable(DeadLetterQuery(), 10).dead_letters] == [position]
 
 
-def test_a_replay_that_ended_before_the_broker_answered_is_not_forgotten(world: WorldLetters) -> None:
+def test_a_replay_that_ended_before_the_broker_answered_is_not_forgotten(world: WorldDeadLetters) -> None:
     [position] = world.archive.receive(NO_TIME)
 
     def dies(_: object) -> DeliveryStatus:
@@ -270,7 +274,7 @@ def test_a_replay_that_ended_before_the_broker_answered_is_not_forgotten(world: 
     assert outcomes(world, position) == [("unknown", None, None)]
 
 
-def test_without_a_broker_nothing_is_remembered(world: WorldLetters) -> None:
+def test_without_a_broker_nothing_is_remembered(world: WorldDeadLetters) -> None:
     [position] = world.archive.receive(NO_TIME)
     world.sender.is_away = True
 
@@ -280,26 +284,30 @@ def test_without_a_broker_nothing_is_remembered(world: WorldLetters) -> None:
     assert outcomes(world, position) == []
 
 
-def test_what_lies_in_no_source_is_refused_by_itself_and_what_was_chosen_with_it_is_sent(world: WorldLetters) -> None:
+def test_what_lies_in_no_source_is_refused_by_itself_and_what_was_chosen_with_it_is_sent(
+    world: WorldDeadLetters,
+) -> None:
     [position] = world.archive.receive(NO_TIME)
     alert = RecordPosition("webhook.5f0c81d2a9b3", 0, 42)
-    world.archive.letter_of(alert, "undelivered")
+    world.archive.dead_letter_of(alert, "undelivered")
 
     items = replayed(world, position, alert, patch=A_TIME)
 
     assert {each.position: each.outcome.value for each in items} == {position: "sent", alert: "refused"}
 
 
-def test_those_after_one_that_stays_rejected_can_be_requested(world: WorldLetters) -> None:
+def test_those_after_one_that_stays_rejected_can_be_requested(world: WorldDeadLetters) -> None:
     refused, behind = world.archive.receive(b"{", NO_TIME)
 
-    first = world.desk.list_replayable(DeadLetterQuery(None, TILLS, None, None, None), 1)
-    then = world.desk.list_replayable(DeadLetterQuery(None, TILLS, None, None, None), 1, world.desk.cursor_of(refused))
+    first = world.queries.list_replayable(DeadLetterQuery(None, TILLS, None, None, None), 1)
+    then = world.queries.list_replayable(
+        DeadLetterQuery(None, TILLS, None, None, None), 1, world.queries.cursor_of(refused)
+    )
 
-    assert [each.position for page in (first, then) for each in page.letters] == [refused, behind]
+    assert [each.position for page in (first, then) for each in page.dead_letters] == [refused, behind]
 
 
-def test_one_that_is_no_dead_letter_refuses_all_of_its_portion(world: WorldLetters) -> None:
+def test_one_that_is_no_dead_letter_refuses_all_of_its_portion(world: WorldDeadLetters) -> None:
     [position] = world.archive.receive(NO_TIME)
 
     with pytest.raises(UnknownNameError):
@@ -309,14 +317,14 @@ def test_one_that_is_no_dead_letter_refuses_all_of_its_portion(world: WorldLette
 
 
 def test_many_go_in_portions_in_the_order_of_receipt_and_what_was_sent_is_open_no_more(
-    world: WorldLetters, monkeypatch: pytest.MonkeyPatch
+    world: WorldDeadLetters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay, "PORTION", 3)
     world.archive.receive(*(receipt({"happened_at": "7", "transaction_id": str(number)}) for number in range(7)), b"{")
     steps: list[tuple[int, int, str]] = []
-    page = world.desk.list_replayable(DeadLetterQuery(source=TILLS), 100)
+    page = world.queries.list_replayable(DeadLetterQuery(source=TILLS), 100)
     request = ReplayRequest(
-        [each.position for each in page.letters], A_TIME, "a test", dry_run=False, summaries=page.letters
+        [each.position for each in page.dead_letters], A_TIME, "a test", dry_run=False, summaries=page.dead_letters
     )
 
     items = world.replaying.run(request, lambda _: DEFAULT_TERMS, lambda *step: steps.append(step))
@@ -327,12 +335,12 @@ def test_many_go_in_portions_in_the_order_of_receipt_and_what_was_sent_is_open_n
         True
     ] * 7
     assert steps == [(0, 8, "replayed"), (3, 8, "replayed"), (6, 8, "replayed"), (8, 8, "replayed")]
-    assert [each.position.offset for each in world.desk.list_replayable(DeadLetterQuery(), 100).letters] == [7]
-    counts = world.desk.letters.counts(DeadLetterQuery())
-    assert (counts.letters, counts.replayed) == ({"bad_time": 7, "not_json": 1}, {"bad_time": 7})
+    assert [each.position.offset for each in world.queries.list_replayable(DeadLetterQuery(), 100).dead_letters] == [7]
+    counts = world.queries.dead_letters.counts(DeadLetterQuery())
+    assert (counts.dead_letters, counts.replayed) == ({"bad_time": 7, "not_json": 1}, {"bad_time": 7})
 
 
-def test_a_replay_that_becomes_a_dead_letter_after_all_leads_to_that_one(world: WorldLetters) -> None:
+def test_a_replay_that_becomes_a_dead_letter_after_all_leads_to_that_one(world: WorldDeadLetters) -> None:
     [position] = world.archive.receive(NO_TIME)
     replayed(world, position, patch=A_TIME)
     key, _, headers = world.archive.topics[TILLS][1]
@@ -340,7 +348,7 @@ def test_a_replay_that_becomes_a_dead_letter_after_all_leads_to_that_one(world: 
     world.archive.catch_up()
 
     [(outcome, _, reason)] = outcomes(world, position)
-    again, _ = world.desk.get(RecordPosition(TILLS, 0, 1))
+    again, _ = world.queries.get(RecordPosition(TILLS, 0, 1))
 
     assert (outcome, reason) == ("dead_letter", "not_json")
     assert again.headers == (("replay_of", b"pos_transactions/0/0"),)

@@ -15,7 +15,7 @@ PLACE = RecordPosition(TILLS, 0, 7)
 NOW_US = int(NOON.timestamp() * 1_000_000)
 
 
-def letter(case: Case) -> StoredDeadLetter:
+def dead_letter(case: Case) -> StoredDeadLetter:
     return StoredDeadLetter(PLACE, NOON, case.expected, case.field, "", b"1", case.value, (), len(case.value))
 
 
@@ -24,8 +24,8 @@ def test_unchanged_a_dead_letter_is_rejected_for_the_same_reason_and_a_complete_
     terms = Terms(currency=case.store_currency)
     now_us = case.received_us or NOW_US
 
-    same = check_replay(letter(case), Patch(), lambda _: terms, now_us).rejection
-    anew = check_replay(letter(case), Patch(receipt({"price": "1", "total": "2"})), lambda _: terms, NOW_US)
+    same = check_replay(dead_letter(case), Patch(), lambda _: terms, now_us).rejection
+    anew = check_replay(dead_letter(case), Patch(receipt({"price": "1", "total": "2"})), lambda _: terms, NOW_US)
 
     assert same is not None
     assert (same.reason, same.field) == (case.expected, case.field)

@@ -23,14 +23,14 @@ def test_the_plan_the_end_before_it_and_their_folders_are_synced(
 ) -> None:
     checkpoint = tmp_path / "archive" / "pos_transactions"
     written(checkpoint, "metadata", "offsets/6", "offsets/7", "commits/6", "sources/0/0")
-    synced: list[Path] = []
-    monkeypatch.setattr(os, "fsync", lambda opened: synced.append(Path(f"/proc/self/fd/{opened}").readlink()))
+    fsynced: list[Path] = []
+    monkeypatch.setattr(os, "fsync", lambda opened: fsynced.append(Path(f"/proc/self/fd/{opened}").readlink()))
 
     fsync_plan(str(checkpoint), 7)
 
-    assert synced[:4] == [checkpoint / name for name in ("offsets/7", "commits/6", "metadata", "sources/0/0")]
+    assert fsynced[:4] == [checkpoint / name for name in ("offsets/7", "commits/6", "metadata", "sources/0/0")]
     folders = {checkpoint / name for name in ("offsets", "commits", "sources", "sources/0")}
-    assert set(synced[4:]) == {*folders, checkpoint, checkpoint.parent}
+    assert set(fsynced[4:]) == {*folders, checkpoint, checkpoint.parent}
 
 
 def test_what_is_empty_is_removed_with_its_checksum(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def commit(table: Path, mark: str, day: str) -> None:
 
 
 @pytest.fixture
-def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def fsynced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
 
     def noted(opened: int) -> None:
@@ -32,7 +32,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_files_commit_and_folders_of_that_mark_are_synced(tmp_path: Path, synced: list[str]) -> None:
+def test_files_commit_and_folders_of_that_mark_are_synced(tmp_path: Path, fsynced: list[str]) -> None:
     table = tmp_path / "pos_transactions"
     commit(table, "query 1", "2026-11-21")
     commit(table, "query 2", "2026-11-22")
@@ -42,11 +42,11 @@ def test_files_commit_and_folders_of_that_mark_are_synced(tmp_path: Path, synced
 
     [file] = (str(path) for path in (table / "day=2026-11-22").glob("*.parquet"))
     log = table / "_delta_log"
-    assert synced[:2] == [file, str(log / f"{1:020}.json")]
-    assert set(synced[2:]) == {str(each) for each in (table / "day=2026-11-22", table, log, tmp_path)}
+    assert fsynced[:2] == [file, str(log / f"{1:020}.json")]
+    assert set(fsynced[2:]) == {str(each) for each in (table / "day=2026-11-22", table, log, tmp_path)}
 
 
-def test_the_sums_that_spark_keeps_beside_a_file_are_synced_with_it(tmp_path: Path, synced: list[str]) -> None:
+def test_the_sums_that_spark_keeps_beside_a_file_are_synced_with_it(tmp_path: Path, fsynced: list[str]) -> None:
     table = tmp_path / "pos_transactions"
     commit(table, "query 1", "2026-11-21")
     [file] = (table / "day=2026-11-21").glob("*.parquet")
@@ -56,10 +56,10 @@ def test_the_sums_that_spark_keeps_beside_a_file_are_synced_with_it(tmp_path: Pa
 
     fsync_commit(str(table), "query 1")
 
-    assert {str(each) for each in sums} <= set(synced)
+    assert {str(each) for each in sums} <= set(fsynced)
 
 
-def test_a_commit_behind_the_last_checkpoint_is_found(tmp_path: Path, synced: list[str]) -> None:
+def test_a_commit_behind_the_last_checkpoint_is_found(tmp_path: Path, fsynced: list[str]) -> None:
     table = tmp_path / "pos_transactions"
     for number in range(3):
         commit(table, f"query {number}", "2026-11-21")
@@ -69,35 +69,35 @@ def test_a_commit_behind_the_last_checkpoint_is_found(tmp_path: Path, synced: li
     fsync_commit(str(table), "query 3")
     fsync_commit(str(table), "query 1")
 
-    commits = [name for name in synced if name.endswith(".json")]
+    commits = [name for name in fsynced if name.endswith(".json")]
     assert commits == [str(table / "_delta_log" / f"{number:020}.json") for number in (3, 1)]
 
 
-def test_what_is_appended_in_one_commit_is_on_the_disk_with_it(tmp_path: Path, synced: list[str]) -> None:
+def test_what_is_appended_in_one_commit_is_on_the_disk_with_it(tmp_path: Path, fsynced: list[str]) -> None:
     table = tmp_path / "replays"
 
     append(str(table), pa.table({"number": [1]}))
     fsync_first_commit(str(table))
 
     line = str(table / "_delta_log" / f"{0:020}.json")
-    assert [name for name in synced if name.endswith((".parquet", ".json"))][1:] == [line, line]
+    assert [name for name in fsynced if name.endswith((".parquet", ".json"))][1:] == [line, line]
 
 
 def test_of_a_commit_that_is_under_way_a_note_is_on_the_disk_until_it_is_there_itself(
-    tmp_path: Path, synced: list[str]
+    tmp_path: Path, fsynced: list[str]
 ) -> None:
     table = str(tmp_path / "replays")
     append(table, pa.table({"number": [1]}))
-    synced.clear()
+    fsynced.clear()
 
     with commit_intent(table) as mark:
-        under_way, on_the_disk = pending_intents(table), list(synced)
+        under_way, on_the_disk = pending_intents(table), list(fsynced)
         said = CommitProperties({MARK: mark})
         write_deltalake(table, pa.table({"number": [2]}), mode="append", commit_properties=said)
 
     assert (under_way, pending_intents(table)) == ({mark: False}, {})
     assert any(name.endswith(mark) for name in on_the_disk)
-    assert str(tmp_path / "replays" / "_delta_log" / f"{1:020}.json") in synced
+    assert str(tmp_path / "replays" / "_delta_log" / f"{1:020}.json") in fsynced
 
 
 def test_a_note_stays_if_a_commit_was_made_and_nobody_knows(tmp_path: Path) -> None:
@@ -122,11 +122,11 @@ def test_a_note_goes_if_no_commit_was_made(tmp_path: Path) -> None:
     assert pending_intents(table) == {}
 
 
-def test_what_has_no_commit_and_what_lies_elsewhere_is_passed_by(tmp_path: Path, synced: list[str]) -> None:
+def test_what_has_no_commit_and_what_lies_elsewhere_is_passed_by(tmp_path: Path, fsynced: list[str]) -> None:
     table = tmp_path / "pos_transactions"
     commit(table, "query 1", "2026-11-21")
 
     fsync_commit(str(table), "query 2")
     fsync_commit("s3://bucket/pos_transactions", "query 1")
 
-    assert synced == []
+    assert fsynced == []

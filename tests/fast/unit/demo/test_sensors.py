@@ -63,7 +63,7 @@ def test_some_stores_get_sensors_and_the_others_stay_as_they_are(journey: Journe
 def test_every_record_of_a_sensor_is_an_event_of_its_own(sensors: SimulatedSensors, sent: list[TimedRecord]) -> None:
     read = Read(sent, *sensors.stores)
 
-    assert read.letters == {}
+    assert read.dead_letters == {}
     assert read.duplicates == 0
     assert len(read.events) == len(sent) <= MOST
     assert POS_TRANSACTIONS.topic not in {each.topic for each in sent}

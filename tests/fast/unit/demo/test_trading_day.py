@@ -46,10 +46,12 @@ def read(value: bytes) -> object:
 
 
 def test_only_what_is_broken_on_purpose_becomes_a_dead_letter(day: TradingDay) -> None:
-    letters = [each for each in (read(delivery.value) for delivery in day.deliveries) if isinstance(each, DeadLetter)]
+    dead_letters = [
+        each for each in (read(delivery.value) for delivery in day.deliveries) if isinstance(each, DeadLetter)
+    ]
 
-    assert len(letters) == day.counts["broken"] == 3
-    assert {letter.reason for letter in letters} == {"not_json", "bad_time", "missing_field"}
+    assert len(dead_letters) == day.counts["broken"] == 3
+    assert {dead_letter.reason for dead_letter in dead_letters} == {"not_json", "bad_time", "missing_field"}
 
 
 def test_deliveries_are_in_the_order_in_which_they_are_sent(day: TradingDay) -> None:

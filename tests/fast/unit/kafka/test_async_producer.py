@@ -68,50 +68,50 @@ def producers() -> Producers:
 
 
 @pytest.fixture
-def courier(producers: Producers) -> Iterator[AsyncProducer]:
+def producer(producers: Producers) -> Iterator[AsyncProducer]:
     made = AsyncProducer({}, producers)
     yield made
     made.close()
 
 
-def fates(courier: AsyncProducer, records: Sequence[ProducerRecord]) -> list[DeliveryStatus]:
+def statuses(producer: AsyncProducer, records: Sequence[ProducerRecord]) -> list[DeliveryStatus]:
     async def sent() -> list[DeliveryStatus]:
-        return await asyncio.wait_for(asyncio.gather(*courier.send(TOPIC, records)), 30)
+        return await asyncio.wait_for(asyncio.gather(*producer.send(TOPIC, records)), 30)
 
     return asyncio.run(sent())
 
 
 def test_what_a_broker_has_taken_is_acknowledged() -> None:
-    courier = AsyncProducer(A_BROKER)
+    producer = AsyncProducer(A_BROKER)
 
-    found = fates(courier, [ONE] * 1000)
+    found = statuses(producer, [ONE] * 1000)
 
-    courier.close()
+    producer.close()
     assert found == [DeliveryStatus.ACKNOWLEDGED] * 1000
 
 
 def test_while_no_broker_is_there_records_are_unconfirmed_in_time() -> None:
-    courier = AsyncProducer(NO_BROKER)
+    producer = AsyncProducer(NO_BROKER)
     began = time.monotonic()
 
-    found = fates(courier, [ONE, ONE])
+    found = statuses(producer, [ONE, ONE])
 
-    courier.close()
+    producer.close()
     assert found == [DeliveryStatus.UNCONFIRMED] * 2
     assert time.monotonic() - began < 5
 
 
 def test_a_record_that_the_broker_never_takes_is_too_large() -> None:
-    courier = AsyncProducer({**A_BROKER, "message.max.bytes": 1000})
+    producer = AsyncProducer({**A_BROKER, "message.max.bytes": 1000})
 
-    found = fates(courier, [ONE, ProducerRecord(b"1", b"x" * 2000), ONE])
+    found = statuses(producer, [ONE, ProducerRecord(b"1", b"x" * 2000), ONE])
 
-    courier.close()
+    producer.close()
     assert found == [DeliveryStatus.ACKNOWLEDGED, DeliveryStatus.TOO_LARGE, DeliveryStatus.ACKNOWLEDGED]
 
 
 @pytest.mark.parametrize(
-    ("code", "fate"),
+    ("code", "status"),
     [
         (KafkaError._MSG_TIMED_OUT, DeliveryStatus.UNCONFIRMED),  # noqa: SLF001 - named so by librdkafka
         (KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND, DeliveryStatus.UNCONFIRMED),
@@ -121,24 +121,24 @@ def test_a_record_that_the_broker_never_takes_is_too_large() -> None:
     ],
 )
 def test_each_record_has_the_fate_that_its_own_report_says(
-    courier: AsyncProducer, producers: Producers, code: int, fate: DeliveryStatus
+    producer: AsyncProducer, producers: Producers, code: int, status: DeliveryStatus
 ) -> None:
     producers.made[0].says = lambda value: KafkaError(code, retriable=True) if value == b"odd" else None
 
-    assert fates(courier, [ONE, ProducerRecord(b"1", b"odd"), ONE]) == [
+    assert statuses(producer, [ONE, ProducerRecord(b"1", b"odd"), ONE]) == [
         DeliveryStatus.ACKNOWLEDGED,
-        fate,
+        status,
         DeliveryStatus.ACKNOWLEDGED,
     ]
 
 
 @pytest.mark.parametrize("refusal", [BufferError(), KafkaException(KafkaError(KafkaError._QUEUE_FULL))])  # noqa: SLF001
 def test_what_the_producer_does_not_take_is_unconfirmed(
-    courier: AsyncProducer, producers: Producers, refusal: Exception
+    producer: AsyncProducer, producers: Producers, refusal: Exception
 ) -> None:
     producers.made[0].refuses = refusal
 
-    assert fates(courier, [ONE]) == [DeliveryStatus.UNCONFIRMED]
+    assert statuses(producer, [ONE]) == [DeliveryStatus.UNCONFIRMED]
 
 
 @pytest.mark.parametrize(
@@ -150,34 +150,34 @@ def test_what_the_producer_does_not_take_is_unconfirmed(
     ids=["records", "bytes"],
 )
 def test_so_much_may_be_under_way_and_not_one_more(
-    courier: AsyncProducer, fitting: Sequence[ProducerRecord], more: Sequence[ProducerRecord]
+    producer: AsyncProducer, fitting: Sequence[ProducerRecord], more: Sequence[ProducerRecord]
 ) -> None:
     async def filled() -> list[DeliveryStatus]:
-        waiting = courier.send(TOPIC, fitting)
+        waiting = producer.send(TOPIC, fitting)
         with pytest.raises(BufferError):
-            courier.send(TOPIC, more)
+            producer.send(TOPIC, more)
         await asyncio.gather(*waiting)
-        return await asyncio.gather(*courier.send(TOPIC, fitting))
+        return await asyncio.gather(*producer.send(TOPIC, fitting))
 
     assert set(asyncio.run(filled())) == {DeliveryStatus.ACKNOWLEDGED}
 
 
-def test_records_are_taken_all_or_none(courier: AsyncProducer, producers: Producers) -> None:
+def test_records_are_taken_all_or_none(producer: AsyncProducer, producers: Producers) -> None:
     async def too_many() -> None:
         with pytest.raises(BufferError):
-            courier.send(TOPIC, [ONE] * (MOST_RECORDS + 1))
+            producer.send(TOPIC, [ONE] * (MOST_RECORDS + 1))
 
     asyncio.run(too_many())
 
     assert producers.made[0].waiting == []
 
 
-def test_after_a_fatal_error_another_producer_goes_on(courier: AsyncProducer, producers: Producers) -> None:
+def test_after_a_fatal_error_another_producer_goes_on(producer: AsyncProducer, producers: Producers) -> None:
     broken = producers.made[0]
     broken.at_once = 1
     broken.says = lambda _: KafkaError(KafkaError._FATAL, fatal=True)  # noqa: SLF001
 
-    lost, sent_again = fates(courier, [ONE, ONE]), fates(courier, [ONE, ONE])
+    lost, sent_again = statuses(producer, [ONE, ONE]), statuses(producer, [ONE, ONE])
 
     assert (lost, sent_again) == ([DeliveryStatus.UNCONFIRMED] * 2, [DeliveryStatus.ACKNOWLEDGED] * 2)
     assert broken.purged
@@ -185,11 +185,11 @@ def test_after_a_fatal_error_another_producer_goes_on(courier: AsyncProducer, pr
 
 
 def test_at_the_end_what_is_under_way_is_still_brought() -> None:
-    courier = AsyncProducer({**A_BROKER, "linger.ms": 300})
+    producer = AsyncProducer({**A_BROKER, "linger.ms": 300})
 
     async def ended() -> list[DeliveryStatus]:
-        waiting = courier.send(TOPIC, [ONE, ONE])
-        await asyncio.to_thread(courier.close)
+        waiting = producer.send(TOPIC, [ONE, ONE])
+        await asyncio.to_thread(producer.close)
         return await asyncio.gather(*waiting)
 
     assert asyncio.run(ended()) == [DeliveryStatus.ACKNOWLEDGED] * 2

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
-from master_dataset.kafka import offset_audit as topic_census
+from master_dataset.kafka import offset_audit as topic_audit
 from master_dataset.kafka.offset_audit import OffsetAudit, audit_offsets
 
 TOPIC = "pos_transactions"
@@ -80,7 +80,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, log: Log) -> dict[int, OffsetAudit]
         log.settings = settings
         return log
 
-    monkeypatch.setattr(topic_census, "Consumer", consumer)
+    monkeypatch.setattr(topic_audit, "Consumer", consumer)
     return audit_offsets("a broker", TOPIC, {0: 9, 1: 9}, lambda *_: None)
 
 

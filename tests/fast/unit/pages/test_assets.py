@@ -34,7 +34,7 @@ def operator(asking: Asking) -> Browsing:
     browsing = Browsing(asking)
     browsing.sign_in(OPERATOR_KEY)
     large = receipt({"happened_at": '"yesterday"', "title": f'"{"<" * 30_000}"'})
-    asking.letters.archive.receive(receipt({"happened_at": '"yesterday"'}), large, *[large] * 60)
+    asking.dead_letters.archive.receive(receipt({"happened_at": '"yesterday"'}), large, *[large] * 60)
     return browsing
 
 

@@ -20,7 +20,7 @@ TEXTAREA = re.compile(r"<textarea[^>]*>\n(.*?)</textarea>", re.DOTALL)
 def operator(browsing: Browsing) -> Browsing:
     """Of tills: 0 and 1 have no time, 2 is no JSON; of counters one is no JSON either."""
     browsing.sign_in(OPERATOR_KEY)
-    archive = browsing.asking.letters.archive
+    archive = browsing.asking.dead_letters.archive
     archive.receive(NO_TIME, receipt({"happened_at": "7", "transaction_id": "43"}), b'{"<b>\xff')
     archive.receive(b"[]", topic="people_counts")
     return browsing
@@ -59,7 +59,7 @@ def test_a_filter_chooses_and_an_empty_page_says_so(operator: Browsing) -> None:
 
 
 def test_older_ones_are_a_page_away(operator: Browsing) -> None:
-    operator.asking.letters.archive.receive(*[b"{"] * 60)
+    operator.asking.dead_letters.archive.receive(*[b"{"] * 60)
     page = operator.get(PATH)
     older = re.search(r'rel="next" href="([^"]+)"', page)
     assert older
@@ -100,13 +100,13 @@ def test_a_trial_says_what_it_would_become_and_sends_nothing(operator: Browsing)
     assert "It would become an event" in good
     assert "It would be rejected again" in bad
     assert "noon" in patched(bad)
-    assert operator.asking.letters.sender.carried == []
+    assert operator.asking.dead_letters.sender.carried == []
 
 
 def test_a_patched_dead_letter_is_sent_and_its_page_shows_the_outcome(operator: Browsing) -> None:
     response = operator.send(ONE, form_of=ONE, body=patched(operator.get(ONE)).replace("\n", "\r\n"), do="replay")
     before = operator.get(ONE)
-    operator.asking.letters.archive.catch_up()
+    operator.asking.dead_letters.archive.catch_up()
     after = operator.get(ONE)
 
     assert (response.status_code, response.headers["location"]) == (303, f"{ONE}#replays")
@@ -117,25 +117,27 @@ def test_a_patched_dead_letter_is_sent_and_its_page_shows_the_outcome(operator: 
 
 
 def test_a_form_that_was_not_changed_sends_the_bytes_as_they_are(operator: Browsing) -> None:
-    [place] = operator.asking.letters.archive.receive(receipt({"happened_at": '"2026-11-21T13:30:00Z"'}) + b"\r\n ")
+    [place] = operator.asking.dead_letters.archive.receive(
+        receipt({"happened_at": '"2026-11-21T13:30:00Z"'}) + b"\r\n "
+    )
     path = f"{PATH}/{place.id}"
     found = TEXTAREA.search(operator.get(path))
     assert found
 
     operator.send(path, form_of=path, body=unescape(found[1]), do="replay")
 
-    [sent] = operator.asking.letters.sender.carried
+    [sent] = operator.asking.dead_letters.sender.carried
     assert sent.value.endswith(b"}\r\n ")
     assert '<td class="text">nothing</td>' in operator.get(path)
 
 
 def test_what_is_there_already_and_what_the_broker_leaves_open_is_said(operator: Browsing) -> None:
     body = patched(operator.get(ONE))
-    operator.asking.letters.sender.says = lambda _: DeliveryStatus.UNCONFIRMED
+    operator.asking.dead_letters.sender.says = lambda _: DeliveryStatus.UNCONFIRMED
     unknown = operator.send(ONE, form_of=ONE, body=body, do="replay").text
-    operator.asking.letters.sender.says = lambda _: DeliveryStatus.ACKNOWLEDGED
+    operator.asking.dead_letters.sender.says = lambda _: DeliveryStatus.ACKNOWLEDGED
     operator.send(ONE, form_of=ONE, body=body, do="replay")
-    operator.asking.letters.archive.catch_up()
+    operator.asking.dead_letters.archive.catch_up()
 
     there = operator.send(ONE, form_of=ONE, body=body, do="replay").text
 
@@ -144,7 +146,7 @@ def test_what_is_there_already_and_what_the_broker_leaves_open_is_said(operator:
 
 
 def test_without_a_broker_the_form_says_so_as_it_was_filled_in(operator: Browsing) -> None:
-    operator.asking.letters.sender.is_away = True
+    operator.asking.dead_letters.sender.is_away = True
 
     response = operator.send(ONE, form_of=ONE, body=patched(operator.get(ONE)), do="replay")
 
@@ -161,7 +163,7 @@ def test_many_are_tried_then_sent_with_one_field_set(operator: Browsing) -> None
     again = operator.send(f"{PATH}/replay", form_of=listed, **fields, do="replay").text
 
     assert "Replay 2 dead letters" in tried
-    assert len(operator.asking.letters.sender.carried) == 2
+    assert len(operator.asking.dead_letters.sender.carried) == 2
     assert re.findall(r'dim">([^<]+)</h2><p class="big"><span class="figure"><span class="number">(\d)', sent) == [
         ("were sent", "2"),
         ("would be rejected again, not sent", "1"),
@@ -183,7 +185,7 @@ def test_an_invalid_bulk_request_is_explained(operator: Browsing, fields: dict[s
     response = operator.send(f"{PATH}/replay", form_of=f"{PATH}?reason=bad_time", **fields, do="replay")
 
     assert (response.status_code, said in response.text) == (422, True)
-    assert operator.asking.letters.sender.carried == []
+    assert operator.asking.dead_letters.sender.carried == []
 
 
 @pytest.mark.parametrize("path", [ONE, f"{PATH}/replay"])
@@ -195,7 +197,7 @@ def test_a_form_of_another_page_or_session_sends_nothing(operator: Browsing, pat
     forged = operator.post(path, f"token={'0' * 64}&do=replay&reason=bad_time")
 
     assert (foreign.status_code, forged.status_code) == (403, 403)
-    assert operator.asking.letters.sender.carried == []
+    assert operator.asking.dead_letters.sender.carried == []
 
 
 def test_what_is_no_dead_letter_is_not_found(operator: Browsing) -> None:

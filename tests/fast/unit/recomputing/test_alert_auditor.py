@@ -128,7 +128,7 @@ def deployment(monkeypatch: pytest.MonkeyPatch) -> Deployment:
     }.items():
         monkeypatch.setattr(auditor, name, fake)
     monkeypatch.setattr(AlertAuditor, "_session", None)
-    monkeypatch.setattr(AlertAuditor, "_wait_for_relay", lambda *_: None)
+    monkeypatch.setattr(AlertAuditor, "_wait_for_processor", lambda *_: None)
 
     def corrections(_: AlertAuditor, alerts: EmittedAlerts, *requested: Any) -> list[Any]:
         return found.look(alerts, *requested[-2:])
@@ -245,22 +245,22 @@ def test_what_cannot_be_looked_at_now_is_left_to_the_next_rebuild(
         raise BrokerUnavailableError("nobody answers", do="wait")
 
     deployment.rules = [BOUND]
-    monkeypatch.setattr(AlertAuditor, "_wait_for_relay", away)
+    monkeypatch.setattr(AlertAuditor, "_wait_for_processor", away)
 
     AlertAuditor(context_of(Settings())).catch_up(Unseen())
 
     assert deployment.audited == 2
 
 
-@pytest.mark.parametrize("odd", [KeyError("net_sales"), msgspec.DecodeError("odd"), ZeroDivisionError()])
+@pytest.mark.parametrize("unexplained", [KeyError("net_sales"), msgspec.DecodeError("odd"), ZeroDivisionError()])
 def test_what_odd_rows_lead_to_is_written_down_whole_and_the_rebuild_is_done(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, odd: Exception
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, unexplained: Exception
 ) -> None:
     def fail(*_: object) -> None:
-        raise odd
+        raise unexplained
 
     deployment.rules = [BOUND]
-    monkeypatch.setattr(AlertAuditor, "_wait_for_relay", fail)
+    monkeypatch.setattr(AlertAuditor, "_wait_for_processor", fail)
 
     with capture_logs() as said:
         AlertAuditor(context_of(Settings())).catch_up(Unseen())
@@ -283,8 +283,8 @@ def test_the_unexplained_is_recorded_as_an_alarm_before_it_is_requested(
 ) -> None:
     deployment.rules, done = [BOUND], list[tuple[str, str]]()
     table = SimpleNamespace(notice=lambda name, _, place, detail: done.append((name, f"{place}: {detail}")))
-    odd = [SimpleNamespace(kind="retracted", cause=cause) for cause in ("unexplained", "late")]
-    monkeypatch.setattr(AlertAuditor, "_corrections", lambda *_: odd)
+    unexplained = [SimpleNamespace(kind="retracted", cause=cause) for cause in ("unexplained", "late")]
+    monkeypatch.setattr(AlertAuditor, "_corrections", lambda *_: unexplained)
     monkeypatch.setattr(auditor, "AlarmTable", lambda _: table)
     monkeypatch.setattr(deployment, "request", lambda requested: done.append(("asked", f"{len(requested)}")))
 

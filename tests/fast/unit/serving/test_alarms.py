@@ -45,20 +45,20 @@ def measured(
     return LagMeasurement(reader, "t", 0, 5, 9 if oldest else 5, 4 if oldest else 0, oldest, moved, at)
 
 
-def standing(found: HealthState) -> dict[str, datetime]:
+def open_alarm(found: HealthState) -> dict[str, datetime]:
     """Name of each alarm to the time since when it stands."""
     return {alarm.name: alarm.since for alarm in alarms(found)}
 
 
 def test_a_healthy_deployment_has_no_alarm_however_long_nothing_arrives() -> None:
-    assert standing(known()) == {}
+    assert open_alarm(known()) == {}
 
 
 def test_alerts_are_behind_when_what_came_half_a_minute_ago_is_not_judged_yet() -> None:
     as_of = NOW - 31 * SECOND
 
-    behind = standing(known(alerts_as_of=as_of))
-    in_time = standing(known(alerts_as_of=as_of + SECOND))
+    behind = open_alarm(known(alerts_as_of=as_of))
+    in_time = open_alarm(known(alerts_as_of=as_of + SECOND))
 
     assert behind == {"alerts_behind": as_of + 30 * SECOND}
     assert in_time == {}
@@ -67,7 +67,7 @@ def test_alerts_are_behind_when_what_came_half_a_minute_ago_is_not_judged_yet() 
 def test_unexplained_alerts_stay_an_alarm_for_a_day_and_name_their_publication() -> None:
     odd = [AlarmEvent(NOW - SECOND, "publication 1", "2 corrections of alerts have no explanation.")]
 
-    [raised] = alarms(known(odd_alerts=odd))
+    [raised] = alarms(known(unexplained_alerts=odd))
 
     assert (raised.name, raised.since) == ("alerts_unexplained", NOW - SECOND)
     assert raised.meaning == "By `publication 1`: 2 corrections of alerts have no explanation."
@@ -86,8 +86,8 @@ def test_alerts_wait_for_their_audit_when_an_hour_after_a_publication_they_were_
     since = NOW - SECOND
     published = since - timedelta(hours=1)
 
-    waiting = standing(known(published_at=published, alerts_looked_at=0))
-    in_time = standing(known(published_at=published + SECOND, alerts_looked_at=0))
+    waiting = open_alarm(known(published_at=published, alerts_looked_at=0))
+    in_time = open_alarm(known(published_at=published + SECOND, alerts_looked_at=0))
 
     assert waiting == {"alerts_audit_pending": since}
     assert in_time == {}
@@ -97,9 +97,9 @@ def test_alerts_wait_for_their_audit_when_an_hour_after_a_publication_they_were_
 def test_a_reader_stands_still_when_it_has_not_moved_for_a_minute_although_records_wait(reader: str) -> None:
     waits = NOW - 61 * SECOND
 
-    still = standing(known(lag=[measured(reader, oldest=waits)]))
-    waiting_shortly = standing(known(lag=[measured(reader, oldest=waits + SECOND)]))
-    catching_up = standing(known(lag=[measured(reader, oldest=CUT, moved=NOW - SECOND)]))
+    still = open_alarm(known(lag=[measured(reader, oldest=waits)]))
+    waiting_shortly = open_alarm(known(lag=[measured(reader, oldest=waits + SECOND)]))
+    catching_up = open_alarm(known(lag=[measured(reader, oldest=CUT, moved=NOW - SECOND)]))
 
     assert (still, waiting_shortly, catching_up) == ({f"{reader}_stands_still": waits}, {}, {})
 
@@ -107,17 +107,17 @@ def test_a_reader_stands_still_when_it_has_not_moved_for_a_minute_although_recor
 def test_a_reader_that_no_longer_says_how_far_it_is_stands_still() -> None:
     heard = NOW - 61 * SECOND
 
-    assert standing(known(lag=[measured("archive"), measured("speed", at=heard)])) == {"speed_stands_still": heard}
+    assert open_alarm(known(lag=[measured("archive"), measured("speed", at=heard)])) == {"speed_stands_still": heard}
 
 
 def test_a_reader_that_never_ran_gives_no_alarm() -> None:
-    assert standing(known(lag=[])) == {}
+    assert open_alarm(known(lag=[])) == {}
 
 
 def test_speed_rows_expire_at_half_of_their_life_and_are_expired_a_day_before_its_end() -> None:
     half, end = CUT + TTL / 2, CUT + TTL - timedelta(days=1)
 
-    found = [standing(known(now=at, lag=[])) for at in (half, half + SECOND, end, end + SECOND)]
+    found = [open_alarm(known(now=at, lag=[])) for at in (half, half + SECOND, end, end + SECOND)]
 
     assert found == [{}, {"speed_rows_expire": half}, {"speed_rows_expire": half}, {"speed_expired": end}]
 
@@ -125,7 +125,7 @@ def test_speed_rows_expire_at_half_of_their_life_and_are_expired_a_day_before_it
 def test_before_the_first_publication_rows_expire_by_the_beginning() -> None:
     beginning, begun = ReadSnapshot(Pointer(0, UNIX_EPOCH, "", 1, {}), (), ()), NOW - TTL
 
-    found = [standing(known(basis=beginning, published_at=at, lag=[])) for at in (None, NOW, begun)]
+    found = [open_alarm(known(basis=beginning, published_at=at, lag=[])) for at in (None, NOW, begun)]
 
     assert found == [{}, {}, {"speed_expired": begun + TTL - timedelta(days=1)}]
 
@@ -134,8 +134,8 @@ def test_a_generation_that_is_read_but_no_longer_written_is_reported_while_anoth
     behind = ReadSnapshot(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 4, CUT),), ())
     just_now = ReadSnapshot(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 4, NOW - SECOND),), ())
 
-    assert standing(known(basis=behind)) == {"speed_not_taken_over": CUT}
-    assert standing(known(basis=just_now)) == {}
+    assert open_alarm(known(basis=behind)) == {"speed_not_taken_over": CUT}
+    assert open_alarm(known(basis=just_now)) == {}
 
 
 def test_a_step_of_the_clock_stands_from_when_it_was_noticed_first() -> None:
@@ -165,13 +165,13 @@ def test_corrections_that_nothing_explains_stand_as_long_as_their_ledger_is_the_
     assert (alarm.name, alarm.since) == ("unexplained", PUBLISHED)
     assert alarm.meaning.startswith("Publication `1` corrected 3 cells,")
     assert alarm.do == "galatea corrections 1 --cause unexplained"
-    assert standing(known(ledgers=[ledger("1", waited=7)])) == {}
+    assert open_alarm(known(ledgers=[ledger("1", waited=7)])) == {}
 
 
 def test_corrections_of_the_publication_before_stand_while_the_newest_ledger_is_awaited() -> None:
     second = ReadSnapshot(Pointer(2, CUT, "run", 1, {}), (), ())
 
-    assert standing(known(basis=second, ledgers=[ledger("1", unexplained=3)])) == {"unexplained": PUBLISHED}
+    assert open_alarm(known(basis=second, ledgers=[ledger("1", unexplained=3)])) == {"unexplained": PUBLISHED}
 
 
 def test_corrections_that_nothing_explains_stand_for_a_day_whatever_is_published_after_them() -> None:
@@ -181,15 +181,15 @@ def test_corrections_that_nothing_explains_stand_for_a_day_whatever_is_published
     [alarm] = [each for each in alarms(known(now=end, lag=[], ledgers=ledgers)) if each.name == "unexplained"]
 
     assert alarm.do == "galatea corrections 2 --cause unexplained"
-    assert "unexplained" not in standing(known(now=end + SECOND, lag=[], ledgers=ledgers))
+    assert "unexplained" not in open_alarm(known(now=end + SECOND, lag=[], ledgers=ledgers))
 
 
 def test_a_ledger_is_awaited_for_an_hour() -> None:
     due = PUBLISHED + timedelta(hours=1)
     missing = [[], [ledger("0")]]
 
-    in_time = [standing(known(now=due, lag=[], ledgers=each)) for each in missing]
-    too_late = [standing(known(now=due + SECOND, lag=[], ledgers=each)) for each in missing]
+    in_time = [open_alarm(known(now=due, lag=[], ledgers=each)) for each in missing]
+    too_late = [open_alarm(known(now=due + SECOND, lag=[], ledgers=each)) for each in missing]
 
     assert (in_time, too_late) == ([{}, {}], [{"ledger_pending": due}] * 2)
 
@@ -197,7 +197,7 @@ def test_a_ledger_is_awaited_for_an_hour() -> None:
 def test_before_the_first_publication_no_ledger_is_awaited() -> None:
     beginning = ReadSnapshot(Pointer(0, UNIX_EPOCH, "", 1, {}), (), ())
 
-    assert standing(known(basis=beginning, now=NOW + timedelta(days=1), lag=[], ledgers=[])) == {}
+    assert open_alarm(known(basis=beginning, now=NOW + timedelta(days=1), lag=[], ledgers=[])) == {}
 
 
 def hook(**other: Any) -> EndpointHealth:
@@ -209,30 +209,30 @@ def test_an_endpoint_that_fails_for_more_than_an_hour_is_an_alarm_and_one_that_w
     hour = NOW - timedelta(hours=1)
     later = known(hooks=[hook(), hook(failing_since=hour - SECOND), hook(failing_since=hour)])
 
-    assert standing(later) == {"webhook_retrying": hour - SECOND}
-    assert standing(known(hooks=[hook(failing_since=hour)])) == {}
+    assert open_alarm(later) == {"webhook_retrying": hour - SECOND}
+    assert open_alarm(known(hooks=[hook(failing_since=hour)])) == {}
 
 
 def test_an_endpoint_that_has_taken_nothing_and_refused_for_more_than_an_hour_is_an_alarm() -> None:
     hour = NOW - timedelta(hours=1)
 
-    assert standing(known(hooks=[hook(), hook(refusing_since=hour - SECOND)])) == {"webhook_refusing": hour - SECOND}
-    assert standing(known(hooks=[hook(refusing_since=hour)])) == {}
+    assert open_alarm(known(hooks=[hook(), hook(refusing_since=hour - SECOND)])) == {"webhook_refusing": hour - SECOND}
+    assert open_alarm(known(hooks=[hook(refusing_since=hour)])) == {}
 
 
 def test_an_endpoint_that_is_suspended_is_an_alarm_until_it_is_resumed_and_no_other_one() -> None:
     suspended = hook(suspended_at=CUT, failing_since=CUT - timedelta(days=1), seen_at=CUT)
 
-    assert standing(known(hooks=[suspended, hook()])) == {"webhook_suspended": CUT}
+    assert open_alarm(known(hooks=[suspended, hook()])) == {"webhook_suspended": CUT}
 
 
 def test_a_dispatcher_that_no_longer_says_how_endpoints_are_doing_stands_still() -> None:
     heard = NOW - 91 * SECOND
 
-    assert standing(known(hooks=[hook(), hook(seen_at=heard)])) == {"dispatcher_stands_still": heard}
-    assert standing(known(hooks=[hook(seen_at=heard + SECOND)])) == {}
-    assert standing(known(hooks=[hook(created_at=heard, seen_at=None)])) == {"dispatcher_stands_still": heard}
-    assert standing(known(hooks=[])) == {}
+    assert open_alarm(known(hooks=[hook(), hook(seen_at=heard)])) == {"dispatcher_stands_still": heard}
+    assert open_alarm(known(hooks=[hook(seen_at=heard + SECOND)])) == {}
+    assert open_alarm(known(hooks=[hook(created_at=heard, seen_at=None)])) == {"dispatcher_stands_still": heard}
+    assert open_alarm(known(hooks=[])) == {}
 
 
 def test_alarms_about_endpoints_name_no_tenant_because_every_tenant_reads_them() -> None:

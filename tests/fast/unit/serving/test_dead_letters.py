@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from master_dataset.registry.stores import Store, currency
-from serving_layer.admin import dead_letters as letters
+from serving_layer.admin import dead_letters as stored
 from tests.support import World
 from tests.support.archiving import TILLS
 from tests.support.corpus.case import receipt
@@ -21,7 +21,7 @@ A_TIME = {"set": {"/happened_at": "2026-11-21T11:00:00Z"}}
 def asking() -> Asking:
     """Offsets 0 to 2: two records without a time, then one that is no JSON."""
     made = Asking(World())
-    made.letters.archive.receive(NO_TIME, receipt({"happened_at": "7", "transaction_id": "43"}), b'{"\xff')
+    made.dead_letters.archive.receive(NO_TIME, receipt({"happened_at": "7", "transaction_id": "43"}), b'{"\xff')
     return made
 
 
@@ -95,7 +95,7 @@ def test_an_invalid_request_is_rejected(
 
 
 def test_one_is_shown_with_its_bytes_and_headers(asking: Asking) -> None:
-    [place] = asking.letters.archive.receive(b"\xff", key=None, headers=[("trace", b"7")])
+    [place] = asking.dead_letters.archive.receive(b"\xff", key=None, headers=[("trace", b"7")])
 
     body = asking.body(f"{PATH}/{place.id}", key=OPERATOR_KEY)
 
@@ -132,7 +132,7 @@ def test_a_patched_dead_letter_is_sent_once_and_its_digits_as_they_were_written(
     )
 
     first = asking.body(f"{PATH}/replay", method="POST", key=OPERATOR_KEY, said=said)
-    asking.letters.archive.catch_up()
+    asking.dead_letters.archive.catch_up()
     second = asking.body(f"{PATH}/replay", method="POST", key=OPERATOR_KEY, said=said)
     [shown] = asking.body(f"{PATH}/pos_transactions/0/0", key=OPERATOR_KEY)["replays"]
 
@@ -149,7 +149,7 @@ def test_a_patched_dead_letter_is_sent_once_and_its_digits_as_they_were_written(
             "sentence": None,
         }
     ]
-    assert b'"price":1.10' in asking.letters.sender.carried[0].value
+    assert b'"price":1.10' in asking.dead_letters.sender.carried[0].value
     assert (second["counts"], second["items"][0]["duplicate_of"]) == ({"duplicate": 1}, "pos_transactions/0/3")
     assert (shown["outcome"], shown["by"], shown["at"]) == ("event", "operator", "2026-11-21T13:00:00Z")
 
@@ -163,7 +163,7 @@ def test_a_dry_run_says_of_each_what_it_would_become(asking: Asking) -> None:
         ("1", "event", None),
         ("2", "refused", "not_utf8"),
     ]
-    assert asking.letters.sender.carried == []
+    assert asking.dead_letters.sender.carried == []
 
 
 def test_a_filter_goes_on_behind_what_was_looked_at(asking: Asking) -> None:
@@ -179,12 +179,12 @@ def test_a_complete_record_replaces_one_dead_letter(asking: Asking) -> None:
     assert replay(asking, ids=["pos_transactions/0/2"], mend={"body": body})["counts"] == {"sent": 1}
     labels = {"topic": TILLS, "outcome": "sent"}
     assert REGISTRY.get_sample_value("galatea_replayed_letters_total", labels)
-    assert asking.letters.sender.carried[0].value == body.encode()
+    assert asking.dead_letters.sender.carried[0].value == body.encode()
 
 
 def test_a_record_is_judged_in_the_currency_of_its_store() -> None:
     asking = Asking(World(Store(id="1", timezone="Asia/Tokyo", currency=currency("JPY"))))
-    [place] = asking.letters.archive.receive(NO_TIME)
+    [place] = asking.dead_letters.archive.receive(NO_TIME)
 
     [item] = replay(asking, ids=[place.id], mend=A_TIME)["items"]
 
@@ -215,11 +215,11 @@ def test_a_record_is_judged_in_the_currency_of_its_store() -> None:
 )
 def test_an_invalid_replay_request_sends_nothing(asking: Asking, said: object, expected: tuple[int, str]) -> None:
     assert refusal(asking, f"{PATH}/replay", method="POST", said=said) == expected
-    assert asking.letters.sender.carried == []
+    assert asking.dead_letters.sender.carried == []
 
 
 def test_without_a_broker_a_replay_is_refused_and_lists_are_answered(asking: Asking) -> None:
-    asking.letters.sender.is_away = True
+    asking.dead_letters.sender.is_away = True
 
     refused = refusal(asking, f"{PATH}/replay", method="POST", said={"ids": ["pos_transactions/0/0"], "mend": A_TIME})
 
@@ -228,6 +228,6 @@ def test_without_a_broker_a_replay_is_refused_and_lists_are_answered(asking: Ask
 
 
 def test_more_than_a_process_takes_is_refused(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(letters, "MAX_WAITING", 0)
+    monkeypatch.setattr(stored, "MAX_WAITING", 0)
 
     assert refusal(asking, PATH) == (503, "too_busy")

@@ -112,7 +112,7 @@ def test_an_array_that_is_broken_is_rejected_whole(asking: Asking) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fate", "item"),
+    ("status", "item"),
     [
         (DeliveryStatus.UNCONFIRMED, ("unknown", "broker_unavailable", None)),
         (None, ("unknown", "broker_unavailable", None)),
@@ -120,10 +120,10 @@ def test_an_array_that_is_broken_is_rejected_whole(asking: Asking) -> None:
     ],
 )
 def test_what_the_broker_does_not_confirm_is_reported_beside_what_it_does(
-    asking: Asking, monkeypatch: pytest.MonkeyPatch, fate: DeliveryStatus | None, item: tuple[Any, ...]
+    asking: Asking, monkeypatch: pytest.MonkeyPatch, status: DeliveryStatus | None, item: tuple[Any, ...]
 ) -> None:
     monkeypatch.setattr(ingest, "DELIVERY_TIMEOUT_SECONDS", 0.05)
-    asking.broker.says = lambda sent: fate if sent.value == sale(2) else DeliveryStatus.ACKNOWLEDGED
+    asking.broker.says = lambda sent: status if sent.value == sale(2) else DeliveryStatus.ACKNOWLEDGED
 
     response = asking.sent(array(sale(1), sale(2), sale(3)))
 
@@ -131,12 +131,12 @@ def test_what_the_broker_does_not_confirm_is_reported_beside_what_it_does(
     assert outcomes(response.json()) == [("accepted", None, None), item, ("accepted", None, None)]
 
 
-@pytest.mark.parametrize("fate", [DeliveryStatus.UNCONFIRMED, None])
+@pytest.mark.parametrize("status", [DeliveryStatus.UNCONFIRMED, None])
 def test_while_the_broker_is_away_the_same_may_be_sent_again_soon(
-    asking: Asking, monkeypatch: pytest.MonkeyPatch, fate: DeliveryStatus | None
+    asking: Asking, monkeypatch: pytest.MonkeyPatch, status: DeliveryStatus | None
 ) -> None:
     monkeypatch.setattr(ingest, "DELIVERY_TIMEOUT_SECONDS", 0.05)
-    asking.broker.says = lambda _: fate
+    asking.broker.says = lambda _: status
 
     response = asking.sent(array(sale(1), sale(2)))
 

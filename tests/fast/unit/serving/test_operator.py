@@ -71,7 +71,7 @@ def asking() -> Asking:
     rest = (None, None, None, None, None, None, None)
     world.recomputes["known"] = RecomputeRecord("known", "asked", RecomputeRequest(), "operator", "a test", *rest)
     asking = Asking(world)
-    asking.letters.archive.receive(b"{", topic="wifi_sightings")
+    asking.dead_letters.archive.receive(b"{", topic="wifi_sightings")
     AlertRules(asking.versions).create(RuleAuthor("default", world.stores), RULE)
     asking.alert_tables.raised("2026-11-21T09:00:00Z")
     blocking = BlockedRecord("alerts", 0, 42, "1", world.now(), "the endpoint answered 503")
@@ -135,7 +135,7 @@ def test_what_is_for_operators_is_refused_to_others_before_anything_is_done(  # 
     assert (response.status_code, response.json()["code"]) == (status, code)
     assert response.headers.get("www-authenticate") == ("Bearer" if status == 401 else None)
     assert asking.recomputing.requests == []
-    assert asking.letters.sender.carried == []
+    assert asking.dead_letters.sender.carried == []
     assert asking.body("/v1/publications")["publications"][0]["publication"] == 2
 
 

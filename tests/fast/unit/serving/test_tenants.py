@@ -12,7 +12,7 @@ from tests.support.world_clients import Browsing
 ACME, GLOBEX = "acme", "globex"
 SHOPS = {ACME: ("101", "102"), GLOBEX: ("201",), "default": ("301",)}
 CANARY = {ACME: "Canary-Vienna-77", GLOBEX: "Canary-Oslo-88", "default": "Canary-Riga-99"}
-LETTER_CANARY = {tenant: f"Letter-{said}" for tenant, said in CANARY.items()}
+DEAD_LETTER_CANARY = {tenant: f"Letter-{said}" for tenant, said in CANARY.items()}
 DEAD_LETTERS = [
     ("GET", "/v1/dead-letters", None),
     ("GET", "/v1/dead-letters/pos_transactions/0/0", None),
@@ -52,8 +52,8 @@ def of(*tenants: str) -> Asking:
     asking = Asking(world)
     for tenant in tenants:  # a till that sends no time, of each
         [store, *_] = SHOPS[tenant]
-        lines = [{"title": LETTER_CANARY[tenant], "price": 1, "amount": 1, "sku": "1"}]
-        asking.letters.archive.receive(receipt("yesterday", lines, store=store), key=store.encode())
+        lines = [{"title": DEAD_LETTER_CANARY[tenant], "price": 1, "amount": 1, "sku": "1"}]
+        asking.dead_letters.archive.receive(receipt("yesterday", lines, store=store), key=store.encode())
         said = LEVEL | {"id": f"rule-of-{tenant}", "name": CANARY[tenant], "stores": [store]}
         made = asking.response("/v1/alert-rules", method="POST", key=OPERATOR_KEY, said=said, tenant=tenant)
         assert made.status_code == 201, made.text
@@ -193,7 +193,7 @@ def test_dead_letters_are_the_operators_alone_whatever_a_key_of_one_tenant_may(
 
     assert (response.status_code, response.json()["code"]) == ((403, "scope_missing") if may else (401, "key_missing"))
     assert "pos_transactions" not in response.text
-    assert asking.letters.sender.carried == []
+    assert asking.dead_letters.sender.carried == []
 
 
 def test_a_dead_letter_leaves_no_trace_on_any_route_but_the_operators(asking: Asking) -> None:
@@ -221,8 +221,8 @@ def test_a_dead_letter_leaves_no_trace_on_any_route_but_the_operators(asking: As
                 texts.append(answer.text + str(answer.headers))
     shown = asking.response("/v1/dead-letters/pos_transactions/0/0", key=OPERATOR_KEY).text
 
-    assert [each for each in LETTER_CANARY.values() if any(each in said for said in texts)] == []
-    assert LETTER_CANARY[ACME] in shown
+    assert [each for each in DEAD_LETTER_CANARY.values() if any(each in said for said in texts)] == []
+    assert DEAD_LETTER_CANARY[ACME] in shown
 
 
 def test_a_dead_letter_leaves_no_trace_on_any_page_but_the_operators(asking: Asking) -> None:
@@ -237,5 +237,5 @@ def test_a_dead_letter_leaves_no_trace_on_any_page_but_the_operators(asking: Ask
     operator = Browsing(asking)
     operator.sign_in()
 
-    assert [each for each in LETTER_CANARY.values() if any(each in said for said in texts)] == []
-    assert LETTER_CANARY[ACME] in operator.get("/dead-letters/pos_transactions/0/0")
+    assert [each for each in DEAD_LETTER_CANARY.values() if any(each in said for said in texts)] == []
+    assert DEAD_LETTER_CANARY[ACME] in operator.get("/dead-letters/pos_transactions/0/0")

@@ -22,7 +22,7 @@ class Read:
 
     def __init__(self, deliveries: Iterable[TimedRecord], *stores: Store) -> None:
         self.events: dict[tuple[str, str], Event[Any]] = {}
-        self.letters: Counter[str] = Counter()
+        self.dead_letters: Counter[str] = Counter()
         self.duplicates = self.sent = 0
         terms = {store.id: store.terms for store in stores}
         for send_at, topic, value in deliveries:
@@ -43,10 +43,10 @@ class Read:
 
     def _take(self, topic: str, read: Event[Any] | DeadLetter) -> None:
         if isinstance(read, DeadLetter):
-            self.letters[str(read.reason)] += 1
+            self.dead_letters[str(read.reason)] += 1
             return
         before = self.events.setdefault((topic, read.identity), read)
         if before.payload_hash != read.payload_hash:
-            self.letters["conflicting_duplicate"] += 1
+            self.dead_letters["conflicting_duplicate"] += 1
         elif before is not read:
             self.duplicates += 1

@@ -29,9 +29,9 @@ def test_each_way_to_be_wrong_has_its_reason(store: Store, topic: str) -> None:
         for reason, broken in INVALID_RECORDS.items():
             value = broken(source, dict(record.body))
             if value is not None:
-                letter = parse(source, value, lambda _: store.terms, received_us=RECEIVED_US)
-                assert isinstance(letter, DeadLetter), (reason, value)
-                assert letter.reason == reason
+                dead_letter = parse(source, value, lambda _: store.terms, received_us=RECEIVED_US)
+                assert isinstance(dead_letter, DeadLetter), (reason, value)
+                assert dead_letter.reason == reason
 
 
 def test_every_reason_that_a_line_can_have_is_among_them() -> None:

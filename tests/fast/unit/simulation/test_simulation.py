@@ -30,8 +30,8 @@ def test_sent_is_events_and_duplicates_and_dead_letters(seed: str) -> None:
     assert made.counts.sent == read.sent
     assert made.counts.of(EVENTS) == len(read.events)
     assert made.counts.of(DUPLICATES) == read.duplicates
-    assert made.counts.of(DEAD_LETTERS) == read.letters.total()
-    assert made.counts.reasons == read.letters
+    assert made.counts.of(DEAD_LETTERS) == read.dead_letters.total()
+    assert made.counts.reasons == read.dead_letters
 
 
 def test_every_kind_of_fault_happens_within_some_days() -> None:

@@ -41,7 +41,7 @@ def matched(shop: Store, printed: list[datetime], seed: str) -> Read:
 def test_every_record_of_a_day_without_faults_is_an_event_of_its_own(shop: Store, day: date, seed: str) -> None:
     read = simulated(shop, day, seed)
 
-    assert read.letters == {}
+    assert read.dead_letters == {}
     assert read.sent == len(read.events)
     odd = {flag for event in read.events.values() for flag in getattr(event.payload, "flags", ())}
     assert odd <= {"instant_wait", "weak_signal"}

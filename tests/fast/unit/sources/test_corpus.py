@@ -37,10 +37,10 @@ def test_a_case_becomes_an_event_or_a_dead_letter_with_the_right_reason(case: Ca
 def test_the_sentence_of_a_dead_letter_never_quotes_the_value(put: str) -> None:
     value = receipt({put: f'[{{"{MARK}": "{MARK}"}}]'})
 
-    letter = parse(POS_TRANSACTIONS, value, lambda _: DEFAULT_TERMS)
+    dead_letter = parse(POS_TRANSACTIONS, value, lambda _: DEFAULT_TERMS)
 
-    assert isinstance(letter, DeadLetter)
-    assert MARK not in letter.sentence + letter.field
+    assert isinstance(dead_letter, DeadLetter)
+    assert MARK not in dead_letter.sentence + dead_letter.field
 
 
 def test_a_good_record_after_all_the_bad_ones_is_an_event() -> None:

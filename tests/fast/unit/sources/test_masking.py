@@ -55,7 +55,7 @@ def kept(value: bytes) -> tuple[bytes, bytes]:
 
 
 def escaped(text: str) -> bytes:
-    return "".join(f"\\u{ord(letter):04X}" for letter in text).encode()
+    return "".join(f"\\u{ord(dead_letter):04X}" for dead_letter in text).encode()
 
 
 def shows_address(value: bytes) -> bool:

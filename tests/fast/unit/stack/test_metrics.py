@@ -43,14 +43,14 @@ def watch(alarms: Alarms) -> ArchiveWatch:
     return found
 
 
-def kept(oldest: datetime, letters: int = 0) -> dict[int, PartitionProgress]:
-    refused = Counter({"not_json": letters} if letters else {})
-    return {1: PartitionProgress(9, oldest, 7, refused, oldest, received=7 + letters)}
+def kept(oldest: datetime, dead_letters: int = 0) -> dict[int, PartitionProgress]:
+    refused = Counter({"not_json": dead_letters} if dead_letters else {})
+    return {1: PartitionProgress(9, oldest, 7, refused, oldest, received=7 + dead_letters)}
 
 
 def test_events_and_dead_letters_are_counted_by_reason(watch: ArchiveWatch) -> None:
-    watch.on_batch("counted", kept(START, letters=2), repeats=True)
-    watch.on_batch("counted", kept(START, letters=1), repeats=False)
+    watch.on_batch("counted", kept(START, dead_letters=2), repeats=True)
+    watch.on_batch("counted", kept(START, dead_letters=1), repeats=False)
 
     assert REGISTRY.get_sample_value("galatea_received_total", {"topic": "counted"}) == 17
     assert REGISTRY.get_sample_value("galatea_events_total", {"topic": "counted"}) == 14

@@ -52,8 +52,8 @@ def test_publication_ages_and_every_alarm_are_exported() -> None:
     assert (values["galatea_store_up"], values["galatea_publications_total"], values["galatea_generation"]) == (1, 1, 1)
     assert values["galatea_cut_age_seconds"] == timedelta(days=5).total_seconds()
     assert values["galatea_speed_as_of_age_seconds"] == values["galatea_cut_age_seconds"] - 20
-    standing = {name: values[f"galatea_alarm {name}"] for name in RULES}
-    assert standing == dict.fromkeys(RULES, 0) | {"speed_rows_expire": 1}
+    alarms_now = {name: values[f"galatea_alarm {name}"] for name in RULES}
+    assert alarms_now == dict.fromkeys(RULES, 0) | {"speed_rows_expire": 1}
 
 
 def test_the_newest_ledger_is_exported_by_cause() -> None:

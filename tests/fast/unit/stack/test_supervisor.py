@@ -16,7 +16,7 @@ from deploy.local.records import Records, State, read_states, write_states
 from deploy.local.supervisor import Supervisor
 from master_dataset.errors import CassandraUnavailableError, DiskFullError, OperatorError
 
-LIVES = "import time; time.sleep(60)"
+RESTARTS = "import time; time.sleep(60)"
 DIES_ONCE = """
 import pathlib, sys, time
 seen = pathlib.Path(sys.argv[1]); first = not seen.exists(); seen.touch(); time.sleep(0.2 if first else 60)
@@ -64,17 +64,17 @@ def test_a_component_that_cannot_start_is_shown_with_its_last_line(tmp_path: Pat
 
 def test_a_second_supervisor_of_one_home_is_refused(tmp_path: Path) -> None:
     with (
-        Supervisor(tmp_path, [component(LIVES)]),
+        Supervisor(tmp_path, [component(RESTARTS)]),
         pytest.raises(OperatorError, match="already running"),
-        Supervisor(tmp_path, [component(LIVES)]),
+        Supervisor(tmp_path, [component(RESTARTS)]),
     ):
         pass
 
 
 def test_nothing_runs_after_the_supervisor_has_left(tmp_path: Path) -> None:
-    with Supervisor(tmp_path, [component(LIVES)]) as running:
+    with Supervisor(tmp_path, [component(RESTARTS)]) as running:
         running.start()
-        own = [each for each in psutil.Process().children() if LIVES in each.cmdline()]
+        own = [each for each in psutil.Process().children() if RESTARTS in each.cmdline()]
         assert len(own) == 1
     assert not own[0].is_running()
     assert list((tmp_path / "run").glob("*.pid.json")) == []
@@ -146,7 +146,7 @@ def test_what_follows_a_start_waits_for_its_neighbours(tmp_path: Path) -> None:
         if len(calls) < 3:
             raise CassandraUnavailableError("the ring has 2 of 3 nodes so far", do="galatea status")
 
-    with Supervisor(tmp_path, [replace(component(LIVES), once_ready=once_ready)]) as running:
+    with Supervisor(tmp_path, [replace(component(RESTARTS), once_ready=once_ready)]) as running:
         running.start()
 
     assert len(calls) == 3
@@ -156,6 +156,6 @@ def test_processes_that_did_not_start_are_reported(tmp_path: Path) -> None:
     def once_ready() -> None:
         raise CassandraUnavailableError("the tables could not be made: line 1:7 mismatched input", do="galatea status")
 
-    stuck = replace(component(LIVES), once_ready=once_ready, start_seconds=0.5)
+    stuck = replace(component(RESTARTS), once_ready=once_ready, start_seconds=0.5)
     with Supervisor(tmp_path, [stuck]) as running, pytest.raises(OperatorError, match="mismatched input"):
         running.start()

@@ -75,17 +75,17 @@ async def here(_: str, __: int) -> Sequence[str]:
 class Kept:
     """Where the refused are kept."""
 
-    letters: list[tuple[int, str]] = field(default_factory=list)
+    dead_letters: list[tuple[int, str]] = field(default_factory=list)
 
     async def keep(self, _: Endpoint, record: ConsumerRecord, why: str) -> None:
-        self.letters.append((record.offset, why))
+        self.dead_letters.append((record.offset, why))
 
 
 @dataclass
 class Outcome:
     """One endpoint at work over alerts that are there already."""
 
-    telling: EndpointWorker
+    worker: EndpointWorker
     kept: Kept
     driver: Driver
 
@@ -110,12 +110,12 @@ async def outcome_of(
     sender = WebhookClient(endpoint, allowed, http_client(trust or ssl.create_default_context()), resolving)
     delivery = Delivery(endpoint, sender, kept)
     limits = ConsumerLimits(batch=4, longest_wait=0.02, leave=0.1)
-    telling = EndpointWorker(sender, delivery, KeyedConsumer({}, [TOPIC], delivery, limits, driver))
-    running = asyncio.ensure_future(telling.run())
+    worker = EndpointWorker(sender, delivery, KeyedConsumer({}, [TOPIC], delivery, limits, driver))
+    running = asyncio.ensure_future(worker.run())
     try:
-        yield Outcome(telling, kept, driver)
+        yield Outcome(worker, kept, driver)
     finally:
-        telling.stop()
+        worker.stop()
         await running
 
 
@@ -141,12 +141,12 @@ def test_what_would_come_again_becomes_a_dead_letter_in_order_and_nobody_is_call
 ) -> None:
     async def work() -> tuple[Kept, Receiver]:
         async with listening(behaviour) as receiver, outcome_of(f"http://{NAME}:{receiver.port}/") as one:
-            await until(lambda: len(one.kept.letters) == ALERTS)
+            await until(lambda: len(one.kept.dead_letters) == ALERTS)
         return one.kept, receiver
 
     kept, receiver = asyncio.run(work())
 
-    assert kept.letters == [(number * 2, why) for number in range(ALERTS)]
+    assert kept.dead_letters == [(number * 2, why) for number in range(ALERTS)]
     assert numbers(receiver) == list(range(ALERTS))
 
 
@@ -157,8 +157,8 @@ def test_what_may_pass_is_tried_again_with_the_same_key_and_all_follows_in_order
     async def work() -> tuple[Kept, Receiver, int, str]:
         async with listening(behaviour) as receiver, outcome_of(f"http://{NAME}:{receiver.port}/") as one:
             await until(lambda: len(receiver.calls) >= 3)
-            await until(lambda: bool(one.telling.state(None).blocking))
-            said = one.telling.state(None).blocking[0].why
+            await until(lambda: bool(one.worker.state(None).blocking))
+            said = one.worker.state(None).blocking[0].why
             tries = len(receiver.calls)
             receiver.behaviour = WELL
             await until(lambda: len(numbers(receiver)) == ALERTS)
@@ -169,7 +169,7 @@ def test_what_may_pass_is_tried_again_with_the_same_key_and_all_follows_in_order
     first = alert("acme", "acme", 0).alert_id
     assert {(call.key, *call.numbers) for call in receiver.calls[:tries]} == {(first, 0)}
     assert numbers(receiver) == list(range(ALERTS))
-    assert (said, kept.letters) == (why, [])
+    assert (said, kept.dead_letters) == (why, [])
 
 
 @pytest.mark.parametrize(
@@ -241,8 +241,8 @@ def test_an_endpoint_with_a_bad_certificate_gets_nothing_and_is_retried_until_it
     async def work() -> tuple[Receiver, str]:
         trust = authority().trust
         async with listening(WELL, serving) as bad, outcome_of(f"https://{NAME}:{bad.port}/", trust=trust) as one:
-            await until(lambda: bool(one.telling.state(None).blocking))
-            return bad, one.telling.state(None).blocking[0].why
+            await until(lambda: bool(one.worker.state(None).blocking))
+            return bad, one.worker.state(None).blocking[0].why
 
     bad, said = asyncio.run(work())
 
@@ -271,12 +271,12 @@ def test_a_name_that_stands_for_a_private_address_becomes_dead_letters_and_is_no
             listening(WELL) as receiver,
             outcome_of(f"https://{NAME}:{receiver.port}/", "acme", private, ()) as one,
         ):
-            await until(lambda: len(one.kept.letters) == ALERTS)
+            await until(lambda: len(one.kept.dead_letters) == ALERTS)
         return one.kept, receiver
 
     kept, receiver = asyncio.run(work())
 
-    assert {why for _, why in kept.letters} == {"the name resolves to an address that is not public"}
+    assert {why for _, why in kept.dead_letters} == {"the name resolves to an address that is not public"}
     assert receiver.calls == []
 
 
@@ -292,7 +292,7 @@ def test_a_name_that_says_something_else_a_moment_later_leads_no_call_elsewhere(
             listening(WELL) as receiver,
             outcome_of(f"http://{NAME}:{receiver.port}/", resolving=rebinding) as one,
         ):
-            await until(lambda: len(numbers(receiver)) + len(one.kept.letters) == ALERTS)
+            await until(lambda: len(numbers(receiver)) + len(one.kept.dead_letters) == ALERTS)
         return one.kept, receiver
 
     kept, receiver = asyncio.run(work())
@@ -300,8 +300,8 @@ def test_a_name_that_says_something_else_a_moment_later_leads_no_call_elsewhere(
     calls = len(receiver.calls)
     refused = len(requested) - calls
     assert abs(calls - refused) <= 1  # asked once for each call, and what it said held for that call
-    assert {why for _, why in kept.letters} == {"the name resolves to an address that is not public"}
-    assert sorted([*numbers(receiver), *(offset // 2 for offset, _ in kept.letters)]) == list(range(ALERTS))
+    assert {why for _, why in kept.dead_letters} == {"the name resolves to an address that is not public"}
+    assert sorted([*numbers(receiver), *(offset // 2 for offset, _ in kept.dead_letters)]) == list(range(ALERTS))
 
 
 def test_what_is_not_encrypted_is_never_sent_to_the_internet() -> None:
@@ -310,10 +310,10 @@ def test_what_is_not_encrypted_is_never_sent_to_the_internet() -> None:
 
     async def work() -> Kept:
         async with outcome_of("http://shop.example/", resolving=public) as one:
-            await until(lambda: len(one.kept.letters) == ALERTS)
+            await until(lambda: len(one.kept.dead_letters) == ALERTS)
         return one.kept
 
-    assert {why for _, why in asyncio.run(work()).letters} == {
+    assert {why for _, why in asyncio.run(work()).dead_letters} == {
         "the address does not use https, and is not in an allowed network"
     }
 
@@ -337,7 +337,7 @@ def test_a_receiver_that_has_taken_a_call_and_drops_its_answer_gets_the_same_key
         assert again == dropped
     assert any(len(call.numbers) > 1 for call in receiver.calls)
     assert numbers(receiver) == list(range(ALERTS))
-    assert kept.letters == []
+    assert kept.dead_letters == []
 
 
 @pytest.mark.parametrize(

@@ -53,10 +53,10 @@ def test_what_is_refused_during_a_commit_is_kept_by_the_next_one(
     table = UndeliveredTable(str(tmp_path))
     append = table.append
 
-    def slowly(letters: object) -> None:
+    def slowly(dead_letters: object) -> None:
         begun.set()
         goes_on.wait()
-        append(letters)  # type: ignore[arg-type]
+        append(dead_letters)  # type: ignore[arg-type]
 
     monkeypatch.setattr(table, "append", slowly)
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from tests.fast.model.relay.bugs import (
+from tests.fast.model.alert_processor.bugs import (
     CommitBeforeWrite,
     FlushAfterOffsets,
     ForgetsWhatIsEmitted,
     OffsetWithoutOne,
     PositionsBeforeSettling,
 )
-from tests.fast.model.relay.simulated import Variant, counted
+from tests.fast.model.alert_processor.simulated import Variant, counted
 
 SEEDS = range(25)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 
-from tests.fast.model.relay.memory_kafka import ABORTED, MemoryKafka, Place
+from tests.fast.model.alert_processor.memory_kafka import ABORTED, MemoryKafka, Place
 
 NOBODY: Callable[[], None] = lambda: None  # noqa: E731 - a name for it
 

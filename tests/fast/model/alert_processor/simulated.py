@@ -13,7 +13,7 @@ from unittest.mock import Mock, patch
 import msgspec
 
 from master_dataset.registry.stores import Store
-from speed_layer.alerts import processor as relay
+from speed_layer.alerts import processor as processing
 from speed_layer.alerts import sender
 from speed_layer.alerts import source as inlet
 from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
@@ -21,9 +21,16 @@ from speed_layer.alerts.sender import FencedError
 from speed_layer.alerts.snapshots import Snapshot, Snapshots
 from speed_layer.alerts.source import TopicIdentity
 from speed_layer.alerts.state import State
-from tests.fast.model.relay.memory_clients import NOBODY, Killed, MemoryAdmin, MemoryConsumer, MemoryProducer, Process
-from tests.fast.model.relay.memory_kafka import MemoryKafka, Slot
-from tests.support.alerting import at_ms, book_of, value
+from tests.fast.model.alert_processor.memory_clients import (
+    NOBODY,
+    Killed,
+    MemoryAdmin,
+    MemoryConsumer,
+    MemoryProducer,
+    Process,
+)
+from tests.fast.model.alert_processor.memory_kafka import MemoryKafka, Slot
+from tests.support.alerting import at_ms, rule_history_of, value
 from views.alerts.alert import CORRECTIONS_TOPIC, Alert, Window, format_instant, raised_id
 from views.alerts.corrections import resolution_of
 from views.alerts.rule_history import RuleHistory
@@ -34,7 +41,7 @@ REQUESTED = 5
 """Records that publications ask for; each twice, as by an audit that was killed and done again."""
 BEGIN = at_ms("2026-03-07 10:00")
 BOUNDS = (0, 2)
-BOOK = book_of(
+RULE_HISTORY = rule_history_of(
     *(
         {
             "kind": "threshold",
@@ -99,9 +106,9 @@ class MemorySnapshots(Snapshots):
         return None
 
 
-class Shelf:
+class MemoryRuleStore:
     def read(self) -> RuleHistory:
-        return BOOK
+        return RULE_HISTORY
 
 
 class Clock:
@@ -190,7 +197,7 @@ class Simulated:
         process = Process(self._broker, self._chance, calls, inner)
         process.is_harmed, process.blind = is_harmed, self._variant.blind
         own = [TOPIC[0]]
-        work = ProcessorConfig("memory", own, Shelf(), self._snapshots)
+        work = ProcessorConfig("memory", own, MemoryRuleStore(), self._snapshots)
         with suppress(Killed, FencedError), in_process(process, self._variant):
             self._variant.kind(work, 0).run()
         if not is_inner:
@@ -219,8 +226,8 @@ def in_process(process: Process, variant: Variant, kind: type[MemoryConsumer] = 
         patched.enter_context(patch.object(inlet, "Consumer", consumer))
         patched.enter_context(patch.object(inlet, "AdminClient", lambda _: MemoryAdmin(process)))
         patched.enter_context(patch.object(sender, "Producer", partial(MemoryProducer, process)))
-        patched.enter_context(patch.object(relay, "time", Clock))
-        patched.enter_context(patch.object(relay, "log", Mock()))
+        patched.enter_context(patch.object(processing, "time", Clock))
+        patched.enter_context(patch.object(processing, "log", Mock()))
         yield
 
 

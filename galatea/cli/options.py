@@ -1,0 +1,8 @@
+"""Options that many commands have."""
+
+from typing import Annotated
+
+from typer import Option
+
+AsJson = Annotated[bool, Option("--json", help="One JSON object on stdout.")]
+By = Annotated[str, Option("--by", help="Author; the user if left out.", show_default=False)]
