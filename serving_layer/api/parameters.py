@@ -113,21 +113,26 @@ StoreIds = Annotated[
 ]
 MOST_SELECTED = 1000
 """SKUs that one query may name, and categories or brands."""
+_ONE_ID = r"(?:\\[\\,]|[^,\\]|\\(?![\\,]))+"
+_LEVEL = r"[^/]*[^/\s][^/]*"
+_IDS = {"pattern": rf"^{_ONE_ID}(,{_ONE_ID})*$"}
+_CATEGORY = {"pattern": rf"^{_LEVEL}(/{_LEVEL})*$"}
+"""Both are only described, as above."""
 SkuIds = Annotated[
-    list[str],
+    list[Annotated[str, Field(min_length=1, json_schema_extra=_IDS)]],
     AfterValidator(partial(read_ids, argument="sku")),
     Field(max_length=MOST_SELECTED, description="Only these SKUs; repeated, or separated by commas as stores are."),
 ]
-ProductNames = list[Annotated[str, StringConstraints(min_length=1, max_length=2000)]]
 Categories = Annotated[
-    ProductNames,
+    list[Annotated[str, Field(min_length=1, max_length=2000, json_schema_extra=_CATEGORY)]],
     Field(
         max_length=MOST_SELECTED,
         description="Only products of this category or one below it, by its path: `Food/Dairy`; repeated: of any.",
     ),
 ]
 Brands = Annotated[
-    ProductNames, Field(max_length=MOST_SELECTED, description="Only products of this brand; repeated: of any.")
+    list[Annotated[str, StringConstraints(min_length=1, max_length=2000)]],
+    Field(max_length=MOST_SELECTED, description="Only products of this brand; repeated: of any."),
 ]
 
 

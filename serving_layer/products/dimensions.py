@@ -7,17 +7,17 @@ category, and the brand.
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, Self
 
-from pydantic_core import PydanticCustomError
-
 from master_dataset.errors import UnknownNameError
 from master_dataset.registry.products import Product, in_category
-from master_dataset.registry.products_file import MOST_LEVELS, category_path
+from master_dataset.registry.products_file import MOST_LEVELS
 from serving_layer.errors import BadQuestionError
 from views.core import View
 
 Attributes = Literal["as_then", "current"]
 """Whether groups and attributes are those of each business day, or the newest ones for all days."""
 SKU, CATEGORY, BRAND = "sku", "category", "brand"
+MAX_ECHOED = 100
+"""Characters of an argument that are repeated in a problem."""
 PRODUCT_DIMENSIONS = (CATEGORY, f"{CATEGORY}:2", BRAND)
 """Examples of dimensions that a view has if it has SKUs; categories have up to `MOST_LEVELS` levels."""
 
@@ -65,12 +65,11 @@ ALL_PRODUCTS = ProductSelection()
 
 
 def _path(text: str) -> tuple[str, ...]:
-    try:
-        path = category_path(text)
-    except PydanticCustomError as error:
-        raise BadQuestionError(f"`{CATEGORY}` {error.message()}.", do="Use a path such as `Food/Dairy`.") from error
-    if not path:
-        raise BadQuestionError(f"`{CATEGORY}=` names nothing.", do="Use a path such as `Food/Dairy`, or leave it out.")
+    """The levels of a category. One that no product can have is read, too: it is unknown."""
+    path = tuple(level.strip() for level in text.split("/"))
+    if not all(path):
+        message = f"`{CATEGORY}={text[:MAX_ECHOED]}` has an empty level."
+        raise BadQuestionError(message, do="Use a path such as `Food/Dairy`.")
     return path
 
 

@@ -411,8 +411,7 @@ def _refuse_unsplittable(by: Sequence[str], metric: Metric, views: Sequence[View
     known |= set(PRODUCT_DIMENSIONS) if SKU in known else set()
     for name in by:
         if name in GRAINS:
-            message = f"`by={name}` is no dimension: `grain` says how time is split."
-            raise BadQuestionError(message, do=f"Ask with `grain={name}`.")
+            raise UnknownNameError("dimension", name, (), do=f"Time is split by `grain`: ask with `grain={name}`.")
         if not any(dimension_of(view, name) for view in views):
             raise UnknownNameError("dimension", name, known)
         if is_product_dimension(name):
