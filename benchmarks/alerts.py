@@ -101,7 +101,7 @@ class _Seen:
         self._consumer = _from_the_end(settings, topic)
 
     def __call__(self, leave: Event) -> None:
-        """Until told to leave."""
+        """Runs until stopped."""
         while not leave.is_set():
             for message in self._consumer.consume(100, 0.01):
                 if not message.error():
@@ -118,7 +118,7 @@ class _Copying:
         self._producer = bare.producer(settings.kafka.bootstrap, linger_ms=0)
 
     def __call__(self, leave: Event) -> None:
-        """Until told to leave."""
+        """Runs until stopped."""
         while not leave.is_set():
             for message in self._consumer.consume(500, 0.01):
                 value = None if message.error() else message.value()

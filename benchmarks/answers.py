@@ -64,7 +64,7 @@ class Latencies(NamedTuple):
 
 
 def ask(question: HttpQuery, seconds: float, callers: int = CALLERS) -> Latencies:
-    """Ask for so long. RuntimeError for any other answer than was asked for."""
+    """Send requests for that long. RuntimeError for any response but the requested answer."""
     each = [_Caller(question) for _ in range(callers)]
     by_number = {caller.socket.fileno(): caller for caller in each}
     ready = select.epoll()
@@ -128,7 +128,7 @@ SECONDS, WARM_SECONDS = 2.0, 1.0
 ROUNDS = 5
 STORE = "1"
 PER_SECOND = 100
-"""Receipts that come in while answers are asked for: each second the answer is another one, several times."""
+"""Receipts that arrive during the requests, so that the answer changes several times a second."""
 OF_CONSTANT, NOT_MODIFIED, OF_POINT_READ = 0.35, 0.8, 1.5
 DAY = timedelta(days=1)
 

@@ -8,7 +8,7 @@ from fastapi import FastAPI, Response
 
 
 def main(port: int, size: int) -> None:
-    """Serve until told to stop, with the settings of our own interface."""
+    """Serve until stopped, with the settings of the REST API."""
     body = b"x" * size
     app = FastAPI()
 

@@ -25,7 +25,7 @@ COMMAND = (sys.executable, "-m", "galatea.cli.main", "rebuild", "--full")
 
 
 def rebuild(*options: str, began: Callable[[int], None] = lambda _pid: None) -> float:
-    """The seconds of one. `began` is told its pid, which leads a session. RuntimeError if it failed."""
+    """Run one rebuild, and return its seconds. `began` is called with its pid, which leads a session. RuntimeError."""
     at = time.monotonic()
     with subprocess.Popen(
         [*COMMAND, *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -51,7 +51,7 @@ class Rebuilds:
 
 
 SECONDS = 120.0
-"""Of one caller's answers; `rebuild_seconds` tells whether a rebuild was shorter, and so met in each of its steps."""
+"""Counts for one caller. `rebuild_seconds`: a shorter rebuild overlaps with the requests in each of its steps."""
 PER_SECOND = 200
 """Receipts: of 1,000 and a caller who never pauses speed falls behind on two cores, without any rebuild."""
 AT_MOST = 2.0

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LISTENERS = 1_000
 TOGETHER = 100
-"""Come at the same time: of more than 256 some would be told to come again."""
+"""Connect at the same time. Of more than 256, some would get 503."""
 PROBES, PAUSE, QUIET = 20, 0.9, 2.0
 KIB, MOST_KIB = 1024, 64.0
 GIVE_UP_SECONDS = 60.0
@@ -59,7 +59,7 @@ def _follow(settings: "Settings") -> bytes:
     query = {"store": PROBE, "from": today, "to": today + timedelta(days=1), "timezone": "UTC"}
     key = (settings.home / "operator.key").read_text().strip()  # the shop is not registered
     head = (
-        f"GET /v1/live/net_sales?{urlencode(query)} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n"  # noqa: E501
+        f"GET /v1/live/net_sales?{urlencode(query)} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n"
     )
     return head.encode()
 
@@ -95,7 +95,7 @@ def _connected(settings: "Settings", request: bytes, number: int) -> Iterator[li
 
 
 def _delays(settings: "Settings", followers: list[socket.socket]) -> list[float]:
-    """Of each probe and follower: seconds from the broker's acknowledgement until the follower is told."""
+    """Of each probe and follower: seconds from the broker's acknowledgement to the answer."""
     sender, found = Sender(settings, POS_TRANSACTIONS.topic), []
     for _ in range(PROBES):
         sent = sender.send(PROBE)
@@ -105,7 +105,7 @@ def _delays(settings: "Settings", followers: list[socket.socket]) -> list[float]
 
 
 def _arrivals(followers: list[socket.socket]) -> list[float]:
-    """When each was told of an answer. TimeoutError."""
+    """When each follower got an answer. TimeoutError."""
     waiting = select.epoll()
     arrived: list[float] = []
     by_number = {each.fileno(): each for each in followers}
@@ -114,7 +114,7 @@ def _arrivals(followers: list[socket.socket]) -> list[float]:
     until = time.monotonic() + GIVE_UP_SECONDS
     while len(arrived) < len(followers):
         if time.monotonic() > until:
-            raise TimeoutError(f"{len(followers) - len(arrived)} followers were not told")
+            raise TimeoutError(f"{len(followers) - len(arrived)} followers got no answer")
         for number, _ in waiting.poll(1):
             if ANSWER in b"\n" + by_number[number].recv(1 << 20).replace(b"\r", b""):
                 arrived.append(time.monotonic())

@@ -52,7 +52,7 @@ def own_home() -> Iterator[Settings]:
 
 def running(settings: Settings, *names: str) -> Stack:
     """The components of these names, or all of them."""
-    session_of.cache_clear()  # the Cassandra of the stack before is gone
+    session_of.cache_clear()  # the Cassandra of the previous stack has stopped
     return Stack(settings, only=names)
 
 
@@ -62,7 +62,7 @@ def cassandra(settings: Settings) -> "Session":
 
 
 def connecting(settings: Settings) -> "Callable[[], Session]":
-    """The same for whoever wants to connect by itself."""
+    """The same for code that opens its own connection."""
     return partial(session_of, settings.cassandra.address)
 
 

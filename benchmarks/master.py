@@ -19,11 +19,30 @@ from master_dataset.delta.tables import event_schema
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 FIRST_DAY = date(2026, 1, 1)
-STORES, TILLS, SKUS, PARTITIONS = 100, 8, 20_000, 4
+TILLS, PARTITIONS = 8, 4
 OPENS, OPEN_HOURS = 7, 14
-LINES_AT_MOST = 18  # 1 to 18 lines a receipt: 9.5 on average
 REPEATED = 0.1
 DAY_US = 86_400_000_000
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is sold where.
+
+    Attributes:
+        stores: how many sell.
+        skus: how many SKUs there are.
+        skew: 1 sells all SKUs alike; the greater, the more of the lines are of few SKUs.
+        lines: the most lines of a receipt; half as many and a half on average.
+    """
+
+    stores: int = 100
+    skus: int = 20_000
+    skew: int = 3
+    lines: int = 18
+
+
+USUAL = Shape()
 
 
 @dataclass(frozen=True)
@@ -34,6 +53,7 @@ class Master:
     deliveries: int
     receipts: int
     lines: int
+    shape: Shape = USUAL
 
     @property
     def files(self) -> list[str]:
@@ -41,26 +61,26 @@ class Master:
         return sorted(map(str, self.path.glob("day=*/*.parquet")))
 
 
-def make(path: Path, receipts: int, days: int, first_day: date = FIRST_DAY, seed: int = 7) -> Master:
+def make(path: Path, receipts: int, days: int, first_day: date = FIRST_DAY, shape: Shape = USUAL) -> Master:
     """Write the table. `receipts` counts events; a tenth of them is delivered twice."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(7)
     path.mkdir(parents=True)
     adds, deliveries, lines = [], 0, 0
     per_day = receipts // days
     for number in range(days):
         day = first_day + timedelta(days=number)
-        table, of_day = _day(rng, day, per_day, deliveries)
+        table, of_day = _day(rng, day, per_day, deliveries, shape)
         adds.append(_write(path, day, table))
         deliveries += table.num_rows
         lines += of_day
     _write_log(path, adds)
-    return Master(path, deliveries, per_day * days, lines)
+    return Master(path, deliveries, per_day * days, lines, shape)
 
 
 def add(master: Master, day: date, receipts: int, received_at: datetime) -> None:
     """Append receipts of that day, all received then, as one more version of the table."""
     version = len(list((master.path / "_delta_log").glob("*.json")))
-    table, _ = _day(np.random.default_rng(version), day, receipts, master.deliveries * (version + 1))
+    table, _ = _day(np.random.default_rng(version), day, receipts, master.deliveries * (version + 1), master.shape)
     at = table.schema.get_field_index("received_at")
     table = table.set_column(
         at, "received_at", pa.repeat(pa.scalar(received_at, table["received_at"].type), len(table))
@@ -77,8 +97,8 @@ def _write(path: Path, day: date, table: pa.Table) -> dict[str, object]:
     return _add(file.relative_to(path), day, file.stat().st_size, table)
 
 
-def _day(rng: np.random.Generator, day: date, receipts: int, first_offset: int) -> tuple[pa.Table, int]:
-    once, lines = _receipts(rng, day, receipts)
+def _day(rng: np.random.Generator, day: date, receipts: int, first_offset: int, shape: Shape) -> tuple[pa.Table, int]:
+    once, lines = _receipts(rng, day, receipts, shape)
     again = pa.array(np.sort(rng.choice(receipts, int(receipts * REPEATED), replace=False)))
     later = once.take(again)
     at = later.schema.get_field_index("received_at")
@@ -92,15 +112,15 @@ def _day(rng: np.random.Generator, day: date, receipts: int, first_offset: int) 
     return rows.select([name for name in schema.names if name != "day"]), lines
 
 
-def _receipts(rng: np.random.Generator, day: date, receipts: int) -> tuple[pa.Table, int]:
+def _receipts(rng: np.random.Generator, day: date, receipts: int, shape: Shape) -> tuple[pa.Table, int]:
     midnight = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1_000_000)
     happened = midnight + (OPENS * 3600 + np.sort(rng.integers(0, OPEN_HOURS * 3600, receipts))) * 1_000_000
-    store, till = rng.integers(1, STORES + 1, receipts), rng.integers(1, TILLS + 1, receipts)
+    store, till = rng.integers(1, shape.stores + 1, receipts), rng.integers(1, TILLS + 1, receipts)
     number = (happened // 1_000_000) * 1000 + rng.permutation(receipts) % 1000
     texts = [pc.cast(pa.array(each), pa.string()) for each in (store, till, number, happened // 1000)]
     identity = pc.binary_join_element_wise('["', texts[0], '","', texts[1], '","', texts[2], '",', texts[3], "]", "")
-    counts = rng.integers(1, LINES_AT_MOST + 1, receipts)
-    items, cents, units = _items(rng, counts)
+    counts = rng.integers(1, shape.lines + 1, receipts)
+    items, cents, units = _items(rng, counts, shape)
     hashes = rng.integers(-(2**63), 2**63 - 1, (2, receipts))  # equal only where the row is repeated
     instant = pa.timestamp("us", tz="UTC")
     returned = rng.random(receipts) < 0.02  # noqa: PLR2004 - the share of receipts that give money back
@@ -137,12 +157,12 @@ def _receipts(rng: np.random.Generator, day: date, receipts: int) -> tuple[pa.Ta
     return pa.table(columns), int(counts.sum())
 
 
-def _items(rng: np.random.Generator, counts: np.ndarray) -> tuple[pa.Array, np.ndarray, np.ndarray]:
+def _items(rng: np.random.Generator, counts: np.ndarray, shape: Shape) -> tuple[pa.Array, np.ndarray, np.ndarray]:
     """Give the items of the receipts, and what each receipt sums up to in cents and pieces."""
     starts = np.concatenate([[0], np.cumsum(counts)])
     total = int(starts[-1])
-    skus = pc.cast(pa.array(np.arange(8_580_000, 8_580_000 + SKUS)), pa.string())
-    ranks = (SKUS * rng.random(total) ** 3).astype("int32")  # some are sold far more often than others
+    skus = pc.cast(pa.array(np.arange(8_580_000, 8_580_000 + shape.skus)), pa.string())
+    ranks = (shape.skus * rng.random(total) ** shape.skew).astype("int32")  # some are sold far more often than others
     cents, units = rng.integers(50, 2000, total), rng.integers(1, 4, total)
     kind = event_schema(POS_TRANSACTIONS).field("items").type
     children = [skus.take(pa.array(ranks)), pa.array(cents), pa.array(units), pa.array(np.ones(total, "bool"))]

@@ -65,13 +65,13 @@ def _led(leaders: dict[int, str]) -> Iterator[tuple[psutil.Process, int]]:
         try:
             leader = os.getsid(process.pid)
         except OSError:
-            continue  # gone meanwhile, or of another user
+            continue  # it has ended, or belongs to another user
         if leader in leaders:
             yield process, leader
 
 
 def _pss(pid: int) -> int:
-    """Bytes; 0 if it is gone meanwhile."""
+    """Bytes; 0 if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 150_000
 SHOP = "998"
-"""Nobody sells there."""
+"""A store without sales."""
 PAGES = ("/", f"/stores/{SHOP}", "/layers", "/views", "/publications")
 _LINKED = re.compile(r'(?:src|href)="(/static/[^"]+)"')
 

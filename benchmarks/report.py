@@ -44,7 +44,7 @@ class Measured:
 
 
 def percentile(values: list[float], share: float) -> float:
-    """The value below which this share of them lies; of few values the nearest one."""
+    """The percentile, by the nearest rank."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def in_background(work: Callable[[Event], None]) -> Iterator[None]:
-    """Do this work in a thread until the block is left, of which the event tells it. Its errors are raised then."""
+    """Do this work in a thread while the block runs. The event is set at its end; errors of the work are raised there."""
     leave = Event()
     with ThreadPoolExecutor(1) as pool:
         working = pool.submit(work, leave)
@@ -42,7 +42,7 @@ STORES, TILLS, SKUS = 100, 8, 20_000
 REPEATED = 10
 """One receipt in so many of a backlog is delivered twice."""
 PROBE = "999"
-"""The shop of the receipts whose way is timed; nobody else sells there."""
+"""The store of the receipts that are timed. No other receipts have it."""
 
 
 def receipt_history(count: int, days: int, seed: int = 7) -> list[bytes]:

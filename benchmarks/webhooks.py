@@ -122,7 +122,7 @@ def _in_order(calls: Sequence[Call], each: int) -> None:
         for store, number, _ in call.delivered:
             firsts.setdefault(store, {})[number] = None  # which keeps its first place
     if wrong := [store for store, numbers in firsts.items() if list(numbers) != list(range(each))]:
-        raise RuntimeError(f"stores {wrong} were not told in order")
+        raise RuntimeError(f"stores {wrong} did not get their alerts in order")
 
 
 class _Kept(NamedTuple):

@@ -156,7 +156,7 @@ def _answers_as_of(
     settings: "Settings", snapshot: TotalsSnapshot, questions: Sequence[TotalsQuestion]
 ) -> Iterator[bytes | GalateaError]:
     """What the serving layer answers to each question, in this process."""
-    from deploy.wiring import readers_of  # noqa: PLC0415 - only where answers are asked for
+    from deploy.wiring import readers_of  # noqa: PLC0415 - only for commands that answer queries
 
     catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
     with asyncio.Runner() as runner:

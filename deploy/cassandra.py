@@ -21,7 +21,7 @@ class Address(NamedTuple):
 
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 15.0
-"""Longer than three tries, whose nodes give up after 4 s when they have asked a lost one."""
+"""Longer than three tries. A node gives up after 4 s if it waits for a replica that is down."""
 RECONNECT_SECONDS = 1.0
 """The driver's default policy waits up to ten minutes before it tries a node again."""
 _TRIES = 3

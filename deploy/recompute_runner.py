@@ -228,7 +228,7 @@ class Runner:
         try:
             state = self._recomputes.find(id_).state
         except UnknownNameError:
-            state = "failed"  # its row no longer exists, so nobody is waiting for it
+            state = "failed"  # its row no longer exists, so there is nothing to run
         if state not in ENDS:
             message = f"The process of recompute `{id_}` {how} while it was `{state}`."
             error = RecomputeInterruptedError(message, do=f"read `{self._log}`, then: galatea rebuild --id {id_}")

@@ -59,8 +59,11 @@ def dead_letters_of(settings: "Settings") -> DeadLetterQueries:
 def replayer_of(settings: "Settings") -> Replayer:
     """Build what sends dead letters to their topics again."""
     replays = ReplayTable(settings.paths.master_uri)
-    letters, events = DeadLetterTable(settings.paths.master_uri, replays), ArchivedEvents(settings.paths.master_uri)
-    return Replayer(letters, replays, events, ReplaySender(settings.kafka.bootstrap), partial(datetime.now, UTC))
+    dead_letters, events = (
+        DeadLetterTable(settings.paths.master_uri, replays),
+        ArchivedEvents(settings.paths.master_uri),
+    )
+    return Replayer(dead_letters, replays, events, ReplaySender(settings.kafka.bootstrap), partial(datetime.now, UTC))
 
 
 @dataclass(frozen=True)
@@ -87,9 +90,9 @@ def operations_of(
     session = session_of(settings.cassandra.address)
     recomputes = RecomputeTables(AsyncSession(session))
     corrections = corrections_of(settings, answers.readers)
-    letters = DeadLetterService(dead_letters_of(settings), replayer_of(settings), answers.stores.all)
+    dead_letters = DeadLetterService(dead_letters_of(settings), replayer_of(settings), answers.stores.all)
     launch, rollbacks = Launch(Recomputes(session), trigger), RollbackService(rolling_back)
-    return OperatorService(launch, recomputes, rollbacks, corrections, letters, webhooks_of(settings))
+    return OperatorService(launch, recomputes, rollbacks, corrections, dead_letters, webhooks_of(settings))
 
 
 def readers_of(settings: "Settings") -> Readers:

@@ -51,7 +51,7 @@ class PublishedCells:
     _known: OrderedDict[tuple[str, str, date], Quarters] = field(default_factory=OrderedDict)
 
     def sums(self, view: str, store: str, span: Span) -> Sequence[int] | None:
-        """See `AuditFacts`. PublicationMovedError if a block is gone."""
+        """See `AuditFacts`. PublicationMovedError if a block was deleted."""
         parts = [sums for _, sums in self._within(view, store, span)]
         return [sum(column) for column in zip(*parts, strict=True)] if parts else None
 

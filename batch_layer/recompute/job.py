@@ -286,7 +286,7 @@ class RecomputeJob:
         return self.record.plan if isinstance(self.record.plan, StoredPlan) else None
 
     def _plan_holds(self) -> bool:
-        """Whether nobody has published since it was made, except its own run."""
+        """Whether nothing but its own run was published since it was made."""
         stored = self._stored_plan
         if stored is None or not self._is_resumable(stored):
             return False

@@ -52,7 +52,7 @@ class Records:
         return record["pid"] if abs(created - record["created"]) < _SAME_INSTANT_SECONDS else None
 
     def session(self, name: str) -> list[psutil.Process]:
-        """Return every living process of the component's session, even if its leader is gone."""
+        """Return every living process of the component's session, even if its leader has ended."""
         try:
             record = orjson.loads(self._path(name).read_bytes())
         except FileNotFoundError:

@@ -31,7 +31,7 @@ class Action(StrEnum):
     DROP_RESPONSE = "drop_response"
     """It is forwarded, its response is dropped, and both connections close: a lost acknowledgement."""
     DROP_REQUEST = "drop_request"
-    """It is not forwarded, and the client is not told: a lost request."""
+    """Drop it without an error for the client: a lost request."""
     REJECT = "reject"
     """It is not forwarded but gets a retriable error (NOT_ENOUGH_REPLICAS), just before the next response. The requests
     after it have been sent by then."""

@@ -1,6 +1,6 @@
 """Child processes that an experiment kills and starts again: `python -m lab.guarantees.child EXPERIMENT JSON`.
 
-A child runs `child_main` of the experiment, which ends itself as by `kill -9` where it is told to: no handler, no
+A child runs `child_main` of the experiment, which ends itself as by `kill -9` at a given point: no handler, no
 buffer and no `finally` takes effect. A child also ends when the process that started it does.
 """
 

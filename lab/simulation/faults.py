@@ -103,7 +103,7 @@ TOO_LONG = timedelta(hours=20)
 FAR_AHEAD = "2199-01-01T00:00:00Z"
 """In the future whenever it is received."""
 ADDRESS = "02:00:5e:10:20:30"
-"""Nobody's address: its local bit is set."""
+"""An invented address: its local bit is set."""
 
 
 def _field(source: Source[Any], kind: type, body: Body) -> str | None:

@@ -51,9 +51,9 @@ class SimulationRequest:
         if not FIRST_DAY <= self.first <= LAST_DAY or not FIRST_DAY <= self.last <= LAST_DAY:
             raise RequestError(f"A day must lie between {FIRST_DAY} and {LAST_DAY}.", do="Correct --from or --to.")
         if self.first > self.last:
-            raise RequestError(f"`{self.first}` lies after `{self.last}`.", do="Give --from a day before --to.")
+            raise RequestError(f"`{self.first}` is after `{self.last}`.", do="Give --from a day before --to.")
         if (self.last - self.first).days >= MOST_DAYS:
-            raise RequestError(f"More than {MOST_DAYS} days were asked for.", do="Ask for fewer days.")
+            raise RequestError(f"More than {MOST_DAYS} days were requested.", do="Ask for fewer days.")
 
     def _stores(self) -> Sequence[Store]:
         if (self.stores is None) == (self.stores_file is None):
@@ -64,7 +64,7 @@ class SimulationRequest:
             else list(map(equipped, load(self.stores_file)))
         )
         if not 0 < len(found) <= MOST_STORES:
-            raise RequestError(f"{len(found):,} stores were asked for.", do=f"Ask for 1 to {MOST_STORES}.")
+            raise RequestError(f"{len(found):,} stores were requested.", do=f"Ask for 1 to {MOST_STORES}.")
         return found
 
 

@@ -60,7 +60,7 @@ MOST_TILLS = 3
 PATIENCE_MS = (20 * SECOND_MS, 5 * MINUTE_MS)
 """The shortest and longest wait of a visitor who gives up."""
 GIVES_UP = 0.1
-"""Share of the gaps in a queue in which somebody who could have given up did."""
+"""Share of opportunities to leave a queue that are taken."""
 
 
 class QueueVisit(NamedTuple):

@@ -42,7 +42,7 @@ class DeviceHasher:
     """Hashes the devices of one store and day, with a salt for each business day.
 
     A real edge device draws its salt at random, keeps it in memory only and destroys it. This one derives it from the
-    seed, so that the same seed gives the same bytes; there is nobody to protect.
+    seed, so that the same seed gives the same bytes; there are no people to protect.
     """
 
     day: StoreDay

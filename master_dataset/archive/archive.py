@@ -3,7 +3,7 @@
 One streaming query per source. A micro-batch is written in this order: events, dead letters, positions. Each commit
 carries the query and the number of its micro-batch. Only the first micro-batch of a process can have been written
 before, by a process that crashed. Whatever the tables already hold of it is then left out. The position is written
-last, so whoever has read it can rely on the tables (R2).
+last, so every position that is read is safely in the tables (R2).
 """
 
 from dataclasses import dataclass

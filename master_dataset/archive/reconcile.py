@@ -77,8 +77,8 @@ class Reconciliation:
 def reconcile(root: str, topic: str, audits: Mapping[int, OffsetAudit]) -> Reconciliation:
     """Compare the tables of a topic with the records in it.
 
-    Reads one day at a time, as all deliveries of an event lie in one day. A 64-bit hash stands for the identity: two
-    events with the same hash, which is very unlikely, would count as a conflict; the sum stays right.
+    Reads one day at a time, because all deliveries of an event are in one day. Identities are compared by a 64-bit
+    hash: two events with the same hash, which is very unlikely, would count as a conflict; the sum stays right.
 
     Args:
         root: Root of the master dataset.

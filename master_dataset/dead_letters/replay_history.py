@@ -202,7 +202,7 @@ class ReplayResult:
 
 
 class Summaries(Protocol):
-    """Tells which records are dead letters."""
+    """Looks up which records are dead letters."""
 
     def summaries(self, positions: Collection[RecordPosition]) -> Mapping[RecordPosition, DeadLetterSummary]:
         """Those of these positions that are dead letters."""

@@ -1,4 +1,4 @@
-"""Flush the files of Delta tables and checkpoints to the disk before anybody relies on them.
+"""Flush the files of Delta tables and checkpoints to the disk before another process relies on them.
 
 Spark closes its files and leaves them to the operating system, which writes them within half a minute. A power cut
 before that could leave an empty commit, although the position says that its events are archived.

@@ -1,11 +1,11 @@
 """Roll back commits that a power cut left incomplete, before an engine reads the table.
 
-Only two kinds of commits can be incomplete, because all others were flushed before anybody relied on them: the one of
-a micro-batch that Spark will repeat, and one with an intent (`commit_intents.py`). Its log entry may be truncated, or
-name files that are. It is replaced by an empty commit, as versions have no gaps. Spark then repeats the micro-batch,
-and whoever made another commit repeats it.
+Only two kinds of commits can be incomplete, because all others were flushed before another process relied on them: that
+of a micro-batch that Spark will repeat, and one with an intent (`commit_intents.py`). Its log entry may be truncated,
+or name files that are. It is replaced by an empty commit, because versions have no gaps. The micro-batch, or the
+operation with the intent, is then repeated.
 
-The commit of a micro-batch stays if it is complete, because others may already rely on it. Nobody relies on a commit
+The commit of a micro-batch stays if it is complete, because others may already rely on it. Nothing relies on a commit
 that still has an intent.
 """
 

@@ -1,6 +1,6 @@
 """The Delta tables of the master dataset: one per source, one for dead letters, one for conflicting duplicates.
 
-They are append-only. A source's table is partitioned by the UTC day of `happened_at`, so a duplicate always lies in the
+They are append-only. A source's table is partitioned by the UTC day of `happened_at`, so a duplicate is always in the
 partition of its first delivery. Its columns: position (topic, partition, offset), `received_at`, identity, the typed
 payload, and the raw bytes of the record.
 """

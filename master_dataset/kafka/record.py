@@ -14,7 +14,7 @@ _ID = re.compile(r"([^/]+)/(\d{1,19})/(\d{1,19})", re.ASCII)
 
 
 class RecordPosition(NamedTuple):
-    """Where a record lies. It identifies the record permanently, and is the id of a dead letter."""
+    """The position of a record. It identifies the record permanently, and is the id of a dead letter."""
 
     topic: str
     partition: int

@@ -23,7 +23,7 @@ _REFUSED = tuple(ip_network(each) for each in (*_EMBEDDING, *_METADATA, *_SPECIA
 
 
 def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
-    """Return whether the address lies in a network that the operator allows."""
+    """Return whether the address is in a network that the operator allows."""
     return any(address in network for network in allowed)
 
 

@@ -158,7 +158,7 @@ class ProcessorConfig:
         ready: Called when the processor has caught up and reads what comes in.
         emitted: Called with the alerts of each committed transaction.
         discarded: Called for each producer that was given up.
-        misrouted: Called with the topic of each event that lies in another partition than its store's.
+        misrouted: Called with the topic of each event that is in another partition than its store's.
     """
 
     bootstrap: str

@@ -133,7 +133,7 @@ class RunningEndpoint:
         return state
 
     def stop(self) -> None:
-        """Stop the worker; it is gone when its task has ended."""
+        """Stop the worker. It has stopped when its task has ended."""
         self.is_ending = True
         self.worker.stop()
 

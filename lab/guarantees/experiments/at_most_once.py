@@ -1,7 +1,7 @@
 """P01, at most once: the offset is committed before the record is processed.
 
-A consumer that commits first has nothing to return to when it dies before the work: the group continues after a record
-that nobody has processed. Each kill loses one record, and none is processed twice. Nothing in Galatea reads like this.
+A consumer that commits first cannot go back if it dies before it has processed the record: the group continues after
+it. Each kill loses one record, and none is processed twice. Nothing in Galatea reads like this.
 """
 
 from collections.abc import Mapping, Sequence

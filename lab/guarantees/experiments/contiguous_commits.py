@@ -34,7 +34,7 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
     return [
         _line(setup, COMPLETED, "commit on completion", {"lost": some, "duplicated": ANY, "reordered": some}),
         _line(setup, PREFIX, "commit the contiguous prefix", {"duplicated": some, "reordered": some}),
-        _line(setup, QUEUES, "the same, a lane for each key", {"duplicated": ANY}),
+        _line(setup, QUEUES, "the same, a queue for each key", {"duplicated": ANY}),
         _line(setup, OWN, "the same, `master_dataset.kafka.consumer`", {"duplicated": ANY}),
     ]
 
@@ -85,7 +85,7 @@ class Commits:
             self._reader.commit(offsets=[TopicPartition(self._topic, 0, position)], asynchronous=False)
 
     def forgets(self) -> bool:
-        """Whether a death would matter now: a record under way lies before what is committed, or one done behind it."""
+        """Whether a crash would matter now: a record in progress is before the commit, or a finished one after it."""
         oldest = min(self.under_way, default=self.reached)
         return oldest < self.committed if self._how == COMPLETED else self.reached - oldest > len(self.under_way)
 
@@ -147,7 +147,7 @@ class Journalling:
         [number] = (int(record.value) for record in records)
         self._under_way.add(number)
         await asyncio.sleep(self._chance.randint(1, LONGEST_MS) / 1000)
-        while self._may_die() and not self.commits:  # noqa: ASYNC110 - a commit is told on another thread
+        while self._may_die() and not self.commits:  # noqa: ASYNC110 - a commit is reported on another thread
             await asyncio.sleep(LONGEST_MS / 1000)
         append(self._file, number)
         self._under_way.remove(number)
@@ -165,7 +165,7 @@ class Journalling:
 
 
 class Committing(Consumer):
-    """Tells of its commits."""
+    """Reports its commits."""
 
     def __init__(self, settings: dict[str, Any], journalling: Journalling) -> None:
         """As any consumer."""

@@ -63,10 +63,10 @@ class Skipping:
 
 
 class Rejecting:
-    """Tells an error from a failure."""
+    """Distinguishes an error from a failure."""
 
     def __init__(self, sink: Sink, bootstrap: str, dead_letters: str) -> None:
-        """What the sink refuses goes to the topic of dead letters."""
+        """Sends what the sink rejects to the topic of dead letters."""
         self._sink, self._dead_letters = sink, dead_letters
         self._producer = producer(bootstrap, acks="all", enable_idempotence=True)
 
@@ -91,7 +91,7 @@ class Taking:
     """What Galatea's own module hands records to: it only says which is which."""
 
     def __init__(self, sink: Sink, rejecting: Rejecting) -> None:
-        """`telling` puts aside."""
+        """Sends rejected records to the topic of dead letters."""
         self._sink, self._rejecting = sink, rejecting
         self.put_aside_so_far = 0
 

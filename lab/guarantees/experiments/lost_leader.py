@@ -2,7 +2,7 @@
 
 A controller and two brokers with one partition: 3 leads, 2 follows, and one in-sync replica is enough. The follower is
 stopped (it seems alive for some seconds) while more records are sent. With acks=1, the leader alone acknowledges them.
-It is killed, the follower continues and leads: acknowledged records are gone. With acks=all, the producer got no
+It is killed, the follower continues and leads: acknowledged records are lost. With acks=all, the producer got no
 acknowledgement, because the follower had not responded; it resends the rest to the new leader, and nothing is lost.
 Galatea uses acks=all, and with three brokers two in-sync replicas.
 """
@@ -75,7 +75,7 @@ def _lines(cluster: Cluster) -> Sequence[Result]:
             fault,
             SENT,
             count_numbers(SENT, *seen[ONE]),
-            # What it had asked for when it was stopped may still bring it the first of them.
+            # A fetch that was pending when it was stopped may still return the first of them.
             {"lost": at_least(AFTER // 2), "ok": exactly(SENT)},
             {"ok": one.ok},
         ),

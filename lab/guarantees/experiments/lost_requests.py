@@ -52,7 +52,7 @@ def _line(setup: ExperimentSetup, acks: int) -> Result:
 
 
 def _await_all(setup: ExperimentSetup, topic: str, before: int, sent: SendReport, rule: Rule) -> None:
-    """Nobody says when records without acknowledgement are written: the proxy has all, then the log has what passed."""
+    """Wait for unacknowledged records: until the proxy has all, then until the log has those that passed."""
     proxy = setup.required_proxy
     await_that(
         lambda: proxy.forwarded.get(Api.PRODUCE, 0) - before + rule.hits >= len(sent.ok),

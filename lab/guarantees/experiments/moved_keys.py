@@ -56,7 +56,7 @@ def _line(setup: ExperimentSetup, more: int, fault: str, moving: int) -> Result:
 
 
 def _send(setup: ExperimentSetup, topic: str, round_: int) -> None:
-    """Every key once, by a producer that has just asked how many partitions there are."""
+    """Send every key once, by a producer that has just fetched the number of partitions."""
     sender = producer(setup.bootstrap, acks="all", enable_idempotence=True, batch_num_messages=1000)
     for key in keys():
         sender.produce(topic, str(round_).encode(), key)

@@ -119,7 +119,7 @@ class KeyedConsumer:
 
     @property
     def backlog(self) -> Backlog:
-        """What is still to be done, as far as the broker's last answer tells; makes no request."""
+        """The backlog, by the broker's last response; makes no request."""
         left = sum(each.dropped_records + self._unread(id_, each) for id_, each in self._partitions.items())
         oldest = min((queue.waiting[0].received_ms for queue in self._queues() if queue.waiting), default=None)
         return Backlog(self.waiting + left, oldest)

@@ -20,7 +20,7 @@ class Partition:
     - in `_rereading`: it is read again after a seek, and has got its records before that offset.
 
     The memory needed is per key, never per record. Offsets have gaps (transaction markers, aborted records); whatever
-    lies between two records counts as done.
+    is between two records counts as done.
     """
 
     def __init__(self) -> None:
