@@ -1,7 +1,7 @@
 """Who connects: the user is a tenant, the password an API key with the scope `read`."""
 
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 from limits import RateLimitItemPerMinute
@@ -56,7 +56,7 @@ class Login:
 
     caller: Caller
     user: str
-    key: str
+    key: str = field(repr=False)
 
 
 class LoginService:

@@ -54,7 +54,7 @@ class ConversationLimits(NamedTuple):
 
     statements: int = 500
     statement_bytes: int = 8_000_000
-    result_bytes: int = 256_000_000
+    result_bytes: int = 100_000_000
 
 
 @dataclass

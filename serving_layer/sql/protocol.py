@@ -5,7 +5,7 @@ Pure functions over bytes. https://www.postgresql.org/docs/16/protocol-message-f
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from serving_layer.sql.results import Column, SqlStateError
 from serving_layer.sql.types import TEXT_FORMAT, WIRE_TYPES, modifier
@@ -55,7 +55,7 @@ class EncryptionRequest:
 class PasswordMessage:
     """The answer to a request for a password."""
 
-    password: str
+    password: str = field(repr=False)
 
 
 @dataclass(frozen=True)

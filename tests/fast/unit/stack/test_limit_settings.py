@@ -6,11 +6,14 @@ from datetime import timedelta
 import pytest
 
 from deploy.sections import InvalidSettingsError, LimitSettings
+from deploy.services.sql import server_limits
 from deploy.settings import FUTURE, Settings
 from master_dataset.kafka.client_settings import BufferLimits
 from master_dataset.parsing.parse import FUTURE_US
 from serving_layer.api.limits import LIMITS, RANGES, Limits, Ranges
 from serving_layer.http.connections import ConnectionLimits
+from serving_layer.sql.conversation import ConversationLimits
+from serving_layer.sql.server import ServerLimits
 
 SETTINGS = LimitSettings.model_fields
 
@@ -22,6 +25,18 @@ def test_without_a_variable_every_limit_is_as_it_is_without_settings() -> None:
     assert settings.limits.ranges == RANGES
     assert settings.limits.connection_limits == ConnectionLimits()
     assert settings.limits.producer_limits == BufferLimits()
+
+
+def test_without_a_variable_the_limits_of_sql_are_as_they_are_without_settings() -> None:
+    assert server_limits(Settings()) == ServerLimits()
+
+
+def test_a_variable_changes_a_limit_of_sql() -> None:
+    changed = Settings(sql_connections=7, sql_connections_per_tenant=3, sql_idle_seconds=5, sql_result_mb=2)
+
+    assert server_limits(changed) == ServerLimits(
+        7, 3, idle_seconds=5, conversation=ConversationLimits(result_bytes=2_000_000)
+    )
 
 
 def test_settings_know_how_far_in_the_future_the_parser_lets_an_event_be() -> None:
