@@ -24,12 +24,17 @@ FILE_CODES = {
     "bad_text": "A text has control characters.",
     "duplicate_product": "A file names the same SKU twice with the same `valid_from`.",
     "duplicate_store": "A file names the same store twice.",
+    "duplicate_target": "A file names the same store, day and metric twice.",
     "duplicate_version": "A store has two versions of its groups with the same `valid_from`.",
     "no_products": "A file has no products.",
+    "no_targets": "A file has no targets.",
     "offset_not_15min": "The UTC offset of a store is no multiple of 15 minutes, so its days would split windows.",
     "too_many_products": "A tenant would have more than a million products.",
+    "too_many_targets": "A tenant would have more than a million targets.",
     "unknown_currency": "The currency of a store is not in ISO 4217, or has no minor unit.",
     "unknown_field": "An entry of the file has a field that a store does not have.",
+    "unknown_metric": "A file has a target for a metric that cannot have any, such as a ratio.",
+    "unknown_store": "A file has a target for a store that is not registered for the tenant.",
     "unknown_timezone": "The time zone of a store is not in the tz database.",
 }
 """Specific codes of `bad_file`."""
