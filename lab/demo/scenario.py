@@ -6,14 +6,17 @@ Airflow where it is installed.
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, TypeVar
+from zoneinfo import ZoneInfo
 
+import httpx
 from stamina import retry
 
 from deploy.airflow.client import REBUILD, AirflowClient
@@ -22,11 +25,12 @@ from deploy.cassandra import session_of
 from deploy.console import print_message
 from deploy.local.nodes import LOOPBACK
 from deploy.local.records import State
-from lab.demo.journey import DOLLARS, Journey, load_journey, product_master, receipt_messages, registry_entries
+from lab.demo.journey import DOLLARS, ZONES, Journey, load_journey, product_master, receipt_messages, registry_entries
 from lab.demo.live import LiveTable, WatchedDay, WindowReader
 from lab.demo.oracle import Oracle
 from lab.demo.progress import LAYERS, LayerProgress, Stage
 from lab.demo.sensors import SensorPlayback, SimulatedSensors, with_sensors
+from lab.demo.top_products import TopProducts, ask_top_products, compare_top_products
 from lab.demo.trading_day import ReceiptPlayback, trading_day
 from lab.demo.verdict import CellComparison, DemoResult, MergedCellReader
 from lab.simulation.output import send
@@ -60,6 +64,7 @@ class HistoryLoader:
         self._pool = ThreadPoolExecutor(1, "opening")
         self._data = self._pool.submit(load_journey)
         self._sent: Future[int] | None = None
+        self._loaded_at = datetime.now(UTC)
 
     def on_state(self, component: str, state: str, _seconds: float) -> None:
         """Called with every change of a component's state."""
@@ -68,9 +73,13 @@ class HistoryLoader:
         if not self._missing and self._sent is None:
             self._sent = self._pool.submit(self._send)
 
-    def result(self) -> tuple[Journey, int]:
-        """Return the data and the number of acknowledged records. Call it when the stack is up."""
-        return self._data.result(), self._sent.result() if self._sent else 0
+    def result(self) -> tuple[Journey, int, datetime]:
+        """Return the data, the number of acknowledged records, and by when the data end yesterday.
+
+        Call it when the stack is up.
+        """
+        sent = self._sent.result() if self._sent else 0
+        return self._data.result(), sent, self._loaded_at
 
     def _send(self) -> int:
         data = self._data.result()
@@ -84,7 +93,8 @@ class HistoryLoader:
         total = len(data.receipts)
         print_message(f"  {len(stores)} stores registered, {products.count:,} products, {total:,} receipts to send")
         with Stage("history to Kafka") as stage:
-            lines = receipt_messages(data, datetime.now(UTC))
+            self._loaded_at = datetime.now(UTC)
+            lines = receipt_messages(data, self._loaded_at)
             result = ingest(
                 POS_TRANSACTIONS,
                 lines,
@@ -127,6 +137,8 @@ class AirflowRebuild:
 
 
 PLAY_SECONDS = 20.0
+ASK_SECONDS = 120.0
+"""Per question about all stores, while the layers still work on a year of receipts."""
 HISTORY = timedelta(days=400)
 BY = "galatea demo"
 
@@ -135,13 +147,14 @@ BY = "galatea demo"
 class Scenario:
     """One run on a stack that is up and has got its history. `sent`: records acknowledged so far.
 
-    `has_airflow`: the rebuild on the way is a run of Airflow; else this process does it. `simulated`: records of
-    sensors, which are not among those `sent`.
+    `loaded_at`: the history ends on the day before, in each store's time zone. `has_airflow`: the rebuild on the way is
+    a run of Airflow; else this process does it. `simulated`: records of sensors, which are not among those `sent`.
     """
 
     settings: "Settings"
     data: Journey
     sent: int
+    loaded_at: datetime
     has_airflow: bool
     simulated: int = 0
 
@@ -154,10 +167,11 @@ class Scenario:
         print_message(f"  {self.rebuild()}")
         with Stage("speed reads the history") as stage:
             self.reading.until_read("speed", stage.step)
+        products = self.top_products()
         self.play()
         for layer in LAYERS:
             self.reading.until_read(layer, lambda *_: None)
-        return self.compare()
+        return replace(self.compare(), products=products)
 
     @property
     def reading(self) -> LayerProgress:
@@ -185,6 +199,29 @@ class Scenario:
         report = done.report or Report()
         cut = f"{report.cut:%H:%M:%S}" if isinstance(report.cut, datetime) else "-"
         return f"publication {done.publication} at cut {cut} UTC: {report.days} days rebuilt"
+
+    def top_products(self) -> TopProducts:
+        """Show the best products of each department, and compare them with the data. Only the history is sent."""
+        url = f"http://{LOOPBACK}:{self.settings.api.port}"
+        with httpx.Client(base_url=url, trust_env=False, timeout=ASK_SECONDS) as client:
+
+            def ask(path: str, query: Mapping[str, str]) -> Any:  # noqa: ANN401 - an answer's JSON
+                answer = client.get(path, params=query)
+                answer.raise_for_status()
+                return answer.json()
+
+            with Stage("top products by department"):
+                shown = ask_top_products(ask)
+        today = datetime.now(UTC)
+        passed = [
+            (today.astimezone(ZoneInfo(zone)).date() - self.loaded_at.astimezone(ZoneInfo(zone)).date()).days
+            for zone in ZONES
+        ]
+        found = compare_top_products(shown, passed=passed)
+        for department, products in groupby(found.products, key=lambda each: each.department):
+            best = ", ".join(f"{each.title or each.sku} {each.cents / 100:,.2f}" for each in products)
+            print_message(f"  {department}: {best}")
+        return found
 
     def play(self) -> None:
         """Play the live day and rebuild on the way."""

@@ -16,6 +16,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from lab.demo.oracle import DeliveryCounts, Oracle, ViewComparison, receipt_views
+from lab.demo.top_products import NO_PRODUCTS, TopProducts
 from master_dataset.delta.tables import DEAD_LETTERS, MasterTables
 from serving_layer.query.snapshot import ReadSnapshot, SnapshotReader
 from serving_layer.store.cells import MergedCells
@@ -99,13 +100,14 @@ Step = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class DemoResult:
-    """The result of the demo. `sent`: records that the broker acknowledged."""
+    """The result of the demo. `sent`: records that the broker acknowledged. `products`: the best of each department."""
 
     differences: Sequence[ViewComparison]
     sent: int
     deliveries: DeliveryCounts
     dead_letters: int
     waiting: int
+    products: TopProducts = NO_PRODUCTS
 
     @property
     def cells(self) -> int:
@@ -120,7 +122,7 @@ class DemoResult:
     @property
     def examples(self) -> list[str]:
         """The first differing cells."""
-        return [example for each in self.differences for example in each.examples]
+        return [example for each in self.differences for example in each.examples] + list(self.products.examples)
 
     @property
     def is_conserved(self) -> bool:
@@ -136,7 +138,8 @@ class DemoResult:
     @property
     def is_right(self) -> bool:
         """Whether the demo may exit 0."""
-        return bool(self.cells) and not self.differing and self.is_conserved and self.is_waiting_covered
+        is_equal = bool(self.cells) and not self.differing and not self.products.differing
+        return is_equal and self.is_conserved and self.is_waiting_covered
 
 
 @dataclass(frozen=True)
