@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple
@@ -20,18 +20,18 @@ from master_dataset.webhooks.endpoint import Endpoint, RegisteredEndpoint
 from serving_layer.alerts.rules import AlertRules, RuleAuthor
 from serving_layer.api.openapi import EXAMPLES
 from tests.support import World, receipt
+from tests.support.openapi_contract import Document
 from tests.support.world_api import Asking
 from tests.support.world_clients import served
+from tests.system.contract.refusals import Refusal, Request, is_explained
 
 CONFIGS = Path(__file__).parent
-ERRORS_PAGE = CONFIGS.parents[2] / "docs/reference/errors.md"
 CALLERS = ("operator", "tenant", "reader", "nobody")
 ALONE = "examples,coverage,fuzzing"
 PHASES = {"alone": (ALONE, "schemathesis.toml"), "stateful": ("stateful", "stateful.toml")}
 """Single requests, and sequences in which a response supplies the arguments of the next request."""
 VALIDATION = frozenset({"positive_data_acceptance", "negative_data_rejection"})
-"""Checks that compare the schema with what is accepted. A schema cannot express every rule: a time zone that does not
-exist and a range that ends before it begins are rejected, and so are bodies and headers above a limit."""
+"""Checks that compare the schema with what is accepted. A schema cannot express every rule; `refusals` has those."""
 _GENERATED = re.compile(r"(\d[\d,]*) generated")
 _LINKS = re.compile(r"API Links: +(\d+) covered")
 
@@ -66,7 +66,14 @@ class _Response(msgspec.Struct):
     content: _Content | None = None
 
 
+class _Request(msgspec.Struct):
+    method: str
+    uri: str
+    headers: Mapping[str, Sequence[str]] = {}
+
+
 class _Interaction(msgspec.Struct):
+    request: _Request
     response: _Response | None = None
 
 
@@ -127,15 +134,25 @@ def tried(caller: str, phase: str, cases: int, seed: int) -> Tried:
     return Tried(caller, phase, number, links, done.returncode == 0 and number > 0, done.stdout + done.stderr)
 
 
-def tried_by_default(caller: str, cases: int, seed: int) -> Tried:
-    """The default phases and checks, without a configuration. Only documented errors may fail a check of VALIDATION.
+def tried_by_default(
+    caller: str, cases: int, seed: int, *, changed: Callable[[Document], None] | None = None, only: str = ""
+) -> Tried:
+    """The default phases and checks, without a configuration. Only refusals of `refusals` may fail a check.
 
     Schemathesis goes on after a failure, so that an expected one hides no other.
+
+    Args:
+        caller: who asks.
+        cases: per operation.
+        seed: generates the same requests again.
+        changed: changes what the document says, and not what the API does.
+        only: the path of the operations that are tried; all if empty.
     """
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.ndjson"
-        options = ("--continue-on-failure", "--report", "ndjson", "--report-ndjson-path", str(report))
-        done = _run(caller, cases, seed, (), options)
+        options = ["--continue-on-failure", "--report", "ndjson", "--report-ndjson-path", str(report)]
+        options += ["--include-path", only] if only else []
+        done = _run(caller, cases, seed, (), options, changed)
         lines = report.read_bytes().splitlines() if report.exists() else []
     events = [msgspec.json.decode(line, type=_Event) for line in lines]
     failures = [failure for event in events if event.scenario for failure in _failures(event.scenario.recorder)]
@@ -149,33 +166,44 @@ def tried_by_default(caller: str, cases: int, seed: int) -> Tried:
 
 
 def _failures(recorder: _Recorder) -> Iterator[tuple[str, bool]]:
-    """Each failed check in words, and whether a documented error explains it."""
+    """Each failed check in words, and whether the refusal is one that a schema cannot announce."""
     for case, checks in recorder.checks.items():
-        response = recorder.interactions[case].response if case in recorder.interactions else None
+        interaction = recorder.interactions.get(case)
         for check in checks:
             if check.status != "success":
-                status = response.status_code if response else 0
-                yield (
-                    f"{recorder.label}: {check.name} with {status}",
-                    check.name in VALIDATION and _is_documented(response),
-                )
+                refusal = _refusal(interaction.response if interaction else None)
+                sent = interaction.request if interaction else None
+                said = f"{sent.method} {sent.uri[:300]}" if sent else recorder.label
+                is_known = check.name in VALIDATION and bool(refusal and sent and is_explained(_sent(sent), refusal))
+                yield f"{recorder.label}: {check.name} with {refusal}: {said}", is_known
 
 
-def _is_documented(response: _Response | None) -> bool:
-    """Whether the caller gets a problem of the page of errors."""
+def _sent(request: _Request) -> Request:
+    size = sum(len(name) + len(value) for name, values in request.headers.items() for value in values)
+    return Request(request.method, request.uri, size)
+
+
+def _refusal(response: _Response | None) -> Refusal | None:
+    """The problem in a response; None if there is none in it."""
     if response is None or response.content is None or response.status_code < HTTPStatus.BAD_REQUEST:
-        return False
+        return None
     try:
-        problem = msgspec.json.decode(response.content.base64, type=_Problem)
+        return Refusal(response.status_code, msgspec.json.decode(response.content.base64, type=_Problem).code)
     except msgspec.MsgspecError:
-        return False
-    return f"### `{problem.code}`\n" in ERRORS_PAGE.read_text(encoding="utf-8")
+        return None
 
 
-def _run(
-    caller: str, cases: int, seed: int, configured: Sequence[str], options: Sequence[str]
+def _run(  # noqa: PLR0913, PLR0917 - the words of a command
+    caller: str,
+    cases: int,
+    seed: int,
+    configured: Sequence[str],
+    options: Sequence[str],
+    changed: Callable[[Document], None] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     asking = deployment()
+    if changed is not None:
+        changed(asking.app.openapi())  # it is made once, and kept
     keys = {
         "operator": asking.keys.make("*", "read", "ingest", "operate"),
         "tenant": asking.keys.make("acme", "read", "ingest", "configure"),
