@@ -87,10 +87,12 @@ FLAGS = {
     "no_opening_hours": "`hours=open` was requested for a store without opening hours: the value is null.",
     "no_source": "The store has no such sensor and no such event in the range: the value is null.",
     "no_staff_split": "A sensor does not distinguish staff from visitors.",
+    "no_target": "With `compare=target`: no business day of the point has a target.",
     "open_only": "Only windows inside the opening hours count.",
     "pairs_cut": "Some receipts sell more items than are paired, and are left out.",
     "planned_only": "Work was planned, but none was recorded.",
     "small_sample": "The share is one of fewer than 30.",
+    "targets_missing": "With `compare=target`: some business days of the point have no target.",
 }
 
 
