@@ -4,6 +4,8 @@ import asyncio
 import io
 import time
 from collections.abc import Iterator
+from datetime import date
+from zoneinfo import ZoneInfo
 
 import pytest
 from cassandra.cluster import Session
@@ -11,8 +13,11 @@ from cassandra.cluster import Session
 from master_dataset.errors import BadFileError, ProductsChangedError
 from master_dataset.registry.products import ProductMaster, ProductSpool, ProductTables, Versions
 from master_dataset.registry.products_file import read_stream
+from serving_layer.products.attribution import AnswerProducts, ProductLabel
+from serving_layer.products.dimensions import ProductSelection
 from serving_layer.products.reader import ProductBlockTables, ProductFilter, ProductReader
 from serving_layer.tables import AsyncSession
+from views.core.local_time import BusinessDays
 
 
 def load(session: Session, text: str, tenant: str, *, replace: bool = False) -> ProductMaster:
@@ -75,3 +80,20 @@ def test_of_two_loads_at_once_the_second_fails(shared_cassandra: Session, monkey
         load(shared_cassandra, "sku,title\n3,Bread\n", "racing")
     assert titles(shared_cassandra, "racing") == {"1": "Milk", "2": "Soap"}
     assert len(versions(shared_cassandra, "racing")) == 2
+
+
+def test_an_answer_that_has_begun_reads_the_products_of_its_version(shared_cassandra: Session) -> None:
+    load(shared_cassandra, "sku,title,category\n1,Milk,Food/Dairy\n2,Soap,Drugs\n", "reading")
+    reader = ProductReader(ProductBlockTables(AsyncSession(shared_cassandra)), time.monotonic)
+
+    async def read() -> tuple[list[str | None], ProductLabel]:
+        master = await reader.master("reading")
+        assert master is not None
+        await asyncio.to_thread(load, shared_cassandra, "sku,title,category\n1,Oat milk,Drinks\n", "reading")
+        products = AnswerProducts(reader, [master], "as_then")
+        await products.refuse_unknown(ProductSelection.read(["Food/Dairy"], [], []))
+        store = await products.of_store("reading", BusinessDays(ZoneInfo("UTC")), ["1", "2", "3"])
+        labels = await products.labels(["reading"], ["1"], date(2026, 3, 27))
+        return store.column("category", ["2", "1", "3", "1"], [0, 900, 1800, 2700]), labels["1"]
+
+    assert asyncio.run(read()) == (["Drugs", "Food", None, "Food"], ProductLabel("Milk", "Food/Dairy"))
