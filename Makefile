@@ -37,7 +37,7 @@ else
 endif
 
 test-all: $(STAMP) ## Every test: deployments, drills, soak, mutation; hours. SHARD=1/4 runs the first of four parts
-	@$(RUN) pytest tests $(SPLIT) $(ARGS)
+	@GALATEA_LAWS=full $(RUN) pytest tests $(SPLIT) $(ARGS)
 
 fast: $(STAMP) ## Tests that need no other process: minutes
 	@$(RUN) pytest tests/fast -q -n auto --dist worksteal -m "not nightly" $(ARGS)

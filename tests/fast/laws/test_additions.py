@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from speed_layer.additions import EVENTS_AT_ONCE, AdditionKey, additions, shapes_of
 from speed_layer.arrow_tables import INPUT
 from tests.support.arrivals import Given, arrival, arrived
+from tests.support.examples import examples
 from views import registered_views
 from views.core.aggregates import Value
 from views.core.cells import WAITING, CellKey, States
@@ -63,7 +64,7 @@ def states(view: str, values: list[Value]) -> States:
     )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(st.lists(EVENT, max_size=12), st.integers(0, 12))
 def test_what_is_added_is_the_contributions_of_each_cell_and_epoch_however_they_are_split(
     drawn: list[tuple[str, int, list[Given]]], split: int

@@ -12,6 +12,7 @@ from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold, LogRecord
 from tests.support.alerting import MARKER, at_ms, rule_history_of, value
 from tests.support.auditing import HORIZONS, Publications
+from tests.support.examples import examples
 from views.alerts.alert import Alert, alert_statuses, format_instant, parse_instant_ms
 from views.alerts.rule_validation import parse_rule
 
@@ -97,7 +98,7 @@ def open_alerts(world: Publications, rule: str) -> set[int]:
 
 
 @given(st.lists(st.tuples(STEPS, AGES, KINDS), min_size=1, max_size=40), CUTS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @example([(0, 0, 9), (100, 22 * HOUR, 9), (100, 22 * HOUR, 9)], {1})
 def test_after_publications_what_stands_is_what_plain_sums_ask_for(drawn: Drawn, cuts: set[int]) -> None:
     entries = log_of(drawn)
@@ -111,7 +112,7 @@ def test_after_publications_what_stands_is_what_plain_sums_ask_for(drawn: Drawn,
 
 
 @given(st.lists(st.tuples(STEPS, SOON, KINDS), min_size=1, max_size=40), CUTS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @example([(0, 0, 4), (0, 0, 6), (0, 0, 3), (0, 0, 4)], set())  # beyond the bound, back, and beyond it again
 def test_where_nothing_was_late_nothing_is_retracted_and_nothing_is_unexplained(drawn: Drawn, cuts: set[int]) -> None:
     entries = log_of(drawn)
@@ -124,7 +125,7 @@ def test_where_nothing_was_late_nothing_is_retracted_and_nothing_is_unexplained(
 
 
 @given(st.lists(st.tuples(STEPS, AGES, KINDS), min_size=1, max_size=40), CUTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_nothing_that_is_retracted_is_unexplained_and_no_id_comes_twice(drawn: Drawn, cuts: set[int]) -> None:
     entries = log_of(drawn)
 
@@ -138,7 +139,7 @@ def test_nothing_that_is_retracted_is_unexplained_and_no_id_comes_twice(drawn: D
 
 
 @given(st.lists(st.tuples(STEPS, AGES, KINDS), min_size=10, max_size=40), st.lists(st.integers(0, 9), max_size=3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_an_audit_that_ends_anywhere_and_is_done_again_asks_for_the_same(drawn: Drawn, ends: list[int]) -> None:
     entries = log_of(drawn)
     fold = Fold(registered_sources()["pos_transactions"], 0, HORIZONS)

@@ -9,6 +9,7 @@ from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold, LogRecord
 from speed_layer.alerts.state import Horizons, State
 from tests.support.alerting import MARKER, at_ms, rule_history_of, value
+from tests.support.examples import examples
 from views.alerts.alert import Alert
 
 MINUTE = 60_000
@@ -92,7 +93,7 @@ def new(which: int, state: State | None = None) -> Fold:
 
 
 @given(st.sampled_from([0, 1]), DRAWN, st.lists(st.integers(0, 60), max_size=4))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_a_state_that_was_kept_and_read_again_goes_on_as_if_nothing_had_been(
     which: int, drawn: list[tuple[int, int, int]], breaks: list[int]
 ) -> None:
@@ -114,7 +115,7 @@ def test_a_state_that_was_kept_and_read_again_goes_on_as_if_nothing_had_been(
 @example(0, [(MINUTE, 0, 0), (26 * 60 * MINUTE, 0, 0), (26 * 60 * MINUTE, 0, 0), (26 * 60 * MINUTE, 0, 0)], 8)
 @example(0, [(0, 0, 2), (20 * MINUTE, 0, 0), (MINUTE, 0, 0), *[(26 * 60 * MINUTE, 0, 0)] * 3, (0, 0, 0)], 11)
 @example(0, [(0, 0, 2), (26 * 60 * MINUTE, 0, 0), (MINUTE, 0, 0), *[(26 * 60 * MINUTE, 0, 0)] * 2, (0, 0, 0)], 10)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_the_state_follows_from_the_horizon_of_the_log_alone(
     which: int, drawn: list[tuple[int, int, int]], place: int
 ) -> None:
@@ -134,7 +135,7 @@ def test_the_state_follows_from_the_horizon_of_the_log_alone(
 
 
 @given(st.sampled_from([0, 1]), DRAWN)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_every_id_is_emitted_once_and_nothing_is_resolved_that_was_not_raised(
     which: int, drawn: list[tuple[int, int, int]]
 ) -> None:
@@ -146,7 +147,7 @@ def test_every_id_is_emitted_once_and_nothing_is_resolved_that_was_not_raised(
 
 
 @given(DRAWN)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_what_is_sent_again_at_once_changes_no_alert(drawn: list[tuple[int, int, int]]) -> None:
     entries = till_log(drawn)
     twice = [each for entry in entries for each in (entry, entry)]

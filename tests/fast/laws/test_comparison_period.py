@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from serving_layer.compare.calendar import ComparisonCalendar, DaysBefore, MonthsBefore, RetailYearBefore
 from serving_layer.compare.period import ComparisonPeriod, comparison_period
 from serving_layer.query.timeline import Grain, QueryRange, Timeline, timeline
+from tests.support.examples import examples
 from views.core.local_time import STEP, BusinessDays, Span
 
 COARSE: tuple[Grain, ...] = ("day", "week", "month", "year", "total")
@@ -45,7 +46,7 @@ def questions(number: int) -> st.SearchStrategy[QueryRange]:
     return found.flatmap(lambda at: st.just(at) if at else st.nothing())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(at=questions(40), by=COMPARISONS)
 def test_windows_are_compared_once_and_lie_on_the_mapped_dates(at: QueryRange, by: ComparisonCalendar) -> None:
     there = comparison_period(at, now(at), by)
@@ -57,7 +58,7 @@ def test_windows_are_compared_once_and_lie_on_the_mapped_dates(at: QueryRange, b
         assert max(there.points) < len(now(at).bounds)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(zone=st.sampled_from(ZONES), starts_at=STARTS, first=DAYS, number=st.integers(1, 40), shift=st.integers(1, 400))
 def test_days_weeks_months_and_years_before_add_up_to_the_total_before(
     zone: str, starts_at: time, first: date, number: int, shift: int
@@ -69,7 +70,7 @@ def test_days_weeks_months_and_years_before_add_up_to_the_total_before(
     assert len({there.windows if there else frozenset() for there in found}) <= 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(first=DAYS, number=st.integers(1, 40), grain=st.sampled_from(GRAINS), weeks=st.integers(1, 60))
 def test_where_no_clock_is_changed_every_point_is_compared_with_as_many_windows(
     first: date, number: int, grain: Grain, weeks: int
@@ -85,7 +86,7 @@ def test_where_no_clock_is_changed_every_point_is_compared_with_as_many_windows(
     assert placed(there) == own
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(whole=questions(9), windows=st.integers(1, 96), by=COMPARISONS)
 def test_an_unfinished_period_is_compared_with_a_part_of_what_the_whole_is(
     whole: QueryRange, windows: int, by: ComparisonCalendar

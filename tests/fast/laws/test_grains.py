@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from serving_layer.query.timeline import Grain, Timeline, iso_epoch, timeline
+from tests.support.examples import examples
 from views.core.local_time import STEP, BusinessDays, clock, first_instant, offset
 
 GRAINS: tuple[Grain, ...] = ("15m", "hour", "day", "week", "month", "year", "weekday", "hour_of_week", "total")
@@ -37,7 +38,7 @@ def windows(line: Timeline) -> list[int]:
     return counts
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(zone=st.sampled_from(ZONES), day=DAYS, length=st.integers(1, 9), grain=st.sampled_from(GRAINS))
 def test_the_points_of_every_grain_hold_every_window_once(zone: str, day: date, length: int, grain: Grain) -> None:
     named = ZoneInfo(zone)
@@ -77,7 +78,7 @@ def test_4_a_day_has_its_hours_at_every_grain(zone: str, day: str, hours: float)
     assert [label.present for label in lines["weekday"].labels] == [1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     fixture=st.sampled_from(FIXTURES),
     before=st.integers(0, 4),
@@ -106,7 +107,7 @@ def test_4_parts_of_every_grain_add_up_to_the_total(
 
 
 @example(zone="Africa/Monrovia", day=date(1972, 1, 7))  # begins at 00:45, with one offset all day
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(zone=st.sampled_from(ZONES), day=DAYS)
 def test_an_hour_is_one_date_one_hour_and_one_offset(zone: str, day: date) -> None:
     named = ZoneInfo(zone)
@@ -122,7 +123,7 @@ def test_an_hour_is_one_date_one_hour_and_one_offset(zone: str, day: date) -> No
     assert len({next(iter(key)) for key in keys}) == len(keys)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(zone=st.sampled_from(ZONES), day=DAYS)
 def test_a_day_begins_with_its_first_window_of_that_date(zone: str, day: date) -> None:
     named = ZoneInfo(zone)

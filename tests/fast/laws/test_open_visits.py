@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from master_dataset.visits.rows import VisitKey, VisitRow, rows_of
 from master_dataset.visits.visit import RULES, Sighting, bundles_of
 from speed_layer.visits import OpenVisits
+from tests.support.examples import examples
 
 SKEW = 5_000
 GAP = RULES.gap
@@ -51,7 +52,7 @@ def by_batch(all_: Iterable[Record]) -> list[VisitRow]:
     ]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(drawn=st.lists(DRAWN, min_size=1, max_size=50), batches=BATCHES)
 def test_speed_makes_the_visits_of_batch_once_each(
     drawn: list[tuple[int, int, VisitKey | None, int, bool]], batches: list[tuple[int, bool]]

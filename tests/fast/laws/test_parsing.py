@@ -23,6 +23,7 @@ from master_dataset.source import Source
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.support.corpus.records import anything, damaged, good
+from tests.support.examples import examples
 
 CURRENCIES = {"1": Currency("EUR", 2), "2": Currency("JPY", 0), "3": Currency("KWD", 3)}
 SOURCES = registered_sources()
@@ -51,7 +52,7 @@ def number(text: str) -> int | Decimal:
 
 @each_source
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_whatever_the_bytes_they_are_an_event_or_a_dead_letter(source: Source[Any], data: st.DataObject) -> None:
     value = data.draw(anything(source))
 
@@ -60,7 +61,7 @@ def test_whatever_the_bytes_they_are_an_event_or_a_dead_letter(source: Source[An
 
 @each_source
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_the_quick_reader_gives_what_the_careful_one_gives_or_nothing(source: Source[Any], data: st.DataObject) -> None:
     value = data.draw(anything(source))
 
@@ -83,7 +84,7 @@ def test_the_quick_reader_reads_every_record_of_good_fields(source: Source[Any],
 
 @each_source
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_whatever_is_an_event_fits_the_schema(source: Source[Any], data: st.DataObject) -> None:
     value = data.draw(good(source) | damaged(source))
 
@@ -154,7 +155,7 @@ def test_what_is_hidden_of_an_event_is_nothing_that_it_says(source: Source[Any],
 
 
 @given(value=good(POS_TRANSACTIONS))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_the_sums_of_a_receipt_fit_together(value: bytes) -> None:
     event = parsed(POS_TRANSACTIONS, value)
 

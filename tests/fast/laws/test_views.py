@@ -11,6 +11,7 @@ from master_dataset.visits.rows import VisitKey, VisitRow
 from master_dataset.visits.visit import RULES, Sighting
 from speed_layer.visits import OpenVisits
 from tests.support import World, receipt
+from tests.support.examples import examples
 from tests.support.layers import OLDEST, Delivery, batch_cells, firsts, speed_rows, waiting_rows
 from tests.support.sensors import Drawn, record, source_of
 from tests.support.visits import is_fresh
@@ -73,7 +74,7 @@ def merged(view: View, deliveries: list[Delivery], cut: datetime) -> dict[CellKe
 @pytest.mark.parametrize(
     "view", [view for view in registered_views() if view.source is POS], ids=lambda view: view.name
 )
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(history=HISTORIES, cut=CUTS)
 def test_any_split_of_any_history_equals_one_pass(view: View, history: list, cut: datetime) -> None:  # type: ignore[type-arg]
     deliveries = received(history)
@@ -106,7 +107,7 @@ def heard(topic: str, history: list[tuple[Drawn, int, list[int]]]) -> list[Deliv
     [view for view in registered_views() if view.source is not POS and not view.counts_visits],
     ids=lambda view: view.name,
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     history=st.lists(st.tuples(SENSED, st.integers(0, 1300), st.lists(st.integers(1, 600), max_size=2)), max_size=12),
     cut=CUTS,
@@ -119,7 +120,7 @@ def test_any_split_of_what_sensors_say_equals_one_pass(view: View, history: list
     assert answered == batch_cells(view, deliveries, NEVER, EPOCH)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(
     history=st.lists(st.tuples(SIGHTED, st.integers(0, 24), st.lists(st.integers(1, 9), max_size=2)), max_size=25),
     cut=CUTS,
@@ -133,7 +134,7 @@ def test_any_split_of_fresh_sightings_gives_the_visits_of_one_pass(history: list
     assert answered == batch_cells(visits, [each for each in deliveries if is_fresh(each)], NEVER, EPOCH)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(history=st.lists(st.tuples(SIGHTED, DELAYS, st.lists(st.integers(1, 90), max_size=2)), max_size=25))
 def test_the_products_bundles_give_the_visits_that_the_catalogue_describes(history: list) -> None:  # type: ignore[type-arg]
     deliveries = heard("wifi_sightings", history)
@@ -168,7 +169,7 @@ OLD_HISTORIES = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(history=OLD_HISTORIES, cut=CUTS)
 def test_what_is_missing_is_counted_as_waiting(history: list, cut: datetime) -> None:  # type: ignore[type-arg]
     [sales] = [view for view in registered_views() if view.name == "sales"]

@@ -13,6 +13,7 @@ from speed_layer.alerts.snapshots import Snapshots
 from speed_layer.alerts.source import TopicIdentity
 from speed_layer.alerts.state import State
 from tests.support.alerting import WorldLog, at_ms, rule_history_of
+from tests.support.examples import examples
 
 TOPIC = "pos_transactions"
 LOGS: Mapping[str, TopicIdentity] = {TOPIC: TopicIdentity("a topic", 1)}
@@ -61,7 +62,7 @@ def test_a_snapshot_of_the_release_before_is_read(kept: Path) -> None:
 
 
 @given(at=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_with_one_bit_turned_over_it_is_not_there(kept: Path, at: float, bit: int) -> None:
     whole = kept.read_bytes()
     place = int(at * len(whole))
@@ -74,7 +75,7 @@ def test_with_one_bit_turned_over_it_is_not_there(kept: Path, at: float, bit: in
 
 
 @given(left=st.floats(0, 1, exclude_max=True), more=st.binary(max_size=40))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_cut_short_or_written_over_it_is_not_there(kept: Path, left: float, more: bytes) -> None:
     whole = kept.read_bytes()
     broken = whole[: int(left * len(whole))] + more

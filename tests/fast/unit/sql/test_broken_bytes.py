@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from serving_layer.sql.protocol import ProtocolError, read_message, read_opening
+from tests.support.examples import examples
 from tests.support.sql_server import RunningServer, fields, message, running_server, startup
 
 KINDS = b"QPBDECSHXpFdcf"
@@ -52,7 +53,7 @@ def test_a_message_is_read_or_refused(kind: bytes, body: bytes) -> None:
         assert code == "08P01"
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(plausible() | st.binary(max_size=30), max_size=12), st.booleans())
 def test_only_the_connection_of_the_broken_bytes_ends(
     shared: RunningServer,
