@@ -38,6 +38,7 @@ COMMANDS = (
     "views",
     "metrics",
     "ask",
+    "sql",
     "simulate",
     "prove",
     "demo",
