@@ -13,6 +13,8 @@ from master_dataset.registry.products import ProductSpool
 from tests.support import World
 from tests.support.world_api import Asking
 
+pytestmark = pytest.mark.nightly
+
 STORES = (3270, 244, 721)
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 PERIOD = {"from": f"{NOW.date() - timedelta(days=366)}", "to": f"{NOW.date()}", "store": ",".join(map(str, STORES))}
