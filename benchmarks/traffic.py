@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def in_background(work: Callable[[Event], None]) -> Iterator[None]:
-    """Do this work in a thread while the block runs. The event is set at its end; errors of the work are raised there."""
+    """Do this work in a thread while the block runs. The event is set at its end; its errors are raised there."""
     leave = Event()
     with ThreadPoolExecutor(1) as pool:
         working = pool.submit(work, leave)

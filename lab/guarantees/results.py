@@ -141,7 +141,7 @@ COLUMNS = (
     "duplicated",
     "reordered",
     "expected",
-    "counted besides",
+    "also counted",
     "verdict",
 )
 _TALLY = ("lost", "duplicated", "reordered")

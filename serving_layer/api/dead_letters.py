@@ -90,7 +90,7 @@ class ReplayQuestion(BaseModel):
     filter: LetterFilter | None = None
     limit: int = Field(100, ge=1, le=MAX_REPLAYED, description="How many that match the filter.", strict=True)
     after: AfterToken = None
-    mend: ReplayPatch = ReplayPatch()
+    mend: ReplayPatch = Field(ReplayPatch(), description="How to patch the records before they are sent.")
     dry_run: bool = Field(default=False, strict=True, description="Return what each would become, but send nothing.")
 
     def to_request(self, body: bytes) -> DeadLetterReplayRequest:

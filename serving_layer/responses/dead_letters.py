@@ -10,9 +10,10 @@ from serving_layer.responses.encoding import Instant
 
 
 class LetterReplay(Struct):
-    """One time that a dead letter was sent again, and its outcome as far as it is known by now.
+    """A replay of a dead letter, and its outcome as far as it is known by now.
 
-    `mended`: the JSON pointers that were changed, separated by blanks, `body` for the whole record, empty for nothing.
+    `mended`: how the record was patched: the JSON pointers of the changed fields, separated by blanks; `body` for a
+    complete new record; empty if it was sent unchanged.
     `duplicate_of`: the delivery that counts. `reason`: of another dead letter.
     """
 

@@ -187,7 +187,11 @@ class RecomputeReport(Struct):
 
 
 class Recompute(Struct):
-    """A recompute as it is now. `problem`: why it failed. `report`: what it did, once it has done it."""
+    """A recompute as it is now.
+
+    `asked`: the request. `asked_by`, `asked_at`: who requested it, and when. `state`: `asked` means that it was
+    requested and has not started. `problem`: why it failed. `report`: what it did, once it has done it.
+    """
 
     id: str
     state: RecomputeState

@@ -32,7 +32,7 @@ class Attack:
         proxy.set_rule(Rule(Api.END_TXN, Action.HOLD))
 
     def passed(self, call: str) -> None:
-        """Called by the loop behind every call."""
+        """Called by the loop after every call."""
         self._transactions += call == "begin"
         if self._transactions == 2 and self.answered < 0:  # noqa: PLR2004 - the second
             if call == "first target" and self._proxy.await_held():

@@ -23,7 +23,7 @@ TABLES = (
 
 
 def run(setup: ExperimentSetup) -> Sequence[Result]:
-    """Kill it behind every statement, one after the other."""
+    """Kill it after every statement, one after the other."""
     topic, place = setup.numbered("p05"), setup.file("p05.db")
     task = {"bootstrap": setup.bootstrap, "topic": topic, "database": str(place)}
     deaths = [(at, STATEMENTS[count % len(STATEMENTS)]) for count, at in enumerate(setup.kills("p05"))]
@@ -35,7 +35,7 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
     return [
         Result(
             "output and position in one transaction",
-            "kill -9 behind each statement",
+            "kill -9 after each statement",
             sent,
             count_numbers(sent, rows),
             {"faults": exactly(len(deaths))},

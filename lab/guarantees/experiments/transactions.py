@@ -15,7 +15,7 @@ from lab.guarantees.results import ANY, ZERO, Counts, Result, count_numbers, exa
 from lab.guarantees.transactional_copy import CALLS, Route, TransactionalCopy, settle
 
 PER_TRANSACTION, ENOUGH = 10, 100
-"""A round of deaths, one behind each call, commits seven transactions at most."""
+"""A round of deaths, one after each call, commits seven transactions at most."""
 ATTEMPTED = {"first target": 1, "second target": 2, "offsets": 2}
 """Targets that have the records of a transaction that is killed after that call."""
 
@@ -31,15 +31,15 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
         killed += live_once(__name__, {"route": route._asdict(), "dies_at": death})
         settle(route)
         partial += _seen(route, COMMITTED, 0) != _seen(route, COMMITTED, 1)
-    fault, aborted = "kill -9 behind each call", sum(ATTEMPTED.values()) * PER_TRANSACTION * times
+    fault, aborted = "kill -9 after each call", sum(ATTEMPTED.values()) * PER_TRANSACTION * times
     return [
         Result(
             f"transactions, {COMMITTED}",
             fault,
             2 * sent,
             _both(route, COMMITTED, sent),
-            {"torn": ZERO, "faults": exactly(times * len(CALLS))},
-            {"torn": partial, "faults": killed},
+            {"partial": ZERO, "faults": exactly(times * len(CALLS))},
+            {"partial": partial, "faults": killed},
         ),
         Result(
             f"the same, {UNCOMMITTED}",

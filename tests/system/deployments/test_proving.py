@@ -98,7 +98,7 @@ def test_a_killed_copy_shows_each_record_once_to_who_reads_committed(results: Ma
     committed, uncommitted = results["P14"].lines
 
     assert committed.counts == Counts(0, 0, 0)
-    assert committed.counted["torn"] == 0
+    assert committed.counted["partial"] == 0
     assert uncommitted.counts.duplicated == 50  # five targets had the ten records of a transaction that died
 
 

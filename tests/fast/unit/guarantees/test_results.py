@@ -124,7 +124,7 @@ def test_the_table_says_what_was_expected_beside_what_was_counted() -> None:
         "duplicated": "10",
         "reordered": "0",
         "expected": "duplicated 10",
-        "counted besides": "log 1,010, rate 9/s",
+        "also counted": "log 1,010, rate 9/s",
         "verdict": "as expected",
     }
 
