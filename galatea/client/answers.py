@@ -108,7 +108,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
         before: with `compare`, the value that it is compared with; None if it is unknown.
         change: with `compare`, the difference to `before` in percent.
         change_points: with `compare`, the difference in percentage points, for metrics in percent.
-        attainment: with `compare="target"`, the value in percent of its target.
+        attainment: with `compare="target"`, the value in percent of its target; None if it cannot be known.
         before_flags: flags of `before`.
         days: with `compare`, how many days both sides have, if these differ.
         partial: with `compare`, the window is unfinished, so both sides end where the data ends.
@@ -180,6 +180,13 @@ class StoreCounts(Record, frozen=True, kw_only=True):
     poor: int
 
 
+class TargetDays(Record, frozen=True, kw_only=True):
+    """Business days of the stores of a series that have a target (`found`), and that have none (`missing`)."""
+
+    found: int
+    missing: int
+
+
 class RangeDates(Record, frozen=True, kw_only=True):
     """The business dates that a range relative to today stands for: from `start` (inclusive) to `end` (exclusive)."""
 
@@ -214,7 +221,8 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
         category: with `by=sku`, the whole path of its category; None if the product master does not say.
         dates: the business dates of the series, where the stores of the answer do not agree on them.
         stores: how many stores it adds up; None for one store.
-        compared: the two periods; None without `compare`.
+        compared: the two periods; None without `compare`, and with `compare="target"`.
+        targets: with `compare="target"`, how many business days have a target.
     """
 
     store: str | None = None
@@ -229,6 +237,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     category: str | None = None
     dates: RangeDates | None = msgspec.field(default=None, name="range")
     compared: Compared | None = None
+    targets: TargetDays | None = None
 
 
 class LeftOut(Record, frozen=True, kw_only=True):

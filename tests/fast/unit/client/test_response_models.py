@@ -14,6 +14,7 @@ TYPES: list[tuple[Struct, Struct]] = [
     (answers.ListItem, metrics.ListItem),
     (answers.DaysCompared, metrics.DaysCompared),
     (answers.Point, metrics.Point),
+    (answers.TargetDays, metrics.TargetDays),
     (answers.PeriodCompared, metrics.PeriodCompared),
     (answers.Compared, metrics.Compared),
     (answers.Series, metrics.Series),
