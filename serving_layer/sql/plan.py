@@ -226,6 +226,18 @@ _NAMES: Mapping[type[exp.Expr], str] = {
 }
 
 
+_TYPE_NAMES = {
+    "boolean": "bool",
+    "smallint": "int2",
+    "int": "int4",
+    "bigint": "int8",
+    "real": "float4",
+    "double precision": "float8",
+    "decimal": "numeric",
+}
+"""What PostgreSQL calls types in names of columns, where sqlglot calls them otherwise."""
+
+
 def column_name(expression: exp.Expr) -> str:  # noqa: PLR0911 - one line a kind
     """The name that PostgreSQL gives a column of an expression without one."""
     if isinstance(expression, exp.Paren | exp.Window | exp.Filter | exp.WithinGroup | exp.AtTimeZone | exp.Neg):
@@ -237,7 +249,8 @@ def column_name(expression: exp.Expr) -> str:  # noqa: PLR0911 - one line a kind
         return column_name(expression.expression) if isinstance(expression.expression, exp.Func) else expression.name
     if isinstance(expression, exp.Cast):
         inner = column_name(expression.this)
-        return expression.to.sql("postgres").partition("(")[0].lower() if inner == UNNAMED else inner
+        named = expression.to.sql("postgres").partition("(")[0].lower()
+        return _TYPE_NAMES.get(named, named) if inner == UNNAMED else inner
     if isinstance(expression, exp.Subquery):
         query = expression.unnest()
         chosen = query.selects if isinstance(query, exp.Query) else []

@@ -264,15 +264,62 @@ def _parsed(tokens: list[Token], sql: str) -> exp.Query:
         if depth > MOST_DEPTH:
             raise SqlStateError("54001", f"Brackets are nested deeper than {MOST_DEPTH}.", "Use a simpler statement.")
     try:
-        found = POSTGRES.parser(error_level=ErrorLevel.RAISE).parse(tokens, sql)
+        found = POSTGRES.parser(error_level=ErrorLevel.RAISE).parse(_constants_first(tokens), sql)
     except SqlglotError as error:
         raise _unreadable(error) from error
     except RecursionError as error:
         raise SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.") from error
-    if len(found) != 1 or not isinstance(found[0], exp.Query):
+    query = found[0] if len(found) == 1 else None
+    if isinstance(query, exp.Values):
+        query = _select_of(query)
+    if not isinstance(query, exp.Query):
         raise SqlStateError("42601", "The statement is no query.", QUERIES_ONLY)
-    _refuse_effects(found[0])
-    return found[0]
+    _refuse_effects(query)
+    return query
+
+
+_TYPES = frozenset({TokenType.DATE, TokenType.TIME, TokenType.TIMESTAMP, TokenType.TIMESTAMPTZ, TokenType.INTERVAL})
+_UNITS = frozenset({"YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "WEEK", "QUARTER"})
+
+
+def _constants_first(tokens: list[Token]) -> list[Token]:
+    """The words with brackets around constants such as `timestamp '...'`, which bind stronger than a cast.
+
+    An `interval '...'` becomes a cast of the whole text, of which the parser would read the first number alone.
+    """
+    found, place = list[Token](), 0
+    while place < len(tokens):
+        token, *following = tokens[place : place + 3]
+        is_constant = token.token_type in _TYPES and following and following[0].token_type is TokenType.STRING
+        has_unit = len(following) > 1 and following[1].text.upper() in _UNITS
+        if not is_constant or (token.token_type is TokenType.INTERVAL and has_unit):
+            found.append(token)
+            place += 1
+            continue
+        constant = [token, following[0]]
+        if token.token_type is TokenType.INTERVAL:
+            constant = [following[0], _word(TokenType.DCOLON, "::", token), token]
+        found += [_word(TokenType.L_PAREN, "(", token), *constant, _word(TokenType.R_PAREN, ")", following[0])]
+        place += 2
+    return found
+
+
+def _word(kind: TokenType, text: str, beside: Token) -> Token:
+    return Token(kind, text, line=beside.line, col=beside.col, start=beside.start, end=beside.end)
+
+
+def _select_of(values: exp.Values) -> exp.Query:
+    """The query that a list of values is, with the columns that PostgreSQL gives it."""
+    rows = values.expressions
+    width = len(rows[0].expressions) if rows and isinstance(rows[0], exp.Tuple) else 1
+    columns = [exp.to_identifier(f"column{number}") for number in range(1, width + 1)]
+    named = values.copy()
+    order = {name: named.args.pop(name) for name in ("order", "limit", "offset") if named.args.get(name)}
+    named.set("alias", exp.TableAlias(this=exp.to_identifier("values", quoted=True), columns=columns))
+    query = exp.select("*").from_(named)
+    for name, value in order.items():
+        query.set(name, value)
+    return query
 
 
 _EFFECTS = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Lock, exp.Set, exp.Pragma, exp.Attach, exp.Copy, exp.Kill)

@@ -69,6 +69,9 @@ _SQL_TYPES: Mapping[SqlType, str] = {
     SqlType.TEXT_ARRAY: "VARCHAR[]",
     SqlType.INT8_ARRAY: "BIGINT[]",
 }
+MOST_UNSUPPORTED = 100
+OF_TIME_ZONES = "EXTRACT from TIMESTAMPTZ"
+"""A warning that sqlglot gives about what DuckDB does as PostgreSQL does: in the time zone of the session."""
 _OPERATORS: Mapping[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
     "~": lambda one, other: exp.RegexpLike(this=one, expression=other),
     "~*": lambda one, other: exp.RegexpILike(this=one, expression=other),
@@ -238,9 +241,12 @@ def translated(query: exp.Query, session: SessionValues) -> exp.Query:
 def duckdb_sql(expression: exp.Expr) -> str:
     """The text that DuckDB runs. SqlStateError 0A000 if it has no such expression."""
     try:
-        return expression.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
+        return expression.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE, max_unsupported=MOST_UNSUPPORTED)
     except SqlglotError as error:
-        raise SqlStateError("0A000", str(error).splitlines()[0], "Write it otherwise.") from error
+        reasons = [line for line in str(error).splitlines() if not line.startswith(OF_TIME_ZONES)]
+        if reasons:
+            raise SqlStateError("0A000", reasons[0], "Write it otherwise.") from error
+    return expression.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE)
 
 
 def _translated(node: exp.Expr, session: SessionValues) -> exp.Expr:  # noqa: PLR0911 - one line a kind
@@ -254,6 +260,8 @@ def _translated(node: exp.Expr, session: SessionValues) -> exp.Expr:  # noqa: PL
         return _value_named(node, session)
     if isinstance(node, exp.Operator):
         return _operator(node)
+    if isinstance(node, exp.Like | exp.ILike) and not isinstance(node.parent, exp.Escape):
+        return _with_escape(node)
     if isinstance(node, exp.Collate):
         return cast("exp.Expr", node.this)
     if isinstance(node, exp.Cast):
@@ -261,6 +269,14 @@ def _translated(node: exp.Expr, session: SessionValues) -> exp.Expr:  # noqa: PL
     if isinstance(node, exp.Parameter | exp.SessionParameter):
         raise SqlStateError("42601", "Parameters are written `$1`, `$2`, ...", "Use numbers from 1 on.")
     return _function(node, session)
+
+
+def _with_escape(node: exp.Like | exp.ILike) -> exp.Expr:
+    """A comparison in which a backslash takes the meaning of the character behind it, as in PostgreSQL."""
+    pattern = node.expression
+    if isinstance(pattern, exp.Literal | exp.Any) and "\\" not in pattern.name:
+        return node
+    return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
 
 
 def _operator(node: exp.Operator) -> exp.Expr:
