@@ -3,7 +3,7 @@
 import pytest
 from fastapi.routing import APIRoute
 
-from master_dataset.registry.stores import Store
+from master_dataset.registry.stores import GroupVersion, Store
 from serving_layer.api.openapi import scopes
 from tests.support import World, receipt
 from tests.support.world_api import OPERATOR_KEY, Asking
@@ -28,6 +28,19 @@ PER_STORE = [
     ("/v1/index/net_sales", DAY),
     ("/v1/views/sales/cells", DAY),
 ]
+CHAIN = [
+    ("/v1/metrics/net_sales", DAY | {"by": "total"}),
+    ("/v1/metrics/net_sales", DAY | {"by": "group:region"}),
+    ("/v1/metrics/net_sales", DAY | {"by": "group:region", "attributes": "current", "sort": "name", "share": "true"}),
+    ("/v1/metrics/net_sales", DAY | {"sort": "-value", "top": 1}),
+    ("/v1/metrics/net_sales", DAY | {"by": "group:region", "format": "csv"}),
+    ("/v1/metrics/sku_net_sales", DAY | {"by": "sku"}),
+    ("/v1/metrics/sku_net_sales", DAY | {"by": "total,sku", "format": "csv"}),
+    ("/v1/metrics/sku_net_sales", DAY | {"by": "total,category,brand"}),
+    ("/v1/products", {}),
+    ("/v1/products", {"search": "Canary"}),
+]
+"""What is asked about a chain: groups, products and their categories."""
 LEVEL = {"kind": "level", "of": "queue", "above": 4, "minutes": 3}
 OPEN = {"/healthz", "/readyz"}
 
@@ -37,11 +50,23 @@ def asking() -> Asking:
     return of(*SHOPS)
 
 
+def groups_of(tenant: str) -> tuple[GroupVersion, ...]:
+    """Groups whose names and values nobody else has, but `region`, which everybody has with other values."""
+    own = f"chain_{tenant}"
+    return (GroupVersion(None, {"region": f"{CANARY[tenant]}-region", own: f"{CANARY[tenant]}-chain"}),)
+
+
+def products_of(tenant: str) -> bytes:
+    """The product that all have sold, with a title, brand and category of the tenant."""
+    said = CANARY[tenant]
+    return f"sku,title,brand,category\n1,{said}-title,{said}-brand,{said}-category\n".encode()
+
+
 def of(*tenants: str) -> Asking:
     """A deployment with the shops of these tenants."""
     world = World(
         *(
-            Store(id=store, timezone="UTC", tenant=tenant, name=CANARY[tenant])
+            Store(id=store, timezone="UTC", tenant=tenant, name=CANARY[tenant], groups=groups_of(tenant))
             for tenant in tenants
             for store in SHOPS[tenant]
         )
@@ -54,6 +79,9 @@ def of(*tenants: str) -> Asking:
         [store, *_] = SHOPS[tenant]
         lines = [{"title": DEAD_LETTER_CANARY[tenant], "price": 1, "amount": 1, "sku": "1"}]
         asking.dead_letters.archive.receive(receipt("yesterday", lines, store=store), key=store.encode())
+        sent = {"content-type": "text/csv", "authorization": f"Bearer {OPERATOR_KEY}"}
+        loaded = asking.request("POST", f"/v1/products?tenant={tenant}", headers=sent, content=products_of(tenant))
+        assert loaded.status_code == 200, loaded.text
         said = LEVEL | {"id": f"rule-of-{tenant}", "name": CANARY[tenant], "stores": [store]}
         made = asking.response("/v1/alert-rules", method="POST", key=OPERATOR_KEY, said=said, tenant=tenant)
         assert made.status_code == 201, made.text
@@ -106,6 +134,7 @@ def test_no_answer_of_any_route_has_a_trace_of_another_tenant(asking: Asking, te
     for path, question in [
         *PER_STORE[:3],
         *PER_STORE[4:],
+        *CHAIN,
         ("/v1/stores", {}),
         ("/v1/metrics", {}),
         ("/v1/publications", {}),
@@ -120,6 +149,40 @@ def test_no_answer_of_any_route_has_a_trace_of_another_tenant(asking: Asking, te
         assert answer.status_code == 200, answer.text
         texts = answer.text + str(answer.headers)
         assert [each for each in others if each in texts] == [], path
+
+
+@pytest.mark.parametrize("tenant", SHOPS)
+def test_a_total_counts_ones_own_stores_alone(asking: Asking, tenant: str) -> None:
+    [series] = asking.body("/v1/metrics/net_sales", key=key(asking, tenant), **DAY, by="total")["series"]
+    alone = asking.body("/v1/metrics/net_sales", key=key(asking, tenant), **DAY)["series"]
+
+    assert series["stores"]["counted"] == len(SHOPS[tenant])
+    assert series["points"][0]["value"] == sum(each["points"][0]["value"] for each in alone)
+
+
+@pytest.mark.parametrize("tenant", SHOPS)
+@pytest.mark.parametrize("other", SHOPS)
+@pytest.mark.parametrize(
+    "question",
+    [
+        {"metric": "net_sales", "by": "group:chain_{}"},
+        {"metric": "sku_net_sales", "category": "{canary}-category"},
+        {"metric": "sku_net_sales", "brand": "{canary}-brand", "by": "total"},
+    ],
+)
+def test_anothers_group_category_and_brand_are_as_unknown_as_any(
+    asking: Asking, question: dict[str, str], tenant: str, other: str
+) -> None:
+    if tenant == other:
+        return
+    alone = of(tenant)
+    asked = {name: text.format(other, canary=CANARY[other]) for name, text in question.items()}
+    path = f"/v1/metrics/{asked.pop('metric')}"
+
+    foreign = asking.refusal(path, key=key(asking, tenant), **DAY, **asked)
+
+    assert (foreign["status"], foreign["code"]) == (404, "unknown_name")
+    assert foreign == alone.refusal(path, key=key(alone, tenant), **DAY, **asked)
 
 
 @pytest.mark.parametrize("tenant", SHOPS)
