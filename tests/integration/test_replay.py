@@ -125,7 +125,7 @@ def test_a_patched_dead_letter_is_counted_once_however_often_it_is_sent_and_noth
     assert {name: listed[0][name] for name in ("id", "text", "reason", "field")} == {
         name: dead_letter[name] for name in ("id", "text", "reason", "field")
     }
-    assert stack.verify().differing == 0
+    assert not stack.verify().has_differences
     balanced(stack)
 
 

@@ -1,8 +1,8 @@
 """Days are drawn by chance, and the same ones again for the same seed."""
 
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
-from batch_layer.verify.verification import Sample
+from batch_layer.verify.verification import Sample, Verdict
 
 DAYS = [date(2026, 1, 1) + timedelta(days=number) for number in range(100)]
 
@@ -19,3 +19,11 @@ def test_a_seed_draws_the_same_days_whatever_their_order_and_another_one_others(
 def test_if_there_are_fewer_days_than_requested_all_are_drawn() -> None:
     assert Sample(5, 7).draw(DAYS[:3]) == DAYS[:3]
     assert Sample(5, 7).draw([]) == []
+
+
+def test_a_total_that_differs_is_a_difference_although_no_cell_is_one() -> None:
+    epoch = datetime(2026, 3, 7, tzinfo=UTC)
+
+    assert Verdict(epoch, 1, 0, [], 0, totals=1, totals_differing=1).has_differences
+    assert Verdict(epoch, 1, 1, [], 0, totals=1).has_differences
+    assert not Verdict(epoch, 1, 0, [], 0, totals=1).has_differences
