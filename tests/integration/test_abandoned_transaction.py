@@ -45,7 +45,7 @@ def left_open(bootstrap: str, partition: int) -> Producer:
 
 
 def tell(bootstrap: str, alerts: Sequence[Alert]) -> None:
-    """As the relay does: with a new producer after any outcome that is not known, if it did not commit.
+    """As the alert processor does: with a new producer after any outcome that is not known, if it did not commit.
 
     A broker that has just begun may not know its coordinators yet.
     """

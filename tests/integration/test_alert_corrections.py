@@ -36,7 +36,7 @@ HOURLY = {"kind": "threshold", "id": "soon", "metric": "net_sales", "window": "1
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
-    """A stack with a store and rules of which the book has known for days."""
+    """A stack with a store and rules that have been in the history for days."""
     found, environment = settings_of(
         tmp_path / "home", GALATEA_ALERT_RULES_SECONDS="2", GALATEA_ALERTS_TICK_SECONDS="1"
     )
@@ -76,7 +76,7 @@ def rebuilt(settings: Settings) -> dict[str, Any]:
 
 
 def emitted_when(settings: Settings, is_enough: Callable[[Sequence[Alert]], bool]) -> Sequence[Alert]:
-    """What was told, when it is enough."""
+    """The emitted alerts, once they are enough."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not is_enough(alerts_emitted := list(AlertLog(settings.kafka.bootstrap).emitted(0))):
         assert time.monotonic() < deadline, alerts_emitted
@@ -95,13 +95,13 @@ def test_an_alert_that_a_late_event_makes_wrong_is_retracted_once_and_a_missed_o
 ) -> None:
     send(settings, 1, OVER - timedelta(minutes=20), 10)
     [raised] = emitted_when(settings, lambda alerts_emitted: len(alerts_emitted) == 1)
-    send(settings, 2, OVER - DAY + timedelta(minutes=1), -4)  # older than what the relay, and speed, may count
+    send(settings, 2, OVER - DAY + timedelta(minutes=1), -4)  # too old for the alert processor and speed
     send(settings, 3, NOW - timedelta(hours=5), 3)
 
     first = rebuilt(settings)
     wrong = emitted_when(settings, lambda alerts_emitted: any(each.kind == "retracted" for each in alerts_emitted))
     again = rebuilt(settings)
-    send(settings, 4, NOW - timedelta(hours=5), 18)  # too late to be raised by the relay
+    send(settings, 4, NOW - timedelta(hours=5), 18)  # too late to be raised by the alert processor
     last = rebuilt(settings)
     after = emitted_when(
         settings, lambda alerts_emitted: sum(each.publication is not None for each in alerts_emitted) == 5

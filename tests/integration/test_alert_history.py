@@ -47,7 +47,7 @@ def resolved(alert: Alert) -> Alert:
 
 
 def table_of(session: Session) -> HistoryTable:
-    """As the keeper begins: what is open is where it is listed today."""
+    """Like a starting history writer: open alerts are where they are listed today."""
     table = HistoryTable(session)
     table.migrate_open_alerts(lambda: None, AT)
     return table
@@ -138,7 +138,7 @@ def test_an_hour_in_which_nothing_is_open_is_looked_into_no_more_until_something
 
     table.prune(lambda: beats.append(1), AT)
     after = hours_of(shared_cassandra, "tidy")
-    late = at_hour(3, 9, "tidy")  # the relay is that far behind
+    late = at_hour(3, 9, "tidy")  # the alert processor is that far behind
     for each in (over, late):
         table.write(each.to_json())
 

@@ -1,4 +1,4 @@
-"""What a publication asks for is told once, in order, by a relay that is killed wherever it can be."""
+"""Requests of a publication are emitted once, in order, by an alert processor that is killed anywhere."""
 
 import subprocess
 import sys
@@ -72,7 +72,7 @@ def test_each_request_is_emitted_once_in_order_however_often_it_is_repeated_or_t
     broker: Settings,
 ) -> None:
     log, requested = AlertLog(broker.kafka.bootstrap), list[Alert]()
-    log.request([record("before", 0, "raised")])  # there was no relay yet
+    log.request([record("before", 0, "raised")])  # there was no alert processor yet
     for number, point in enumerate(POINTS):
         own = [record(store, number, kind) for store in STORES for kind in ("raised", "retracted")]
         requested += own

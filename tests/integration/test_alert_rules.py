@@ -1,4 +1,4 @@
-"""A rule that is made is followed by the process `alerts` of the stack, told in its topic, and listed."""
+"""A new rule is evaluated by the component `alerts`, emitted to its topic, and listed."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The relay against a real broker: whatever is done to it, each alert once; and of two only one may go on."""
+"""The alert processor against a real broker: each alert once, and of two only one continues."""
 
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Compaction of tables that Spark writes: fewer files, the same rows, whoever appends or compacts meanwhile."""
+"""Compaction of tables that Spark writes: fewer files, the same rows, with concurrent appends and compactions."""
 
 import shutil
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Where tenants are told: what is kept of an endpoint, and what is not."""
+"""Webhook endpoints: what is stored, and what is not."""
 
 import asyncio
 from dataclasses import replace

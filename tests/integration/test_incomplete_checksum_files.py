@@ -1,4 +1,4 @@
-"""The sums that Spark keeps beside its files, after a power cut: a torn one must not make a whole file unreadable."""
+"""Checksum files of Spark after a power cut: an incomplete one must not make a complete file unreadable."""
 
 from pathlib import Path
 

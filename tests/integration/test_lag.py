@@ -48,7 +48,7 @@ def committed(stack: Stack, group: str) -> dict[int, int]:
 
 
 def scraped(url: str) -> Callable[..., float]:
-    """What a process tells Prometheus, by the name and the labels of a sample."""
+    """The Prometheus metrics of a process, by name and labels of a sample."""
     text = httpx.get(url, timeout=30, trust_env=False).text
     samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
 

@@ -50,7 +50,7 @@ class Sent(NamedTuple):
 
 
 class Published(NamedTuple):
-    """What was predicted, what the ledger of the publication says, and what readers were told before and after."""
+    """What was predicted, what the ledger of the publication says, and what readers saw before and after."""
 
     first: int
     number: int
@@ -101,7 +101,7 @@ def wait_for(stack: Stack, store: str, receipts: int) -> None:
 
 
 def answers(stack: Stack) -> list[Any]:
-    """Everything that readers are told of these stores, but for what it rests on."""
+    """Everything that readers see of these stores, except the provenance."""
     question = {"store": list(STORES), **around_now()}
     bodies = [
         stack.get("/v1/metrics/net_sales", grain="15m", **question),

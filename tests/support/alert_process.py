@@ -1,4 +1,4 @@
-"""`alert_process BOOTSTRAP FOLDER PARTITIONS CRASH_AT`: a relay without rules that emits the requested alerts."""
+"""`alert_process BOOTSTRAP FOLDER PARTITIONS CRASH_AT`: emits requested alerts, without rules."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from views.alerts.rule_history import RuleHistory
 
 
 class NoRules:
-    """Shelf."""
+    """A rule store."""
 
     def read(self) -> RuleHistory:
         return RuleHistory([], FOR_EVER)

@@ -50,7 +50,7 @@ class WorldVersions:
 
 @dataclass
 class WorldAlertTables:
-    """AlertReader, and what was told. A test says how far it goes."""
+    """AlertReader over in-memory alerts. A test sets how far it is complete."""
 
     known: HistoryCoverage = NOTHING
     rows: dict[str, StoredAlert] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Alerts as the relay writes them, numbered by their `value`, and a real topic that holds some of two tenants."""
+"""Alerts as the alert processor writes them, numbered by `value`, and a real topic with some of two tenants."""
 
 import time
 from collections.abc import Callable

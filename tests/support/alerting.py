@@ -1,4 +1,4 @@
-"""A log in memory for the rules of alerts: shops that send, time that passes, and what is told."""
+"""An in-memory log for alert rules: stores that send, time that passes, and the emitted alerts."""
 
 import json
 from collections.abc import Sequence

@@ -127,7 +127,7 @@ class WorldArchive:
 
 
 class WorldSender:
-    """Sender: back to the topics of an archive. `says`: the fate of a record; `is_away`: nothing can be sent."""
+    """Sends to the topics of an archive. `says`: the status of a record; `is_away`: nothing can be sent."""
 
     def __init__(self, archive: WorldArchive) -> None:
         self.archive = archive

@@ -104,7 +104,7 @@ class MemoryFacts:
 
 @dataclass
 class Publications:
-    """Of one log. `log`: what the relay has told; `asked`: what publications asked for.
+    """Publications over one log. `log`: the emitted alerts; `requests`: what publications requested.
 
     `noted`: how many of these the last one had read that moved on.
     """

@@ -55,7 +55,7 @@ class Wire:
 
     @property
     def code(self) -> str | None:
-        """Of the problem that the last answer tells; None if it tells none."""
+        """Of the problem in the last response; None if it has none."""
         _, head, body = self.heard[-1] if self.heard else (0, b"", b"")
         return str(orjson.loads(body)["code"]) if b"application/problem+json" in head else None
 

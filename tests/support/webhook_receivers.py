@@ -28,7 +28,7 @@ DAY = timedelta(days=1)
 
 
 class Authority:
-    """Signs. `trust`: for whoever calls and trusts it."""
+    """Signs. `trust`: for callers that trust it."""
 
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())

@@ -30,7 +30,7 @@ def group_of(bootstrap: str, id_: str) -> dict[str, Any]:
 
 
 class RunningEndpoint:
-    """Inside, an endpoint is told. `undelivered`: (store, why) of what it refused."""
+    """Delivers alerts to an endpoint while the block runs. `undelivered`: (store, why) of rejected ones."""
 
     def __init__(
         self, bootstrap: str, topic: str, url: str, id_: str | None = None, limits: ConsumerLimits = LIMITS

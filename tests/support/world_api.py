@@ -74,13 +74,13 @@ WELL = WebhookTrial("done", 204, None, 12)
 
 @dataclass
 class WorldEndpoints:
-    """Keeper. `skipped`: endpoint, place and by whom."""
+    """Endpoints in memory. `skipped`: endpoint, place and by whom."""
 
     kept: dict[str, RegisteredEndpoint] = field(default_factory=dict)
     skipped: list[tuple[str, RecordPosition, str]] = field(default_factory=list)
 
     def put(self, registered: RegisteredEndpoint) -> None:
-        """As whoever calls them would leave it."""
+        """As the dispatcher would leave it."""
         self.kept[registered.endpoint.id] = registered
 
     async def all(self) -> Sequence[RegisteredEndpoint]:
@@ -171,7 +171,7 @@ def takes_all(_: ProducerRecord) -> DeliveryStatus | None:
 
 
 class WorldBroker:
-    """Carrier. `says`: the fate of a record, None if it never comes. `is_full`: there is no room for any."""
+    """ReplaySender. `says`: the status of a record, None if it never comes. `is_full`: there is no room."""
 
     def __init__(self) -> None:
         self.topics: dict[str, list[ProducerRecord]] = {}

@@ -1,4 +1,4 @@
-"""The product speaks of itself alone: no machine, no folder and no mirror of whoever worked on it."""
+"""The repository names no machine, folder or mirror of the people who work on it."""
 
 import re
 

@@ -58,9 +58,9 @@ def log_of(drawn: Sequence[tuple[int, int, int]]) -> list[LogRecord]:
 
 
 def played(entries: list[LogRecord], cuts: set[int]) -> tuple[Publications, list[Alert]]:
-    """The relay reads on, publications come in between, and one at last when everything is over.
+    """The alert processor reads on, publications come in between, and one at last when everything is over.
 
-    A publication takes its time: when the log is looked at, the relay has read on behind the cut.
+    A publication takes its time: when the log is looked at, the alert processor has read on behind the cut.
     """
     fold = Fold(registered_sources()["pos_transactions"], 0, HORIZONS)
     world, corrections = Publications("pos_transactions", RULE_HISTORY, BY_KEY), list[Alert]()

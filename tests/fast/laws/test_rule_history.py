@@ -1,4 +1,4 @@
-"""The book of rules and stores says the same as one that writes every page out in full."""
+"""The rule history gives the same rule sets as one that stores every rule set in full."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence

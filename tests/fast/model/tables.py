@@ -9,7 +9,7 @@ from cassandra import OperationTimedOut
 
 
 class Outcome(Enum):
-    """What becomes of the next publication, and whether its sender is told."""
+    """The outcome of the next publication, and whether it is reported."""
 
     REPORTED = "told"
     DONE_BUT_UNKNOWN = "done, but the answer is lost"

@@ -44,7 +44,7 @@ class Record:
 
     @property
     def is_visible(self) -> bool:
-        """To whoever reads committed records only."""
+        """For readers of committed records only."""
         return not self.is_end and (self.transaction is None or self.transaction.state is State.COMMITTED)
 
 

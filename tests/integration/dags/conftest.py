@@ -35,7 +35,7 @@ class Airflow:
         (self.folder / "calls.jsonl").write_text("")
 
     def calls(self) -> list[dict[str, Any]]:
-        """Every call, in order: words, and the variables it was told."""
+        """Every call, in order: words, and the environment variables it got."""
         return [json.loads(line) for line in (self.folder / "calls.jsonl").read_text().splitlines()]
 
     def words(self) -> list[list[str]]:
@@ -82,6 +82,6 @@ def _running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
 
 @pytest.fixture
 def airflow(_running: Airflow) -> Airflow:
-    """Where every command does what it is told."""
+    """An Airflow in which every command follows a script."""
     _running.play()
     return _running

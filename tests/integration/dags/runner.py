@@ -64,7 +64,7 @@ def run(dags: Any, name: str, conf: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def connected(connections: dict[str, str]) -> dict[str, Any]:
-    """What the connections come to. `told`: variables, as Airflow reads connections."""
+    """The settings from the connections. `connections`: environment variables, as Airflow reads them."""
     from airflow.sdk.exceptions import AirflowFailException
 
     from dags.tasks.command import deployment
@@ -90,7 +90,7 @@ def again(dags: Any, name: str) -> dict[str, Any]:
 
 
 def killed() -> dict[str, Any]:
-    """What becomes of a command whose task is told to end."""
+    """The outcome of a command whose task is terminated."""
     from dags.tasks.command import GalateaCommand
 
     task = GalateaCommand(task_id="endless", words=("wait",))

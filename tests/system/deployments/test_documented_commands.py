@@ -100,4 +100,4 @@ def test_the_readmes_demo_answers_its_query_and_its_python_example(
     assert len(printed.split()) == 2
     assert [command.rpartition(" ")[2] for command in commands] == ["status", "verify", "down"]
     assert "speed" in followed[0]
-    assert ended in {0, 2}, log.read_text()  # make's own code when what it runs was told to end
+    assert ended in {0, 2}, log.read_text()  # make's own code when its command was terminated

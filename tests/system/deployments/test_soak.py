@@ -88,7 +88,7 @@ def micro_batches(settings: Settings, layer: str) -> int:
 
 
 def memory(settings: Settings) -> dict[str, float]:
-    """MB by component and program; pages that processes share are counted once where the system tells them."""
+    """MB by component and program; pages that processes share are counted once where the system reports them."""
     found: defaultdict[str, float] = defaultdict(float)
     for name in COMPONENTS:
         for process in Records(settings.home).session(name):

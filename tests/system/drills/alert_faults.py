@@ -186,7 +186,7 @@ def twins(ground: AlertDrill, seconds: float) -> None:
 
 
 def broker_gone(ground: AlertDrill, *, graceful: bool) -> None:
-    """It ends in the middle of the work and comes back; the relay has to get on by itself, and is killed then."""
+    """It stops during the work and comes back; the alert processor has to recover, and is killed then."""
     with ground.lives.life(ground.lives.orders()) as life:
         ground.feeder.add(ground.each)
         life.until(life.is_ready, START_SECONDS)

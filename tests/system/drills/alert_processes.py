@@ -77,7 +77,7 @@ class AlertProcess:
             os.kill(self.process.pid or 0, number)
 
     def end(self) -> bool:
-        """As by `kill -9`, unless it has ended; whether it was killed, by us or at its crash point."""
+        """As by `kill -9`, unless it has ended; whether it was killed, by us or at its failpoint."""
         if self.process.exitcode is None:
             self.process.kill()
         self.process.join()
@@ -100,7 +100,7 @@ def _hear(reports: Connection, heard: Callable[[bytes], None]) -> None:
 
 @dataclass
 class AlertProcesses:
-    """Of relays with one identity. `kills`: how many were ended as by `kill -9`."""
+    """Of alert processors with the same identity. `kills`: how many were ended as by `kill -9`."""
 
     direct: str
     proxied: str
@@ -163,10 +163,10 @@ class AlertProcesses:
 
     @property
     def fenced(self) -> int:
-        """Relays that were told that another has taken over."""
+        """Alert processors that were fenced because another has taken over."""
         return noted(self.folder, FENCED)
 
     @property
     def crashed(self) -> int:
-        """Ends at crash points."""
+        """Ends at failpoints."""
         return sum(1 for _ in self.folder.glob("crashed-*/*"))

@@ -1,4 +1,4 @@
-"""An alert processor in a process of its own, with rules from a file, that ends or pauses where it is told to.
+"""An alert processor in a process of its own, with rules from a file, that ends or pauses at given points.
 
 It runs under the product's watchdog (`alerts_relay ORDERS PIPE`), or forked, which is quicker."""
 
@@ -32,7 +32,7 @@ Say = Callable[[bytes], object]
 
 
 class Orders(msgspec.Struct, frozen=True):
-    """What one life is told. `end_at`: a plan of crash points; `pauses`: stand still there instead.
+    """The orders of one process. `end_at`: a plan of failpoints; `pauses`: pause there instead.
 
     `call_seconds`, `transaction_ms`: how long the sender waits for an answer, the broker for an end.
     """
@@ -48,7 +48,7 @@ class Orders(msgspec.Struct, frozen=True):
 
 
 class FileRuleStore:
-    """Shelf. Versions that never change."""
+    """A rule store whose versions never change."""
 
     def __init__(self, file: Path) -> None:
         self._versions = msgspec.json.decode(file.read_bytes(), type=list[StoredVersion])
@@ -74,7 +74,7 @@ def forked(orders: bytes, reports: Connection) -> None:
 
 
 def note(folder: Path, what: str) -> None:
-    """One more of these, of whoever notes it."""
+    """Report one more of these."""
     with (folder / what).open("ab") as file:
         file.write(b".")
 

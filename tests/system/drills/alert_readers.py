@@ -75,9 +75,9 @@ def _left_to_read(bootstrap: str) -> int:
 
 
 class Reader:
-    """Follows `alerts` as a receiver does. `torn`: alerts that were visible while their positions were not committed.
+    """Follows `alerts` as a receiver does. `premature`: alerts that were visible before their positions.
 
-    Looked at while no relay runs: an open transaction keeps positions that are written but not committed from view.
+    Read only while no alert processor runs: an open transaction hides positions that are not committed.
     """
 
     def __init__(self, bootstrap: str) -> None:
@@ -89,7 +89,7 @@ class Reader:
         self.premature = 0
 
     def look(self) -> int:
-        """How many new ones are torn."""
+        """The number of new premature ones."""
         for alert in _to_the_end(self._reader, self._at):
             place = alert["place"]
             if place["topic"] == "pos_transactions":

@@ -1,10 +1,10 @@
-"""`python -m tests.system.drills.alerts`: every alert exactly once, whatever happens to the relay, network and broker.
+"""`python -m tests.system.drills.alerts`: every alert exactly once, whatever fails.
 
-Receipts arrive all the while. The relay is killed by `kill -9` at its failpoints and at random moments; the ends of its
-transactions are held, lost and delivered late by a fault proxy; it is paused and replaced, runs twice under one name,
-hangs and is ended by its watchdog; the broker is killed and stopped. At the end a read_committed reader must find
+Receipts arrive all the time. The alert processor is killed by `kill -9` at its failpoints and at random times; a fault
+proxy holds, loses and delays the ends of its transactions; it is paused and replaced, runs twice under one name, hangs
+and is ended by its watchdog; the broker is killed and stopped. At the end a read_committed reader must find
 exactly the alerts that plain sums over the sent receipts require, each once, and none may have been visible before its
-positions. `--naive` runs a relay as many would write it, which must fail.
+positions. `--naive` runs a naive alert processor, which must fail.
 
 Prints one line and appends it to the ledger `alerts`.
 """
@@ -36,7 +36,7 @@ Thing = tuple[str, Callable[[faults.AlertDrill], None]]
 TENANT, WINDOW_MS = "default", 900_000
 TWIN_SECONDS = 10.0
 MOST_MINUTES = 60.0
-"""The oldest window of the tills is still fresh then: what crosses later is told by a publication, not by the relay."""
+"""The oldest window of the tills is still fresh then. A later crossing would be emitted by a publication instead."""
 FORGET_EVERY = 25
 """After so many lives the snapshots are deleted."""
 
@@ -63,11 +63,11 @@ class Plan:
 
 @dataclass
 class Played:
-    """What was done and what came of it. `crashed`: of the kills, those at a crash point.
+    """What was done and what came of it. `crashed`: of the kills, those at a failpoint.
 
-    `discarded`: producers that gave themselves up; `fenced`: relays that were refused, `woken_fenced` of them zombies.
+    `discarded`: discarded producers; `fenced`: alert processors that were refused, `woken_fenced` of them zombies.
     `late`: what the broker answered to ends that came late; `missed`: attacks that did not come to their moment.
-    `torn`: alerts that were visible ahead of their positions.
+    `premature`: alerts that were visible ahead of their positions.
     """
 
     plan: Plan
@@ -124,7 +124,7 @@ def play(broker: DrilledBroker, plan: Plan) -> Played:
             at = time.monotonic()
             do(ground)
             premature, took = reader.look(), time.monotonic() - at
-            sys.stderr.write(f"  {number + 1}/{len(things)} {name} {took:.1f} s sent={tills.sent} torn={premature}\n")
+            sys.stderr.write(f"  {number + 1}/{len(things)} {name} {took:.1f} s {tills.sent=} {premature=}\n")
     reader.close()
     expected = tills.finish()
     _settle(lives, broker)
@@ -167,7 +167,7 @@ def _settle(lives: AlertProcesses, broker: DrilledBroker) -> None:
     """All is read."""
     before = lives.kills
     with lives.life(lives.orders()) as last:
-        assert last.until(lambda: left_to_read(broker.address) == 0, 600), "the relay does not catch up"
+        assert last.until(lambda: left_to_read(broker.address) == 0, 600), "the alert processor does not catch up"
     lives.kills = before
 
 
@@ -206,16 +206,16 @@ def _minutes(text: str) -> float:
 
 def _plan() -> Plan:
     parser = argparse.ArgumentParser(prog="python -m tests.system.drills.alerts", description=__doc__)
-    parser.add_argument("--kills", type=int, default=50, help="lives of a relay that end by one")
-    parser.add_argument("--alerts", type=int, default=10_000, help="how many are to be told, about")
+    parser.add_argument("--kills", type=int, default=50, help="processes that are killed")
+    parser.add_argument("--alerts", type=int, default=10_000, help="how many are to be emitted, about")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--proxied", type=int, help="of the kills, how many through the fault proxy; else a quarter")
     parser.add_argument("--restarts", type=int, default=0, help="how often the broker is killed or stopped")
-    parser.add_argument("--zombies", type=int, default=0, help="how often a relay is paused, replaced and woken")
+    parser.add_argument("--zombies", type=int, default=0, help="how often a process is paused, replaced and woken")
     parser.add_argument("--twins", type=int, nargs="?", const=5, default=0, help="how often two run at once, for 10 s")
     parser.add_argument("--pause", type=float, default=50.0, help="how long a zombie stands still, in seconds")
     parser.add_argument("--minutes", type=_minutes, default=MOST_MINUTES, help="of the plan: nothing more is done then")
-    parser.add_argument("--naive", choices=NAIVE, default="", help="of a relay that many would write")
+    parser.add_argument("--naive", choices=NAIVE, default="", help="of a naive alert processor")
     arguments = parser.parse_args()
     quarter = 0 if arguments.naive == PLAIN else arguments.kills // 4  # without transactions there is no end to attack
     proxied = quarter if arguments.proxied is None else min(arguments.proxied, arguments.kills)
@@ -234,7 +234,7 @@ def _plan() -> Plan:
 
 
 def main() -> int:
-    """Exit 1 if an alert was lost, torn, told twice or never asked for."""
+    """Exit 1 if an alert was lost, premature, emitted twice or never expected."""
     plan = _plan()
     with (
         tempfile.TemporaryDirectory(prefix="galatea-alerts-") as folder,

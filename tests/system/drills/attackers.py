@@ -63,7 +63,7 @@ class Attackers:
         }
 
     async def attack(self, stop: threading.Event) -> Harm:
-        """Until told to stop."""
+        """Runs until stopped."""
         tasks = [
             asyncio.ensure_future(self._again(kind, harm, at / max(count, 1)))
             for kind, (count, harm) in self._kinds.items()

@@ -66,7 +66,7 @@ class DrillStack:
         return self.stack.settings
 
     def galatea(self, *words: str, crash_at: str = "") -> subprocess.CompletedProcess[str]:
-        """A command, to its end or its crash point."""
+        """A command, to its end or its failpoint."""
         environment = {**self.stack.environment, "GALATEA_CRASH_AT": crash_at}
         return _done([sys.executable, "-m", "galatea.cli.main", *words], environment)
 

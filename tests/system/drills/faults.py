@@ -94,7 +94,7 @@ class Faults:
         return "lose checkpoints/speed"
 
     def crashed(self) -> list[str]:
-        """Which crash points have ended a process so far."""
+        """Which failpoints have ended a process so far."""
         folder = self._settings.crash_folder
         return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 

@@ -179,7 +179,7 @@ class Disk:
         return self._first.with_suffix(f".{self._cuts}")
 
     def leave(self) -> None:
-        """Whoever has files open may keep them."""
+        """Processes may keep their open files."""
         _run("umount", "--lazy", str(self.folder))
 
     def _mount(self) -> None:

@@ -60,7 +60,7 @@ class Report:
 
     @property
     def accepted(self) -> int:
-        """Events that honest clients were told are accepted."""
+        """Events that were accepted from honest clients."""
         before = [self.before] if self.before else []
         return sum(each.noted.accepted for each in (*before, *self.calm, *self.hostile))
 

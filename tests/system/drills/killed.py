@@ -96,7 +96,7 @@ class Hammer:
 
 
 def rebuilt(stack: Stack, id_: str, *, crash_at: str = "", after: float | None = None) -> int:
-    """The exit code of one attempt: at a crash point, killed after so many seconds, or to its end."""
+    """The exit code of one attempt: at a failpoint, killed after so many seconds, or to its end."""
     process = subprocess.Popen(
         [sys.executable, "-m", "galatea.cli.main", "rebuild", "--wait", "--id", id_],
         env={**stack.environment, "GALATEA_CRASH_AT": crash_at},

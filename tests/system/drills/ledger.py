@@ -17,8 +17,8 @@ LineFields = Mapping[str, Any]
 class Own(NamedTuple):
     """`counted`: fields of a line that say how much was done. `none`: those that are to be 0, empty or left out.
 
-    `equal`: pairs of fields that are to be the same; what is no field's name is a value. `naive`: runs of a relay that
-    many would write, which have to fail.
+    `equal`: pairs of fields that have to be equal; anything else than a field name is a value. `naive`: runs of a naive
+    alert processor, which have to fail.
     """
 
     name: str

@@ -29,7 +29,7 @@ class Mix(NamedTuple):
 
 
 class Load(threading.Thread):
-    """Sends until it is told to leave; in between it may rest."""
+    """Sends until stopped; it can be paused."""
 
     def __init__(self, bootstrap: str, seed: int, mix: Mix, roll: TillRoll) -> None:
         super().__init__(name="load", daemon=True)

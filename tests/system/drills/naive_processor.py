@@ -1,4 +1,4 @@
-"""Relays as many write them: the same loop, without what makes it exactly once. Drills have to find them out."""
+"""Alert processors as they are often written, without what makes them exactly once. Drills have to detect them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ NAIVE = (KEPT, PLAIN)
 
 
 class KeptSender(TransactionalSender):
-    """Transactions by the book: a commit that went well is done, whatever the connection went through."""
+    """Transactions by the book: a successful commit is trusted, whatever happened to the connection."""
 
     def _verify_statistics(self) -> None:
         self._faults = 0
@@ -56,7 +56,7 @@ class PlainSender(TransactionalSender):
 
 
 class NaiveProcessor(AlertProcessor):
-    """Takes its positions for all there is to know: does not ask what is told already."""
+    """Trusts its positions alone: does not check which alerts were already emitted."""
 
     def __init__(self, work: ProcessorConfig, partition: int, kind: str) -> None:
         """`kind`: of NAIVE."""

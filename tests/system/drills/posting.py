@@ -90,7 +90,7 @@ def serves(port: int) -> bool:
 
 
 class Till:
-    """Sends requests until it is told to stop, each until all of its events are settled."""
+    """Sends requests until stopped, each until all of its events are settled."""
 
     def __init__(self, store: str, posting: Posting, url: str, key: str) -> None:
         self._store, self._posting, self._url = store, posting, url

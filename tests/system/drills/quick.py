@@ -31,7 +31,7 @@ from tests.system.drills.posting import Posting, Till
 PATIENCE_SECONDS = 300.0
 """So long it may take to begin: after that it hangs."""
 TOOK_PART = {
-    # A query that finds no records tells of a micro-batch too, but has added none.
+    # A query that finds no records reports a micro-batch too, but has added nothing.
     "wrote a micro-batch": re.compile(r"addBatch=\d+ .*event=speed\.batch"),
     "its claim was refused": re.compile(r"code=checkpoint_out_of_step"),
     "its entry in the checkpoint was refused": re.compile(r"CONCURRENT_STREAM_LOG_UPDATE"),

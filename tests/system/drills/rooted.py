@@ -56,7 +56,7 @@ class Clock:
         part.replace(self._file)
 
     def environment(self) -> dict[str, str]:
-        """Of whoever is to have it."""
+        """Of its new owner."""
         return {
             "LD_PRELOAD": LIBRARY,
             "FAKETIME_TIMESTAMP_FILE": str(self._file),

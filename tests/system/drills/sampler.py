@@ -17,7 +17,7 @@ PAUSE_SECONDS = 0.1
 PATIENCE_SECONDS = 60.0
 """So long an answer may take once every component is back: after that nobody is answered."""
 SHOWN = 500
-"""So many characters of an answer are told."""
+"""How many characters of an answer are printed."""
 METRIC = "total_transactions_count"
 
 
@@ -51,7 +51,7 @@ class Sampler(threading.Thread):
         self.seen = Seen()
 
     def run(self) -> None:
-        """A thread's work. What it could not do is wrong: whoever asks for what is wrong hears of it."""
+        """The work of a thread. Its own failure counts as wrong."""
         try:
             key = (self._settings.home / "operator.key").read_text().strip()
             base = f"http://127.0.0.1:{self._settings.api.port}"
@@ -59,7 +59,7 @@ class Sampler(threading.Thread):
             with httpx.Client(base_url=base, headers=headers, timeout=30, trust_env=False) as client:
                 while not self._leave.wait(PAUSE_SECONDS):
                     self._ask(client)
-        except Exception as error:  # noqa: BLE001 - told by whoever looks
+        except Exception as error:  # noqa: BLE001 - reported with what is wrong
             self.seen.wrong.append(f"nobody could ask: {_named(error)}")
 
     def leave(self) -> Seen:

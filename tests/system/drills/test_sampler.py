@@ -1,4 +1,4 @@
-"""Whoever asks during the drills says what is wrong, and never falls silent unseen."""
+"""The sampler of the drills reports what is wrong, and never dies unnoticed."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What an answer has to say follows from what the client was told, and from nothing else."""
+"""The expected answer follows from the responses that the client got, and from nothing else."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What a client has sent, and what it was told of each: from this alone follows what every answer has to be."""
+"""What a client has sent, and the response to each: the expected answers follow from these alone."""
 
 import threading
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class Due(NamedTuple):
 
 @dataclass
 class TillRoll:
-    """Told by one client, in several threads. `handed`: identities that an answer may contain from now on.
+    """Written by one client, in several threads. `handed`: identities that an answer may contain from now on.
 
     `unknown`: sends whose outcome nobody knows; `failed`: those that were refused for certain.
     """

@@ -1,4 +1,4 @@
-"""Tills that send receipts, and add up by themselves what has to be told: the oracle of the drills of alerts."""
+"""Tills that send receipts and compute the expected alerts: the oracle of the drills of alerts."""
 
 import json
 import threading
@@ -54,7 +54,7 @@ class Tills:
             self._producer.poll(0)
 
     def finish(self) -> set[Key]:
-        """Send what is left of the plan. What has to be told, now that everything is on the broker."""
+        """Send the rest of the plan. Returns the expected alerts, now that everything is on the broker."""
         while self.sent < self.planned:
             self.send_some(100)
         assert self._producer.flush(120) == 0

@@ -99,7 +99,7 @@ class Broker:
         ]
 
     def begin_epoch(self, id_: str) -> int:
-        """What was open is aborted; whoever had the id before is fenced."""
+        """Abort open transactions, and fence the former owner of the id."""
         self.finish(id_, "aborted")
         self.epochs[id_] = self.epochs.get(id_, 0) + 1
         return self.epochs[id_]

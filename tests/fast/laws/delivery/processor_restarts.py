@@ -1,4 +1,4 @@
-"""The relay of alerts, killed at any call, over a broker in memory that repeats commits behind its back."""
+"""The alert processor, killed at any call, on an in-memory broker that repeats commits unnoticed."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -152,4 +152,4 @@ def emit_each_alert_once_whatever_was_committed(seeds: int = 25) -> None:
         broker = lived(seed, reports_faults=False)
         assert sorted(emitted(broker)) == sorted(expected(broker)), f"seed {seed}"
         unrequested += broker.unrequested
-    assert unrequested, "nothing was torn"
+    assert unrequested, "no transaction was committed partially"

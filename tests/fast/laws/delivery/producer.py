@@ -54,7 +54,7 @@ class Producer:
         transaction = self._broker.transaction(self._id, self._epoch)
         transaction.is_requested = True
         self._broker.late.append(Late(self._id, self._epoch))
-        self._broker.before_answer()  # whoever ends here does not know whether it arrives
+        self._broker.before_answer()  # a process that ends here does not know whether it arrives
         self._broker.called()
         if self._broker.chance.random() < self._hidden:
             self._faults += 1

@@ -1,4 +1,4 @@
-"""Relays with one thing wrong each, as somebody might write it. Every one has to be found out."""
+"""Alert processors with one mistake each. Tests have to detect every one."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,6 +1,6 @@
 """A broker in memory, as far as transactions go: epochs, open and late ends, positions that wait for an end.
 
-Only what a relay does can be done with it: one group, one transaction at a time for each transactional id.
+Only what an alert processor does can be done with it: one group, one transaction at a time for each transactional id.
 """
 
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""One seed, one exact run: the product's relay on a broker in memory, killed, replaced and lied to till all is told."""
+"""One seed, one exact run: the alert processor on an in-memory broker, killed and replaced until it has finished."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -75,7 +75,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Variant:
-    """What runs: the product's relay, or one with something changed. `blind`: statistics show no repeats.
+    """What runs: the product's alert processor, or one with something changed. `blind`: statistics show no repeats.
 
     `isolation`: with which its consumer reads, if not as the product's does.
     """
@@ -119,7 +119,7 @@ class Clock:
 
 
 class Simulated:
-    """A log of receipts, and relays that live one after the other, or one inside the life of another."""
+    """A log of receipts, and alert processors that live one after the other, or one inside the life of another."""
 
     def __init__(self, seed: int, variant: Variant) -> None:
         self._chance, self._variant = Random(seed), variant
@@ -129,7 +129,7 @@ class Simulated:
         self._requests = self._requested()
 
     def run(self) -> Counted:
-        """Until a last relay, that nobody harms, has had its time."""
+        """Until a last alert processor, that nobody harms, has had its time."""
         for _ in range(self._chance.randint(3, 12)):
             self._live(self._chance.randint(5, 120))
         self._live(3000, is_harmed=False)
@@ -149,7 +149,7 @@ class Simulated:
         )
 
     def _sent(self) -> set[tuple[str, str]]:
-        """Write the receipts. What has to be told: rule and store."""
+        """Write the receipts. Returns what has to be emitted: rule and store."""
         sold = Counter[str]()
         for number in range(RECORDS):
             store = str(self._chance.randrange(STORES))
@@ -216,7 +216,7 @@ class Simulated:
 
 @contextmanager
 def in_process(process: Process, variant: Variant, kind: type[MemoryConsumer] = MemoryConsumer) -> Iterator[None]:
-    """The clients of the relay are those of this process."""
+    """The clients of the alert processor are those of this process."""
 
     def consumer(settings: Mapping[str, object]) -> MemoryConsumer:
         own = {"isolation.level": variant.isolation} if variant.isolation else {}

@@ -1,4 +1,4 @@
-"""A relay with one thing wrong is found out by the same runs in which the product's goes wrong nowhere."""
+"""An alert processor with one mistake is detected by the same runs in which the real one is correct."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_a_repeat_that_nobody_sees_tears_a_transaction_and_yet_loses_and_repeats
         pytest.param(Variant(OffsetWithoutOne), "behind", id="offset without +1"),
         pytest.param(Variant(PositionsBeforeSettling), "twice", id="committed offset read before init_transactions"),
         pytest.param(
-            Variant(ForgetsWhatIsEmitted, blind=True), "twice", id="told alerts not asked for, nor repeats seen"
+            Variant(ForgetsWhatIsEmitted, blind=True), "twice", id="emitted alerts not remembered, nor repeats seen"
         ),
         pytest.param(Variant(FlushAfterOffsets, blind=True), "lost", id="flush after send_offsets"),
     ],

@@ -1,4 +1,4 @@
-"""The ids of alerts as receivers know them, written out: whoever changes how they are made tells everything twice."""
+"""The ids of alerts as receivers know them, written out: if they changed, every alert would be emitted again."""
 
 import hashlib
 from collections.abc import Sequence

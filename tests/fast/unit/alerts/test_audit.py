@@ -29,7 +29,7 @@ def publish(log: WorldLog, world: Publications, cut: int, oldest: int = 0) -> li
 def test_an_alert_that_the_corrected_numbers_do_not_hold_is_retracted_once_and_says_why() -> None:
     log, world = world_of(MUCH)
     [raised_alert] = log.sold(TEN + 20 * MINUTE, 10)
-    log.sold(TEN + 30 * MINUTE, 4, amount=-1, late_ms=5 * HOUR)  # too late to be judged by the relay
+    log.sold(TEN + 30 * MINUTE, 4, amount=-1, late_ms=5 * HOUR)  # too late to be judged by the alert processor
 
     [retracted] = publish(log, world, TEN + 6 * HOUR)
     again = publish(log, world, TEN + 7 * HOUR)

@@ -1,4 +1,4 @@
-"""What the relay may hold, and how long its readers may be held back."""
+"""What the alert processor may hold, and how long its readers may be held back."""
 
 import pytest
 

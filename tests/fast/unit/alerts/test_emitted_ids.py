@@ -1,4 +1,4 @@
-"""What was told is known for as long as anybody may ask for it again, and no longer."""
+"""Emitted ids are kept for as long as they may be requested again, and no longer."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -22,20 +22,20 @@ KEPT = timedelta(days=30)
 def known_after(days: int) -> KnownAlerts:
     known = KnownAlerts(KEPT)
     for day in range(days):
-        known.add(f"told on day {day}", day * DAY)
+        known.add(f"emitted on day {day}", day * DAY)
     return known
 
 
 def test_what_was_emitted_within_the_time_is_known_to_the_day() -> None:
     known = known_after(100)
 
-    assert all(f"told on day {day}" in known for day in range(100 - 30, 100))
+    assert all(f"emitted on day {day}" in known for day in range(100 - 30, 100))
 
 
 def test_what_was_emitted_earlier_is_forgotten() -> None:
     known = known_after(100)
 
-    assert "told on day 60" not in known
+    assert "emitted on day 60" not in known
     assert len(known) <= 30 + 2
 
 

@@ -1,4 +1,4 @@
-"""The keeper folds the topic of alerts into tables, and says as of when they are whole, wherever it was begun anew."""
+"""The history writer folds the topic `alerts` into tables, and knows up to when they are complete."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ SECOND = timedelta(seconds=1)
 
 @dataclass
 class Topic:
-    """Outlet over records in memory. `end`: what the relay has written, `visible`: what is decided of it."""
+    """Sink over in-memory records. `end`: what the alert processor has written, `visible`: what is decided of it."""
 
     records: list[bytes] = field(default_factory=list)
     first: int = 0

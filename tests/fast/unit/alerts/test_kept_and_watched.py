@@ -1,4 +1,4 @@
-"""What the relay keeps, and how it is watched."""
+"""What the alert processor keeps, and how it is watched."""
 
 import os
 import sys

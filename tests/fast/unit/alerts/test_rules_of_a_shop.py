@@ -1,4 +1,4 @@
-"""The six things that a shop wants to be told, each as it says them, worked out by hand."""
+"""Six alerts that stores ask for, with expected values computed by hand."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""A silence that was none is taken back, with the cause for which the relay had heard nothing."""
+"""A false silence alert is retracted, with the reason why no event had arrived."""
 
 from collections.abc import Sequence
 from types import SimpleNamespace

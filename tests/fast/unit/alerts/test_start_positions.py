@@ -1,4 +1,4 @@
-"""Where the relay begins: at what is committed. That nothing is committed is believed where nothing ever was."""
+"""The alert processor starts at the committed positions. Only a new one may have none."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ FOREVER = 10**6
 
 
 class Begun(BaseException):
-    """The relay reads what comes in."""
+    """The alert processor reads what comes in."""
 
 
 def sold(broker: MemoryKafka, topic: str = TILLS, records: int = 5) -> None:

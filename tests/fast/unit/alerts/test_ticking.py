@@ -33,7 +33,7 @@ A_BROKER = {"bootstrap.servers": "nowhere:1", "test.mock.num.brokers": 1}  # lib
 
 @dataclass
 class Neighbours:
-    """Registry, shelf and ticker that do as they are told. `fails`: by step what is raised there, the first time."""
+    """Registry, rule store and ticker with scripted outcomes. `fails`: by step what is raised there, the first time."""
 
     fails: dict[str, Exception] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Why numbers are others than they were told: what the ledger says, or else which events came later."""
+"""Why numbers differ from those of emitted alerts: by the ledger, or by events that came later."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta

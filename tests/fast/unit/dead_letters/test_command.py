@@ -19,7 +19,7 @@ NO_TIME = receipt({"happened_at": '"[bold]yesterday"'})
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> WorldDeadLetters:
-    """A record without a time that was mended and is an event now, and one that is no JSON."""
+    """A record without a time that was patched and is an event now, and one that is no JSON."""
     made = WorldDeadLetters()
     [position, _] = made.archive.receive(NO_TIME, b'{"\xff')
     patch = Patch(fields={"/happened_at": b'"2026-11-21T11:00:00Z"'})

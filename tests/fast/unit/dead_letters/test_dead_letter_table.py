@@ -24,7 +24,7 @@ NO_TIME = receipt({"happened_at": '"yesterday"'})
 
 @pytest.fixture
 def world() -> WorldDeadLetters:
-    """Five commits: letters 0 to 9 of tills, every second one without a time; then two of another source."""
+    """Five commits: dead letters 0 to 9 of tills, every second one without a time; then two of another source."""
     made = WorldDeadLetters()
     for _ in range(5):
         made.archive.receive(b"{", NO_TIME)

@@ -1,4 +1,4 @@
-"""What is asked about dead letters is understood, or refused with the word that is wrong."""
+"""Queries of dead letters are parsed, or rejected with the word that is wrong."""
 
 from datetime import UTC, datetime
 

@@ -31,7 +31,7 @@ def archive() -> WorldArchive:
 
 
 def report(archive: WorldArchive, first: int = 0, until: int = 6, runs: Runs | None = None) -> dict[str, object]:
-    """`runs`: where records of the topic lie; everywhere, unless told."""
+    """`runs`: offsets of records in the topic; all by default."""
     lie = [(first, until)] if runs is None else runs
     found = reconcile(archive.root, TILLS, {0: OffsetAudit(first, until, lie)})
     return {name: value for name, value in found.shown().items() if name != "topic"}

@@ -1,4 +1,4 @@
-"""Records back to their topic: acknowledged one by one, by a broker of librdkafka's own within this process."""
+"""Records are sent back to their topic and acknowledged one by one, by librdkafka's mock broker."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Replays are remembered whoever writes beside them, and after their files were put together."""
+"""Replays are kept with concurrent writers, and after compaction."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

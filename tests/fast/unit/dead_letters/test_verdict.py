@@ -1,4 +1,4 @@
-"""What a dead letter would become: without a mend what it was, for every record of the corpus."""
+"""What a dead letter would become: unchanged, the same dead letter, for every record of the corpus."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A commit that is told as kept is on the disk: its files, its line in the log, and the folders that name them."""
+"""A commit that is reported as stored is on the disk: its files, its log entry, and their directory entries."""
 
 import os
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Records on their way to the broker: each gets its fate, whatever the broker says or does not say."""
+"""Every record in flight gets a delivery status, whatever the broker answers."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ Report = Callable[[Any, Any], None]
 
 
 class Producer:
-    """Stands in for librdkafka where a fault cannot be had otherwise: it says what it is told to say."""
+    """Stands in for librdkafka where a fault cannot be had otherwise: its reports are scripted."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.error_cb: Callable[[Any], None] = settings["error_cb"]
@@ -52,7 +52,7 @@ class Producer:
 
 
 class Producers:
-    """All that a courier made."""
+    """All drivers that a producer created."""
 
     def __init__(self) -> None:
         self.made: list[Producer] = []

@@ -1,4 +1,4 @@
-"""The records of one key: in order, at the pace of whoever takes them; a failure waits, an error is put aside."""
+"""The records of one key: in order, at the pace of the handler; a failure waits, an error is set aside."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from master_dataset.kafka.consumer.key_queue import ATTEMPTS_BEFORE_SPLIT, KeyQu
 
 
 class PlayedHandler:
-    """Whoever takes records: says of each call what `answer` says, and remembers."""
+    """A handler that returns what `answer` returns, and keeps each call."""
 
     def __init__(self, answer: Callable[[list[int], int], HandlerResult]) -> None:
         self.answer = answer

@@ -29,7 +29,7 @@ class Played:
                 self.partition.queues.setdefault(record.key, KeyQueue(handler, 1, 1)).waiting.append(record)
 
     def work(self, key: bytes) -> None:
-        """One record of the key is done; a lane without any is ended."""
+        """Finish one record of the key; a key queue without any ends."""
         if (queue := self.partition.queues.get(key)) is not None:
             self.done.append(queue.waiting.popleft())
             if not queue.waiting:

@@ -1,4 +1,4 @@
-"""A path that leads nowhere and a failure are pages for whoever asks for pages, and problems for programs."""
+"""Unknown paths and failures are pages for browsers, and problem documents for programs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whoever connects and says nothing, or asks and reads nothing, is let go, and others find room meanwhile."""
+"""Connections that send or read nothing are closed, and others are served in the meantime."""
 
 import asyncio
 import socket

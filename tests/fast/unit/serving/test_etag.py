@@ -1,4 +1,4 @@
-"""Who has an answer already is told so, and nothing is computed, until something moves that the answer rests on."""
+"""A client that has the answer gets 304, and nothing is computed, until its data changes."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime

@@ -1,4 +1,4 @@
-"""An answer says how many of its events are odd: they count all the same."""
+"""An answer says how many of its events are unusual; they still count."""
 
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Events over HTTP: what the sender is told of each, and what stands in the topic."""
+"""Events over HTTP: the outcome of each, and what is in the topic."""
 
 import asyncio
 import gzip

@@ -1,4 +1,4 @@
-"""Whoever follows a question gets whole merged answers, each time that they are others."""
+"""Followers of a query get complete merged answers whenever they change."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

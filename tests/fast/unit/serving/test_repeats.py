@@ -32,7 +32,7 @@ def world() -> World:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[MetricsRequest]:
-    """The questions that the route has read and understood."""
+    """The requests that the route has parsed."""
     from serving_layer.api import metrics  # noqa: PLC0415 - what it calls is replaced
 
     found: list[MetricsRequest] = []

@@ -1,4 +1,4 @@
-"""No tenant is ever told of another's shops: not by a number, not by a hint, not by a header."""
+"""Nothing reveals the stores of another tenant: no number, no hint, no header."""
 
 import pytest
 from fastapi.routing import APIRoute

@@ -18,7 +18,7 @@ def records_of(world: World, *topics: str) -> list[TimedRecord]:
 
 
 class Read:
-    """`events`: each once, the first delivery. `letters`: how many for which reason, conflicts among them."""
+    """`events`: each once, the first delivery. `dead_letters`: how many for which reason, conflicts among them."""
 
     def __init__(self, deliveries: Iterable[TimedRecord], *stores: Store) -> None:
         self.events: dict[tuple[str, str], Event[Any]] = {}

@@ -1,4 +1,4 @@
-"""Every source has a lane of its own to the broker, and the failure of one ends the whole."""
+"""Every source has its own producer, and the failure of one ends all."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Laws of a simulated shop: whoever comes in goes out, and every sensor tells of the same people."""
+"""Laws of a simulated store: everyone who enters leaves, and all sensors report the same people."""
 
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta

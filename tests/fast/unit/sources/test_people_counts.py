@@ -1,4 +1,4 @@
-"""People at a door line: intervals in one window, counts within reason, and what is odd is said."""
+"""People at a door line: intervals in one window, plausible counts, and flags for unusual ones."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where processors are short, whoever gives way does so with all it starts, and never with what it does not own."""
+"""A process that lowers its priority does so with its children, and never for a session that it does not own."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What the REST interface tells Prometheus is read when it is asked, and says so when nothing can be read."""
+"""Prometheus metrics of the API are read at scrape time, and say if nothing can be read."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Whose an alert is, and under which id: read from the records that the relay writes."""
+"""Whose an alert is, and under which id: read from the records that the alert processor writes."""
 
 from speed_layer.webhooks.delivery import AlertHeader, read_header
 from tests.support.alert_topic import alert

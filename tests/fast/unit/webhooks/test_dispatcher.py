@@ -59,7 +59,7 @@ class Table:
 
 
 class Group:
-    """Stands for Telling. `lingers`: a call that is under way when it is told to stop."""
+    """Stands in for EndpointWorker. `lingers`: a call that is in progress when it is stopped."""
 
     def __init__(self, endpoint: Endpoint, log: list[str]) -> None:
         self.endpoint, self._log = endpoint, log

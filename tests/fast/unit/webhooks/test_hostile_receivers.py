@@ -98,7 +98,7 @@ async def outcome_of(
     allowed: Sequence[Network] = LOOPBACK,
     trust: ssl.SSLContext | None = None,
 ) -> AsyncIterator[Outcome]:
-    """Inside, the endpoint of that tenant is told of its alerts, which lie among another's."""
+    """Delivers the alerts of that tenant, which are mixed with those of another, while the block runs."""
     endpoint, kept = Endpoint("e1", tenant, url, "secret"), Kept()
     owners = ("acme", "globex")
     messages = [

@@ -1,4 +1,4 @@
-"""A new endpoint begins with what was told after it was made, also while alerts are being told."""
+"""A new endpoint starts with alerts emitted after it was created, also while alerts are being emitted."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ MADE_MS = 1000
 
 @dataclass
 class Failed:
-    """A place of which the broker says that it cannot be told."""
+    """An offset that the broker cannot return."""
 
     topic: str
     partition: int

@@ -1,4 +1,4 @@
-"""A test call tells whoever asks what a real one would come to, whatever the receiver does."""
+"""A test call returns what a real one would result in, whatever the receiver does."""
 
 import asyncio
 import ssl
