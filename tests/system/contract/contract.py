@@ -9,13 +9,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
 from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from master_dataset.registry.stores import Store
+from master_dataset.registry.products import Product, ProductSpool
+from master_dataset.registry.stores import GroupVersion, Store
 from master_dataset.webhooks.endpoint import Endpoint, RegisteredEndpoint
 from serving_layer.alerts.rules import AlertRules, RuleAuthor
 from serving_layer.api.openapi import EXAMPLES
@@ -101,8 +103,12 @@ class _Problem(msgspec.Struct):
 
 
 def deployment() -> Asking:
-    """Two tenants, two publications, what speed alone has, dead letters, rules, alerts, and a webhook."""
-    world = World(Store(id="1", timezone="Europe/Bratislava"), Store(id="2", timezone="UTC", tenant="acme"))
+    """Two tenants with groups and products, two publications, what speed alone has, dead letters, rules, and more."""
+    north = (GroupVersion(None, {"region": "north"}), GroupVersion(date(2026, 3, 7), {"region": "south"}))
+    world = World(
+        Store(id="1", timezone="Europe/Bratislava", groups=north),
+        Store(id="2", timezone="UTC", tenant="acme", groups=north),
+    )
     for number, store in enumerate(("1", "2")):
         world.receive(receipt("2026-03-07T09:00:00Z", minor=100, store=store), "2026-03-07T09:00:01Z")
         later = receipt("2026-03-07T11:00:00Z", minor=200 + number, store=store, number=2)
@@ -113,6 +119,9 @@ def deployment() -> Asking:
     asking.dead_letters.archive.receive(*[b"{"] * 7, receipt("yesterday", minor=100))
     asking.endpoints.put(RegisteredEndpoint(Endpoint(EXAMPLES["webhook"], "acme", "https://acme.example/", "secret")))
     for tenant, store in (("default", "1"), ("acme", "2")):
+        with ProductSpool() as spool:
+            spool.add(1, Product("1", "Milk", "Meadow", ("Food", "Dairy"), valid_from=date(2026, 1, 1)))
+            asking.products.load(tenant, spool, replace=True)
         rule = {"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3}
         AlertRules(asking.versions).create(RuleAuthor(tenant, world.stores), rule)
         over = asking.alert_tables.raised("2026-03-07T09:00:00Z", tenant=tenant, store=store)
