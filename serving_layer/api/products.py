@@ -97,8 +97,8 @@ async def list_products(query: Annotated[ProductsQuery, Query()], products: Prod
     else:
         after = None if query.after is None else read_page_token(query.after, _place)
         page = await products.reader.page(tenant, chosen, query.limit, after)
-        if after and page.master and page.master.buckets != after.buckets:
-            message = "The products were loaded again in another order since the page before."
+        if after and (page.master is None or page.master.version != after.version):
+            message = "The products were loaded again since the page before."
             raise BadQuestionError(message, do="Begin with the first page: leave `after` out.")
     master = page.master
     body = ProductList(
@@ -139,9 +139,9 @@ async def load_products(
     return Response(encode(loaded), media_type=JSON)
 
 
-def _place(buckets: int, bucket: int, sku: object) -> ProductPlace:
-    place = ProductPlace(int(buckets), int(bucket), str(sku))
-    if not 0 <= place.bucket < place.buckets:
+def _place(version: object, bucket: int, sku: object) -> ProductPlace:
+    place = ProductPlace(str(version), int(bucket), str(sku))
+    if place.bucket < 0:
         raise ValueError("no such bucket")
     return place
 

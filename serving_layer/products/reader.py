@@ -35,9 +35,9 @@ Found = TypeVar("Found")
 
 
 class ProductPlace(NamedTuple):
-    """Where a page of products ends. SKUs are sorted within their bucket, of which there are `buckets`."""
+    """Where a page of one version of the products ends. SKUs are sorted within their bucket."""
 
-    buckets: int
+    version: str
     bucket: int
     sku: str
 
@@ -240,9 +240,9 @@ class ProductReader:
                 if len(found) >= limit:
                     return ProductPage(master, found, place)
                 found += [product for product in block[sku] if chosen.includes(product)]
-                place = ProductPlace(master.buckets, bucket, sku)
+                place = ProductPlace(master.version, bucket, sku)
             await asyncio.sleep(0)  # other requests have their turn between blocks that are cached
-        return ProductPage(master, found, ProductPlace(master.buckets, last, "") if last < master.buckets else None)
+        return ProductPage(master, found, ProductPlace(master.version, last, "") if last < master.buckets else None)
 
     async def _block(self, master: ProductMaster, bucket: int) -> Block:
         key = master.tenant, master.version, bucket

@@ -117,6 +117,18 @@ def test_pages_hold_every_product_once() -> None:
     assert sorted(found, key=int) == [str(sku) for sku in range(1500)]
 
 
+def test_pages_of_two_versions_are_not_mixed() -> None:
+    asking = Asking(World())
+    post(asking, b"sku,title\n" + b"".join(b"%d,T\n" % sku for sku in range(20)))
+    first = asking.body("/v1/products", limit=5)
+    post(asking, b"sku,title\n1,Other\n", "/v1/products?replace=true")
+
+    refused = asking.refusal("/v1/products", limit=5, after=first["next"])
+
+    assert (refused["status"], refused["code"]) == (422, "bad_question")
+    assert refused["title"] == "The products were loaded again since the page before."
+
+
 def test_wrong_products_are_refused_and_nothing_is_kept() -> None:
     asking = Asking(World())
 
@@ -190,7 +202,7 @@ def test_a_page_searches_a_bounded_number_of_blocks() -> None:
 
     page = asyncio.run(reader.page("default", ProductFilter(search="no such"), 10))
     assert len(products.reads) == BLOCKS_PER_PAGE
-    assert (page.products, page.following) == ([], ProductPlace(256, BLOCKS_PER_PAGE, ""))
+    assert (page.products, page.following) == ([], ProductPlace("0", BLOCKS_PER_PAGE, ""))
 
 
 def test_names_are_searched_until_they_are_found_and_all_of_them_are_kept() -> None:
