@@ -371,7 +371,7 @@ class ApiSettings(Section):
 
 
 class SqlSettings(Section):
-    """SQL over the PostgreSQL protocol. The limits are those of one process."""
+    """SQL over the PostgreSQL protocol."""
 
     prefix = "sql_"
 
