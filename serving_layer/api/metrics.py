@@ -83,7 +83,7 @@ class MetricQuery(BaseModel):
     range: NamedRange = None
     grain: Grain | None = Field(None, description="Length of a point. Default: `day`, unless the metric has its own.")
     timezone: TimeZone = None
-    by: list[str] = Field([], description=BY)
+    by: list[Annotated[str, Field(max_length=400)]] = Field([], max_length=20, description=BY)
     partial: PartialFlag = False
     hours: Hours = Field("all", description="Which windows count: all, or only those inside the opening hours.")
     format: Format = Field("json", description="JSON, or a table with one row per point.")

@@ -374,6 +374,8 @@ def split_by(by: Sequence[str]) -> SplitBy:
         BadQuestionError: a series would be of one store and of several, or a group has no name.
     """
     names = tuple(dict.fromkeys(by))
+    if not all(names):
+        raise BadQuestionError("`by` has an empty name.", do="Separate names by one comma each, or leave `by` out.")
     groups = tuple(name.removeprefix(BY_GROUP) for name in names if name.startswith(BY_GROUP))
     of_stores = [name for name in (BY_STORE, BY_TOTAL) if name in names] + [f"{BY_GROUP}{name}" for name in groups[:1]]
     if len(of_stores) > 1:

@@ -178,8 +178,9 @@ class QueryService:
 
         async def body() -> bytes:
             page = await self._page(request, caller)
+            groups = await self._known_groups(request, caller)
             return await answer(
-                [replace(each, now=version.now) for each in request.requests],
+                [replace(each, now=version.now, known_groups=groups) for each in request.requests],
                 page.stores,
                 self.catalogue,
                 version.snapshot,
@@ -190,6 +191,13 @@ class QueryService:
             )
 
         return await self._cached(request, version, caller, body)
+
+    async def _known_groups(self, request: MetricsRequest, caller: Caller) -> frozenset[str]:
+        """The groups of all stores that the caller may see, if the answer is by groups."""
+        if not split_by(request.first.by).groups:
+            return frozenset()
+        stores = await self.stores.visible((), caller, most=MOST_STORES_MERGED)
+        return frozenset[str]().union(*(store.group_names for store in stores))
 
     async def _page(self, request: MetricsRequest, caller: Caller) -> StorePage:
         """The stores of an answer: one page of them, or all if it adds them up or ranks them."""

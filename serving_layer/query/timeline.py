@@ -343,7 +343,8 @@ def read_bound(text: str, start_of: Callable[[date], int], name: str) -> int:
         at = datetime.fromisoformat(text.replace(" ", "+"))  # a `+` that a query string turned into a space
     except (ValueError, OverflowError) as error:
         message = f"`{name}` is neither a date nor a time: `{text}`."
-        raise BadQuestionError(message, do=f"Write `{name}=2026-11-21` or `{name}=2026-11-21T09:00:00Z`.") from error
+        do = f"Write `{name}=2026-11-21`, `{name}=2026-11-21T09:00:00Z`, or a day counted from today: `{name}=-7d`."
+        raise BadQuestionError(message, do=do) from error
     if at.tzinfo is None:
         raise BadQuestionError(f"`{name}` has no offset: `{text}`.", do=f"Write `{name}={text}Z`, or a date alone.")
     _within_years(at.date(), text, name)

@@ -202,3 +202,19 @@ def test_the_points_of_all_stores_together_are_limited_before_any_is_read() -> N
     refused = Asking(world).refusal(NET, from_="2025-03-01", to="2026-03-01", by="total", grain="hour")
 
     assert refused["code"] == "range_too_long"
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"by": "total,"}, "`by` has an empty name."),
+        ({"by": "total", "from_": "tomorrow"}, "`from` is neither a date nor a time: `tomorrow`."),
+        ({"by": "a" * 401}, "`by`"),
+    ],
+)
+def test_what_cannot_be_read_is_named(query: dict[str, str], said: str) -> None:
+    refused = Asking(chain(Store(id="1", timezone="UTC"))).refusal(NET, **DAY | query)
+
+    assert refused["status"] == 422
+    assert said in refused["title"]
+    assert len(refused["title"]) < 200
