@@ -39,6 +39,8 @@ _BODIES: Mapping[str, Sequence[tuple[str, str]]] = {
             + "ELSE n::VARCHAR END",
         )
     ],
+    "_pg_expandarray": [("a", "unnest(list_transform(a, lambda v, i: {'x': v, 'n': i}))")],
+    "pg_partition_ancestors": [("r", "unnest(CAST([] AS BIGINT[]))")],
     "pg_get_userbyid": [("r", "'galatea'")],
     "pg_encoding_to_char": [("e", "'UTF8'")],
     "pg_get_expr": [("e, r", _NULL_TEXT), ("e, r, p", _NULL_TEXT)],
@@ -113,17 +115,20 @@ _BODIES: Mapping[str, Sequence[tuple[str, str]]] = {
 }
 NAMES = frozenset(_BODIES)
 """Functions that are macros here."""
-_KEYWORDS = (
-    "pg_get_keywords",
-    "SELECT * FROM (VALUES ('select', 'R', 'reserved')) AS k(word, catcode, catdesc) WHERE false",
-)
-TABLE_MACROS = frozenset({_KEYWORDS[0]})
+_TABLES: Mapping[str, str] = {
+    "pg_get_keywords": "SELECT word, 'R' AS catcode, 'reserved' AS catdesc FROM (VALUES ('analyse'), ('analyze'), "
+    "('ilike'), ('isnull'), ('limit'), ('notnull'), ('offset'), ('returning'), ('variadic')) AS k(word)",
+    "pg_available_extensions": "SELECT name, NULL::VARCHAR AS default_version, NULL::VARCHAR AS comment "
+    "FROM (VALUES ('')) AS e(name) WHERE false",
+}
+"""Words that standard SQL does not reserve, for clients that quote names; and no extensions."""
+TABLE_MACROS = frozenset(_TABLES)
 MACROS: Sequence[str] = [
     *(
         f"CREATE MACRO {PREFIX}{name} " + ", ".join(f"({arguments}) AS {body}" for arguments, body in bodies)
         for name, bodies in _BODIES.items()
     ),
-    f"CREATE MACRO {PREFIX}{_KEYWORDS[0]}() AS TABLE {_KEYWORDS[1]}",
+    *(f"CREATE MACRO {PREFIX}{name}() AS TABLE {query}" for name, query in _TABLES.items()),
 ]
 """Statements that make them."""
 MACRO_NAMES = frozenset(f"{PREFIX}{name}" for name in NAMES | TABLE_MACROS)

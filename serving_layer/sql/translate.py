@@ -301,6 +301,8 @@ def _typed(node: exp.Cast, session: SessionValues) -> exp.Expr:
         return _regclass(node.this, session)
     if named in ("regtype", "regnamespace"):
         return exp.Anonymous(this=f"{PREFIX}{named}", expressions=[node.this])
+    if named == "regproc" and is_text:  # catalogs name functions by texts here
+        return exp.Literal.string(node.this.name.removeprefix(f"{PG_CATALOG}."))
     is_array = named.endswith("[]")
     known = _TYPE_NAMES.get(named.removesuffix("[]")) if kind.this is exp.DType.USERDEFINED or is_array else None
     if named in ("name", "name[]", "oid", "oid[]", "char", "int2vector", "oidvector"):

@@ -25,6 +25,10 @@ class Jdbc:
             known.setProperty(name, value)
         return self._jvm.org.postgresql.Driver().connect(f"jdbc:postgresql://{HOST}:{port}/galatea", known)
 
+    def date(self, text: str) -> Any:
+        """A `java.sql.Date`."""
+        return self._jvm.java.sql.Date.valueOf(text)
+
 
 def rows(results: Any) -> list[dict[str, Any]]:
     """What is left of a `java.sql.ResultSet`: texts, by the labels of its columns."""

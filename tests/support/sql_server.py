@@ -21,7 +21,16 @@ import psycopg
 from serving_layer.keys.authenticator import REFRESH_SECONDS, Authenticator, KeyCache, RateLimiter
 from serving_layer.keys.key import Caller
 from serving_layer.sql.authentication import LoginService
-from serving_layer.sql.results import Column, Prepared, QueryResult, SqlSession, SqlStateError, SqlType, SqlValue
+from serving_layer.sql.results import (
+    Column,
+    Prepared,
+    QueryResult,
+    SqlSession,
+    SqlSessions,
+    SqlStateError,
+    SqlType,
+    SqlValue,
+)
 from serving_layer.sql.server import ServerLimits, SqlServer
 from tests.support.world_api import BEGAN, WorldKeys
 
@@ -33,6 +42,8 @@ assert _POSTGRESQL is not None
 assert _POSTGRESQL.origin is not None
 PSQL = Path(_POSTGRESQL.origin).parent / "pginstall" / "bin" / "psql"
 """The terminal of PostgreSQL 16."""
+PSQL_NEWER = Path(_POSTGRESQL.origin).parent / "pginstall18" / "bin" / "psql"
+"""That of PostgreSQL 18."""
 
 UTC_ZONE = ZoneInfo("UTC")
 SERIES = (Column("n", SqlType.INT8), Column("name", SqlType.TEXT), Column("net_sales", SqlType.NUMERIC, 18, 2))
@@ -139,11 +150,11 @@ class RunningServer:
     loop: asyncio.AbstractEventLoop
     port: int
     keys: WorldKeys
-    sessions: list[SqlSession]
+    opened: list[SqlSession]
 
     def scripted(self, number: int = -1) -> ScriptedSession:
         """A session that was opened; the last one by default."""
-        found = self.sessions[number]
+        found = self.opened[number]
         assert isinstance(found, ScriptedSession)
         return found
 
@@ -171,23 +182,23 @@ class RunningServer:
 
 @contextmanager
 def running_server(
-    limits: ServerLimits | None = None, keys: WorldKeys | None = None, logins: LoginService | None = None
+    limits: ServerLimits | None = None, sessions: SqlSessions = ScriptedSession
 ) -> Iterator[RunningServer]:
-    """Run a server with scripted sessions."""
-    keys = keys or WorldKeys()
-    sessions: list[SqlSession] = []
+    """Run a server; with scripted sessions, if no others are given."""
+    keys = WorldKeys()
+    opened: list[SqlSession] = []
 
     def session(caller: Caller) -> SqlSession:
-        sessions.append(ScriptedSession(caller))
-        return sessions[-1]
+        opened.append(sessions(caller))
+        return opened[-1]
 
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    server = SqlServer(session, logins or login_service(keys), limits)
+    server = SqlServer(session, login_service(keys), limits)
     try:
         port = asyncio.run_coroutine_threadsafe(server.listen(HOST, 0), loop).result(PATIENCE_SECONDS)
-        yield RunningServer(server, loop, port, keys, sessions)
+        yield RunningServer(server, loop, port, keys, opened)
     finally:
         asyncio.run_coroutine_threadsafe(server.close(), loop).result(PATIENCE_SECONDS)
         loop.call_soon_threadsafe(loop.stop)
