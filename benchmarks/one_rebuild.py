@@ -1,6 +1,6 @@
-"""One rebuild in a process of its own, as the command makes one: `python -m benchmarks.one_rebuild CUT full|touched`.
+"""One rebuild in a new process, like that of the command: `python -m benchmarks.one_rebuild CUT full|touched`.
 
-Everything is the product's but the fence: at the cut that is named nothing waits for the clock or for the archive.
+All code is the product's, except the fence: at the given cut, nothing waits for the clock or for the archive.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Compact the many small files of the master dataset into few large ones, while the archive goes on writing."""
+"""Compact the many small files of the master dataset into a few large ones, while the archive keeps writing."""
 
 from airflow.sdk import DAG
 

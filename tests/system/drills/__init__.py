@@ -1,4 +1,4 @@
-"""Faults under load: a real stack, a hostile stream, killed processes, and a client that queries all the while.
+"""Faults under load: a real stack, a hostile stream, killed processes, and a client that queries all the time.
 
 The seed determines the stream, the faults and their order, but not how processes interleave.
 """

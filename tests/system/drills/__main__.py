@@ -1,7 +1,7 @@
 """`make drills`: every quick drill on one running stack. `make drill ARGS="D08 --seed 4711"`: one, or some.
 
-`ARGS="--line 17"` runs again what the 17th line of the ledger says; `make campaign ARGS="--shard 1/4 --seed 7"` a part
-of the long set. Each prints a line, and adds it to the ledger, drills.jsonl.
+`ARGS="--line 17"` repeats the drill of line 17 of the ledger; `make campaign ARGS="--shard 1/4 --seed 7"` runs a part
+of the long set. Each drill prints one line and appends it to the ledger, drills.jsonl.
 """
 
 import argparse

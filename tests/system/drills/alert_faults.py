@@ -1,4 +1,4 @@
-"""Faults of alert processes: killed, paused, doubled, cut off from the broker's responses, and left by the broker."""
+"""Faults of alert processes: killed, paused, run twice, cut off from responses of the broker, or without a broker."""
 
 import signal
 import time

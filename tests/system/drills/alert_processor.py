@@ -1,6 +1,8 @@
 """An alert processor in a process of its own, with rules from a file, that ends or pauses at given points.
 
-It runs under the product's watchdog (`alerts_relay ORDERS PIPE`), or forked, which is quicker."""
+It runs under the product's watchdog (`python -m tests.system.drills.alert_processor ORDERS PIPE`), or forked, which is
+quicker.
+"""
 
 import os
 import signal

@@ -1,8 +1,7 @@
-"""Clients that mean no good, each alone on a connection. A second after it is over for them they come again.
+"""Hostile clients, each alone on a connection. A second after its connection was closed, a client connects again.
 
-A process of its own (`python -m tests.system.drills.attackers PORT KEY KEY NUMBER OTHERS`), until its input ends;
-then it
-prints what came of it.
+A process of its own (`python -m tests.system.drills.attackers PORT KEY KEY NUMBER OTHERS`), which runs until its input
+ends and then prints the result.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""The long set in shards: commands that do one drill for long, and the quick drills at five times the load.
+"""The long set in shards: commands that run one long drill, and the quick drills at five times the load.
 
-A shard ends after 45 minutes: what was not begun by then is named as not run, which is a failure.
+A shard ends after 45 minutes. What has not started by then is listed as not run, which counts as a failure.
 """
 
 import subprocess

@@ -1,9 +1,8 @@
-"""`python -m tests.system.drills.damaged`: Cassandra's own files are damaged on the disk, and then it is lost
-altogether.
+"""`python -m tests.system.drills.damaged`: damages Cassandra's files on the disk, then loses Cassandra completely.
 
-A bit is flipped in each of its data files, one after the other. From then on an answer may be refused, and may never be
-another one. What operations says of a lost Cassandra is done then, and the answers are what they were, to the digit.
-Prints a line, and adds it to the ledger, damaged.jsonl.
+It flips a bit in each data file, one after another. An answer may then be refused, but never differ. Then it follows
+the guide for a lost Cassandra, after which every answer must be the same, digit by digit. Prints one line and appends
+it to the ledger, damaged.jsonl.
 """
 
 import argparse

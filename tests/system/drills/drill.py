@@ -1,4 +1,4 @@
-"""One drill: the stack is started, fed and hurt, and what it says in the end is compared with what was sent."""
+"""One drill: start a stack, send events, inject faults, and compare the final answers with what was sent."""
 
 import json
 import os

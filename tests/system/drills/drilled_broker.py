@@ -1,4 +1,4 @@
-"""A broker behind a fault proxy that may be killed and comes back with its log."""
+"""A broker behind a fault proxy that can be killed and restarted with its log."""
 
 import subprocess
 import time

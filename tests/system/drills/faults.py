@@ -1,4 +1,4 @@
-"""What a drill does and what came of it, and the faults that need no root: kill, pause, stop, crash at a failpoint."""
+"""The actions and the report of a drill, and the faults that need no root: kill, pause, stop, crash at a failpoint."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Clients that mean well: they ask and send at a steady pace, and note how long each answer took.
+"""Honest clients: they query and send at a steady rate, and record the latency of every response.
 
 A process of its own: `python -m tests.system.drills.honest PORT SECONDS KEYS`, the keys as JSON, by store.
 """

@@ -1,8 +1,8 @@
-"""`python -m tests.system.drills.hostile`: honest clients beside clients that mean no good, on a real stack.
+"""`python -m tests.system.drills.hostile`: honest clients next to hostile ones, on a real stack.
 
-Calm and hostile rounds take turns, so that whatever else the machine does falls on both. Prints how long honest clients
-waited in each, how soon hostile connections were ended and how much memory the process took; a line for each run in
-the ledger, hostile.jsonl. `--long`: 2,000 slowloris.
+Calm and hostile rounds alternate, so that other load on the machine affects both. Prints the latency of honest clients
+in each, how soon hostile connections were closed, and the memory of the process; appends one line to the ledger,
+hostile.jsonl. `--long`: 2,000 slowloris clients.
 """
 
 import argparse

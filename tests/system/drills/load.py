@@ -1,4 +1,4 @@
-"""A steady load: receipts of twenty stores, some twice, some broken, up to thirty hours late."""
+"""A steady load: receipts of twenty stores, some sent twice, some invalid, up to thirty hours late."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""Every drill: the fault, and what runs it; or why nothing does."""
+"""Every drill: the fault, and what runs it, or why nothing does."""
 
 from typing import NamedTuple
 

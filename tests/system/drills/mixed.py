@@ -1,4 +1,4 @@
-"""`python -m tests.system.drills.mixed --seed 7`: one long drill of every fault in turn (D32), printed and kept."""
+"""`python -m tests.system.drills.mixed --seed 7`: one long drill with all faults in turn (D32), kept in a ledger."""
 
 import argparse
 import json

@@ -1,9 +1,8 @@
-"""`python -m tests.system.drills.posting`: events over HTTP while the process that takes them is killed again and
-again.
+"""`python -m tests.system.drills.posting`: events over HTTP while the API process is killed again and again.
 
-Tills send receipts, some of them broken, and send a request again until each of its events is settled.
-In the end every receipt has to be in the merged answer once: sent = events + rejected. Prints a line, and adds it to
-the ledger, posting.jsonl.
+Tills send receipts, some of them invalid, and repeat a request until each of its events is settled. At the end the
+merged answer must have every receipt once: sent = events + rejected. Prints one line and appends it to the ledger,
+posting.jsonl.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""A hostile stream of receipts, and what must come of it, derived from the stream alone without product code.
+"""A hostile stream of receipts, and the expected result, derived from the stream alone without product code.
 
-It is fed to the broker in two parts: one with receipt times of hours ago, the rest now, at a steady rate.
+It is sent to the broker in two parts: one with receipt times of hours ago, the rest now, at a steady rate.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Asks REST all the while: no number above what was sent, none smaller than before, no older publication."""
+"""Queries REST all the time: no number may exceed what was sent or shrink, and no publication may be older."""
 
 import threading
 import time

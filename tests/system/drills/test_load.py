@@ -1,4 +1,4 @@
-"""A load says that everything is acknowledged, or that it has ended: nobody waits for it for ever."""
+"""A load reports that everything is acknowledged, or that it has ended. Waiting for it never hangs."""
 
 import threading
 

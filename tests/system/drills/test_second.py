@@ -1,4 +1,4 @@
-"""A second process that has done nothing tries nothing: the drill of it hears whether it took part."""
+"""The drill of a second process checks that this process took part, and did not just exit."""
 
 import os
 import sys

@@ -1,8 +1,7 @@
-"""`python -m tests.system.drills.week`: a simulated week of many stores with all faults, published while `speed` is
-killed.
+"""`python -m tests.system.drills.week`: a simulated week with all faults, published while `speed` is killed.
 
-On a stack of its own that lets speed count what is a week old. The week passes in minutes. Prints a line, and adds it
-to the ledger, week.jsonl.
+On a stack of its own whose speed layer counts events that are a week old. The week takes minutes. Prints one line and
+appends it to the ledger, week.jsonl.
 """
 
 import argparse
