@@ -162,14 +162,14 @@ class _Inputs(NamedTuple):
 
 
 def _point_value(
-    metric: Metric, inputs: _Inputs, covered: Fraction, *, is_over: bool, has_several_days: bool
+    metric: Metric, inputs: _Inputs, covered: Fraction | None, *, is_over: bool, has_several_days: bool
 ) -> PointValue:
     """The value of one point.
 
     Args:
         metric: the metric.
         inputs: what its formula gets.
-        covered: the part of the sensor time that was covered.
+        covered: the part of the sensor time that was covered; None if it does not matter.
         is_over: whether the point is, so that nobody should be inside.
         has_several_days: whether devices may count on several days.
     """
@@ -179,10 +179,10 @@ def _point_value(
     flags = tuple(flag for flag in (*flags, *inputs.flags) if flag != DRIFT_HIGH or is_over)
     if DEVICE_DAYS in metric.flags and has_several_days:
         flags += (DEVICE_DAYS,)
-    if covered < ENOUGH:
+    if covered is not None and covered < ENOUGH:
         flags += (LOW_COVERAGE,)
-    if covered < HALF:
-        value, flags = None, (*flags, MASKED)
+        if covered < HALF:
+            value, flags = None, (*flags, MASKED)
     return PointValue(value, flags, inputs.is_provisional)
 
 
@@ -209,7 +209,7 @@ class _PeriodEvaluator:
         return _point_value(
             self._metric,
             inputs,
-            self._covered.get(number, ENOUGH),
+            self._covered.get(number),
             is_over=self._is_over(number),
             has_several_days=self._has_several_days(number),
         )
@@ -249,6 +249,8 @@ class _PeriodEvaluator:
         return period.timeline is not self._of.timeline or self._of.timeline.bounds[number].end <= period.over
 
     def _has_several_days(self, number: int) -> bool:
+        if DEVICE_DAYS not in self._metric.flags:
+            return False
         bound, days = self._of.timeline.bounds[number], self._of.range.days
         return days.day_of(bound.start) != days.day_of(bound.end - STEP)
 
@@ -354,7 +356,7 @@ class _GroupEvaluator:
     def _value(self, inputs: _Inputs, covered: Covered | None, *, is_over: bool, has_several_days: bool) -> PointValue:
         if not self._counted and self._group.reasons:
             return PointValue(None, (min(self._group.reasons),), inputs.is_provisional)
-        share = Fraction(covered.alive, covered.expected) if covered and covered.expected else ENOUGH
+        share = Fraction(covered.alive, covered.expected) if covered and covered.expected else None
         return _point_value(self._metric, inputs, share, is_over=is_over, has_several_days=has_several_days)
 
     def _inputs(self, points: list[tuple[StateSums, PointStates | None]], facts: SummedFacts | None) -> _Inputs:
