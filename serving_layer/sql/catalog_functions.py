@@ -70,7 +70,16 @@ _BODIES: Mapping[str, Sequence[tuple[str, str]]] = {
     "pg_is_other_temp_schema": [("n", "false")],
     "pg_has_role": [("r, p", "true"), ("u, r, p", "true")],
     "pg_table_is_visible": [("o", f"o NOT BETWEEN {INFORMATION_OID} AND {FIRST_OID - 1}")],
-    "quote_ident": [("n", "'\"' || replace(n, '\"', '\"\"') || '\"'")],
+    "quote_ident": [
+        (
+            "n",
+            (
+                "CASE WHEN regexp_full_match(n, '[a-z_][a-z0-9_$]*') THEN n "
+                "ELSE '\"' || replace(n, '\"', '\"\"') || '\"' END"
+            ),
+        )
+    ],
+    "parse_ident": [("n", "string_split(replace(n, '\"', ''), '.')")],
     "quote_literal": [("v", "'''' || replace(v::VARCHAR, '''', '''''') || ''''")],
     "array_upper": [("a, d", "nullif(len(a), 0)")],
     "array_lower": [("a, d", "CASE WHEN len(a) > 0 THEN 1 END")],

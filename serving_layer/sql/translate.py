@@ -249,7 +249,7 @@ def duckdb_sql(expression: exp.Expr) -> str:
     return expression.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE)
 
 
-def _translated(node: exp.Expr, session: SessionValues) -> exp.Expr:  # noqa: PLR0911 - one line a kind
+def _translated(node: exp.Expr, session: SessionValues) -> exp.Expr:  # noqa: C901, PLR0911 - one line a kind
     if isinstance(node, exp.ByteString | exp.RawString):
         return exp.Literal.string(node.name)
     if isinstance(node, exp.Dot) and isinstance(node.this, exp.Identifier) and node.this.name.lower() in SCHEMAS:
@@ -258,6 +258,8 @@ def _translated(node: exp.Expr, session: SessionValues) -> exp.Expr:  # noqa: PL
         return exp.column(node.args["this"], table=node.args["table"])
     if isinstance(node, exp.Column) and not node.table and not node.this.args.get("quoted"):
         return _value_named(node, session)
+    if isinstance(node, exp.Table | exp.Unnest) and not isinstance(node.this, exp.Identifier):
+        return _from_function(node)
     if isinstance(node, exp.Operator):
         return _operator(node)
     if isinstance(node, exp.Like | exp.ILike) and not isinstance(node.parent, exp.Escape):
@@ -269,6 +271,19 @@ def _translated(node: exp.Expr, session: SessionValues) -> exp.Expr:  # noqa: PL
     if isinstance(node, exp.Parameter | exp.SessionParameter):
         raise SqlStateError("42601", "Parameters are written `$1`, `$2`, ...", "Use numbers from 1 on.")
     return _function(node, session)
+
+
+def _from_function(node: exp.Table | exp.Unnest) -> exp.Expr:
+    """A function in FROM, whose column has the name of its alias; one that makes no rows gives one."""
+    name, columns = node.alias, node.alias_column_names
+    made = node.this if isinstance(node, exp.Table) else node
+    if not name or columns or isinstance(made, exp.Anonymous):
+        return node
+    if isinstance(made, exp.ExplodingGenerateSeries | exp.GenerateSeries | exp.Unnest):
+        named = node.copy()
+        named.args["alias"].set("columns", [exp.to_identifier(name)])
+        return named
+    return exp.select(exp.alias_(made.copy(), name)).subquery(name)
 
 
 def _with_escape(node: exp.Like | exp.ILike) -> exp.Expr:

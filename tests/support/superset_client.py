@@ -69,7 +69,7 @@ def seen(uri: str) -> dict[str, Any]:
     def chart(**changed: Any) -> list[list[str]]:
         result = dataset.query({**query, **changed})
         assert result.error_message is None, (result.error_message, result.query)
-        return [[str(value) for value in row] for row in result.df.itertuples(index=False)]
+        return [[str(value).split(" ")[0] for value in row] for row in result.df.itertuples(index=False)]
 
     return {
         "tables": sorted(name for name, *_ in database.get_all_table_names_in_schema(None, SCHEMA)),
