@@ -85,14 +85,13 @@ def plan(query: exp.Query, tables: Tables) -> Plan:
     nodes = [node for node in query.find_all(exp.Table) if isinstance(node.this, exp.Identifier)]
     found = [(node, _table(node, tables)) for node in nodes if not _is_named_by_with(node)]
     every = _whole_tables(query)
-    names = {node.name.lower() for node in query.find_all(exp.Column)} | {
-        each.name.lower() for join in query.find_all(exp.Join) for each in join.args.get("using") or []
-    }
+    names = _column_names(query)
     is_natural = any((join.method or "").upper() == "NATURAL" for join in query.find_all(exp.Join))
     uses = []
     for number, (node, table) in enumerate(found):
-        whole = is_natural or id(node) in every or node.alias_or_name.lower() in names
-        columns = _used(table.columns, None if whole or _renames(node) else names)
+        alias = node.alias_or_name.lower()
+        whole = is_natural or id(node) in every or alias in names[""] or _renames(node)
+        columns = _used(table.columns, None if whole else names[""] | names.get(alias, set()))
         uses.append(TableUse(table, f"{PHYSICAL}{number}", columns, node))
     for node in query.find_all(exp.Table):
         if isinstance(node.this, exp.Func) and node.db.lower() in SCHEMAS:  # a function with its schema
@@ -175,6 +174,16 @@ def _flat(node: exp.Expr) -> Iterator[exp.Expr]:
         yield from _flat(join.this)
     if isinstance(node, exp.Paren | exp.Subquery) and not isinstance(node.this, exp.Query):
         yield from _flat(node.this)
+
+
+def _column_names(query: exp.Query) -> dict[str, set[str]]:
+    """The names of columns, by what stands before them: the alias of a table, or nothing."""
+    found: dict[str, set[str]] = {"": set()}
+    for column in query.find_all(exp.Column):
+        found.setdefault(column.table.lower(), set()).add(column.name.lower())
+    for join in query.find_all(exp.Join):
+        found[""] |= {each.name.lower() for each in join.args.get("using") or []}
+    return found
 
 
 def _renames(node: exp.Table) -> bool:

@@ -239,6 +239,9 @@ class Session:
             raise self._failed(canceled) from None
         except (SqlStateError, GalateaError) as error:
             raise self._failed(error) from error
+        except Exception:  # a bug of ours: nothing that was read before is to be relied on
+            self._transaction = "failed" if self._transaction == "open" else self._transaction
+            raise
         finally:
             self._running, self._is_interrupted = None, False
 

@@ -161,7 +161,7 @@ class ViewTable:
         for name in (ROWS, *(each for each in self.metrics if each in needed.columns)):
             request = MetricRequest(name, (store.id,), start, end, self._grain, by=tuple(self._view.dimensions))
             query = resolve(request, [store], catalogue)
-            same = query.proofs, query.counts_open_windows
+            same = tuple(view.name for view in query.proofs), query.counts_open_windows
             if same not in known:
                 known[same] = await fetch(query, query.stores[0], reading.version.snapshot, reading.cells)
             reads.append(_MetricRead(query, replace(known[same], query=query.stores[0])))
