@@ -1,5 +1,6 @@
 """What is said on a connection after the login: statements at once, and prepared ones with portals."""
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
@@ -39,6 +40,10 @@ from serving_layer.sql.types import TEXT_FORMAT, WIRE_TYPES, decode, encoder, pa
 
 ROWS_AT_ONCE = 500
 """Rows are written in pieces: between two, other connections get a turn."""
+
+_DEALLOCATE = re.compile(
+    r"""\s*(?:deallocate\s+(?:prepare\s+)?(?P<name>"(?:[^"]|"")+"|\w+)|discard\s+all)\s*;?\s*$""", re.IGNORECASE
+)
 
 log = structlog.get_logger()
 
@@ -157,6 +162,7 @@ class Conversation:
             await self._write(EMPTY_QUERY)
         for sql in statements:
             result = await self._run(self._session.execute(sql))
+            self._forget(sql)
             if result.columns is not None:
                 await self._write(row_description(result.columns))
                 await self._rows(result.columns, result.rows, (TEXT_FORMAT,) * len(result.columns), 0)
@@ -260,6 +266,7 @@ class Conversation:
             portal.result = await self._run(self._session.execute(prepared.sql, portal.parameters))
             portal.formats = _one_each(portal.result_formats, len(portal.result.columns or ()))
         result = portal.result
+        self._forget(prepared.sql)
         if result.columns is None:
             await self._write(command_complete(result.tag))
             await self._report_zone()
@@ -275,6 +282,15 @@ class Conversation:
             await self._write(command_complete(f"SELECT {portal.sent - before}"))
         else:
             await self._write(command_complete(result.tag))
+
+    def _forget(self, sql: str) -> None:
+        """Forget prepared statements that a statement has deallocated."""
+        if found := _DEALLOCATE.match(sql):
+            name = found["name"]
+            if name is None or name.lower() == "all":
+                self._statements.clear()
+            else:
+                self._statements.pop(name[1:-1].replace('""', '"') if name.startswith('"') else name.lower(), None)
 
     async def _report_zone(self) -> None:
         """Tell the client of a changed time zone."""

@@ -398,6 +398,20 @@ def test_statements_and_portals_of_a_connection_are_limited() -> None:
     assert [kind for kind, _ in portals] == [b"2", b"2", b"2", b"E"]
 
 
+@pytest.mark.parametrize("statement", ["deallocate all", "DISCARD ALL", 'deallocate prepare "s2"; deallocate S1'])
+def test_deallocated_statements_are_forgotten(shared: RunningServer, statement: str) -> None:
+    with shared.raw() as client:
+        client.log_in(shared.keys.make("acme"))
+        for name in (b"s1", b"s2"):
+            client.send(message(b"P", name + b"\0series 1\0\0\0") + message(b"D", b"S" + name + b"\0") + message(b"S"))
+            assert [kind for kind, _ in client.until(b"Z")] == [b"1", b"t", b"T", b"Z"]
+        client.send(message(b"Q", statement.encode() + b"\0"))
+        client.until(b"Z")
+        for name in (b"s1", b"s2"):
+            client.send(message(b"D", b"S" + name + b"\0") + message(b"S"))
+            assert fields(client.until(b"Z")[0][1])["C"] == "26000"
+
+
 def test_a_result_above_its_limit_ends_with_a_named_error() -> None:
     limits = ServerLimits(conversation=ConversationLimits(result_bytes=10_000))
     with running_server(limits) as running, running.connect() as connection:
