@@ -75,7 +75,7 @@ def remove(id_: Id, as_json: AsJson = False) -> None:
 
     async def removed(hooks: "WebhookService") -> "RegisteredEndpoint":
         found = await hooks.found(None, id_)
-        await hooks.keeper.remove(found.endpoint)
+        await hooks.endpoints.remove(found.endpoint)
         return found
 
     _done(_with(removed), "is removed", as_json=as_json)

@@ -60,8 +60,8 @@ class StoredAlert(NamedTuple):
     def is_provisional(self, cut: datetime) -> bool:
         """Whether no audited publication has covered it yet. `cut`: of `audited_cut`."""
         records = [_decode(text) for text in (self.body, self.retracted, self.resolved) if text]
-        [standing] = alert_statuses(records).values()
-        return is_provisional(standing, (cut - UNIX_EPOCH) // _MS)
+        [status] = alert_statuses(records).values()
+        return is_provisional(status, (cut - UNIX_EPOCH) // _MS)
 
     def response(self, cut: datetime) -> ListedAlert:
         """The alert as the API lists it. `cut`: of `audited_cut`."""

@@ -21,7 +21,7 @@ from serving_layer.api.parameters import MAX_PAGE, AfterToken, page_token, read_
 from serving_layer.api.request_bodies import BodyLimitRoute
 from serving_layer.errors import BadQuestionError
 from serving_layer.query.timeline import iso_instant
-from serving_layer.responses.dead_letters import DeadLetter, DeadLetterPage, LetterReplay, Replayed, ReplayItem
+from serving_layer.responses.dead_letters import DeadLetter, DeadLetterPage, DeadLetterReplay, Replayed, ReplayItem
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.schemas import returns
 
@@ -37,7 +37,7 @@ Pointer = Annotated[str, StringConstraints(max_length=300, pattern="^/")]
 Bound = Annotated[str | None, Field(max_length=40)]
 
 
-class LetterFilter(BaseModel):
+class DeadLetterFilter(BaseModel):
     """Selects dead letters. Bounds are UTC days or instants of receipt."""
 
     model_config = ConfigDict(extra="forbid")
@@ -56,7 +56,7 @@ class LetterFilter(BaseModel):
             raise refused(error) from error
 
 
-class DeadLetterListQuery(LetterFilter):
+class DeadLetterListQuery(DeadLetterFilter):
     """Query parameters of a page of dead letters."""
 
     replayed: bool | None = Field(None, description="Only those that were replayed, or only those that were not.")
@@ -87,7 +87,7 @@ class ReplayQuestion(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": EXAMPLE})
 
     ids: list[Id] = Field([], max_length=MAX_REPLAYED)
-    filter: LetterFilter | None = None
+    filter: DeadLetterFilter | None = None
     limit: int = Field(100, ge=1, le=MAX_REPLAYED, description="How many that match the filter.", strict=True)
     after: AfterToken = None
     mend: ReplayPatch = Field(ReplayPatch(), description="How to patch the records before they are sent.")
@@ -241,5 +241,5 @@ def _item(item: DeadLetterResult) -> ReplayItem:
 
 def described(stored: DeadLetterFields) -> DeadLetter:
     """What is told of a letter, its instants as every answer writes them."""
-    replays = [LetterReplay(**{**each, "at": iso_instant(each["at"])}) for each in stored["replays"]]
+    replays = [DeadLetterReplay(**{**each, "at": iso_instant(each["at"])}) for each in stored["replays"]]
     return DeadLetter(**{**stored, "received_at": iso_instant(stored["received_at"]), "replays": replays})

@@ -156,7 +156,7 @@ async def change_webhook(webhook: HookId, body: ChangedWebhook, operations: Oper
 async def remove_webhook(webhook: HookId, operations: OperationsOf, by: Configurer) -> Response:
     """Stop the delivery and delete the secret. Needs the scope `configure`."""
     found = await operations.webhooks.found(by.tenant, webhook)
-    await operations.webhooks.keeper.remove(found.endpoint)
+    await operations.webhooks.endpoints.remove(found.endpoint)
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
@@ -201,8 +201,8 @@ async def skip_webhook_record(
     found = await operations.webhooks.found(by.tenant, webhook)
     await operations.webhooks.skip(found, body.record, by.name)
     _, place = body.record.split("/", 1)
-    letter = f"webhook.{found.endpoint.id}/{place}"
-    return _json(SkippedBlocker(found.endpoint.id, body.record, letter), HTTPStatus.ACCEPTED)
+    dead_letter = f"webhook.{found.endpoint.id}/{place}"
+    return _json(SkippedBlocker(found.endpoint.id, body.record, dead_letter), HTTPStatus.ACCEPTED)
 
 
 def _entry(webhooks: WebhookService, found: RegisteredEndpoint) -> Response:

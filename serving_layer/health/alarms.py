@@ -294,4 +294,4 @@ RULES: Mapping[str, Callable[[HealthState], AlarmFinding]] = {
 def alarms(known: HealthState) -> list[Alarm]:
     """The active alarms."""
     found = ((name, rule(known)) for name, rule in RULES.items())
-    return [Alarm(name, *standing) for name, standing in found if standing is not None]
+    return [Alarm(name, *details) for name, details in found if details is not None]

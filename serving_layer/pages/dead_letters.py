@@ -23,8 +23,8 @@ from master_dataset.parsing.results import MEANINGS, Reason
 from master_dataset.sources import registered_sources
 from serving_layer.admin.dead_letters import DeadLetterReplayRequest
 from serving_layer.api.dead_letters import (
+    DeadLetterFilter,
     DeadLetterListQuery,
-    LetterFilter,
     described,
     read_token,
     refused,
@@ -122,7 +122,7 @@ def _replay_request(form: Form) -> DeadLetterReplayRequest:
             "A form without a filter would replay all dead letters.", do="Choose some of them first."
         )
     try:
-        query = LetterFilter.model_validate(filters).to_query(replayed=None)
+        query = DeadLetterFilter.model_validate(filters).to_query(replayed=None)
     except ValidationError as error:
         raise invalid_field(error) from error
     pointer, text = form.text("pointer"), form.text("value")
@@ -175,9 +175,9 @@ async def replay_one(visit: OperatorVisit, topic: str, partition: Partition, off
     position = RecordPosition(topic, partition, offset)
     form = await visit.form(MAX_FORM_BYTES)
     text = form.get("body", [""])[0]
-    letter, _ = await visit.operations.dead_letters.shown(position)
-    body = edited_bytes(text, letter)
-    is_unchanged = body == (letter.value or b"") or (not text and editable_text(letter) is None)
+    stored, _ = await visit.operations.dead_letters.shown(position)
+    body = edited_bytes(text, stored)
+    is_unchanged = body == (stored.value or b"") or (not text and editable_text(stored) is None)
     patch = Patch() if is_unchanged else Patch(body)
     request = DeadLetterReplayRequest((position,), patch=patch, dry_run=_is_trial(form))
     try:
@@ -198,17 +198,17 @@ async def _dead_letter_page(
     error: GalateaError | None = None,
 ) -> Response:
     """`edited`: the text as it was filled in; None for the record as it is."""
-    letter, history = await visit.operations.dead_letters.shown(position)
-    text = editable_text(letter) or "" if edited is None else edited
+    stored, history = await visit.operations.dead_letters.shown(position)
+    text = editable_text(stored) or "" if edited is None else edited
     values = {
         "dead_letter": described(history),
-        "record": record_text(letter),
-        "hex_lines": list(hex_lines(letter.value or b"")),
+        "record": record_text(stored),
+        "hex_lines": list(hex_lines(stored.value or b"")),
         "text": text,
         "text_rows": min(max(text.count("\n") + 2, 8), 24),
-        "is_editable": editable_text(letter) is not None,
+        "is_editable": editable_text(stored) is not None,
         "item": item.shown() if item else None,
-        "meaning": MEANINGS[Reason(letter.reason)],
+        "meaning": MEANINGS[Reason(stored.reason)],
         "error": error,
     }
     return visit.page("dead_letter.html", await visit.fresh(), values, status=error.status if error else HTTPStatus.OK)
@@ -234,10 +234,10 @@ class RecordText(NamedTuple):
     is_cut: bool
 
 
-def record_text(letter: StoredDeadLetter) -> RecordText:
+def record_text(stored: StoredDeadLetter) -> RecordText:
     """The record with everything escaped that is not UTF-8 or that nobody would see."""
-    text = (letter.value or b"").decode(errors="backslashreplace")
-    first, last = pointer_span(text, letter.field) or (0, 0)
+    text = (stored.value or b"").decode(errors="backslashreplace")
+    first, last = pointer_span(text, stored.field) or (0, 0)
     start = max(0, first - BEFORE_FIELD) if last > MAX_TEXT else 0
     end = start + MAX_TEXT
     before, inside, after = text[start:first], text[first : min(last, end)], text[max(last, start) : end]
@@ -245,18 +245,18 @@ def record_text(letter: StoredDeadLetter) -> RecordText:
     return RecordText(_escaped(before), _escaped(inside), _escaped(after), is_cut)
 
 
-def editable_text(letter: StoredDeadLetter) -> str | None:
+def editable_text(stored: StoredDeadLetter) -> str | None:
     """The text for a form. None if a form could not send the same bytes back, or it is too long."""
     try:
-        text = (letter.value or b"").decode()
+        text = (stored.value or b"").decode()
     except UnicodeDecodeError:
         return None
     return None if len(text) > MAX_EDITABLE or _INVISIBLE.search(text) else text
 
 
-def edited_bytes(text: str, letter: StoredDeadLetter) -> bytes:
+def edited_bytes(text: str, stored: StoredDeadLetter) -> bytes:
     """The bytes of an edited text. Browsers send CR LF; without a CR in the record, that was LF."""
-    return text.replace("\r\n", "\n").encode() if b"\r" not in (letter.value or b"") else text.encode()
+    return text.replace("\r\n", "\n").encode() if b"\r" not in (stored.value or b"") else text.encode()
 
 
 def hex_lines(value: bytes) -> Iterator[str]:

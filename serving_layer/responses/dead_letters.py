@@ -9,7 +9,7 @@ from master_dataset.dead_letters.replay_history import ReplayOutcome
 from serving_layer.responses.encoding import Instant
 
 
-class LetterReplay(Struct):
+class DeadLetterReplay(Struct):
     """A replay of a dead letter, and its outcome as far as it is known by now.
 
     `mended`: how the record was patched: the JSON pointers of the changed fields, separated by blanks; `body` for a
@@ -26,7 +26,7 @@ class LetterReplay(Struct):
     reason: str | None
 
 
-class LetterHeader(Struct):
+class DeadLetterHeader(Struct):
     """A Kafka header; what is not UTF-8 is escaped."""
 
     key: str
@@ -46,11 +46,11 @@ class DeadLetter(Struct, kw_only=True):
     sentence: str
     received_at: Instant
     key: str | UnsetType | None = UNSET
-    headers: Sequence[LetterHeader] | UnsetType = UNSET
+    headers: Sequence[DeadLetterHeader] | UnsetType = UNSET
     bytes: int | UnsetType = UNSET
     text: str | UnsetType = UNSET
     base64: str | UnsetType = UNSET
-    replays: Sequence[LetterReplay]
+    replays: Sequence[DeadLetterReplay]
 
 
 class DeadLetterPage(Struct):

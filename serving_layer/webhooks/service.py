@@ -55,7 +55,7 @@ class WebhookService:
     `most`: webhooks per tenant. `allowed`: private networks that webhooks may be in.
     """
 
-    keeper: WebhookStore
+    endpoints: WebhookStore
     trying: WebhookTester
     most: int
     now: Callable[[], datetime]
@@ -63,7 +63,7 @@ class WebhookService:
 
     async def listed(self, tenant: str | None) -> Sequence[RegisteredEndpoint]:
         """The webhooks of the tenant, oldest first."""
-        return [each for each in await self.keeper.all() if tenant is None or each.endpoint.tenant == tenant]
+        return [each for each in await self.endpoints.all() if tenant is None or each.endpoint.tenant == tenant]
 
     async def found(self, tenant: str | None, id_: str) -> RegisteredEndpoint:
         """One webhook of the tenant. Raises UnknownNameError, also for webhooks of other tenants."""
@@ -80,7 +80,7 @@ class WebhookService:
             raise TooManyWebhooksError(message, do="Remove one that is needed no more.")
         made_ms = int(self.now().timestamp() * 1000)
         endpoint = Endpoint(new_id(), tenant, url, new_secret(), batch, made_ms)
-        await self.keeper.add(endpoint)
+        await self.endpoints.add(endpoint)
         return RegisteredEndpoint(endpoint)
 
     async def change(self, found: RegisteredEndpoint, url: str | None, batch: int | None) -> RegisteredEndpoint:
@@ -89,19 +89,19 @@ class WebhookService:
             check_url(url, self.allowed)
         old = found.endpoint
         changed = replace(old, url=old.url if url is None else url, batch=old.batch if batch is None else batch)
-        await self.keeper.change(changed)
+        await self.endpoints.change(changed)
         return found._replace(endpoint=changed)
 
     async def rotate(self, found: RegisteredEndpoint) -> RegisteredEndpoint:
         """Replace the secret."""
         renewed = replace(found.endpoint, secret=new_secret())
-        await self.keeper.renew(renewed, renewed.secret)
+        await self.endpoints.renew(renewed, renewed.secret)
         return found._replace(endpoint=renewed)
 
     async def resume(self, found: RegisteredEndpoint) -> RegisteredEndpoint:
         """End the suspension, if it is suspended."""
         if found.suspended_at is not None:
-            await self.keeper.resume(found.endpoint)
+            await self.endpoints.resume(found.endpoint)
         state = replace(found.state, failing_since=None) if found.suspended_at else found.state
         return found._replace(suspended_at=None, state=state)
 
@@ -113,7 +113,7 @@ class WebhookService:
             known = ", ".join(f"`{id_}`" for id_ in blocking)
             raise NotBlockingError(message, do=f"Name one of these: {known}." if known else "Nothing blocks it now.")
         each = blocking[record]
-        await self.keeper.skip(found.endpoint, (each.topic, each.partition, each.offset), by)
+        await self.endpoints.skip(found.endpoint, (each.topic, each.partition, each.offset), by)
 
 
 def webhook_response(found: RegisteredEndpoint, now: datetime, *, with_secret: bool = False) -> Webhook:

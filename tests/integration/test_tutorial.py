@@ -15,7 +15,7 @@ from tests.support.documented import ROOT, Block, Shell, blocks
 
 PAGE = ROOT / "docs" / "tutorial" / "first-receipts.md"
 SECTIONS = {block.section.partition(".")[0]: block.section for block in blocks(PAGE)}
-LETTER = "pos_transactions/1/3"
+DEAD_LETTER = "pos_transactions/1/3"
 """On a fresh stack."""
 
 
@@ -53,11 +53,11 @@ def test_the_tutorials_commands_print_what_it_says(stack: Stack, shell: Shell) -
     [query] = commands["4"]
     shell.until(query, lambda printed: value_of(printed) == 4.58)
     listed, replayed = commands["7"]
-    letter = shell.until(
+    dead_letter = shell.until(
         "galatea dead-letters list --json",
         lambda printed: bool({each["id"] for each in json.loads(printed)["dead_letters"]} - before),
     )
-    [id_] = {each["id"] for each in json.loads(letter)["dead_letters"]} - before
-    assert "wrong_type" in shell.run(listed.replace(LETTER, id_))
-    shell.run(replayed.replace(LETTER, id_))
+    [id_] = {each["id"] for each in json.loads(dead_letter)["dead_letters"]} - before
+    assert "wrong_type" in shell.run(listed.replace(DEAD_LETTER, id_))
+    shell.run(replayed.replace(DEAD_LETTER, id_))
     shell.until(query, lambda printed: value_of(printed) == 7.78)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from deploy.local.ports import free_ports
-from tests.integration.test_tutorial import LETTER, PAGE, value_of
+from tests.integration.test_tutorial import DEAD_LETTER, PAGE, value_of
 from tests.support.documented import PATIENCE_SECONDS, ROOT, Shell, blocks
 
 pytestmark = pytest.mark.nightly
@@ -50,12 +50,12 @@ def test_the_tutorial_from_its_first_to_its_last_command(shell: Shell) -> None:
         if "net_sales" in block.text:
             outputs.append(shell.until(block.text, lambda printed: value_of(printed) == 4.58))
         elif "dead-letters list" in block.text:
-            outputs.append(shell.until(block.text, lambda printed: LETTER in printed and "wrong_type" in printed))
+            outputs.append(shell.until(block.text, lambda printed: DEAD_LETTER in printed and "wrong_type" in printed))
         else:
             outputs.append(shell.run(block.text))
 
     assert "running" in outputs[0]
-    assert [block.text for block in said if LETTER in block.text]
+    assert [block.text for block in said if DEAD_LETTER in block.text]
     assert len(outputs) == len(said) >= 10
 
 

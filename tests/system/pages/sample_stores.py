@@ -157,16 +157,16 @@ def _correct(world: World) -> None:
     }
 
 
-def add_dead_letters(letters: WorldDeadLetters) -> None:
+def add_dead_letters(dead_letters: WorldDeadLetters) -> None:
     """Records that are not valid events: from a new version of a till, and from a counter without its interval."""
     till = json.loads(receipt("2026-11-21T12:58:00Z", minor=4190, number=4711, store="12"))
     for number, happened_at in enumerate(("21.11.2026 13:58", "21.11.2026 13:59", "21.11.2026 14:01")):
         said = till | {"happened_at": happened_at, "transaction_id": 4711 + number}
-        letters.archive.receive(json.dumps(said, indent=2).encode(), key=b"12", headers=[("till", b"4.2.0")])
-    letters.archive.receive(b'{"happened_at": "2026-11-21T12:30:00Z", "operation_id": 7, \xff\xfe', b"{", key=b"7")
+        dead_letters.archive.receive(json.dumps(said, indent=2).encode(), key=b"12", headers=[("till", b"4.2.0")])
+    dead_letters.archive.receive(b'{"happened_at": "2026-11-21T12:30:00Z", "operation_id": 7, \xff\xfe', b"{", key=b"7")
     counted = {"operation_id": "12", "sensor_id": "door", "line": "A", "people_in": 3, "people_out": 2}
     quarters = [counted | {"happened_at": f"2026-11-21T1{hour}:00:00Z"} for hour in range(4)]
-    letters.archive.receive(*(json.dumps(each).encode() for each in quarters), topic="people_counts", key=b"12")
+    dead_letters.archive.receive(*(json.dumps(each).encode() for each in quarters), topic="people_counts", key=b"12")
 
 
 RULES: tuple[dict[str, object], ...] = (

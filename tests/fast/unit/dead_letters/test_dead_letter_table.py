@@ -109,7 +109,7 @@ def test_conflicts_that_rebuilds_found_are_dead_letters_too(world: WorldDeadLett
         world.queries.dead_letters.fetch([first])
 
 
-def test_letters_come_with_their_bytes_in_the_order_of_receipt(world: WorldDeadLetters) -> None:
+def test_dead_letters_come_with_their_bytes_in_the_order_of_receipt(world: WorldDeadLetters) -> None:
     sent = [("trace", b"\xff"), ("none", None)]
     [odd] = world.archive.receive(b"\xff\x00", key=None, headers=sent)
     page = world.queries.dead_letters.page(EVERYTHING, 2)

@@ -38,7 +38,7 @@ def refusal(asking: Asking, path: str, **arguments: Any) -> tuple[int, str]:
     return problem["status"], problem["code"]
 
 
-def test_letters_come_newest_first_with_the_number_of_each_reason(asking: Asking) -> None:
+def test_dead_letters_come_newest_first_with_the_number_of_each_reason(asking: Asking) -> None:
     body = listed(asking)
 
     assert (body["counts"], body["replayed"], body["next"]) == ({"bad_time": 2, "not_utf8": 1}, {}, None)
