@@ -32,6 +32,8 @@ ALONE = (
     "cells",
     "sources",
     "spans",
+    "chain",
+    "top_skus",
     "switch",
     "capacity",
     "incremental",
@@ -47,17 +49,17 @@ NAMES = (*STACK, *ALONE)
 
 def main() -> int:
     """Exit 1 if a promise is missed. If a part fails, what was measured before it is shown and kept all the same."""
-    asked = _asked()
+    arguments = _arguments()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))  # stdout is the table
     load = Load()
     rows: list[Measured] = []
     try:
-        rows.extend(_measured(asked.names, asked.size))
+        rows.extend(_measured(arguments.names, arguments.size))
     finally:
         machine = load.facts()
         show(rows, machine)
         if rows:
-            print(f"kept in {keep(rows, machine, asked.size)}")
+            print(f"kept in {keep(rows, machine, arguments.size)}")
     return int(any(row.holds is False for row in rows))
 
 
@@ -72,15 +74,15 @@ def _measured(names: list[str], size: int) -> "Iterator[Measured]":
             yield from getattr(module, name)(size or module.FULL)
 
 
-def _asked() -> argparse.Namespace:
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(NAMES)}; all if none is named")
     parser.add_argument("--size", type=int, default=0, help="receipts, cells, or rows of cells; each has its default")
-    asked = parser.parse_args()
-    if unknown := set(asked.names) - set(NAMES):
+    arguments = parser.parse_args()
+    if unknown := set(arguments.names) - set(NAMES):
         parser.error(f"`{unknown.pop()}` is none of {', '.join(NAMES)}")
-    asked.names = asked.names or list(NAMES)
-    return asked
+    arguments.names = arguments.names or list(NAMES)
+    return arguments
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable, Schema
 
-from benchmarks.master import FIRST_DAY, add, make
+from benchmarks.master import FIRST_DAY, USUAL, Shape, add, make
 from master_dataset.delta.tables import event_schema
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
@@ -27,14 +27,21 @@ CUT = datetime(2100, 1, 1, tzinfo=UTC)  # after everything in the generated tabl
 CHANGED, FEWEST = 0.05, 20  # of a day's receipts come late
 
 Rebuilt = dict[str, Any]
-"""What `benchmarks.one_rebuild` tells."""
+"""What `benchmarks.one_rebuild` prints."""
 
 
 class History:
     """Of two with as many receipts a day the shorter one is the beginning of the longer one, to the last receipt."""
 
-    def __init__(
-        self, settings: "Settings", receipts: int, days: int, first_day: date = FIRST_DAY, cut: datetime = CUT
+    def __init__(  # noqa: PLR0913 - what is sold when, and of it what is published
+        self,
+        settings: "Settings",
+        receipts: int,
+        days: int,
+        first_day: date = FIRST_DAY,
+        cut: datetime = CUT,
+        *,
+        shape: Shape = USUAL,
     ) -> None:
         """Make the master dataset; rebuilds then want this home's Cassandra. `cut`: of the first of them."""
         self._settings, self._days, self._first_day, self._cut = settings, days, first_day, cut
@@ -43,7 +50,7 @@ class History:
             if topic != POS_TRANSACTIONS.topic:  # an archive that was started has all of them
                 path = f"{settings.paths.master_uri}/{topic}"
                 DeltaTable.create(path, Schema.from_arrow(event_schema(source)), partition_by=["day"])
-        self.master = make(Path(settings.paths.master_uri) / POS_TRANSACTIONS.topic, receipts, days, first_day)
+        self.master = make(Path(settings.paths.master_uri) / POS_TRANSACTIONS.topic, receipts, days, first_day, shape)
         self._late = max(FEWEST, int(receipts / days * CHANGED))
         self._touched = 0
 
@@ -75,5 +82,5 @@ class History:
 
 
 def median_of(rebuilds: Sequence[Rebuilt], key: str = "seconds") -> float:
-    """Of what they told."""
+    """Of their output."""
     return float(median(each[key] for each in rebuilds))

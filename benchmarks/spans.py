@@ -62,24 +62,24 @@ def spans(size: int) -> Iterator[Measured]:
             "store": [str(number + 1) for number in range(STORES)],
         }
         last = f"day = '{side['from']}' AND CAST(store AS INT) <= {STORES}"
-        for name, asked, by, where in (
+        for name, parameters, by, where in (
             ("a year by day", year | {"grain": "day"}, DAY, "store = '1'"),
             ("a year by hour of week", year | {"grain": "hour_of_week"}, HOUR, "store = '1'"),
             (f"{STORES} stores", side | {"grain": "day"}, "store", last),
         ):
             sql = SQL.format(by=by, files=files, where=where)
-            yield _measured(settings, name, asked, sql)
+            yield _measured(settings, name, parameters, sql)
 
 
-def _measured(settings: "Settings", name: str, asked: Mapping[str, Any], sql: str) -> Measured:
+def _measured(settings: "Settings", name: str, parameters: Mapping[str, Any], sql: str) -> Measured:
     with local.running(settings, "kafka", "cassandra", "speed", "api"):
         generations = Generations(local.cassandra(settings))
         local.until(lambda: bool(generations.positions(generations.pointer().generation)), "the speed layer")
-        first, found = _timed(lambda: _asked(settings, asked))
-        again = [_timed(lambda: _asked(settings, asked))[0] for _ in range(ROUNDS)]
+        first, found = timed(lambda: response_of(settings, METRIC, parameters))
+        again = [timed(lambda: response_of(settings, METRIC, parameters))[0] for _ in range(ROUNDS)]
     with duckdb.connect(config={"threads": 2}) as connection:
-        beside_first, expected = _timed(lambda: connection.execute(sql).fetchall())
-        beside = [_timed(lambda: connection.execute(sql).fetchall())[0] for _ in range(ROUNDS)]
+        beside_first, expected = timed(lambda: connection.execute(sql).fetchall())
+        beside = [timed(lambda: connection.execute(sql).fetchall())[0] for _ in range(ROUNDS)]
     ours, theirs = _cents(found), sorted(int(cents) for _, cents in expected if cents)
     if not theirs or ours != theirs:
         raise RuntimeError(f"DuckDB and the answer disagree about {name}: {len(theirs)} and {len(ours)} numbers")
@@ -92,16 +92,18 @@ def _measured(settings: "Settings", name: str, asked: Mapping[str, Any], sql: st
     return Measured(f"spans, {name}", median(again), median(beside), "s", "DuckDB", better="low", details=details)
 
 
-def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """How many seconds it took, and what it returned."""
     began = time.monotonic()
     found = work()
     return time.monotonic() - began, found
 
 
-def _asked(settings: "Settings", asked: Mapping[str, Any]) -> bytes:
+def response_of(settings: "Settings", metric: str, parameters: Mapping[str, Any]) -> bytes:
+    """The body of an answer. RuntimeError if it is none."""
     connection = http.client.HTTPConnection("127.0.0.1", settings.api.port)
     key = (settings.home / "operator.key").read_text().strip()
-    path = f"/v1/metrics/{METRIC}?{urlencode(asked, doseq=True)}"
+    path = f"/v1/metrics/{metric}?{urlencode(parameters, doseq=True)}"
     connection.request("GET", path, headers={"Authorization": f"Bearer {key}"})
     answer = connection.getresponse()
     body = answer.read()

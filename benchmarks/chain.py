@@ -1,0 +1,210 @@
+"""A chain by day: totals over all its stores, beside DuckDB over the same corrected cells in the exported table.
+
+    cold     the first answer of an API that has just started
+    warm     answers to questions that it was never asked, from day cells that it has in memory
+    again    the same question once more, which the API answers from memory as long as nothing has changed
+
+DuckDB runs in this process and gives rows; ours come over HTTP. It reads the exported cells cold in a fresh connection,
+then again. Both must give the same numbers.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from statistics import median
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import duckdb
+import orjson
+from deltalake import DeltaTable
+
+from batch_layer.maintenance.export import export_published
+from benchmarks import local
+from benchmarks.constant_server import listens
+from benchmarks.history import History
+from benchmarks.master import Shape
+from benchmarks.report import Measured, percentile
+from benchmarks.spans import response_of, timed
+from deploy.cassandra import session_of
+from master_dataset.registry.registry import Registry
+from master_dataset.registry.stores import Store
+from views.control.generation import Generations
+from views.core.cut import seconds
+from views.core.local_time import first_instant
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+
+FULL = 1_000_000
+STORES, DAYS = 200, 92
+STARTS, ROUNDS = 9, 40
+"""How often an API is started to be asked once, and how many questions it is asked then."""
+OF_COLD, OF_WARM = 3.0, 1.0
+ZONE = "Europe/Bratislava"
+SQL = """
+SELECT (epoch_us("window") // 1000000 + {offset}) // 86400, sum({value})
+FROM read_parquet({files}, hive_partitioning = true)
+WHERE epoch_us("window") // 1000000 >= {start} AND epoch_us("window") // 1000000 < {end}
+GROUP BY 1
+"""
+
+
+class Timings(NamedTuple):
+    """Seconds of answers: see the module."""
+
+    cold: list[float]
+    warm: list[float]
+    again: list[float]
+
+
+def chain(size: int) -> Iterator[Measured]:
+    """`size` receipts of 200 stores on 92 days, published; then `by=total` by day."""
+    first = datetime.now(UTC).date() - timedelta(days=DAYS + 1)
+    with published(size, first, DAYS, Shape(STORES, lines=2), "sales") as (settings, files):
+        asked = {"from": first, "to": first + timedelta(days=DAYS), "grain": "day", "by": "total"}
+        others = ("gross_sales", "total_transactions_count", "avg_transaction_value", "return_rate")
+        paths = [
+            (metric, asked | {"from": first + timedelta(days=number)}) for number in range(ROUNDS) for metric in others
+        ]
+        span = first_instant(ZoneInfo(ZONE), first), first_instant(ZoneInfo(ZONE), first + timedelta(days=DAYS))
+        sql = SQL.format(
+            files=files, offset=_offset(first), value="gross_sales - returns_value", start=span[0], end=span[1]
+        )
+        ours, bodies = answered(settings, ("net_sales", asked), paths[:ROUNDS])
+        theirs, rows = beside(sql)
+        refuse_difference([cents for _, cents in sorted(rows) if cents], cents_by_day(bodies[0]))
+        yield from measured("chain by day", ours, theirs, {"stores": STORES, "days": DAYS, "bytes": len(bodies[0])})
+
+
+@contextmanager
+def published(
+    receipts: int, first: date, days: int, shape: Shape, view: str
+) -> Iterator[tuple["Settings", Sequence[str]]]:
+    """A home with registered stores, whose receipts are published and exported; and the files of a view."""
+    with local.own_home() as settings:
+        now = datetime.now(UTC).replace(microsecond=0, second=0)
+        history = History(settings, receipts, days, first, now, shape=shape)
+        with local.running(settings, "cassandra"):
+            session = session_of(settings.cassandra.address)
+            Registry(session).save(_store(number) for number in range(1, shape.stores + 1))
+            history.rebuild()
+            export_published(
+                session,
+                settings.paths.corrected_uri,
+                [view],
+                definitions=settings.definitions,
+                keeps=timedelta(days=settings.batch.vacuum_days),
+                step=lambda *_: None,
+            )
+        yield settings, DeltaTable(f"{settings.paths.corrected_uri}/{view}").file_uris()
+
+
+def answered(
+    settings: "Settings", question: tuple[str, Mapping[str, Any]], others: Sequence[tuple[str, Mapping[str, Any]]]
+) -> tuple[Timings, list[bytes]]:
+    """Ask fresh processes the question, then the last of them all others, then the question again and again."""
+    timings, bodies = Timings([], [], []), []
+    with local.running(settings, "kafka", "cassandra", "speed"):
+        _wait_for_speed(settings)
+        for _ in range(STARTS):
+            with _api(settings):
+                cold, body = timed(partial(response_of, settings, *question))
+                timings.cold.append(cold)
+                bodies.append(body)
+                if len(bodies) == STARTS:
+                    timings.warm.extend(timed(partial(response_of, settings, *other))[0] for other in others)
+                    timings.again.extend(timed(partial(response_of, settings, *question))[0] for _ in range(ROUNDS))
+    return timings, bodies
+
+
+@contextmanager
+def _api(settings: "Settings") -> Iterator[None]:
+    """A process of the API that has answered nothing yet."""
+    command = [sys.executable, "-m", "deploy.services.api"]
+    with subprocess.Popen(command, env=os.environ | settings.environment(), stdout=subprocess.DEVNULL) as process:
+        try:
+            local.until(lambda: listens(settings.api.port), "the API")
+            yield
+        finally:
+            process.terminate()
+
+
+def _wait_for_speed(settings: "Settings") -> None:
+    generations = Generations(local.cassandra(settings))
+    local.until(lambda: bool(generations.positions(generations.pointer().generation)), "the speed layer")
+
+
+def beside(sql: str) -> tuple[Timings, list[tuple[Any, ...]]]:
+    """DuckDB: each first in a connection of its own."""
+    timings, rows = Timings([], [], []), list[tuple[Any, ...]]()
+    for _ in range(STARTS):
+        with duckdb.connect(config={"threads": 2}) as connection:
+            query = partial(_rows, connection, sql)
+            cold, rows = timed(query)
+            timings.cold.append(cold)
+            timings.again.extend(timed(query)[0] for _ in range(max(1, ROUNDS // STARTS)))
+    return timings, rows
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
+    return connection.execute(sql).fetchall()
+
+
+def measured(name: str, ours: Timings, theirs: Timings, details: Mapping[str, object]) -> Iterator[Measured]:
+    """Rows for cold and warm; the 95th percentile of both counts."""
+    cold, warm, again = (percentile(each, 0.95) for each in ours)
+    cold_beside, again_beside = percentile(theirs.cold, 0.95), percentile(theirs.again, 0.95)
+    p50 = {
+        "p50": round(median(ours.cold), 4),
+        "p50_beside": round(median(theirs.cold), 4),
+    }
+    yield Measured(
+        f"{name}, cold p95", cold, cold_beside, "s", "DuckDB", better="low", limit=OF_COLD, details={**details, **p50}
+    )
+    p50 = {
+        "p50": round(median(ours.warm), 4),
+        "p50_beside": round(median(theirs.again), 4),
+        "again_p95": round(again, 4),
+        "again_p50": round(median(ours.again), 4),
+    }
+    yield Measured(f"{name}, warm p95", warm, again_beside, "s", "DuckDB", better="low", limit=OF_WARM, details=p50)
+
+
+def cents_by_day(body: bytes) -> list[int]:
+    """Of the points that have a value, in order."""
+    [series] = orjson.loads(body)["series"]
+    return [cents for point in series["points"] if (cents := round(Decimal(str(point["value"] or 0)) * 100))]
+
+
+def refuse_difference(theirs: Sequence[object], ours: Sequence[object]) -> None:
+    """RuntimeError if both are not the same numbers."""
+    if not theirs or [int(each) for each in theirs] != list(ours):  # type: ignore[call-overload]
+        raise RuntimeError(f"DuckDB and the answer disagree: {theirs[:3]} and {ours[:3]}")
+
+
+def _offset(first: date) -> str:
+    """SQL of the seconds east of UTC of a window, in a range in which clocks are changed at most once."""
+    zone = ZoneInfo(ZONE)
+    days = [first + timedelta(days=number) for number in range(DAYS + 1)]
+    offsets = [
+        int((datetime.combine(day, datetime.min.time(), zone).utcoffset() or timedelta()).total_seconds())
+        for day in days
+    ]
+    changed = next((number for number, each in enumerate(offsets) if each != offsets[0]), None)
+    if changed is None:
+        return str(offsets[0])
+    # Clocks are changed at 01:00 UTC, in a quarter hour in which nothing is sold.
+    at = seconds(datetime.combine(days[changed - 1], datetime.min.time(), UTC)) + 3600
+    return f'CASE WHEN epoch_us("window") // 1000000 < {at} THEN {offsets[0]} ELSE {offsets[-1]} END'
+
+
+def _store(number: int) -> Store:
+    """Each tenth has the same opening hours."""
+    opens, weekdays = 6 + number % 10, ("mon", "tue", "wed", "thu", "fri", "sat")
+    return Store(id=str(number), timezone=ZONE, opening_hours=dict.fromkeys(weekdays, (f"{opens:02}:00-21:00",)))
