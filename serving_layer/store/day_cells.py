@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Integers = npt.NDArray[np.int64]
 BYTES_KEPT = 128 * 1024 * 1024
 """How many bytes of decoded day cells are cached: three years of 200 stores of `sales`, or a month of 50,000 SKUs."""
-BYTES_JOINED = 64 * 1024 * 1024
+BYTES_JOINED = 128 * 1024 * 1024
 """How many bytes of days that were asked for together are kept joined, for the next question about the same days."""
 READS_AT_ONCE = 16
 
@@ -165,4 +165,5 @@ def _size(table: pa.Table) -> int:
 
 
 def _size_joined(days: ViewDays) -> int:
-    return max(1, sum(map(_size, days.tables)))
+    """With the arrays that are made of the tables, which are about as large."""
+    return max(1, 2 * sum(map(_size, days.tables)))
