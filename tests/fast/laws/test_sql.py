@@ -18,7 +18,7 @@ from tests.support.world_sql import AskingSql
 from views.registry import view_named
 
 FEW = settings(max_examples=10, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
-MANY = settings(max_examples=350, deadline=None, phases=[Phase.explicit, Phase.generate])
+MANY = settings(max_examples=260, deadline=None, phases=[Phase.explicit, Phase.generate])
 QUERIES = 4
 """Of each history that is drawn."""
 COLUMNS: Mapping[str, tuple[str, ...]] = {
