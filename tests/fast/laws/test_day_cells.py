@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +18,9 @@ from tests.support.world_tables import WorldTables
 from views.core.cut import floor_to
 from views.core.day_cells import DayParts
 
-FEW = settings(max_examples=25, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
+FEW = settings(max_examples=15, deadline=None, phases=PHASES)
+MANY = settings(max_examples=1000, deadline=None, phases=PHASES)
 METRICS = (
     "net_sales",
     "avg_transaction_value",
@@ -95,9 +98,8 @@ def with_baskets(world: World, found: Sequence[Basket]) -> None:
             world.receive(value, BEGIN + happened + late + timedelta(seconds=time))
 
 
-@FEW
-@given(data=st.data(), chain=chains())
-def test_totals_of_days_are_those_of_their_windows(data: st.DataObject, chain: Chain) -> None:
+def compare_totals(data: st.DataObject, chain: Chain) -> None:
+    """A question about a history, with and without day cells."""
     opening = {"mon": ("08:00-20:00",), "sat": ("20:00-02:00",), "sun": ("00:00-24:00",)}
     stores = [replace(each, opening_hours=data.draw(st.sampled_from([{}, opening]))) for each in chain.stores]
     world = chain._replace(stores=tuple(stores), cut=None).world()
@@ -127,6 +129,19 @@ def test_totals_of_days_are_those_of_their_windows(data: st.DataObject, chain: C
         query["top"] = data.draw(st.integers(1, 3))
 
     refuse_difference(world, f"/v1/metrics/{','.join(metrics)}", query)
+
+
+@FEW
+@given(data=st.data(), chain=chains())
+def test_totals_of_days_are_those_of_their_windows(data: st.DataObject, chain: Chain) -> None:
+    compare_totals(data, chain)
+
+
+@pytest.mark.nightly
+@MANY
+@given(data=st.data(), chain=chains())
+def test_totals_of_days_are_those_of_their_windows_in_many_histories(data: st.DataObject, chain: Chain) -> None:
+    compare_totals(data, chain)
 
 
 @FEW
