@@ -10,6 +10,7 @@ from fastapi import Query, Response
 
 from master_dataset.registry.stores import Store
 from serving_layer.pages.business_day import BusinessDay, opening
+from serving_layer.pages.chain import chain_of
 from serving_layer.pages.charts import Sparkline, provisional_share, sparkline
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import ReaderVisit, page_router
@@ -50,9 +51,13 @@ async def get_stores(
 ) -> Response:
     """Every store that the visitor can see, a page at a time."""
     fresh = await visit.fresh()
-    stores = [store for store in await visit.queries.stores() if _matches(store, search)]
+    every = await visit.queries.stores()
+    stores = [store for store in every if _matches(store, search)]
+    is_first = number == 1 and not search
+    chain = await chain_of(visit.queries, every, is_partial=bool(fresh.basis.missing)) if is_first else None
     cards = await _cards(visit.queries, stores[(number - 1) * PAGE_SIZE : number * PAGE_SIZE], fresh.at)
     values = {
+        "chain": chain,
         "cards": cards,
         "count": len(stores),
         "number": number,

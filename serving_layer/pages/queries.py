@@ -20,7 +20,8 @@ from master_dataset.registry.stores import Store
 from serving_layer.api.parameters import write_id
 from serving_layer.keys.key import Caller
 from serving_layer.query.cells import CellsRequest
-from serving_layer.query.resolve import MOST_METRICS, MetricRequest, MetricsRequest
+from serving_layer.query.ranges import RangeName
+from serving_layer.query.resolve import MOST_METRICS, MetricRequest, MetricsRequest, Sort
 from serving_layer.query.service import QueryService
 from serving_layer.query.snapshot import ReadVersion
 from serving_layer.query.timeline import Grain
@@ -32,17 +33,23 @@ _DIGITS = re.compile(r"([^0-9]*)([0-9]{0,18})")
 
 @dataclass(frozen=True)
 class PageQuery:
-    """A metric query of a page. Stores are always named, because the default would be all stores of every tenant."""
+    """A metric query of a page. Without names of stores it is about all that the visitor can see, as their total is.
+
+    Its range has bounds, or a name and no bounds.
+    """
 
     metric: str
-    stores: tuple[str, ...]
-    start: str
-    end: str
-    grain: Grain
+    stores: tuple[str, ...] = ()
+    start: str = ""
+    end: str = ""
+    grain: Grain = "day"
     by: tuple[str, ...] = ()
     compare: str | None = None
     context: str | None = None
     partial: bool = False
+    range: RangeName | None = None
+    sort: Sort | None = None
+    top: int | None = None
 
     @property
     def request(self) -> MetricRequest:
@@ -50,21 +57,26 @@ class PageQuery:
         return MetricRequest(
             self.metric,
             self.stores,
-            self.start,
-            self.end,
+            self.start or None,
+            self.end or None,
             self.grain,
             by=self.by,
             partial=self.partial,
             compare=self.compare,
             context=self.context,
+            sort=self.sort,
+            top=self.top,
+            range=self.range,
         )
 
     @property
     def arguments(self) -> list[tuple[str, str]]:
         """The query parameters of the REST address."""
         arguments = [("store", write_id(store)) for store in self.stores]
-        arguments += [("from", self.start), ("to", self.end), ("grain", self.grain)]
-        arguments += [("by", name) for name in self.by]
+        arguments += [("range", self.range)] if self.range else [("from", self.start), ("to", self.end)]
+        arguments += [("grain", self.grain), *(("by", name) for name in self.by)]
+        arguments += [("sort", self.sort)] if self.sort else []
+        arguments += [("top", str(self.top))] if self.top else []
         arguments += [("compare", self.compare)] if self.compare else []
         arguments += [("context", self.context)] if self.context else []
         return [*arguments, ("partial", "true")] if self.partial else arguments

@@ -67,6 +67,23 @@ def test_no_page_is_wider_than_the_screen(browser: Browser, address: str, size: 
     assert [each for each in complaints if "404" not in each] == []
 
 
+def test_the_chain_shows_what_all_stores_sold_and_the_best_first(browser: Browser, address: str) -> None:
+    with opened(browser) as (page, complaints):
+        sign_in(page, address, OPERATOR_KEY)
+        page.goto(f"{address}/")
+        chain = page.get_by_role("region", name="The chain")
+        rows = chain.get_by_role("table", name="Best stores").locator("tbody tr")
+
+        expect(chain.get_by_text("Net sales today").first).to_be_visible()
+        expect(chain.locator(".tile").first).to_contain_text("3 stores, provisional")
+        expect(rows).to_have_count(4)
+        expect(rows.first).to_contain_text("Kosice, Hlavna")
+        page.get_by_role("link", name="Tokyo, Ginza").last.click()
+        expect(page).to_have_url(f"{address}/stores/40")
+
+    assert complaints == []
+
+
 def test_numbers_come_by_themselves_and_say_how_old_they_are(browser: Browser, address: str, shops: Asking) -> None:
     with opened(browser) as (page, complaints):
         page.goto(f"{address}/stores/7")
