@@ -51,7 +51,7 @@ def target_decimals(metric: Metric) -> int | None:
     return {"money": None, "n": 0}.get(metric.unit, DIGITS)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Target:
     """The target of one point: in millionths, over so many days of stores with one, and so many without.
 
@@ -59,18 +59,26 @@ class _Target:
     """
 
     first: date
+    end: int
     value: int = 0
     days: int = 0
     missing: int = 0
-    end: int = 0
+
+    def add(self, own: Mapping[date, int], days: Iterable[date]) -> None:
+        """Add the targets that a store has on some days."""
+        for day in days:
+            target = own.get(day)
+            if target is None:
+                self.missing += 1
+            else:
+                self.value += target
+                self.days += 1
 
     def merge(self, other: "_Target") -> None:
-        """Add the target of other days."""
-        self.first = min(self.first, other.first)
+        """Add the target of other stores."""
         self.value += other.value
         self.days += other.days
         self.missing += other.missing
-        self.end = max(self.end, other.end)
 
 
 @dataclass
@@ -79,12 +87,14 @@ class _SeriesTargets:
 
     points: dict[int, _Target] = field(default_factory=dict)
 
-    def add(self, number: int, target: _Target) -> None:
-        """Add the target of a day to a point."""
-        if number in self.points:
-            self.points[number].merge(target)
-        else:
-            self.points[number] = target
+    def at(self, number: int, first: date, end: int) -> _Target:
+        """The target of a point, to be added to."""
+        target = self.points.get(number)
+        if target is None:
+            target = self.points[number] = _Target(first, end)
+        elif first < target.first or end > target.end:
+            target.first, target.end = min(first, target.first), max(end, target.end)
+        return target
 
 
 @dataclass(frozen=True)
@@ -185,24 +195,20 @@ def _add_store(
     query: ResolvedQuery, of: StoreQuery, own: Mapping[date, int], targets: dict[SeriesOf, _SeriesTargets]
 ) -> None:
     """Add the targets of one store to the series that it is in, by business day."""
-    code = of.store.currency.code if query.metric.is_of_money else None
-    for point in _points_of(of.range):
-        for key, days in _series_on(query, of, point.days).items():
-            known = [own[day] for day in days if day in own]
-            found = _Target(point.first, sum(known), len(known), len(days) - len(known), point.end)
-            targets.setdefault((*key, code), _SeriesTargets()).add(point.number, found)
-
-
-def _series_on(query: ResolvedQuery, of: StoreQuery, days: Sequence[date]) -> Mapping[SeriesOf, Sequence[date]]:
-    """The series that a store is in on some days, without its currency."""
-    if not query.merges_stores:
-        return {(of.store.id,): days}
-    if query.attributes == "current" or not query.groups:
-        return {tuple(of.store.current_group(name) for name in query.groups): days}
-    found: dict[SeriesOf, list[date]] = {}
-    for day in days:
-        found.setdefault(tuple(of.store.group(name, day) for name in query.groups), []).append(day)
-    return found
+    store, points = of.store, _points_of(of.range)
+    code = store.currency.code if query.metric.is_of_money else None
+    changes = query.attributes == "as_then" and any(version.valid_from for version in store.groups)
+    if not (query.groups and changes):
+        groups = (store.current_group(name) for name in query.groups)
+        key: SeriesOf = (*groups, code) if query.merges_stores else (store.id, code)
+        series = targets.setdefault(key, _SeriesTargets())
+        for days, number, first, end in points:
+            series.at(number, first, end).add(own, days)
+        return
+    for days, number, first, end in points:
+        for day in days:
+            key = (*(store.group(name, day) for name in query.groups), code)
+            targets.setdefault(key, _SeriesTargets()).at(number, first, end).add(own, (day,))
 
 
 def _series_of(query: ResolvedQuery, series: Series, shared: str | None) -> SeriesOf:
@@ -218,7 +224,7 @@ def _rest(parts: Iterable[_SeriesTargets]) -> _SeriesTargets:
     found = _SeriesTargets()
     for part in parts:
         for number, target in part.points.items():
-            found.add(number, target)
+            found.at(number, target.first, target.end).merge(target)
     return found
 
 

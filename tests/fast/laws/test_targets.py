@@ -28,7 +28,7 @@ STORES = st.tuples(
 
 def registered(number: int, drawn: Any) -> Store:
     timezone, starts_at, region, later, _ = drawn
-    versions = [GroupVersion(None, {"region": region} if region else {})]
+    versions = [GroupVersion(None, {"region": region})] if region else []
     versions += [GroupVersion(later[0], {"region": later[1]} if later[1] else {})] if later else []
     return Store(id=str(number), timezone=timezone, day_starts_at=starts_at, groups=tuple(versions))
 
