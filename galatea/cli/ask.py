@@ -103,7 +103,7 @@ def _names(given: list[str] | None) -> list[str]:
 
 
 def _ids(given: list[str] | None, option: str) -> list[str]:
-    r"""As the API reads them: separated by commas, and a comma in an id is written `\\,`."""
+    r"""As the API reads them: separated by commas, and a comma in an id is written `\,`."""
     if not given:
         return []
     from serving_layer.api.parameters import read_ids
