@@ -30,7 +30,7 @@ def count(spark: SparkSession, table: str) -> int:
 
 
 @pytest.mark.parametrize(("is_cut", "stays"), [(True, 2), (False, 1)])
-def test_torn_sums_of_the_commit_that_comes_again_hinder_nobody(
+def test_incomplete_checksum_files_of_a_repeated_commit_do_no_harm(
     spark: SparkSession, tmp_path: Path, *, is_cut: bool, stays: int
 ) -> None:
     writer = Writer(spark, tmp_path)

@@ -78,4 +78,4 @@ def _line(setup: ExperimentSetup, mode: str, expected: Mapping[str, Bound], *, k
     return Result(mode, "an end held, delivered in the next", len(targets) * RECORDS, found, expected, also)
 
 
-EXPERIMENT = Experiment("P17", "a late commit tears the next transaction", run, Need.FAULT_PROXY)
+EXPERIMENT = Experiment("P17", "a late commit ends the next transaction", run, Need.FAULT_PROXY)

@@ -113,7 +113,7 @@ def test_a_zombie_with_an_id_of_its_own_writes_everything_twice(results: Mapping
     assert (twice.counts.duplicated, twice.counted["fenced"]) == (10, 0)
 
 
-def test_a_late_commit_tears_the_next_transaction_of_a_producer_that_was_kept(
+def test_a_late_commit_ends_the_next_transaction_of_a_producer_that_was_kept(
     results: Mapping[str, ExperimentResult],
 ) -> None:
     kept, discarded = results["P17"].lines

@@ -23,7 +23,7 @@ class Killed(BaseException):
 
 @dataclass
 class Transaction:
-    """`is_asked`: its owner has asked for its commit. `offsets`: what it commits besides its records."""
+    """`is_requested`: its owner has requested its commit. `offsets`: what it commits besides its records."""
 
     id: str
     offsets: dict[Place, int] = field(default_factory=dict)
@@ -56,7 +56,7 @@ def refused(code: int) -> KafkaException:
 
 
 class Broker:
-    """`torn`: transactions of which something was committed although nobody had asked for it."""
+    """`unrequested`: transactions of which something was committed although no commit was requested."""
 
     def __init__(self, chance: Random) -> None:
         self.chance, self.now_ms = chance, 1_800_000_000_000
