@@ -232,6 +232,10 @@ _NAMES: Mapping[type[exp.Expr], str] = {
     exp.StrToDate: "to_date",
     exp.TsOrDsToDate: "to_date",
     exp.UnixToTime: "to_timestamp",
+    exp.ExplodingGenerateSeries: "generate_series",
+    exp.GenerateSeries: "generate_series",
+    exp.Explode: "unnest",
+    exp.Unnest: "unnest",
 }
 
 

@@ -218,7 +218,7 @@ def _sql_error(error: duckdb.Error) -> SqlStateError:
 
 def _message(error: duckdb.Error) -> str:
     """The first paragraph, without the kind of error that it begins with and the quoted statement that follows."""
-    first = str(error).split("\n\nLINE ")[0].strip()
+    first = str(error).split("\n\nLINE ")[0].split("\n\tCandidate")[0].strip()
     return first.split(": ", 1)[-1] if first.split(": ", 1)[0].endswith("Error") else first
 
 

@@ -30,7 +30,7 @@ from serving_layer.sql.relations import Relations, Sources
 from serving_layer.sql.results import Column, Prepared, QueryResult, SqlStateError, SqlType, SqlValue
 from serving_layer.sql.sandbox import Limits, Sandbox
 from serving_layer.sql.settings import TIMEZONE, SessionSettings
-from serving_layer.sql.statements import Action, Control, NoOperation, Query, Setting, Show, read, split
+from serving_layer.sql.statements import Action, Control, NoOperation, Query, Setting, Show, Statement, read, split
 from serving_layer.sql.table import Needed, Reading, RowBudget, Table
 from serving_layer.sql.translate import SessionValues, duckdb_sql, parameter_number, translated, with_parameters
 from serving_layer.store.cells import MergedCells
@@ -43,6 +43,8 @@ IDLE_SANDBOXES = 8
 WAIT_SECONDS = 0.05
 """How long an interrupted thread is waited for before it is interrupted again."""
 MOST_PARAMETERS = 10_000
+SHORT = 4_000
+"""Characters of a statement that is read at once."""
 
 
 class SqlLimits(NamedTuple):
@@ -198,7 +200,7 @@ class Session:
             raise self._failed(error) from error
 
     async def _prepared(self, sql: str, parameter_types: Sequence[SqlType]) -> Prepared:
-        statement = read(sql)
+        statement = await _read(sql)
         if isinstance(statement, Show):
             return Prepared(sql, (), _show_columns(statement))
         if not isinstance(statement, Query):
@@ -209,7 +211,7 @@ class Session:
         snapshot = await self._read_snapshot()
         relations = self._sessions.sources.relations(snapshot.stores)
         types = _types_of_parameters(statement.expression, parameter_types, relations)
-        planned = self._plan(statement.expression, None, types, snapshot, relations)
+        planned = await asyncio.to_thread(self._plan, statement.expression, None, types, snapshot, relations)
 
         def describe(sandbox: Sandbox) -> Sequence[Column]:
             check(sandbox.serialized(planned.sql), [use.name for use in planned.uses], relations.macros)
@@ -252,7 +254,7 @@ class Session:
         return error if isinstance(error, SqlStateError) else _sql_error(error)
 
     async def _executed(self, sql: str, parameters: Sequence[SqlValue], most_rows: int | None) -> QueryResult:
-        statement = read(sql)
+        statement = await _read(sql)
         if isinstance(statement, Control):
             return self._control(statement)
         self._refuse_failed()
@@ -334,7 +336,7 @@ class Session:
         snapshot = await self._read_snapshot()
         relations = self._sessions.sources.relations(snapshot.stores)
         types = _types_of_parameters(statement.expression, (), relations)
-        planned = self._plan(statement.expression, parameters, types, snapshot, relations)
+        planned = await asyncio.to_thread(self._plan, statement.expression, parameters, types, snapshot, relations)
         async with self._sessions.turns:
             return await self._run(statement, planned, snapshot, relations, most_rows)
 
@@ -352,10 +354,14 @@ class Session:
         reading = Reading(
             self._caller, snapshot.version, snapshot.stores, snapshot.cells, snapshot.now, budget, self._settings.values
         )
-        held = {
-            use.name: await self._table(use.table, each, reading, snapshot)
-            for use, each in zip(planned.uses, needed, strict=True)
-        }
+        try:
+            held = {
+                use.name: await self._table(use.table, each, reading, snapshot)
+                for use, each in zip(planned.uses, needed, strict=True)
+            }
+        except asyncio.CancelledError:
+            budget.stop()  # ends what still runs in a thread
+            raise
 
         def query(sandbox: Sandbox) -> QueryResult:
             with sandbox.holding(held):
@@ -402,6 +408,11 @@ class Session:
 
 
 _PLAN_COLUMNS = (Column("QUERY PLAN", SqlType.TEXT),)
+
+
+async def _read(sql: str) -> Statement:
+    """The statement of a text. A long one is read in a thread, so that other sessions go on meanwhile."""
+    return read(sql) if len(sql) <= SHORT else await asyncio.to_thread(read, sql)
 
 
 def _show_columns(show: Show) -> Sequence[Column]:

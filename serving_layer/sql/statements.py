@@ -19,7 +19,7 @@ from serving_layer.sql.results import SqlStateError
 POSTGRES = Dialect.get_or_raise("postgres")
 READ_ONLY = "Tables are read-only here. Send events and products to the REST interface, or use the `galatea` command."
 QUERIES_ONLY = "SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW, SET and transaction control are answered."
-MOST_LENGTH, MOST_WORDS = 200_000, 50_000
+MOST_LENGTH, MOST_WORDS = 200_000, 20_000
 """Characters and words of a statement."""
 MOST_DEPTH = 200
 """How deep brackets may be nested."""

@@ -294,6 +294,29 @@ def _with_escape(node: exp.Like | exp.ILike) -> exp.Expr:
     return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
 
 
+_FORMATS = (("F%month", "%B"), ("Mon", "%b"), ("%uy", "%a"), ("HH", "%I"), ("AM", "%p"), ("PM", "%p"), ("MS", "%g"))
+"""What sqlglot leaves of the formats of PostgreSQL, and what it means."""
+_QUOTED = re.compile('"([^"]*)"')
+_LEFT_OVER = re.compile("(?<!%)(?<!%-)[A-Za-z]|%[uU]")
+"""A part of a format that was not understood, or means something else in DuckDB."""
+
+
+def _formatted(node: exp.Expr) -> exp.Expr:
+    """A conversion of a time from or to text, with its format. SqlStateError 0A000 for a format that is not known."""
+    given = node.args.get("format")
+    if not (isinstance(given, exp.Literal) and given.is_string):
+        raise SqlStateError("0A000", "The format has to be a constant.", "Write it into the statement.")
+    text = given.name
+    for part, known in _FORMATS:
+        text = text.replace(part, known)
+    if _LEFT_OVER.search(_QUOTED.sub("", text)):
+        hint = "YYYY, MM, DD, HH24, HH12, MI, SS, MS, US, Mon, Dy, FMMonth, TMDay, AM, IYYY, IW and DDD are known."
+        raise SqlStateError("0A000", "The format has a part that is not known here; numbers have none.", hint)
+    changed = node.copy()
+    changed.set("format", exp.Literal.string(_QUOTED.sub(r"\1", text)))
+    return changed
+
+
 def _operator(node: exp.Operator) -> exp.Expr:
     name = str(node.args["operator"]).rpartition(".")[2]
     if name not in _OPERATORS:
@@ -377,8 +400,10 @@ def _function(node: exp.Expr, session: SessionValues) -> exp.Expr:  # noqa: C901
         return literal([PG_CATALOG, PUBLIC] if implicit else [PUBLIC])
     if isinstance(node, exp.CurrentVersion):
         return exp.Literal.string(f"PostgreSQL {SERVER_VERSION} (Galatea)")
+    if isinstance(node, exp.TimeToStr | exp.StrToDate):
+        return _formatted(node)
     if isinstance(node, exp.StrToTime):  # `to_timestamp` with a format
-        return _cast(node.copy(), "TIMESTAMPTZ")
+        return _cast(_formatted(node), "TIMESTAMPTZ")
     return _called(node, session) if isinstance(node, exp.Anonymous) else node
 
 

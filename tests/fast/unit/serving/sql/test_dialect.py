@@ -51,6 +51,8 @@ VALUES: list[tuple[str, Any]] = [
     ("timestamptz '2026-03-06 11:00+01' = timestamptz '2026-03-06 10:00Z'", True),
     ("to_char(date '2026-03-06', 'YYYY-MM-DD')", "2026-03-06"),
     ("to_char(timestamp '2026-03-06 09:05:07', 'HH24:MI:SS')", "09:05:07"),
+    ("to_char(date '2026-03-06', 'DD Mon YYYY \"at\" HH12:MI AM')", "06 Mar 2026 at 12:00 AM"),
+    ("to_char(date '2026-03-06', 'Dy')", "Fri"),
     ("to_date('06.03.2026', 'DD.MM.YYYY')", date(2026, 3, 6)),
     ("to_timestamp('2026-03-06 10:00:00', 'YYYY-MM-DD HH24:MI:SS')", datetime(2026, 3, 6, 10, tzinfo=UTC)),
     ("to_timestamp(86400)", datetime(1970, 1, 2, tzinfo=UTC)),
@@ -142,6 +144,11 @@ def test_a_cast_that_cannot_be_done_is_an_error_and_not_null(sql: AskingSql) -> 
     refused = sql.refusal("select 'x'::int")
 
     assert refused.code == "22P02"
+
+
+@pytest.mark.parametrize("format_", ["Day", "Month", "WW", "D", "Q", "MON", "FM999.00", "J"])
+def test_a_format_that_would_mean_something_else_is_refused(sql: AskingSql, format_: str) -> None:
+    assert sql.refusal(f"select to_char(now(), '{format_}')").code == "0A000"
 
 
 def test_columns_have_the_names_and_types_of_postgresql(sql: AskingSql) -> None:
