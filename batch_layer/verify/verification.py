@@ -200,7 +200,7 @@ class Verification:
             return self._verdict(progress, sample, ended)
 
     def _verdict(self, progress: Callable[[int, int, str], None], sample: Sample | None, ended: ExitStack) -> Verdict:
-        epoch, pointer = self._closed()
+        epoch, pointer = self.closed()
         spark = self._spark()
         speed = SpeedSpan(self._context.connect, pointer.generation, pointer.cut, epoch)
         received, waiting = _received(spark, speed)
@@ -236,7 +236,7 @@ class Verification:
         progress(len(views), len(views), "compared")
         return Verdict(epoch, cells, differing, examples[:10], waiting, days, totals, totals_differing)
 
-    def _closed(self) -> tuple[datetime, Pointer]:
+    def closed(self) -> tuple[datetime, Pointer]:
         """An epoch that both layers have closed, on the current publication. Starts again if somebody publishes.
 
         A generation that has taken over in the meantime has the rows of the one before: it starts at this cut or
