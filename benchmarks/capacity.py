@@ -42,7 +42,7 @@ HERE = Path(__file__).parent
 COMPARED = ("sales", "sales_by_sku", "sales_by_till")
 """The views that Quix Streams computes too; the speed layer computes all views of receipts."""
 Totals = dict[str, int]
-"""What the cells of `COMPARED` add up to, and how many there are: equal for whoever counts the same."""
+"""The sums and the number of the cells of `COMPARED`, which both systems must agree on."""
 
 
 def capacity(size: int) -> Iterator[Measured]:
@@ -108,8 +108,8 @@ def _quix(settings: "Settings") -> tuple[Pace, Totals]:
     events = local.received(settings)
     environment = ["--no-project", "--isolated", "--python", sys.executable]
     packages = ["--with-requirements", str(HERE / "quix_streams.txt")]
-    asked = [settings.kafka.bootstrap, TOPIC, str(events), str(settings.home / "quix")]
-    command = [uv, "run", *environment, *packages, "python", str(HERE / "quix_streams.py"), *asked]
+    arguments = [settings.kafka.bootstrap, TOPIC, str(events), str(settings.home / "quix")]
+    command = [uv, "run", *environment, *packages, "python", str(HERE / "quix_streams.py"), *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
     if found["events"] != events:

@@ -1,4 +1,4 @@
-"""The garbage_collector in real Cassandra: killed anywhere it is finished by the next one, and no reader misses a cell."""
+"""The collector in real Cassandra: killed anywhere it is finished by the next one, and no reader misses a cell."""
 
 import signal
 import subprocess
@@ -50,8 +50,8 @@ from master_dataset.failpoints import arm
 plan, folder, port, keyspace, now = sys.argv[1:]
 arm(plan, Path(folder))
 session = connect(["127.0.0.1"], int(port), keyspace)
-garbage_collector = GarbageCollector(session, Retention(2, timedelta(days=7)), datetime.fromisoformat(now))
-garbage_collector.run(garbage_collector.survey(lambda *_: None), lambda *_: None)
+collector = GarbageCollector(session, Retention(2, timedelta(days=7)), datetime.fromisoformat(now))
+collector.run(collector.survey(lambda *_: None), lambda *_: None)
 """
 
 
@@ -65,9 +65,14 @@ def write(session: Session, run: str, days: Iterable[date], at: datetime | None 
     stores = session.prepare(
         "INSERT INTO run_days (run, view_name, day, stores) VALUES (?, 'sales', ?, '[\"7\"]') USING TIMESTAMP ?"
     )
+    part = session.prepare(
+        "INSERT INTO day_cells (run, view_name, day, part, block) VALUES (?, 'sales', ?, ?, 0x00) USING TIMESTAMP ?"
+    )
     for day in days:
         session.execute(block, (month_of(day), run, day, micros))
         session.execute(stores, (run, day, micros))
+        for name in ("one", "two"):
+            session.execute(part, (run, day, name, micros))
 
 
 def publish(session: Session, days: Iterable[date], manifest: str = "") -> None:
@@ -121,13 +126,17 @@ def history(cassandra: Session) -> Session:
 
 
 def left(session: Session) -> dict[str, list[int]]:
-    """By run, the days of its blocks; each has its row of stores."""
+    """By run, the days of its blocks; each has its row of stores, and its day cells."""
     places = {
         query: sorted((row.run, row.day.date()) for row in session.execute(query))
-        for query in ("SELECT run, day FROM batch_cells", "SELECT run, day FROM run_days")
+        for query in (
+            "SELECT run, day FROM batch_cells",
+            "SELECT run, day FROM run_days",
+            "SELECT DISTINCT run, view_name, day FROM day_cells",
+        )
     }
-    blocks, run_days = places.values()
-    assert blocks == run_days
+    blocks, run_days, day_cells = places.values()
+    assert blocks == run_days == day_cells
     found: dict[str, list[int]] = {}
     for run, day in blocks:
         found.setdefault(run, []).append(DAYS.index(day))

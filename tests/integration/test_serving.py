@@ -38,6 +38,8 @@ QUESTIONS = [
     ("/v1/raw/pos_transactions", {"store": "1", "day": "2026-11-20", "limit": "1000"}),
     ("/v1/metrics/net_sales", DAYS | {"grain": "15m", "as_of": 1}),
     ("/v1/views/sales_by_till/cells", DAYS | {"as_of": 1}),
+    ("/v1/metrics/net_sales", DAYS | {"by": "total"}),
+    ("/v1/metrics/sku_net_sales", DAYS | {"by": "total,sku", "grain": "total", "top": 1}),
     ("/v1/publications", {}),
     ("/v1/publications", {"limit": 1}),
     ("/v1/publications", {"before": 1}),

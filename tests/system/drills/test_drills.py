@@ -1,4 +1,4 @@
-"""The quick drills: under load every process is killed in turn, and at rest every number is right."""
+"""The quick drills: every process is killed in turn under load, and at rest every number is right."""
 
 import math
 
