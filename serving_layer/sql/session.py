@@ -375,7 +375,7 @@ class Session:
             with sandbox.holding({use.name: use.empty for use in planned.uses}):
                 return sandbox.explain(planned.sql)
 
-        lines = [f"Read {use.table.name}: {_told(each)}" for use, each in zip(planned.uses, needed, strict=True)]
+        lines = [f"Read {use.table.name}: {_described(each)}" for use, each in zip(planned.uses, needed, strict=True)]
         lines += await self._in_sandbox(explain)
         return QueryResult("EXPLAIN", _PLAN_COLUMNS, [(line,) for line in lines])
 
@@ -420,7 +420,7 @@ def _show_columns(show: Show) -> Sequence[Column]:
     return [Column(name, SqlType.TEXT) for name in names]
 
 
-def _told(needed: Needed) -> str:
+def _described(needed: Needed) -> str:
     """What is read of a table, in words."""
     first, last = needed.span
     parts = [f"columns {', '.join(needed.columns)}"]
