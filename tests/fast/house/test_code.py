@@ -9,8 +9,9 @@ from tests.fast.house.tree import named, product, suites, text, tracked, tree
 PROCESS_EDGES = {"deploy/services/runner.py"}
 """Outermost loops: they log and leave with an exit code."""
 STRANGERS = {"speed_layer/webhooks/client.py", "serving_layer/sql/conversation.py", "serving_layer/sql/server.py"}
-"""Calls servers, or answers clients and statements, that anybody may have written: whatever comes of a call, a statement
-or a connection is logged, and ends nothing else.
+"""Calls servers, or answers clients and statements, that anybody may have written.
+
+Whatever comes of a call, a statement or a connection is logged, and ends nothing else.
 """
 LOSES_ON_PURPOSE = {"lab/guarantees/experiments/auto_commit.py"}
 """Shows what comes of it."""
