@@ -55,7 +55,7 @@ def install(app: FastAPI) -> None:
     """Add the pages, after the routes of `/v1`. `app.state.authenticator` decides who can see them."""
     app.state.sessions = Sessions(time.monotonic)
     for module in MODULES:
-        app.include_router(module.router)
+        app.router.routes.extend(module.router.routes)
     app.add_middleware(SessionAuthorization, sessions=app.state.sessions)
 
 

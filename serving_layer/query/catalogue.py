@@ -1,9 +1,9 @@
 """The catalogue: the metrics and views that can be asked for, by name."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import version
 
 import orjson
@@ -25,9 +25,8 @@ class Catalogue:
     @cached_property
     def fingerprint(self) -> str:
         """Changes with the code that answers depend on: definitions, formulas, and versions of libraries."""
-        versions = [version(name) for name in ("galatea-platform", "holidays", "tzdata", "pyarrow")]
         definitions = {name: view.definition_hash for name, view in self.views.items()}
-        content = orjson.dumps([versions, definitions, [repr(metric) for metric in self.metrics.values()]])
+        content = orjson.dumps([_versions(), definitions, [repr(metric) for metric in self.metrics.values()]])
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
     def listed(self) -> list[ListedMetric]:
@@ -45,3 +44,9 @@ class Catalogue:
             )
             for metric in self.metrics.values()
         ]
+
+
+@cache
+def _versions() -> Sequence[str]:
+    """Those of the libraries that answers depend on."""
+    return [version(name) for name in ("galatea-platform", "holidays", "tzdata", "pyarrow")]
