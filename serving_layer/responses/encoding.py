@@ -11,8 +11,6 @@ Number = int | float | Decimal
 """Written digit by digit: money is a Decimal and never goes through a float."""
 Instant = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 """ISO 8601 in UTC with `Z`; milliseconds where there are any."""
-LocalInstant = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
-"""ISO 8601 in local time with its offset."""
 Optional = UnsetType
 """Beside a field's type: the field may be absent."""
 
