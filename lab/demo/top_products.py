@@ -13,7 +13,7 @@ import duckdb
 METRIC = "sku_net_sales"
 DEPARTMENTS, PRODUCTS = 5, 3
 """How many are shown: of departments those that sell most, and of each its best products."""
-DAYS = 28
+DAYS = 7
 RANGE = {"range": f"last_{DAYS}_days"}
 Ask = Callable[[str, Mapping[str, str]], Any]
 """Asks the REST API: a path and the arguments of the query in, the decoded JSON out."""
