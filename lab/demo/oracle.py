@@ -124,7 +124,7 @@ class Oracle:
             f"[{theirs}]::BIGINT[] AS shown FROM {view.name} o FULL JOIN shown_{view.name} s USING ({keys})"
         )
         row = self._db.execute(
-            "SELECT count(*), count_if(recomputed IS DISTINCT FROM shown), "  # noqa: S608 - likewise
+            "SELECT count(*), count(*) FILTER (recomputed IS DISTINCT FROM shown), "  # noqa: S608 - likewise
             f"count(*) - count(DISTINCT ({keys})) FROM compared"
         ).fetchone()
         cells, differing, repeated = row or (0, 0, 0)
