@@ -240,6 +240,6 @@ def _item(item: DeadLetterResult) -> ReplayItem:
 
 
 def described(stored: DeadLetterFields) -> DeadLetter:
-    """What is told of a letter, its instants as every answer writes them."""
+    """What a response says of a dead letter, with instants in the format of all responses."""
     replays = [DeadLetterReplay(**{**each, "at": iso_instant(each["at"])}) for each in stored["replays"]]
     return DeadLetter(**{**stored, "received_at": iso_instant(stored["received_at"]), "replays": replays})

@@ -416,8 +416,8 @@ class AlertsTable:
         while True:
             page = await self._alerts.page(asked)
             reading.budget.add(len(page.alerts), self.name, "Filter `raised_at` and `store`.")
-            for told in page.alerts:
-                rows.add(_alert(told.response(cut)))
+            for found in page.alerts:
+                rows.add(_alert(found.response(cut)))
             if page.following is None:
                 return rows.table()
             asked = replace(asked, after=page.following)

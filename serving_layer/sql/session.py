@@ -248,7 +248,7 @@ class Session:
             self._running, self._is_interrupted = None, False
 
     def _failed(self, error: SqlStateError | GalateaError) -> SqlStateError:
-        """What the client is told; a transaction that is open fails."""
+        """The error that the client gets. An open transaction fails."""
         if self._transaction == "open":
             self._transaction = "failed"
         return error if isinstance(error, SqlStateError) else _sql_error(error)

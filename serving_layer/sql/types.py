@@ -16,7 +16,7 @@ Decoder = Callable[[bytes], SqlValue]
 
 
 class WireType(NamedTuple):
-    """What clients are told of a type: its OID, and its size in bytes (-1: varies; -2: ends with a zero)."""
+    """How clients know a type: its OID, and its size in bytes (-1: varies; -2: ends with a zero)."""
 
     oid: int
     size: int
