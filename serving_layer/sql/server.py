@@ -62,7 +62,7 @@ MESSAGE_COST = 100
 LINGER_SECONDS = 5.0
 """How long the last message of a closed connection may take to leave."""
 PENDING = 100
-"""Connections beyond the limit that may be open without a login: for the error that names it, and for cancel requests."""
+"""Connections beyond the limit that may be open without a login: for the error that says so, and for cancellation."""
 
 CONNECTIONS_ENDED = Counter("galatea_sql_connections_ended", "SQL connections that have ended, by reason.", ("why",))
 LOGINS = Counter("galatea_sql_logins", "Logins to the SQL component, by SQLSTATE; 00000 for success.", ("sqlstate",))
