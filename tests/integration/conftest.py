@@ -147,27 +147,54 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     session.stop()
 
 
+class Keyspaces:
+    """Keyspaces with the schema applied, which takes seconds: each is emptied and lent again."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._free: list[Session] = []
+
+    @contextmanager
+    def lend(self) -> Iterator[Session]:
+        """A session on an empty keyspace that nobody else uses."""
+        session = self._free.pop() if self._free else self._make()
+        yield session
+        for table in session.execute("SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s", (session.keyspace,)):
+            if table.table_name != "migrations" and session.execute(f"SELECT * FROM {table.table_name} LIMIT 1").one():
+                session.execute(f"TRUNCATE {table.table_name}")
+        self._free.append(session)
+
+    def drop(self) -> None:
+        """Drop those that were made, when nobody uses one any more."""
+        for session in self._free:
+            session.execute(f"DROP KEYSPACE {session.keyspace}")
+            session.cluster.shutdown()
+
+    def _make(self) -> Session:
+        keyspace, port = f"test_{uuid4().hex[:12]}", self._settings.cassandra.port
+        making = connect(["127.0.0.1"], port, None)
+        migrate(making, keyspace)
+        making.cluster.shutdown()
+        return connect(["127.0.0.1"], port, keyspace)
+
+
+@pytest.fixture(scope="session")
+def keyspaces(stack: Stack) -> Iterator[Keyspaces]:
+    """The keyspaces of this run of the tests."""
+    found = Keyspaces(stack.settings)
+    yield found
+    found.drop()
+
+
 @pytest.fixture
-def cassandra(stack: Stack) -> Iterator[Session]:
-    """A session on a fresh keyspace with the schema applied, which takes seconds."""
-    with _keyspace(stack) as session:
+def cassandra(keyspaces: Keyspaces) -> Iterator[Session]:
+    """A session on an empty keyspace."""
+    with keyspaces.lend() as session:
         yield session
 
 
 @pytest.fixture(scope="module")
-def shared_cassandra(stack: Stack) -> Iterator[Session]:
+def shared_cassandra(keyspaces: Keyspaces) -> Iterator[Session]:
     """The same, for all tests of a module: they keep apart by what they write."""
-    with _keyspace(stack) as session:
+    with keyspaces.lend() as session:
         yield session
-
-
-@contextmanager
-def _keyspace(stack: Stack) -> Iterator[Session]:
-    keyspace = f"test_{uuid4().hex[:12]}"
-    making = connect(["127.0.0.1"], stack.settings.cassandra.port, None)
-    migrate(making, keyspace)
-    session = connect(["127.0.0.1"], stack.settings.cassandra.port, keyspace)
-    yield session
-    session.cluster.shutdown()
-    making.execute(f"DROP KEYSPACE {keyspace}")
-    making.cluster.shutdown()
