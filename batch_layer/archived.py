@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from batch_layer.master import Master, files_at
@@ -29,7 +30,7 @@ PLAIN = 1
 
 
 def archived(spark: SparkSession, source: "Source[Any]", master: Master, days: Collection[date] = ()) -> DataFrame:
-    """The rows of these days, or of all, with the columns of `event_schema`.
+    """The rows of these days, or of all, with the columns of `event_schema`; null in those that their version lacks.
 
     Raises:
         MasterFileLostError: A file of them is missing. Damaged files are found when they are read, see
@@ -37,10 +38,12 @@ def archived(spark: SparkSession, source: "Source[Any]", master: Master, days: C
     """
     table = DeltaTable(master.path, version=master.version)
     files = table.file_uris(file_pruning_predicate=[("day", "in", sorted(days))] if days else None)
+    schema = from_arrow_schema(event_schema(source))
     if not _are_plain(master.path, files) or table.protocol().min_reader_version > PLAIN:
         rows = spark.read.format("delta").option("versionAsOf", master.version).load(master.path)
-        return rows.where(rows.day.isin(sorted(days))) if days else rows
-    schema = from_arrow_schema(event_schema(source))
+        rows = rows.where(rows.day.isin(sorted(days))) if days else rows
+        lacking = {each.name: F.lit(None).cast(each.dataType) for each in schema if each.name not in rows.columns}
+        return rows.withColumns(lacking).select(schema.names)
     if not files:
         return spark.createDataFrame([], schema)
     sizes = {f"{master.path}/{file.path}": file.size for file in files_at(master.path, master.version)}

@@ -50,6 +50,8 @@ class Source(Generic[Payload]):
         derive: Makes the payload from a typed record; may raise InvalidRecordError.
         content: Payload columns with what the sender said beside the identity. They alone decide whether two deliveries
             conflict; all other columns are derived from them, and can be added without causing conflicts.
+        content_later: Payload columns that became content after records were stored, null where a record does not say
+            them. They are content only of records that say one, so the hash of all others stays what tables hold.
         example: A record as a sender would write it.
         masked: Pattern of what must never be stored, not even in a dead letter; None for nothing.
         flags: Values of the column `flags`, with their meaning: oddities of events that count all the same.
@@ -67,6 +69,7 @@ class Source(Generic[Payload]):
     derive: Callable[[Record, Terms], Payload]
     content: tuple[str, ...]
     example: Record
+    content_later: tuple[str, ...] = ()
     masked: re.Pattern[str] | None = None
     flags: Mapping[str, str] = field(default_factory=dict)
 
@@ -87,7 +90,7 @@ class Source(Generic[Payload]):
             message = f"The identity of `{self.topic}` needs `{self.store}`, `{self.happened_at}` and one field more."
             raise DefinitionError(message, do="Deliveries of an event are looked for in its store and day: add them.")
         self._check_columns()
-        for name in (*self.content, *(["flags"] if self.flags else [])):
+        for name in (*self.content, *self.content_later, *(["flags"] if self.flags else [])):
             if name not in self.columns:
                 self._raise_unknown(name, "payload columns", self.columns)
 

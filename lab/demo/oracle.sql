@@ -9,11 +9,13 @@ WITH parsed AS (
     -- numbers go from their text to decimals, never through a double
     from_json(decode("value"), '{"operation_id": "VARCHAR", "vendor_fiscal_module": "VARCHAR",
       "transaction_id": "VARCHAR", "happened_at": "VARCHAR", "transactions": [{"title": "VARCHAR",
-      "price": "DECIMAL(28,6)", "amount": "DECIMAL(10,3)", "total": "DECIMAL(18,2)", "sku": "VARCHAR"}]}') AS r
+      "price": "DECIMAL(28,6)", "amount": "DECIMAL(10,3)", "total": "DECIMAL(18,2)", "sku": "VARCHAR",
+      "discount": "DECIMAL(18,2)"}], "payments": [{"type": "VARCHAR", "amount": "DECIMAL(18,2)"}]}') AS r
   FROM record
 ), identified AS (
   SELECT partition, "offset", received_us, r.operation_id AS store, r.vendor_fiscal_module AS till,
-    r.transaction_id AS number, epoch_ms(CAST(r.happened_at AS TIMESTAMPTZ)) AS happened_ms, r.transactions AS lines
+    r.transaction_id AS number, epoch_ms(CAST(r.happened_at AS TIMESTAMPTZ)) AS happened_ms, r.transactions AS lines,
+    CASE WHEN len(r.payments) > 0 THEN r.payments END AS payments
   FROM parsed
   WHERE getvariable('only_store') IS NULL OR r.operation_id = getvariable('only_store')
 ), met AS (
@@ -25,7 +27,8 @@ WITH parsed AS (
 )
 SELECT *, row_number() OVER deliveries AS nth,
   received_us >= getvariable('cut_us') AND received_us - happened_ms * 1000 > getvariable('oldest_us') AS is_old,
-  lines IS DISTINCT FROM first_value(lines) OVER deliveries AS is_conflict
+  lines IS DISTINCT FROM first_value(lines) OVER deliveries
+    OR payments IS DISTINCT FROM first_value(payments) OVER deliveries AS is_conflict
 FROM met
 WINDOW deliveries AS (
   PARTITION BY store, till, number, happened_ms ORDER BY met_us, partition, "offset"
@@ -35,7 +38,7 @@ WINDOW deliveries AS (
 -- What speed leaves to the next publication: received since the cut and older than it can remember.
 CREATE OR REPLACE TABLE receipt AS
 SELECT row_number() OVER () AS id, store, till, coalesce(shop.currency, 'EUR') AS currency,
-  happened_ms // 900000 * 900 AS "window", lines
+  happened_ms // 900000 * 900 AS "window", lines, payments
 FROM delivery LEFT JOIN shop USING (store)
 WHERE nth = 1 AND NOT is_old;
 
@@ -44,17 +47,18 @@ WITH raw AS (
   SELECT id, store, currency, "window", unnest(lines) AS l FROM receipt
 ), exact AS (
   SELECT id, store, currency, "window", nullif(l.sku, '') AS sku, l.amount AS amount,
-    CAST(l.total * 100 AS BIGINT) AS sent, l.price < 0 AS is_negative,
+    CAST(l.total * 100 AS BIGINT) AS sent, CAST(l.discount * 100 AS BIGINT) AS discount, l.price < 0 AS is_negative,
     CAST(l.price * 1000000 AS HUGEINT) * CAST(l.amount * 1000 AS HUGEINT) AS billionths
   FROM raw
 ), halves AS (
   SELECT *, billionths // 10000000 AS cents, abs(billionths % 10000000) AS rest FROM exact
 )
-SELECT id, store, currency, "window", sku, amount, is_negative,
-  coalesce(abs(sent * CAST(10000000 AS HUGEINT) - billionths) > 10000000, false) AS is_mismatch,  -- by more than a cent
+SELECT id, store, currency, "window", sku, amount, discount, is_negative,
+  coalesce(abs((sent + coalesce(discount, 0)) * CAST(10000000 AS HUGEINT) - billionths) > 10000000, false)
+    AS is_mismatch,  -- by more than a cent
   CAST(coalesce(sent, CASE
     WHEN rest > 5000000 OR (rest = 5000000 AND cents % 2 <> 0) THEN cents + sign(billionths)
-    ELSE cents END) AS BIGINT) AS total,  -- half-even; cents were cut towards zero
+    ELSE cents END - coalesce(discount, 0)) AS BIGINT) AS total,  -- half-even; cents were cut towards zero
   CAST(CASE WHEN amount = floor(amount) THEN abs(amount) ELSE 1 END AS BIGINT) AS units  -- what is weighed is one piece
 FROM halves;
 
@@ -64,6 +68,7 @@ SELECT receipt.id, any_value(receipt.store) AS store, any_value(receipt.till) AS
   count_if(amount > 0) AS sale_lines, count_if(amount < 0) AS return_lines,
   coalesce(sum(total) FILTER (amount >= 0), 0) AS gross, coalesce(-sum(total) FILTER (amount < 0), 0) AS returned,
   coalesce(sum(units) FILTER (amount > 0), 0) AS units_sold, coalesce(sum(units) FILTER (amount < 0), 0) AS units_back,
+  sum(discount) FILTER (amount >= 0) AS discount, -sum(discount) FILTER (amount < 0) AS discount_back,
   count(line.id) AS lines, coalesce(bool_or(is_negative), false) AS is_negative,
   coalesce(bool_or(is_mismatch), false) AS is_mismatch, coalesce(bool_or(amount = 0), false) AS is_nothing
 FROM receipt LEFT JOIN line USING (id)
@@ -136,6 +141,19 @@ SELECT store, "window", currency, count(*) AS baskets, sum(gross) AS basket_valu
   count_if(lines >= 51) AS lines_12, min(lines) AS lines_min, max(lines) AS lines_max,
   count_if(id IN (SELECT id FROM sold WHERE items > 5)) AS pairs_cut
 FROM added_up WHERE sale_lines > 0 GROUP BY store, "window", currency;
+
+CREATE OR REPLACE TABLE discounts AS
+SELECT store, "window", currency, count(*) AS discount_receipts, count_if(discount > 0) AS discounted,
+  coalesce(sum(discount), 0) AS discounts, coalesce(sum(discount_back), 0) AS discounts_returned, sum(gross) AS gross_sales
+FROM added_up WHERE discount IS NOT NULL OR discount_back IS NOT NULL GROUP BY store, "window", currency;
+
+CREATE OR REPLACE TABLE payments AS
+WITH payment AS (
+  SELECT store, "window", currency, unnest(payments) AS p, generate_subscripts(payments, 1) AS place FROM receipt
+)
+SELECT store, "window", currency, p.type AS payment_type, CAST(sum(p.amount * 100) AS BIGINT) AS payments,
+  count(*) AS payments_count, count_if(place = 1) AS payment_receipts
+FROM payment GROUP BY store, "window", currency, p.type;
 
 DROP TABLE sold;
 DROP TABLE receipt;

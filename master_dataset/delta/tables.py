@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from master_dataset.delta.columns import add_missing_columns
 from master_dataset.delta.commit_intents import commit_intent
 from master_dataset.delta.fsync import fsync_commit, fsync_first_commit
 from master_dataset.delta.history import LOG_PROPERTIES, MARK
@@ -53,7 +54,7 @@ class MasterTables:
         return f"{self.root}/{name}"
 
     def create(self, spark: SparkSession, source: "Source[Any]") -> None:
-        """Create the tables that this source needs, if they do not exist yet."""
+        """Create the tables that this source needs if they do not exist yet, and columns that an older table lacks."""
         _create(spark, self.path(source.topic), event_schema(source), "day")
         _create(spark, self.path(DEAD_LETTERS), dead_letter_schema(source), "topic")
         _create(spark, self.path(CONFLICTS), dead_letter_schema(source), "topic")
@@ -104,6 +105,7 @@ def dead_letter_schema(source: "Source[Any]") -> pa.Schema:
 
 def _create(spark: SparkSession, path: str, schema: pa.Schema, partitioned_by: str) -> None:
     drop_incomplete_creation(path)
+    add_missing_columns(path, schema)
     table = (
         DeltaTable.createIfNotExists(spark)
         .location(path)

@@ -2,7 +2,18 @@
 
 from master_dataset.fields.field import Field, Lines, Schema, absent, object_schema, value_schema
 from master_dataset.fields.numbers import BIGINT_MAX, Minor, Scaled, Sign, Whole, millionths, thousandths
-from master_dataset.fields.texts import HARDWARE_ADDRESS, ID_BYTES, LABEL_BYTES, Choice, Device, Flag, Id, Label, Text
+from master_dataset.fields.texts import (
+    HARDWARE_ADDRESS,
+    ID_BYTES,
+    LABEL_BYTES,
+    Choice,
+    Device,
+    Flag,
+    Id,
+    Label,
+    Text,
+    Word,
+)
 from master_dataset.fields.times import Instant
 
 __all__ = [
@@ -24,6 +35,7 @@ __all__ = [
     "Sign",
     "Text",
     "Whole",
+    "Word",
     "absent",
     "millionths",
     "object_schema",

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
+from master_dataset.parsing.results import InvalidRecordError, Reason
 from master_dataset.registry.stores import Currency
 
 Schema = Mapping[str, Any]
@@ -47,15 +48,26 @@ def absent(field: object) -> Any:  # noqa: ANN401 - typed by its field
 
 @dataclass(frozen=True)
 class Lines(Described):
-    """A list of records, such as the lines of a receipt. Each becomes a tuple of its fields, in this order."""
+    """A list of records, such as the lines of a receipt. Each becomes a tuple of its fields, in this order.
+
+    `most`: how many it may hold; None for any number.
+    """
 
     fields: Mapping[str, Field]
-    optional: ClassVar[bool] = False
+    optional: bool = False
+    most: int | None = None
 
     @property
     def schema(self) -> Schema:
         """A list of objects."""
-        return {"type": "array", "items": object_schema(self.fields, {}), "description": "A list, which may be empty."}
+        most = {} if self.most is None else {"maxItems": self.most}
+        rule = "A list, which may be empty." if self.most is None else f"A list of at most {self.most}."
+        return {"type": "array", "items": object_schema(self.fields, {}), **most, "description": rule}
+
+    def check_length(self, length: int) -> None:
+        """Raise InvalidRecordError for a list that is too long."""
+        if self.most is not None and length > self.most:
+            raise InvalidRecordError(Reason.OUT_OF_RANGE, f"must hold at most {self.most}")
 
 
 def object_schema(fields: Mapping[str, Field | Lines], example: Mapping[str, Any]) -> dict[str, Any]:

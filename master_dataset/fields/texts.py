@@ -140,6 +140,33 @@ class Label(Described):
         return value
 
 
+WORD = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
+is_word = WORD.fullmatch
+
+
+@dataclass(frozen=True)
+class Word(Described):
+    """A short name that a sender chooses from few, such as a type of payment: lower-case, and no free text."""
+
+    optional: ClassVar[bool] = False
+    hint: ClassVar[Any] = str
+
+    @property
+    def schema(self) -> Schema:
+        """A string."""
+        rule = "1 to 32 lower-case letters, digits and underscores, the first a letter."
+        return {"type": "string", "pattern": f"^{WORD.pattern}$", "description": rule, "examples": ["card"]}
+
+    def read(self, value: object, _: Currency) -> str:
+        """Return the word. `out_of_range` if it is spelled otherwise."""
+        if type(value) is not str:
+            raise InvalidRecordError(Reason.WRONG_TYPE, "must be a string")
+        if not is_word(value):
+            why = "must be 1 to 32 lower-case letters, digits and underscores, the first a letter"
+            raise InvalidRecordError(Reason.OUT_OF_RANGE, why)
+        return value
+
+
 HARDWARE_ADDRESS = re.compile(
     r"(?<![H])(?:[H]{6}[:\-. ]?[H]{6}"
     r"|[H]{2}([. ])[H]{2}(?:\1[H]{2}){4}"

@@ -9,7 +9,7 @@ account for, there is no other key or string, so nothing is duplicate, unknown o
 Any other count proves nothing.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
 from typing import Any
@@ -48,6 +48,7 @@ def _field(name: str, field: Field | Lines, decoded: Mapping[str, Any], currency
 def _lines(lines: Lines, decoded: object, currency: Currency) -> list[tuple[Any, ...]]:
     if not isinstance(decoded, list):
         raise InvalidRecordError(Reason.WRONG_TYPE, "must be a list")
+    lines.check_length(len(decoded))
     return [_line(lines, number, line, currency) for number, line in enumerate(decoded)]
 
 
@@ -87,8 +88,9 @@ class FastReader:
             return None
         kinds = [*map(type, raw)]
         for at in self.lists:
-            raw[at] = [*map(as_tuple, raw[at])]
-            kinds.extend(map(type, chain.from_iterable(raw[at])))
+            if raw[at]:  # neither absent nor empty
+                raw[at] = [*map(as_tuple, raw[at])]
+                kinds.extend(map(type, chain.from_iterable(raw[at])))
         keys_and_strings = len(kinds) - kinds.count(UnsetType) + kinds.count(str)
         if quotes_in(value) != 2 * keys_and_strings:
             return None
@@ -112,16 +114,18 @@ def quotes_in(value: bytes) -> int:
 def _struct(name: str, fields: Mapping[str, Field | Lines]) -> type[msgspec.Struct]:
     members: list[Any] = []
     for key, field in fields.items():
-        hint: Any = list[_struct(key, field.fields)] if isinstance(field, Lines) else field.hint  # type: ignore[misc]
+        hint: Any = _list_hint(key, field) if isinstance(field, Lines) else field.hint
         members.append((key, hint, UNSET) if field.optional else (key, hint))
     return msgspec.defstruct(name, members, kw_only=True)
 
 
+def _list_hint(name: str, lines: Lines) -> Any:  # noqa: ANN401 - as `Field.hint`
+    hint: Any = list[_struct(name, lines.fields)]  # type: ignore[misc]
+    return hint | None if lines.optional else hint
+
+
 def _read(field: Field | Lines) -> Read:
-    if isinstance(field, Lines):
-        as_decoded = Text()
-        return _read_lines(tuple(None if each == as_decoded else _read(each) for each in field.fields.values()))
-    read: Read = field.read
+    read: Read = _read_lines(field) if isinstance(field, Lines) else field.read
     return _absent_or(read, absent(field)) if field.optional else read
 
 
@@ -129,8 +133,12 @@ def _absent_or(read: Read, otherwise: object) -> Read:
     return lambda value, currency: otherwise if value is UNSET or value is None else read(value, currency)
 
 
-def _read_lines(reads: tuple[Read | None, ...]) -> Read:
-    def lines(rows: Iterable[tuple[Any, ...]], currency: Currency) -> list[tuple[Any, ...]]:
+def _read_lines(lines: Lines) -> Read:
+    as_decoded = Text()
+    reads = tuple(None if each == as_decoded else _read(each) for each in lines.fields.values())
+
+    def read_rows(rows: Sequence[tuple[Any, ...]], currency: Currency) -> list[tuple[Any, ...]]:
+        lines.check_length(len(rows))
         return [tuple([read(cell, currency) if read else cell for read, cell in zip(reads, row)]) for row in rows]  # noqa: B905
 
-    return lines
+    return read_rows

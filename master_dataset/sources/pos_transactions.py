@@ -4,14 +4,16 @@ from collections.abc import Iterable
 
 import msgspec
 
-from master_dataset.fields import Id, Instant, Lines, Minor, Text, millionths, thousandths
+from master_dataset.fields import Id, Instant, Lines, Minor, Text, Word, millionths, thousandths
 from master_dataset.parsing.results import InvalidRecordError, Reason
 from master_dataset.registry.stores import Terms
 from master_dataset.source import Record, Source
 
 MAX_AMOUNT = 1_000_000 * 1000  # thousandths
 MAX_LINE_TOTAL = 10**12  # minor units
-RawLine = tuple[str, int, int, int | None, str | None]  # title, price in millionths, thousandths, total as sent, sku
+MAX_PAYMENTS = 20
+RawLine = tuple[str, int, int, int | None, str | None, int | None]
+"""Title, price in millionths, thousandths, total as sent, sku, discount in minor units."""
 
 
 class Line(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -38,6 +40,14 @@ class Item(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return Item(self.sku, net_sales, net_units, self.is_sale or other.is_sale)
 
 
+class Payment(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One payment of a receipt."""
+
+    type: str
+    amount: int  # minor units, negative if it was paid out
+    is_first: bool  # of its receipt, so that counting these counts receipts
+
+
 class Receipt(msgspec.Struct, frozen=True, gc=False):
     """What a receipt adds up to. Each is either sale, return or zero; an exchange is a sale that takes goods back."""
 
@@ -56,6 +66,9 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
     items: list[Item]  # one per sku, in order of first appearance
     lines: list[Line]
     flags: list[str]  # sorted: empty_receipt, negative_price, total_mismatch, zero_amount
+    discount: int | None  # minor units, taken off lines with an amount of zero or more; None if no line says one
+    discount_returned: int | None  # minor units, by which less went back; None as above
+    payments: list[Payment] | None  # as sent; None if there are none
 
 
 def receipt(record: Record, terms: Terms) -> Receipt:
@@ -66,6 +79,7 @@ def receipt(record: Record, terms: Terms) -> Receipt:
     lines = [priced(number, raw, scale) for number, raw in enumerate(raw_lines)]
     sales = returns = 0
     net = returns_value = units_sold = units_returned = 0
+    discount, discount_returned = discounts(raw_lines)
     for line in lines:
         net += line.total
         if line.amount > 0:
@@ -91,21 +105,56 @@ def receipt(record: Record, terms: Terms) -> Receipt:
         items=itemised(lines),
         lines=lines,
         flags=flagged(raw_lines, scale),
+        discount=discount,
+        discount_returned=discount_returned,
+        payments=paid(record["payments"]),
     )
 
 
 def priced(number: int, raw: RawLine, scale: int) -> Line:
-    """Return the line its total: as sent, else price x amount, half-even to the minor unit."""
-    title, price_micro, amount, total, sku = raw
+    """Return the line its total: as sent, else price x amount, half-even to the minor unit, less the discount."""
+    title, price_micro, amount, total, sku, discount = raw
     if total is None:
         total, rest = divmod(price_micro * amount, scale)
         if rest * 2 > scale or (rest * 2 == scale and total % 2):
             total += 1
+        if discount is not None:
+            total -= discount
+    if discount is not None:
+        check_discount(number, amount, discount)
     if not -MAX_AMOUNT <= amount <= MAX_AMOUNT:
         raise InvalidRecordError(Reason.OUT_OF_RANGE, "is beyond a million", f"/transactions/{number}/amount")
     if not -MAX_LINE_TOTAL <= total <= MAX_LINE_TOTAL:
         raise InvalidRecordError(Reason.OUT_OF_RANGE, "has a total beyond 10^12 minor units", f"/transactions/{number}")
     return Line(title, price_micro, amount, total, sku)
+
+
+def check_discount(number: int, amount: int, discount: int) -> None:
+    """Raise InvalidRecordError for a discount that is no number for such a line."""
+    field = f"/transactions/{number}/discount"
+    if not -MAX_LINE_TOTAL <= discount <= MAX_LINE_TOTAL:
+        raise InvalidRecordError(Reason.OUT_OF_RANGE, "is beyond 10^12 minor units", field)
+    if discount and (discount < 0) != (amount < 0):
+        raise InvalidRecordError(Reason.OUT_OF_RANGE, "must not have another sign than the amount", field)
+
+
+def discounts(raw_lines: list[RawLine]) -> tuple[int | None, int | None]:
+    """Add up what lines that sell say was taken off, and what lines that return say. None, None if no line says any."""
+    said = [(raw[2], raw[5]) for raw in raw_lines if raw[5] is not None]
+    if not said:
+        return None, None
+    sold = sum(discount for amount, discount in said if amount >= 0)
+    return sold, sum(-discount for amount, discount in said if amount < 0)
+
+
+def paid(raw_payments: list[tuple[str, int]] | None) -> list[Payment] | None:
+    """Return the payments of a receipt; an empty list says as little as none. InvalidRecordError for a huge amount."""
+    if not raw_payments:
+        return None
+    for number, (_, amount) in enumerate(raw_payments):
+        if not -MAX_LINE_TOTAL <= amount <= MAX_LINE_TOTAL:
+            raise InvalidRecordError(Reason.OUT_OF_RANGE, "is beyond 10^12 minor units", f"/payments/{number}/amount")
+    return [Payment(type_, amount, number == 0) for number, (type_, amount) in enumerate(raw_payments)]
 
 
 def units(amount: int) -> int:
@@ -129,12 +178,12 @@ def itemised(lines: Iterable[Line]) -> list[Item]:
 def flagged(raw_lines: list[RawLine], scale: int) -> list[str]:
     """Name what is odd about a receipt. It still counts: a flag is for whoever wonders about a number."""
     flags: set[str] = set() if raw_lines else {"empty_receipt"}
-    for _, price_micro, amount, total, _ in raw_lines:
+    for _, price_micro, amount, total, _, discount in raw_lines:
         if amount == 0:
             flags.add("zero_amount")
         if price_micro < 0:
             flags.add("negative_price")
-        if total is not None and not -scale <= total * scale - price_micro * amount <= scale:
+        if total is not None and not -scale <= (total + (discount or 0)) * scale - price_micro * amount <= scale:
             flags.add("total_mismatch")
     return sorted(flags) if flags else []
 
@@ -142,12 +191,28 @@ def flagged(raw_lines: list[RawLine], scale: int) -> list[str]:
 LINES = Lines(
     {
         "title": Text(about="What was sold."),
-        "price": millionths("Unit price."),
+        "price": millionths("Unit price, before a discount."),
         "amount": thousandths("Quantity, whole or weighed, negative for a return; at most a million."),
-        "total": Minor(optional=True, about="Total of the line; absent: price times amount, half-even."),
+        "total": Minor(
+            optional=True, about="Total of the line, after its discount; absent: price times amount, less the discount."
+        ),
         "sku": Text(optional=True, max_bytes=256, about="Number of the item."),
+        "discount": Minor(
+            optional=True,
+            about="What was taken off the line: price times amount is the total and the discount. Not below zero; of a "
+            "return not above. A till that knows discounts sends 0 where there is none; absent: not known.",
+        ),
     },
     about="The lines of the receipt.",
+)
+PAYMENTS = Lines(
+    {
+        "type": Word(about="How it was paid, such as `cash`, `card` or `voucher`; the words are yours."),
+        "amount": Minor(about="How much, without the change given back; negative if it was paid out."),
+    },
+    optional=True,
+    most=MAX_PAYMENTS,
+    about="How the receipt was paid; absent or empty: not known. Need not add up to its total.",
 )
 POS_TRANSACTIONS = Source(
     topic="pos_transactions",
@@ -160,10 +225,12 @@ POS_TRANSACTIONS = Source(
         "transaction_id": Id(about="The receipt, as its till numbers it."),
         "happened_at": Instant(about="When it was printed."),
         "transactions": LINES,
+        "payments": PAYMENTS,
     },
     payload=Receipt,
     derive=receipt,
     content=("lines",),
+    content_later=("discount", "discount_returned", "payments"),
     example={
         "happened_at": "2017-09-19T22:48:03+00:00",
         "operation_id": 1,

@@ -288,6 +288,7 @@ FLAG_TEXTS = {
     "below_zero": "below zero: the target was exceeded",
     "device_based": "counts phones, not people",
     "device_days": "over several days, a phone counts once a day",
+    "discounts_not_said": "no receipt says its discounts",
     "drift_high": "the counts of people entering and leaving differ a lot",
     "estimate": "an estimate",
     "low_coverage": "sensors worked for less than 95 % of the time",
@@ -299,11 +300,22 @@ FLAG_TEXTS = {
     "no_source": "no sensor of this store feeds it",
     "no_staff_split": "includes staff",
     "open_only": "opening hours only",
+    "partly_said": "some receipts do not say it, and are left out",
+    "payments_not_said": "no receipt says how it was paid",
     "planned_only": "from planned hours, because worked hours are not known",
     "small_sample": "from few people",
 }
 DESCRIPTIVE_FLAGS = frozenset(
-    {"device_based", "device_days", "drift_high", "estimate", "low_coverage", "open_only", "small_sample"}
+    {
+        "device_based",
+        "device_days",
+        "drift_high",
+        "estimate",
+        "low_coverage",
+        "open_only",
+        "partly_said",
+        "small_sample",
+    }
 )
 """They describe a number, and do not say why there is none."""
 

@@ -12,8 +12,9 @@ def receipt(  # noqa: PLR0913 - the fields of a receipt
     number: int = 1,
     till: str = "123",
     store: str = "1",
+    payments: Sequence[dict[str, object]] | None = None,
 ) -> bytes:
-    """One receipt. `minor`: a single line of that total instead of `lines`."""
+    """One receipt. `minor`: a single line of that total instead of `lines`. `payments`: None of an old till."""
     said = [{"title": "thing", "price": minor / 100, "amount": 1, "sku": "1"}] if minor is not None else list(lines)
     return json.dumps(
         {
@@ -23,4 +24,5 @@ def receipt(  # noqa: PLR0913 - the fields of a receipt
             "vendor_fiscal_module": till,
             "transactions": said,
         }
+        | ({} if payments is None else {"payments": payments})
     ).encode()

@@ -78,6 +78,20 @@ def _returns(said: Any, at: int) -> Iterator[Row]:
             yield at, (said.currency, line.sku), (-line.total, units, 1)
 
 
+def _discounts(said: Any, at: int) -> Iterator[Row]:
+    if said.discount is not None:
+        yield (
+            at,
+            (said.currency,),
+            (1, int(said.discount > 0), said.discount, said.discount_returned, said.gross_sales),
+        )
+
+
+def _payments(said: Any, at: int) -> Iterator[Row]:
+    for number, payment in enumerate(said.payments or ()):
+        yield at, (said.currency, payment.type), (payment.amount, 1, int(number == 0))
+
+
 def _traffic(said: Any, at: int) -> Iterator[Row]:
     groups = (said.group_in or 0, said.group_out or 0, 0 if said.group_in is None else said.people_in)
     staff = (said.staff_in or 0, said.staff_out or 0, int(said.staff_in is None and said.staff_out is None))
@@ -158,6 +172,8 @@ _RULES: Mapping[str, Callable[[Any, int], Iterator[Row]]] = {
     "basket_sizes": _baskets,
     "basket_pairs": _pairs,
     "returns_by_sku": _returns,
+    "discounts": _discounts,
+    "payments": _payments,
     "traffic": _traffic,
     "demographics": _demographics,
     "weather": _weather,

@@ -79,6 +79,7 @@ FLAGS = {
     "below_zero": "The target was passed.",
     "device_based": "Devices were counted, not people.",
     "device_days": "The point holds several business days, and a device counts once in each.",
+    "discounts_not_said": "No receipt says what was taken off its lines: the value is null, as it is not known.",
     "drift_high": "Of a business day, more than 5 % of the people who came in never left, or the other way round.",
     "estimate": "Computed from a sketch or from midpoints, not from every value.",
     "low_coverage": "The sensors were alive for less than 95 % of the time.",
@@ -90,6 +91,8 @@ FLAGS = {
     "no_target": "With `compare=target`: no business day of the point has a target.",
     "open_only": "Only windows inside the opening hours count.",
     "pairs_cut": "Some receipts sell more items than are paired, and are left out.",
+    "partly_said": "Some receipts do not say their discounts or payments, and are left out of the value.",
+    "payments_not_said": "No receipt says how it was paid: the value is null, as it is not known.",
     "planned_only": "Work was planned, but none was recorded.",
     "small_sample": "The share is one of fewer than 30.",
     "targets_missing": "With `compare=target`: some business days of the point have no target.",
@@ -184,7 +187,7 @@ def _describe_source(written: Page, source: Source[Any]) -> None:
     written.heading(f"Columns of `{source.topic}`", 3)
     written.paragraph(
         "Expressions of views may use these, beside `store` and `happened_at`. "
-        f"Two deliveries conflict if they differ in {codes(source.content)}."
+        f"Two deliveries conflict if they differ in {codes((*source.content, *source.content_later))}."
     )
     columns = [(code(each.name), code(each.type)) for each in arrow_fields(source.payload)]
     written.table(("column", "Arrow type"), columns)

@@ -159,7 +159,9 @@ def test_what_is_hidden_of_an_event_is_nothing_that_it_says(source: Source[Any],
 def test_the_sums_of_a_receipt_fit_together(value: bytes) -> None:
     event = parsed(POS_TRANSACTIONS, value)
 
-    assert isinstance(event, Event)
+    if isinstance(event, DeadLetter):  # of a rule between fields
+        assert event.field.endswith("/discount")
+        return
     sold = event.payload
     with_sku = [line for line in sold.lines if line.sku is not None]
     assert sold.gross_sales - sold.returns_value == sum(line.total for line in sold.lines)
@@ -169,3 +171,5 @@ def test_the_sums_of_a_receipt_fit_together(value: bytes) -> None:
     assert len(sold.items) == len({line.sku for line in with_sku})
     assert sold.line_count == len(sold.lines)
     assert min(sold.units_sold, sold.units_returned) >= 0
+    assert (sold.discount is None) == (sold.discount_returned is None)
+    assert min(sold.discount or 0, sold.discount_returned or 0) >= 0

@@ -29,29 +29,40 @@ NEVER = datetime(2100, 1, 1, tzinfo=UTC)
 AMOUNTS = st.sampled_from([1, 2, -1, 0.5, -0.734, 0])
 LINES = st.lists(
     st.builds(
-        lambda price, amount, sku: (
-            {"title": "t", "price": price / 100, "amount": amount} | ({"sku": sku} if sku else {})
+        lambda price, amount, sku, discount: (
+            {"title": "t", "price": price / 100, "amount": amount}
+            | ({"sku": sku} if sku else {})
+            | ({"discount": -discount if amount < 0 else discount} if discount is not None else {})
         ),
         st.integers(-300, 5000),
         AMOUNTS,
         st.none() | st.sampled_from(["a", "b", "c"]),
+        st.none() | st.sampled_from([0, 1, 2.5]),
     ),
     max_size=4,
 )
-SALES_MADE = st.tuples(st.integers(0, 2), st.sampled_from(["7", "8"]), st.integers(0, 4000), LINES)
+PAID = st.none() | st.lists(
+    st.builds(
+        lambda kind, amount: {"type": kind, "amount": amount / 100},
+        st.sampled_from(["cash", "card"]),
+        st.integers(-500, 5000),
+    ),
+    max_size=3,
+)
+SALES_MADE = st.tuples(st.integers(0, 2), st.sampled_from(["7", "8"]), st.integers(0, 4000), LINES, PAID)
 HISTORIES = st.lists(
     st.tuples(SALES_MADE, st.integers(-30, 22 * 60), st.lists(st.integers(1, 4000), max_size=2)), max_size=12
 )
-"""Per receipt (number, till, minute it happened, lines), minutes until it arrives, and minutes until each duplicate."""
+"""Per receipt (number, till, minute, lines, payments), minutes until it arrives, and minutes until each duplicate."""
 CUTS = st.integers(0, 5400).map(lambda minutes: floor_to(BEGIN + timedelta(minutes=minutes), EPOCH))
 
 
-def received(history: list[tuple[tuple[int, str, int, object], int, list[int]]]) -> list[Delivery]:
+def received(history: list[tuple[tuple[int, str, int, object, object], int, list[int]]]) -> list[Delivery]:
     """The deliveries in the order in which the broker stamped them."""
     sent: list[tuple[datetime, bytes]] = []
-    for (number, till, minute, lines), delay, again in history:
+    for (number, till, minute, lines, paid), delay, again in history:
         happened_at = BEGIN + timedelta(minutes=minute)
-        value = receipt(happened_at.isoformat(), lines, number=number, till=till)  # type: ignore[arg-type]
+        value = receipt(happened_at.isoformat(), lines, number=number, till=till, payments=paid)  # type: ignore[arg-type]
         first = happened_at + timedelta(minutes=delay)
         sent += [(first + timedelta(minutes=more), value) for more in (0, *again)]
     world = World(epoch=EPOCH)

@@ -16,6 +16,8 @@ RECEIPT = {
     "happened_at": '"2026-03-07T09:05:00Z"',
 }
 LINE = {"title": '"Milk 1 l"', "price": "1.09", "amount": "2", "total": "2.18", "sku": '"8580001"'}
+OF_LINES = ("discount",)
+"""Fields of a line that it only has if they are put there."""
 OVER_HTTP = {"wire", "queries", "injection"}
 """Kinds that are about requests; what they look like is said beside them."""
 Put = Mapping[str, str]  # field to the JSON text of its value
@@ -37,9 +39,12 @@ def receipt(put: Put | None = None, drop: tuple[str, ...] = ()) -> bytes:
     """Write a receipt of one line as text, so that a case can say every byte of a value. `drop` leaves fields out."""
     put = put or {}
     line = {name: put.get(name, text) for name, text in LINE.items() if name not in drop}
+    line |= {name: put[name] for name in OF_LINES if name in put}
     fields = {name: put.get(name, text) for name, text in RECEIPT.items()}
     fields["transactions"] = put.get("transactions", f"[{written(line)}]")
-    extra = {name: text for name, text in put.items() if name not in line and name not in fields}
+    extra = {
+        name: text for name, text in put.items() if name not in LINE and name not in OF_LINES and name not in fields
+    }
     return written({name: text for name, text in (fields | extra).items() if name not in drop}).encode()
 
 

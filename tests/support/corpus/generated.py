@@ -3,8 +3,8 @@
 import json
 from collections.abc import Iterator
 
-from master_dataset.fields import Field, Id, Instant, Lines, Text
-from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.fields import Field, Id, Instant, Lines, Text, Word
+from master_dataset.sources.pos_transactions import LINES, PAYMENTS, POS_TRANSACTIONS
 from tests.support.corpus.case import LINE, Case, receipt, written
 
 KINDS = {"null": "null", "true": "true", "number": "7", "decimal": "7.5", "text": '"x"', "list": "[]", "object": "{}"}
@@ -71,6 +71,12 @@ def retyped() -> Iterator[Case]:
             expected = _expected(field, kind)
             case = f"{name} as {kind}"
             yield Case(case, receipt({name: text}), expected, "" if expected == "event" else pointer)
+    for name, field in PAYMENTS.fields.items():
+        for kind, text in KINDS.items():
+            payment = written({"type": '"card"', "amount": "2.18"} | {name: text})
+            expected = _expected(field, kind)
+            pointer = "" if expected == "event" else f"/payments/0/{name}"
+            yield Case(f"{name} of a payment as {kind}", receipt({"payments": f"[{payment}]"}), expected, pointer)
 
 
 def joined() -> Iterator[Case]:
@@ -86,8 +92,8 @@ def joined() -> Iterator[Case]:
 def _fields() -> Iterator[tuple[str, str, Field | Lines]]:
     for name, field in POS_TRANSACTIONS.fields.items():
         yield name, f"/{name}", field
-        if isinstance(field, Lines):
-            for inner, each in field.fields.items():
+        if field is LINES:
+            for inner, each in LINES.fields.items():
                 yield inner, f"/{name}/0/{inner}", each
 
 
@@ -96,5 +102,7 @@ def _expected(field: Field | Lines, kind: str) -> str:
         return "event"
     if isinstance(field, Instant):
         return "bad_time"
-    fitting = {Id: ("number", "text"), Text: ("text",), Lines: ("list",)}.get(type(field), ("number", "decimal"))
+    fitting = {Id: ("number", "text"), Text: ("text",), Word: ("text",), Lines: ("list",)}.get(
+        type(field), ("number", "decimal")
+    )
     return "event" if kind in fitting else "wrong_type"

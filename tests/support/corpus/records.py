@@ -20,6 +20,7 @@ from master_dataset.fields import (
     Sign,
     Text,
     Whole,
+    Word,
 )
 from master_dataset.source import Source
 from tests.support.corpus.case import written
@@ -77,11 +78,14 @@ def _lines(field: Lines) -> Values:
     return st.lists(st.builds(written, _objects(field.fields)), max_size=5).map(lambda each: f"[{','.join(each)}]")
 
 
+OF_RULES = {"discount": st.sampled_from(["0", "0", "0", "1", "-1", "null"])}
+"""By name, values that the rules between fields seldom refuse."""
+
+
 def _objects(fields: Any) -> st.SearchStrategy[dict[str, str]]:
-    needed = {name: values(field) for name, field in fields.items() if not field.optional}
-    return st.fixed_dictionaries(
-        needed, optional={name: values(field) for name, field in fields.items() if field.optional}
-    )
+    made = {name: OF_RULES.get(name, values(field)) for name, field in fields.items()}
+    needed = {name: each for name, each in made.items() if not fields[name].optional}
+    return st.fixed_dictionaries(needed, optional={name: each for name, each in made.items() if name not in needed})
 
 
 def values(field: Field | Lines) -> Values:
@@ -92,6 +96,7 @@ def values(field: Field | Lines) -> Values:
         Text: lambda _: TEXTS.map(json.dumps),
         Device: lambda _: st.binary(min_size=16, max_size=16).map(lambda each: json.dumps(each.hex())),
         Instant: lambda _: st.builds(_instant, AHEAD, OFFSETS),
+        Word: lambda _: st.sampled_from(['"cash"', '"card"', '"gift_card_2"']),
         Choice: lambda choice: st.sampled_from(choice.words).map(json.dumps),
         Flag: lambda _: st.sampled_from(["true", "false"]),
         Sign: lambda _: st.sampled_from(["1", "-1"]),

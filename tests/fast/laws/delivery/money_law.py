@@ -16,5 +16,5 @@ def totals_are_exact(lines: int = 5_000) -> None:
         amount = chance.choice([1000, 3000, -2000, chance.randint(1, 5000)])
         exact = round(Fraction(price_micro * amount, scale))
         if abs(exact) <= MAX_LINE_TOTAL:
-            said = priced(0, ("thing", price_micro, amount, None, None), scale).total
+            said = priced(0, ("thing", price_micro, amount, None, None, None), scale).total
             assert said == exact, f"{price_micro} x {amount}: {said} instead of {exact}"

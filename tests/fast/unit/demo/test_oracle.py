@@ -35,7 +35,7 @@ def golden(example: str = "shop_floor") -> list[bytes]:
 
 
 def expected(view: View, example: str = "shop_floor") -> dict[tuple[object, ...], tuple[int, ...]]:
-    cells = json.loads((GOLDEN / example / "cells.json").read_text())[view.name]
+    cells = json.loads((GOLDEN / example / "cells.json").read_text()).get(view.name, [])
     return {
         ("1", int(datetime.fromisoformat(cell["window"]).timestamp()), *cell["dimensions"].values()): tuple(
             states(view, cell["merged"])
@@ -71,10 +71,26 @@ def test_it_recomputes_the_golden_baskets(oracle: Oracle, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", VIEWS)
+def test_it_recomputes_the_golden_discounts(oracle: Oracle, name: str) -> None:
+    received(oracle, *golden("discounts"))
+
+    assert oracle.cells(view_named(name)) == expected(view_named(name), "discounts")
+
+
+def test_another_payment_or_discount_is_a_conflict(oracle: Oracle) -> None:
+    first = golden("discounts")[0]
+
+    received(oracle, first, first.replace(b'"cash"', b'"card"'), first.replace(b'"discount":0}', b'"discount":1}'))
+
+    assert oracle.deliveries() == DeliveryCounts(events=1, duplicates=0, conflicts=2, old=0, old_deliveries=0)
+
+
+@pytest.mark.parametrize("name", VIEWS)
 def test_it_finds_a_planted_wrong_cell(oracle: Oracle, name: str) -> None:
     view = view_named(name)
-    received(oracle, *golden())
-    shown = expected(view)
+    example = "discounts" if name in ("discounts", "payments") else "shop_floor"
+    received(oracle, *golden(example))
+    shown = expected(view, example)
     oracle.show(view, [as_shown(view, shown)])
     assert oracle.compare(view).differing == 0
 

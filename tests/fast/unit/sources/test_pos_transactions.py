@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from master_dataset.parsing.parse import identity_hash, parse
-from master_dataset.parsing.results import Event
-from master_dataset.registry.stores import DEFAULT_CURRENCY, Currency, Terms, currency
-from master_dataset.sources.pos_transactions import POS_TRANSACTIONS, Item, Line, Receipt
+from master_dataset.parsing.readers import FastReader
+from master_dataset.parsing.results import DeadLetter, Event, Reason
+from master_dataset.registry.stores import DEFAULT_CURRENCY, DEFAULT_TERMS, Currency, Terms, currency
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS, Item, Line, Payment, Receipt
 
 
-def event(*lines: dict[str, Any], money: Currency = DEFAULT_CURRENCY, **fields: object) -> Event[Receipt]:
+def written(*lines: dict[str, Any], **fields: object) -> bytes:
     body = {
         "operation_id": 1,
         "vendor_fiscal_module": 123,
@@ -20,9 +21,19 @@ def event(*lines: dict[str, Any], money: Currency = DEFAULT_CURRENCY, **fields: 
         "happened_at": "2026-03-07T10:05:00+01:00",
         "transactions": [{"title": "a", **line} for line in lines],
     }
-    parsed = parse(POS_TRANSACTIONS, json.dumps(body | fields).encode(), lambda _: Terms(money))
+    return json.dumps(body | fields).encode()
+
+
+def event(*lines: dict[str, Any], money: Currency = DEFAULT_CURRENCY, **fields: object) -> Event[Receipt]:
+    parsed = parse(POS_TRANSACTIONS, written(*lines, **fields), lambda _: Terms(money))
     assert isinstance(parsed, Event)
     return parsed
+
+
+def refused(*lines: dict[str, Any], **fields: object) -> tuple[Reason, str]:
+    parsed = parse(POS_TRANSACTIONS, written(*lines, **fields), lambda _: DEFAULT_TERMS)
+    assert isinstance(parsed, DeadLetter)
+    return parsed.reason, parsed.field
 
 
 def figures(receipt: Receipt) -> Sequence[object]:
@@ -173,3 +184,109 @@ def test_a_line_total_is_rounded_half_even_to_the_minor_unit(code: str, price: f
 
     assert sold.payload.lines[0].total == total
     assert sold.payload.currency == code
+
+
+CARD = {"type": "card", "amount": 1}
+
+
+def test_a_receipt_without_the_later_fields_says_nothing_of_them() -> None:
+    for sold in (
+        event({"price": 1, "amount": 1}),
+        event({"price": 1, "amount": 1, "discount": None}, payments=None),
+        event({"price": 1, "amount": 1}, payments=[]),
+    ):
+        assert (sold.payload.discount, sold.payload.discount_returned, sold.payload.payments) == (None, None, None)
+        assert sold.payload_hash == event({"price": 1, "amount": 1}).payload_hash
+
+
+def test_the_price_is_before_the_discount_and_the_total_after_it() -> None:
+    stated = event({"price": 2, "amount": 2, "discount": 0.5, "total": 3.5}).payload
+    computed = event({"price": 2, "amount": 2, "discount": 0.5}).payload
+
+    assert [line.total for line in (*stated.lines, *computed.lines)] == [350, 350]
+    assert (computed.gross_sales, computed.discount, computed.discount_returned) == (350, 50, 0)
+    assert stated.flags == computed.flags == []
+    assert event({"price": 2, "amount": 2, "discount": 0.5, "total": 4}).payload.flags == ["total_mismatch"]
+
+
+def test_discounts_of_returns_are_kept_apart_and_a_line_that_says_none_has_none() -> None:
+    mixed = event(
+        {"price": 10, "amount": 1, "discount": 1},
+        {"price": 10, "amount": -1, "discount": -2.5},
+        {"price": 3, "amount": 1},
+        {"price": 3, "amount": 0, "discount": 0},
+    ).payload
+
+    assert (mixed.gross_sales, mixed.returns_value) == (1200, 750)
+    assert (mixed.discount, mixed.discount_returned) == (100, 250)
+
+
+def test_no_discount_is_not_the_same_as_a_discount_of_zero() -> None:
+    assert event({"price": 1, "amount": 1, "discount": 0}).payload.discount == 0
+    assert event({"price": 1, "amount": 1}).payload.discount is None
+
+
+def test_payments_are_kept_as_sent_in_minor_units() -> None:
+    paid = event({"price": 1, "amount": 1}, payments=[{"type": "gift_card", "amount": 0.4}, {**CARD, "amount": -0.1}])
+
+    assert paid.payload.payments == [Payment("gift_card", 40, is_first=True), Payment("card", -10, is_first=False)]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "field"),
+    [
+        ({"amount": 1, "discount": -0.01}, Reason.OUT_OF_RANGE, "/transactions/0/discount"),
+        ({"amount": 0, "discount": -0.01}, Reason.OUT_OF_RANGE, "/transactions/0/discount"),
+        ({"amount": -1, "discount": 0.01}, Reason.OUT_OF_RANGE, "/transactions/0/discount"),
+        ({"amount": 1, "discount": 1e10 + 1}, Reason.OUT_OF_RANGE, "/transactions/0/discount"),
+        ({"amount": 1, "discount": 0.001}, Reason.BAD_NUMBER, "/transactions/0/discount"),
+        ({"amount": 1, "discount": "1"}, Reason.WRONG_TYPE, "/transactions/0/discount"),
+    ],
+)
+def test_a_discount_that_cannot_be_is_refused_by_its_name(line: dict[str, Any], reason: Reason, field: str) -> None:
+    assert refused({"price": 1, "total": 1, **line}) == (reason, field)
+
+
+@pytest.mark.parametrize(
+    ("payments", "reason", "field"),
+    [
+        ([CARD] * 21, Reason.OUT_OF_RANGE, "/payments"),
+        ({}, Reason.WRONG_TYPE, "/payments"),
+        ([1], Reason.WRONG_TYPE, "/payments/0"),
+        ([CARD, {"type": "card"}], Reason.MISSING_FIELD, "/payments/1/amount"),
+        ([{"amount": 1}], Reason.MISSING_FIELD, "/payments/0/type"),
+        ([CARD, {**CARD, "amount": -1e10 - 1}], Reason.OUT_OF_RANGE, "/payments/1/amount"),
+        ([{**CARD, "amount": 0.001}], Reason.BAD_NUMBER, "/payments/0/amount"),
+        *(
+            ([{**CARD, "type": word}], Reason.OUT_OF_RANGE, "/payments/0/type")
+            for word in ("", "Card", "gift card", "4111111111111111", "_x", "a" * 33, "k\u00e4rtchen", "card\n")
+        ),
+    ],
+)
+def test_payments_that_cannot_be_are_refused_by_their_name(payments: object, reason: Reason, field: str) -> None:
+    assert refused({"price": 1, "amount": 1}, payments=payments) == (reason, field)
+
+
+def test_the_most_payments_and_the_longest_type_are_taken() -> None:
+    most = event({"price": 1, "amount": 1}, payments=[{**CARD, "type": "a" * 32}] * 20)
+
+    assert len(most.payload.payments or ()) == 20
+
+
+@pytest.mark.parametrize("payments", [[{**CARD, "amount": 2}], [{**CARD, "type": "cash"}], [CARD, CARD], []])
+def test_other_payments_of_one_identity_are_a_conflict(payments: list[dict[str, object]]) -> None:
+    line = {"price": 1, "amount": 1}
+
+    assert event(line, payments=payments).payload_hash != event(line, payments=[CARD]).payload_hash
+
+
+def test_another_discount_of_one_identity_is_a_conflict() -> None:
+    hashes = {event({"price": 1, "amount": 1, "total": 1, "discount": off}).payload_hash for off in (None, 0, 0.5)}
+
+    assert len(hashes) == 3
+
+
+def test_the_quick_reader_reads_the_later_fields() -> None:
+    value = written({"price": 1, "amount": 1, "discount": 0.5}, payments=[CARD, CARD])
+
+    assert FastReader(POS_TRANSACTIONS).read(value, lambda _: DEFAULT_TERMS) is not None
