@@ -49,6 +49,7 @@ class Fence:
     epoch: timedelta
     skew: timedelta
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    _marked: dict[datetime, Marked] = field(default_factory=dict, repr=False, compare=False)
 
     def newest_cut(self) -> datetime:
         """The newest cut that the clock has already passed by the skew."""
@@ -59,7 +60,12 @@ class Fence:
         return floor_to(self.now(), self.epoch) + self.epoch
 
     def mark(self, cut: datetime, waiting: Callable[[float], None] = lambda _: None) -> Marked:
-        """Wait for the clock, then write the markers. `waiting` is called with the seconds that are left."""
+        """Wait for the clock, then write the markers. `waiting` is called with the seconds that are left.
+
+        Markers of a cut serve every reader, so they are written once.
+        """
+        if (known := self._marked.get(cut)) is not None:
+            return known
         while (left := (cut + self.skew - self.now()).total_seconds()) > 0:
             waiting(left)
             time.sleep(min(left, 1.0))
@@ -69,7 +75,7 @@ class Fence:
             message = f"the broker stamped a marker in {early[0]} before the cut `{cut}`, which has passed here"
             raise OperatorError(message, do="compare the brokers' clocks with this machine's; then run it again")
         failpoint(Failpoint.REBUILD_MARKED)
-        return Marked(cut, sent.offsets)
+        return self._marked.setdefault(cut, Marked(cut, sent.offsets))
 
     def wait(self, marked: Marked, positions: Callable[[], Offsets], reader: str, timeout: timedelta) -> None:
         """Return when the reader has passed the markers. CutNotReachedError, naming the partition, after the timeout.

@@ -6,6 +6,7 @@ import pytest
 
 from batch_layer.fence import Fence, Marked
 from master_dataset.errors import CutNotReachedError, OperatorError
+from tests.fast.laws.delivery.fence_law import EPOCH, SKEW, TOPIC, brokers_of, clock_of
 
 CUT = datetime(2026, 3, 7, 9, 0, tzinfo=UTC)
 
@@ -62,3 +63,16 @@ def test_a_reader_that_tells_of_records_behind_the_end_of_a_topic_has_read_anoth
 
     with pytest.raises(OperatorError, match="archive has read `t/0` to 900, but it ends at 8"):
         fence(CUT).wait(marked, lambda: {"t": {0: 900}}, "archive", timedelta(0))
+
+
+def test_markers_of_a_cut_are_written_once_for_all_readers() -> None:
+    clock = clock_of(7)
+    own = Fence("memory", (TOPIC,), EPOCH, SKEW, now=clock.now)
+
+    with brokers_of(clock):
+        cut = own.newest_cut() - EPOCH
+        first, again = own.mark(cut), own.mark(cut)
+        other = own.mark(cut - EPOCH)
+
+    assert again is first
+    assert all(offset > first.offsets[TOPIC][partition] for partition, offset in other.offsets[TOPIC].items())
