@@ -25,6 +25,7 @@ STACK = (
     "posted",
     "listeners",
     "page_weight",
+    "sql",
     "during_rebuild",
 )
 ALONE = (

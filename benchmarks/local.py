@@ -31,10 +31,11 @@ PATIENCE_SECONDS = 1800.0
 def own_home() -> Iterator[Settings]:
     """Settings of a fresh home, removed in the end."""
     home = Path(tempfile.mkdtemp(prefix="galatea-bench-"))
-    api, kafka, cassandra = free_ports(3)
+    api, sql, kafka, cassandra = free_ports(4)
     os.environ |= {
         "GALATEA_HOME": str(home),
         "GALATEA_API_PORT": str(api),
+        "GALATEA_SQL_PORT": str(sql),
         "GALATEA_KAFKA_PORT": str(kafka),
         "GALATEA_CASSANDRA_PORT": str(cassandra),
         "GALATEA_EPOCH_SECONDS": "10",

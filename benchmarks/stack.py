@@ -10,6 +10,7 @@ from benchmarks.listeners import listened
 from benchmarks.memory import Sampler
 from benchmarks.page_weight import weighed
 from benchmarks.posted import posted
+from benchmarks.sql import sql_beside_rest
 from benchmarks.traffic import ReceiptStream, in_background
 from master_dataset.kafka.ingest import ingest as send
 from master_dataset.kafka.topics import Topics
@@ -27,7 +28,7 @@ PROBES_PER_RECEIPT = 1 / 1500
 FEWEST_PROBES = 10
 WHOLE = ("delay", "answers", "memory")
 """Measured together, for a peak of memory needs all of them."""
-SERVED = ("posted", "listeners", "page_weight")
+SERVED = ("posted", "listeners", "page_weight", "sql")
 
 
 def on_stack(size: int, wanted: "Collection[str]") -> "Iterator[Measured]":
@@ -78,6 +79,8 @@ def _served(settings: "Settings", lines: list[bytes], wanted: "Collection[str]")
         yield posted(settings, lines)
     if "page_weight" in wanted:
         yield from weighed(settings)
+    if "sql" in wanted:
+        yield from sql_beside_rest(settings)
 
 
 def _rebuild(memory: Sampler) -> None:
