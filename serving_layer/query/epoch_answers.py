@@ -6,9 +6,8 @@ cells. So any number of answers from one pointer and epoch rest on the same even
 publications follow.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from datetime import date, datetime, timedelta
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Self
 
 from master_dataset.registry.stores import Store
@@ -18,32 +17,8 @@ from serving_layer.query.resolve import MetricRequest, resolve
 from serving_layer.query.snapshot import ReadSnapshot
 from serving_layer.responses.encoding import encode
 from serving_layer.store.cells import MergedCells
-from serving_layer.store.readers import Position, Readers, SpeedBlock, SpeedReader
+from serving_layer.store.readers import Readers
 from views.control.publication import Pointer
-
-
-class _RowsBefore:
-    """A SpeedReader without the rows of later epochs."""
-
-    def __init__(self, speed: SpeedReader, until: datetime) -> None:
-        self._speed, self._until = speed, until
-
-    async def positions(self, generation: int) -> Sequence[Position]:
-        return await self._speed.positions(generation)
-
-    async def rows(
-        self, view: str, store: str, received_day: date, generation: int, cut: datetime
-    ) -> Sequence[SpeedBlock]:
-        return self._before(await self._speed.rows(view, store, received_day, generation, cut))
-
-    async def rows_of(
-        self, view: str, stores: Sequence[str], received_day: date, generation: int, cut: datetime
-    ) -> Mapping[str, Sequence[SpeedBlock]]:
-        found = await self._speed.rows_of(view, stores, received_day, generation, cut)
-        return {store: self._before(rows) for store, rows in found.items()}
-
-    def _before(self, rows: Iterable[SpeedBlock]) -> Sequence[SpeedBlock]:
-        return [row for row in rows if row.epoch < self._until]
 
 
 class EpochAnswers:
@@ -70,7 +45,7 @@ class EpochAnswers:
             CassandraUnavailableError: the positions of the generation cannot be read.
         """
         positions = await readers.speed.positions(pointer.generation)
-        cells = MergedCells(replace(readers, speed=_RowsBefore(readers.speed, epoch)), speed_ttl)
+        cells = MergedCells(readers, speed_ttl).with_rows(lambda row: row.epoch < epoch)
         return cls(catalogue, ReadSnapshot(pointer, tuple(sorted(positions)), ()), cells)
 
     def with_rows_kept(self) -> Self:

@@ -151,6 +151,10 @@ class QueryService:
         version, _ = await self.stores.all()
         return ReadVersion(snapshot, version)
 
+    async def refuse_ended(self, snapshot: ReadSnapshot) -> None:
+        """PublicationCollectedError or SpeedExpiredError if cells of a snapshot may be gone since it was read."""
+        await self._snapshots.refuse_ended(snapshot)
+
     def _latest_turn(self, request: Request, version: int, stores: Mapping[str, Store]) -> int | None:
         """When a day of a store of this request began last; None if its range does not depend on what day it is."""
         if not AskedRange(request.start, request.end, request.range).is_relative:

@@ -204,12 +204,27 @@ class SnapshotReader:
                 "No generation of the speed layer is published yet.", do="galatea status, or `partial=true`"
             )
         read = await self._readers.speed.positions(number)
+        await self._refuse_expired(pointer)
+        return tuple(sorted(read))
+
+    async def refuse_ended(self, snapshot: ReadSnapshot) -> None:
+        """Refuse to read on from a snapshot that may have lost cells or speed rows since.
+
+        Raises:
+            PublicationCollectedError: garbage collection deletes the cells of its publication.
+            SpeedExpiredError: its speed rows may have expired.
+        """
+        if snapshot.pointer.publication:
+            await past_snapshot(self._readers.published, snapshot.pointer.publication)
+        if snapshot.has_speed:
+            await self._refuse_expired(snapshot.pointer)
+
+    async def _refuse_expired(self, pointer: Pointer) -> None:
         since = pointer.cut if pointer.publication else await self._first_published_at()
         if since is not None and is_expired(since, self._now(), self._ttl):
             what = f"Nothing received since {since:%Y-%m-%d %H:%M} UTC is published"
             message = f"{what}, and speed rows live {self._ttl.days} days."
             raise SpeedExpiredError(message, do="galatea rebuild")
-        return tuple(sorted(read))
 
     async def _first_published_at(self) -> datetime | None:
         """When publication 0 was written: before the first speed row."""

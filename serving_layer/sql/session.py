@@ -17,9 +17,16 @@ import pyarrow as pa
 from cachetools import LRUCache
 from sqlglot import exp
 
-from master_dataset.errors import DependencyUnavailableError, GalateaError, OperatorError, RangeTooLongError
+from master_dataset.errors import (
+    DependencyUnavailableError,
+    GalateaError,
+    OperatorError,
+    RangeTooLongError,
+    SpeedExpiredError,
+)
 from master_dataset.registry.stores import Store
 from serving_layer.caching import keep
+from serving_layer.errors import CellMissingError, PublicationCollectedError
 from serving_layer.keys.key import Caller
 from serving_layer.query.snapshot import ReadVersion
 from serving_layer.sql.catalog_functions import MACROS
@@ -70,15 +77,15 @@ class Snapshot:
     Attributes:
         version: the state of both layers, and the version of the registry.
         stores: the stores that the caller sees, by id.
-        cells: merged cells, with speed rows that stay as they were when they were first read.
         now: when the transaction began.
+        settled: merged cells that stay as they are while events arrive; None: not needed yet.
         tables: what was read already.
     """
 
     version: ReadVersion
     stores: Mapping[str, Store]
-    cells: MergedCells
     now: datetime
+    settled: MergedCells | None = None
     tables: LRUCache[Hashable, pa.Table] = field(
         default_factory=lambda: LRUCache(BYTES_OF_TRANSACTION, getsizeof=_size)
     )
@@ -309,9 +316,9 @@ class Session:
         version = await queries.current_version()
         _, stores = await queries.stores.all()
         visible = {id_: store for id_, store in stores.items() if self._caller.sees(store)}
-        cells = queries.merged_cells.for_one_answer()
-        snapshot = Snapshot(version, visible, cells, self._began or self._sessions.now())
+        snapshot = Snapshot(version, visible, self._began or self._sessions.now())
         if self._transaction == "open":
+            snapshot.settled = await queries.merged_cells.settled(version.snapshot)
             self._snapshot = snapshot
         return snapshot
 
@@ -350,9 +357,21 @@ class Session:
         needed = await self._in_sandbox(reads)
         if statement.explains:
             return await self._explained(planned, needed)
+        held = await self._read_tables(planned, needed, snapshot)
+
+        def query(sandbox: Sandbox) -> QueryResult:
+            with sandbox.holding(held):
+                found = sandbox.query(planned.sql, most_rows)
+            return QueryResult(f"SELECT {len(found.rows)}", found.columns, found.rows)
+
+        return await self._in_sandbox(query)
+
+    async def _read_tables(self, planned: Plan, needed: Sequence[Needed], snapshot: Snapshot) -> Mapping[str, pa.Table]:
+        """What is needed of each table, by its name in the sandbox."""
         budget = RowBudget(self._sessions.limits.source_rows)
+        cells = (snapshot.settled or self._sessions.sources.queries.merged_cells).for_one_answer()
         reading = Reading(
-            self._caller, snapshot.version, snapshot.stores, snapshot.cells, snapshot.now, budget, self._settings.values
+            self._caller, snapshot.version, snapshot.stores, cells, snapshot.now, budget, self._settings.values
         )
         try:
             held = {
@@ -362,13 +381,23 @@ class Session:
         except asyncio.CancelledError:
             budget.stop()  # ends what still runs in a thread
             raise
+        except CellMissingError:
+            await self._refuse_ended(snapshot)
+            raise
+        await self._refuse_ended(snapshot)
+        return held
 
-        def query(sandbox: Sandbox) -> QueryResult:
-            with sandbox.holding(held):
-                found = sandbox.query(planned.sql, most_rows)
-            return QueryResult(f"SELECT {len(found.rows)}", found.columns, found.rows)
-
-        return await self._in_sandbox(query)
+    async def _refuse_ended(self, snapshot: Snapshot) -> None:
+        """Let a transaction fail with 72000 if cells or rows of its snapshot may be gone: what was read may lack some."""
+        if snapshot.settled is None:
+            return
+        try:
+            await self._sessions.sources.queries.refuse_ended(snapshot.version.snapshot)
+        except (PublicationCollectedError, SpeedExpiredError) as error:
+            message = f"The snapshot of the transaction has ended. {error.message}"
+            raise SqlStateError(
+                "72000", message, "Send ROLLBACK; the next transaction reads the newest state."
+            ) from error
 
     async def _explained(self, planned: Plan, needed: Sequence[Needed]) -> QueryResult:
         def explain(sandbox: Sandbox) -> Sequence[str]:

@@ -5,7 +5,7 @@ every answer. docs/explanation/caching.md has the details.
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from datetime import date, datetime, timedelta
 from itertools import groupby
@@ -17,7 +17,15 @@ from serving_layer.caching import SingleFlight, keep
 from serving_layer.errors import CellMissingError
 from serving_layer.query.snapshot import ReadSnapshot
 from serving_layer.store.day_cells import DayCells
-from serving_layer.store.readers import BatchReader, PublishedReader, Readers, SpeedBlock, SpeedReader
+from serving_layer.store.readers import (
+    BatchReader,
+    Claim,
+    Position,
+    PublishedReader,
+    Readers,
+    SpeedBlock,
+    SpeedReader,
+)
 from views.core import States, View
 from views.core.cells import WAITING, Addition, CellKey, Shape, number_of, read_block
 from views.core.cut import instant, is_fresh, month_of
@@ -197,6 +205,36 @@ def _additions(shape: Shape, rows: Iterable[SpeedBlock]) -> Iterator[Addition]:
             yield Addition(key, row.epoch, states)
 
 
+class ChosenRows:
+    """A SpeedReader of some of the rows of another one."""
+
+    def __init__(self, speed: SpeedReader, counts: Callable[[SpeedBlock], bool]) -> None:
+        """`counts`: whether a row is read."""
+        self._speed, self._counts = speed, counts
+
+    async def positions(self, generation: int) -> Sequence[Position]:
+        """As the other one has them."""
+        return await self._speed.positions(generation)
+
+    async def claim(self, generation: int) -> Claim | None:
+        """As the other one has it."""
+        return await self._speed.claim(generation)
+
+    async def rows(
+        self, view: str, store: str, received_day: date, generation: int, cut: datetime
+    ) -> Sequence[SpeedBlock]:
+        """See `SpeedReader`."""
+        rows = await self._speed.rows(view, store, received_day, generation, cut)
+        return list(filter(self._counts, rows))
+
+    async def rows_of(
+        self, view: str, stores: Sequence[str], received_day: date, generation: int, cut: datetime
+    ) -> Mapping[str, Sequence[SpeedBlock]]:
+        """See `SpeedReader`."""
+        found = await self._speed.rows_of(view, stores, received_day, generation, cut)
+        return {store: list(filter(self._counts, rows)) for store, rows in found.items()}
+
+
 class SpeedOnce(SpeedCells):
     """Speed rows for several metrics of one answer: read once, so that a ratio matches the sums next to it.
 
@@ -231,9 +269,26 @@ class MergedCells:
 
     def __init__(self, readers: Readers, speed_ttl: timedelta) -> None:
         """`speed_ttl`: how long speed rows are kept."""
+        self._readers, self._ttl = readers, speed_ttl
         self.batch = BatchCells(readers.published, readers.batch)
         self.days = DayCells(self.batch, readers.batch)
         self.speed = SpeedCells(readers.speed, speed_ttl)
+
+    def with_rows(self, counts: Callable[[SpeedBlock], bool]) -> Self:
+        """The same cells, of some speed rows only. `counts`: whether a row is one of them."""
+        same = copy(self)
+        same.speed = SpeedCells(ChosenRows(self._readers.speed, counts), self._ttl)
+        return same
+
+    async def settled(self, snapshot: ReadSnapshot) -> Self:
+        """The same cells, which stay as they are while events arrive: all answers from them rest on the same events.
+
+        They have what complete micro-batches wrote, up to the last one that is complete by the positions of the
+        snapshot, or by a later claim. Rows of these are never written again but as they are.
+        """
+        claim = await self._readers.speed.claim(snapshot.pointer.generation)
+        last = -1 if claim is None else claim.last_complete(snapshot.positions)
+        return self.with_rows(lambda row: row.micro_batch <= last)
 
     def for_one_answer(self) -> Self:
         """The same cells, with speed rows that are read once and stay as they were."""

@@ -4,13 +4,14 @@ Every method raises CassandraUnavailableError when Cassandra does not answer in 
 (R11), so it may be cached for ever; pointer, positions, speed rows and the registry's version must not be.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import NamedTuple, Protocol
 
 from master_dataset.registry.stores import Store
 from serving_layer.admin.publications import PublicationEntry
+from views.control.generation import Offsets, reached
 from views.control.publication import Pointer
 from views.core.day_cells import DayParts
 
@@ -29,6 +30,24 @@ class SpeedBlock(NamedTuple):
 
     epoch: datetime
     block: str
+    micro_batch: int
+
+
+class Claim(NamedTuple):
+    """The micro-batch that a generation claimed last, before its first row, and the offsets at which it ends.
+
+    A generation claims the next one only once every row of this one is written and its positions are recorded.
+    """
+
+    micro_batch: int
+    ends: Offsets
+
+    def last_complete(self, positions: Iterable[Position]) -> int:
+        """The last micro-batch of which every row is written and never changes: this one if it was read to its end."""
+        read: dict[str, dict[int, int]] = {}
+        for at in positions:
+            read.setdefault(at.topic, {})[at.partition] = at.position
+        return self.micro_batch if reached(read, self.ends) else self.micro_batch - 1
 
 
 class ReceiptPlace(NamedTuple):
@@ -84,6 +103,9 @@ class SpeedReader(Protocol):
 
     async def positions(self, generation: int) -> Sequence[Position]:
         """How far the generation has read."""
+
+    async def claim(self, generation: int) -> Claim | None:
+        """Its last claim. None before the first one, when it has no rows."""
 
     async def rows(
         self, view: str, store: str, received_day: date, generation: int, cut: datetime

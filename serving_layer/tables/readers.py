@@ -2,7 +2,7 @@
 
 PublishedTables   publications, manifests
 BatchTables       run_days, batch_cells, day_cells
-SpeedTables       speed_positions, speed_cells
+SpeedTables       speed_positions, generations, speed_cells
 StoreTables       registry_versions, stores
 ReceiptTables     raw_pos_transactions, archive_positions
 """
@@ -15,8 +15,9 @@ import orjson
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.stores import Store
 from serving_layer.admin.publications import PublicationEntry
-from serving_layer.store.readers import Position, RawReceipt, ReceiptPlace, SpeedBlock
+from serving_layer.store.readers import Claim, Position, RawReceipt, ReceiptPlace, SpeedBlock
 from serving_layer.tables.async_session import AsyncSession, Row, day_of, instant_of, optional_instant
+from views.control.generation import claimed_ends
 from views.control.publication import SELECT_POINTER, SERIES, Pointer
 from views.core.cut import month_of
 from views.core.day_cells import DayParts
@@ -123,12 +124,13 @@ class SpeedTables:
         self._positions = session.prepare(
             "SELECT topic, partition, position, received_at FROM speed_positions WHERE generation = ?"
         )
+        self._claim = session.prepare("SELECT claimed, claimed_ends FROM generations WHERE generation = ?")
         self._rows = session.prepare(
-            "SELECT epoch, block FROM speed_cells "
+            "SELECT epoch, block, micro_batch FROM speed_cells "
             "WHERE view_name = ? AND store = ? AND received_day = ? AND generation = ? AND epoch >= ?"
         )
         self._rows_of = session.prepare(
-            "SELECT store, epoch, block FROM speed_cells "
+            "SELECT store, epoch, block, micro_batch FROM speed_cells "
             "WHERE view_name = ? AND store IN ? AND received_day = ? AND generation = ? AND epoch >= ?"
         )
 
@@ -137,20 +139,28 @@ class SpeedTables:
         rows = await self._session.rows(self._positions, generation)
         return [Position(topic, number, at, optional_instant(read)) for topic, number, at, read in rows]
 
+    async def claim(self, generation: int) -> Claim | None:
+        """None before the first one."""
+        for micro_batch, ends in await self._session.rows(self._claim, generation):
+            if micro_batch is not None:
+                return Claim(micro_batch, claimed_ends(ends))
+        return None
+
     async def rows(
         self, view: str, store: str, received_day: date, generation: int, cut: datetime
     ) -> Sequence[SpeedBlock]:
         """Rows whose epoch is at or after the cut."""
         rows = await self._session.rows(self._rows, view, store, received_day, generation, cut)
-        return [SpeedBlock(instant_of(epoch), block) for epoch, block in rows]
+        return [SpeedBlock(instant_of(epoch), block, micro_batch) for epoch, block, micro_batch in rows]
 
     async def rows_of(
         self, view: str, stores: Sequence[str], received_day: date, generation: int, cut: datetime
     ) -> Mapping[str, Sequence[SpeedBlock]]:
         """One statement; the node that gets it reads the partition of each store."""
         found: dict[str, list[SpeedBlock]] = {}
-        for store, epoch, block in await self._session.rows(self._rows_of, view, stores, received_day, generation, cut):
-            found.setdefault(store, []).append(SpeedBlock(instant_of(epoch), block))
+        rows = await self._session.rows(self._rows_of, view, stores, received_day, generation, cut)
+        for store, epoch, block, micro_batch in rows:
+            found.setdefault(store, []).append(SpeedBlock(instant_of(epoch), block, micro_batch))
         return found
 
 

@@ -24,6 +24,7 @@ class Delivery:
     event: Event[Any]
     received_at: datetime
     value: bytes = b"{}"
+    micro_batch: int = 0
 
     @property
     def is_old(self) -> bool:

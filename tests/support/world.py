@@ -14,7 +14,8 @@ from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.admin.ledger import Ledger
 from serving_layer.admin.publications import PublicationEntry
-from tests.support.layers import Delivery, batch_cells, speed_rows, waiting_rows
+from serving_layer.store.readers import SpeedBlock
+from tests.support.layers import Delivery, batch_cells, speed_firsts, speed_rows, waiting_rows
 from views.control.publication import Pointer
 from views.core import States, View
 from views.core.cells import WAITING, CellKey, write_block
@@ -39,6 +40,7 @@ class World:
         self.epoch = epoch
         self.stores = {store.id: store for store in stores or (Store(id="1", timezone="Europe/Bratislava"),)}
         self.deliveries: dict[str, list[Delivery]] = {}
+        self.micro_batch = 0
         self.speed_as_of: datetime | None = None
         self._clock = UNIX_EPOCH
         self.definitions = {view.name: view.definition_hash for view in registered_views()}
@@ -58,17 +60,33 @@ class World:
         stamp = at(received_at)
         event = parse(source, value, self._terms_of, received_us=int(stamp.timestamp() * 1_000_000))
         assert isinstance(event, Event), event
-        self.deliveries.setdefault(event.store, []).append(Delivery(event, stamp, value))
+        self.deliveries.setdefault(event.store, []).append(Delivery(event, stamp, value, self.micro_batch))
         self.speed_as_of = max(stamp, self.speed_as_of or stamp)
 
-    def speed_blocks(self, store: str) -> Iterator[tuple[str, datetime, str]]:
-        """Speed's rows of a store, one for each view and epoch, as if an epoch were one micro-batch."""
+    def begin_micro_batch(self) -> None:
+        """What is received from now on is in the next micro-batch. The one before is complete."""
+        self.micro_batch += 1
+
+    @property
+    def sent(self) -> int:
+        """How many deliveries there are."""
+        return sum(map(len, self.deliveries.values()))
+
+    def speed_blocks(self, store: str) -> Iterator[tuple[str, SpeedBlock]]:
+        """Speed's rows of a store with the names of their views: one for each view, epoch and micro-batch.
+
+        Those of visits are all in the first micro-batch.
+        """
         deliveries = self.of(store)
-        for view in registered_views():
-            for epoch, cells in speed_rows(view, deliveries, self.epoch).items():
-                yield view.name, epoch, write_block(view, list(cells.items()))
-        for epoch, cells in waiting_rows(deliveries, self.epoch).items():
-            yield WAITING.name, epoch, write_block(WAITING, list(cells.items()))
+        for number in sorted({each.micro_batch for each in deliveries}):
+            added = [each for each in speed_firsts(deliveries) if each.micro_batch == number]
+            for view in registered_views():
+                of_visits = deliveries if number == 0 else []
+                rows = speed_rows(view, of_visits if view.counts_visits else added, self.epoch)
+                for epoch, cells in rows.items():
+                    yield view.name, SpeedBlock(epoch, write_block(view, list(cells.items())), number)
+            for epoch, cells in waiting_rows(added, self.epoch).items():
+                yield WAITING.name, SpeedBlock(epoch, write_block(WAITING, list(cells.items())), number)
 
     def pass_time(self, until: str | datetime) -> None:
         """Speed has read everything up to then, and there was nothing."""

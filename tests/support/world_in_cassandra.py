@@ -8,7 +8,7 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.support.layers import Delivery
 from tests.support.world import World
 from views.control.publication import SERIES
-from views.core.cut import month_of
+from views.core.cut import UNIX_EPOCH, month_of
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -24,9 +24,14 @@ def write(world: World, session: "Session") -> None:
         _write_receipts(session, store, deliveries)
     _write_batch(world, session)
     position = "INSERT INTO {} topic, partition, position, received_at) VALUES ({} %s, 0, %s, %s)"
-    at = (POS_TRANSACTIONS.topic, sum(map(len, world.deliveries.values())), world.speed_as_of)
+    at = (POS_TRANSACTIONS.topic, world.sent, world.speed_as_of)
     session.execute(position.format("speed_positions (generation,", "1,"), at)
     session.execute(position.format("archive_positions (", ""), at)
+    ends = json.dumps({POS_TRANSACTIONS.topic: {"0": world.sent}})
+    session.execute(
+        "INSERT INTO generations (generation, emit_from, targets, claimed, claimed_ends) VALUES (1, %s, '{}', %s, %s)",
+        (UNIX_EPOCH, world.micro_batch, ends),
+    )
     _write_ledgers(world, session)
     _write_pointer(world, session)
 
@@ -44,10 +49,11 @@ def _write_ledgers(world: World, session: "Session") -> None:
 def _write_speed(world: World, session: "Session", store: str) -> None:
     insert = session.prepare(
         "INSERT INTO speed_cells (view_name, store, received_day, generation, epoch, micro_batch, part, block) "
-        "VALUES (?, ?, ?, 1, ?, 0, 0, ?)"
+        "VALUES (?, ?, ?, 1, ?, ?, 0, ?)"
     )
-    for view, epoch, block in world.speed_blocks(store):
-        session.execute(insert, (view, store, epoch.astimezone(UTC).date(), epoch, block))
+    for view, row in world.speed_blocks(store):
+        values = (view, store, row.epoch.astimezone(UTC).date(), row.epoch, row.micro_batch, row.block)
+        session.execute(insert, values)
 
 
 def _write_receipts(session: "Session", store: str, deliveries: list[Delivery]) -> None:

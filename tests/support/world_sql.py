@@ -9,6 +9,7 @@ from serving_layer.keys.key import Caller
 from serving_layer.sql.relations import Sources
 from serving_layer.sql.results import QueryResult, SqlStateError, SqlValue
 from serving_layer.sql.session import Session, Sessions, SqlLimits
+from serving_layer.store.readers import Readers
 from tests.support.world import World
 from tests.support.world_api import Asking
 
@@ -18,8 +19,8 @@ Found = TypeVar("Found")
 class AskingSql:
     """One process that answers SQL, and REST beside it. Use it as a context manager."""
 
-    def __init__(self, world: World, limits: SqlLimits | None = None) -> None:
-        self.rest = Asking(world)
+    def __init__(self, world: World, limits: SqlLimits | None = None, readers: Readers | None = None) -> None:
+        self.rest = Asking(world, readers=readers)
         state = self.rest.app.state
         sources = Sources(
             state.answers,

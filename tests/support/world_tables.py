@@ -7,7 +7,7 @@ from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.admin.ledger import BlockKey, Ledger, LedgerBlock
 from serving_layer.admin.publications import PublicationEntry, RecomputeRecord
-from serving_layer.store.readers import Position, RawReceipt, Readers, ReceiptPlace, SpeedBlock
+from serving_layer.store.readers import Claim, Position, RawReceipt, Readers, ReceiptPlace, SpeedBlock
 from tests.support.world import World
 from views.control.publication import Pointer
 from views.core.day_cells import DayParts
@@ -50,14 +50,17 @@ class WorldTables:
         return self.world.day_blocks.get((run, view, day), {})
 
     async def positions(self, generation: int) -> Sequence[Position]:
-        sent = sum(len(of) for of in self.world.deliveries.values())
-        return [Position(POS_TRANSACTIONS.topic, 0, sent, self.world.speed_as_of)] if generation else []
+        at = Position(POS_TRANSACTIONS.topic, 0, self.world.sent, self.world.speed_as_of)
+        return [at] if generation else []
+
+    async def claim(self, generation: int) -> Claim | None:
+        return Claim(self.world.micro_batch, {POS_TRANSACTIONS.topic: {0: self.world.sent}}) if generation else None
 
     async def rows(
         self, view: str, store: str, received_day: date, generation: int, cut: datetime
     ) -> Sequence[SpeedBlock]:
         assert generation == self.world.pointer.generation
-        found = [SpeedBlock(epoch, block) for name, epoch, block in self.world.speed_blocks(store) if name == view]
+        found = [row for name, row in self.world.speed_blocks(store) if name == view]
         return [row for row in found if row.epoch >= cut and row.epoch.astimezone(UTC).date() == received_day]
 
     async def rows_of(

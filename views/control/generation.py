@@ -79,9 +79,7 @@ class Claims:
     def ends(self, number: int) -> "Offsets":
         """The offsets up to which that generation may have written."""
         found = self._state(number)
-        if found is None or found.claimed_ends is None:
-            return {}
-        return {topic: {int(n): at for n, at in own.items()} for topic, own in orjson.loads(found.claimed_ends).items()}
+        return {} if found is None or found.claimed_ends is None else claimed_ends(found.claimed_ends)
 
     def wanted_from(self, number: int) -> datetime | None:
         """The cut from which the next generation must write rows, if one was requested."""
@@ -114,6 +112,11 @@ def _replaced(number: int) -> GenerationReplacedError:
 
 Offsets = Mapping[str, Mapping[int, int]]
 """Topic to partition to offset: everything before it."""
+
+
+def claimed_ends(text: str) -> Offsets:
+    """The end offsets of a claim from its column."""
+    return {topic: {int(n): at for n, at in own.items()} for topic, own in orjson.loads(text).items()}
 
 
 class Reached(NamedTuple):

@@ -10,10 +10,11 @@ from master_dataset.errors import GalateaError
 from serving_layer.admin.publications import PublicationEntry
 from serving_layer.query.snapshot import ReadSnapshot, SnapshotReader
 from serving_layer.store.cells import MergedCells
-from serving_layer.store.readers import Position, Readers, SpeedBlock
+from serving_layer.store.readers import Claim, Position, Readers, SpeedBlock
 from tests.fast.model.facts import BEGUN, HORIZONS, STORES, Code
 from tests.fast.model.rules import Rule
 from tests.fast.model.serving import place_of
+from views.control.generation import claimed_ends
 from views.control.publication import Pointer
 from views.core.cut import seconds, utc
 
@@ -58,6 +59,12 @@ class ModelTables:
     async def positions(self, generation: int) -> Sequence[Position]:
         return self.world.serving.positions(generation)
 
+    async def claim(self, generation: int) -> Claim | None:
+        row = self.world.tables.generations.get(generation)
+        if row is None or row.claimed is None:
+            return None
+        return Claim(row.claimed, claimed_ends(row.claimed_ends))
+
     async def rows(
         self, view: str, store: str, received_day: date, generation: int, cut: datetime
     ) -> Sequence[SpeedBlock]:
@@ -66,7 +73,7 @@ class ModelTables:
             (key, row) for key, row in rows if (key.shape, key.store) == (view, store) and row.until > self.world.now
         ]
         return [
-            SpeedBlock(key.epoch, row.block)
+            SpeedBlock(key.epoch, row.block, key.micro_batch if isinstance(key.micro_batch, int) else 0)
             for key, row in own
             if key.epoch >= cut and key.epoch.date() == received_day
         ]
@@ -109,6 +116,9 @@ class Requests:
         self._served = pointer.publication
         read = {at.partition: at.position for at in basis.positions}
         least, unsure = world.oracle.expected(pointer.cut, read, code.number), world.unsure(pointer)
+        claim = _LOOP.run_until_complete(self._tables.claim(pointer.generation))
+        is_complete = claim is not None and claim.last_complete(basis.positions) == claim.micro_batch
+        settled = _LOOP.run_until_complete(self._cells.settled(basis))
         shown: Shown = {}
         for view in code.views:
             meanwhile()
@@ -122,4 +132,20 @@ class Requests:
         most = world.oracle.expected(pointer.cut, ends, code.number)
         world.comparisons += 1
         world.between(shown, least.cells, most.cells, unsure | world.unsure(pointer))
+        first, second = (self._settled(code, basis, settled, meanwhile) for _ in range(2))
+        _LOOP.run_until_complete(self._basis.refuse_ended(basis))
+        if first != second:
+            world.differs("a snapshot of complete micro-batches has changed while it was read")
+        exact = least.cells if is_complete else None
+        world.between(first, exact or {}, most.cells if exact is None else exact, unsure | world.unsure(pointer))
         return f"answered from publication {pointer.publication}"
+
+    def _settled(self, code: Code, basis: ReadSnapshot, cells: MergedCells, meanwhile: Callable[[], None]) -> "Shown":
+        """What the statements of a transaction read, one after the other."""
+        shown: Shown = {}
+        for view in code.views:
+            meanwhile()
+            for store in STORES:
+                for cell in _LOOP.run_until_complete(cells.read(basis, view, store, *_SPAN)):
+                    shown[place_of(view, store, cell.key)] = cell.merged  # type: ignore[assignment]
+        return shown

@@ -276,7 +276,7 @@ class RememberedTables(WorldTables):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._blocks: dict[tuple[str, int], list[tuple[str, datetime, str]]] = {}
+        self._blocks: dict[tuple[str, int], list[tuple[str, SpeedBlock]]] = {}
 
     async def archived(self, topic: str) -> list[Position]:
         kept = sum(each.event.topic == topic for of in self.world.deliveries.values() for each in of)
@@ -287,7 +287,7 @@ class RememberedTables(WorldTables):
         key = store, len(self.world.of(store))
         if key not in self._blocks:
             self._blocks[key] = list(self.world.speed_blocks(store))
-        found = [SpeedBlock(epoch, block) for name, epoch, block in self._blocks[key] if name == view]
+        found = [row for name, row in self._blocks[key] if name == view]
         return [row for row in found if row.epoch >= cut and row.epoch.astimezone(UTC).date() == received_day]
 
 

@@ -198,6 +198,7 @@ def test_statements_of_a_transaction_read_one_snapshot() -> None:
         sql.answer("begin", session=session)
         [before] = sql.rows(count, session=session)
         now = sql.rows("select now()", session=session)
+        world.begin_micro_batch()
         world.receive(receipt("2026-03-06T11:00:00Z", minor=700, number=99), "2026-03-06T11:00:00Z")
         world.rebuild("2026-03-06T11:30:00Z")
 

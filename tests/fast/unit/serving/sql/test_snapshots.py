@@ -1,0 +1,180 @@
+"""Statements of a transaction read one snapshot, whatever arrives, is published or is collected between them."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from serving_layer.sql.session import Session
+from serving_layer.store.readers import Claim, Position
+from tests.support import World, receipt
+from tests.support.world_sql import AskingSql
+from tests.support.world_tables import WorldTables
+
+DAY = "2026-03-06"
+VIEWS = (
+    "select sum(sale_tx)::bigint from sales_day",
+    "select sum(net_sales)::bigint from sales_hour",
+    "select sum(sku_receipts)::bigint from sales_by_sku_day",
+    "select sum(net_sales)::bigint from sales_by_sku_15m",
+    "select sum(receipts)::bigint from sales_by_till_day",
+    "select sum(value)::bigint from metrics where metric = 'total_transactions_count'",
+)
+"""Each is the number of receipts that were sold here, from four views."""
+
+
+class RecordedTables(WorldTables):
+    """Positions of the speed layer may lag behind its rows while a micro-batch is being written."""
+
+    recorded: Sequence[Position] | None = None
+
+    async def positions(self, generation: int) -> Sequence[Position]:
+        return await super().positions(generation) if self.recorded is None else self.recorded
+
+
+class Till:
+    """Sells one thing for one euro at a time, each in a micro-batch of its own."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.tables = RecordedTables(self.world)
+        self.sold = 0
+        self.sell()
+
+    def sell(self) -> None:
+        self.sold += 1
+        at = datetime.fromisoformat(f"{DAY}T09:00:00Z") + timedelta(minutes=self.sold)
+        self.world.begin_micro_batch()
+        self.world.receive(receipt(f"{at:%Y-%m-%dT%H:%M:%SZ}", minor=100, number=self.sold), at)
+
+    def rebuild(self) -> None:
+        at = datetime.fromisoformat(f"{DAY}T09:00:00Z") + timedelta(minutes=self.sold)
+        self.world.rebuild(at.replace(minute=at.minute // 5 * 5))
+
+
+@pytest.fixture
+def till() -> Till:
+    return Till()
+
+
+@pytest.fixture
+def sql(till: Till) -> Iterator[AskingSql]:
+    with AskingSql(till.world, readers=till.tables.readers) as asking:
+        yield asking
+
+
+def begun(sql: AskingSql) -> Session:
+    session = sql.open()
+    sql.answer("begin", session=session)
+    return session
+
+
+def counted(sql: AskingSql, session: Session | None = None) -> list[int]:
+    return [sql.rows(view, session=session)[0][0] for view in VIEWS]
+
+
+def test_tables_that_are_read_at_different_moments_agree(sql: AskingSql, till: Till) -> None:
+    session, (first, *others) = begun(sql), VIEWS
+    assert sql.rows(first, session=session) == [(1,)]
+
+    for _ in range(12):
+        till.sell()
+    till.rebuild()
+    till.sell()
+
+    assert [sql.rows(view, session=session) for view in (*others, first)] == [[(1,)]] * len(VIEWS)
+    joined = "select sum(a.net_sales) - sum(b.net_sales) from sales_day a join sales_by_sku_day b using (store, day)"
+    assert sql.rows(joined, session=session) == [(Decimal("0.00"),)]
+    assert counted(sql) == [14] * len(VIEWS)
+    sql.answer("commit", session=session)
+    assert counted(sql, session) == [14] * len(VIEWS)
+
+
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_whatever_happens_between_statements_all_are_of_the_first_one(data: st.DataObject) -> None:
+    till = Till()
+    with AskingSql(till.world, readers=till.tables.readers) as sql:
+        session, known = begun(sql), None
+        for step in data.draw(st.lists(st.sampled_from(["sell", "rebuild", *VIEWS]), min_size=4, max_size=16)):
+            if step == "sell":
+                till.sell()
+            elif step == "rebuild":
+                till.rebuild()
+            else:
+                known = known or till.sold
+                assert sql.rows(step, session=session) == [(known,)], step
+
+
+def test_the_snapshot_is_of_the_first_statement_and_not_of_begin(sql: AskingSql, till: Till) -> None:
+    session = begun(sql)
+    till.sell()
+
+    assert counted(sql, session) == [2] * len(VIEWS)
+
+
+def test_a_micro_batch_that_is_being_written_is_read_by_transactions_once_it_is_complete(
+    sql: AskingSql, till: Till
+) -> None:
+    till.tables.recorded = sql.run(till.tables.positions(1))
+    till.sell()
+
+    assert counted(sql) == [2] * len(VIEWS)
+    session = begun(sql)
+    assert counted(sql, session) == [1] * len(VIEWS)
+
+    till.tables.recorded = None
+    assert counted(sql, session) == [1] * len(VIEWS)
+    assert counted(sql, begun(sql)) == [2] * len(VIEWS)
+
+
+def test_a_generation_that_has_claimed_nothing_has_nothing_complete(sql: AskingSql, till: Till) -> None:
+    async def claim(generation: int) -> Claim | None:
+        return None
+
+    till.tables.claim = claim  # type: ignore[method-assign]
+
+    assert sql.rows("select count(*) from sales_day", session=begun(sql)) == [(0,)]
+
+
+def test_a_micro_batch_is_complete_where_every_partition_was_read_to_its_end() -> None:
+    claim = Claim(7, {"a": {0: 5, 1: 9}, "b": {0: 0}})
+
+    assert claim.last_complete([Position("a", 0, 5, None), Position("a", 1, 9, None)]) == 7
+    assert claim.last_complete([Position("a", 0, 5, None), Position("a", 1, 12, None)]) == 7
+    assert claim.last_complete([Position("a", 0, 5, None), Position("a", 1, 8, None)]) == 6
+    assert claim.last_complete([Position("a", 0, 5, None)]) == 6
+    assert Claim(0, {"a": {0: 1}}).last_complete([]) == -1
+
+
+def test_a_snapshot_whose_publication_was_collected_ends_with_a_named_error(sql: AskingSql, till: Till) -> None:
+    for _ in range(9):
+        till.sell()
+    till.rebuild()
+    session, (first, second, *_) = begun(sql), VIEWS
+    assert sql.rows(first, session=session) == [(10,)]
+    till.rebuild()
+    till.world.collect(1)
+
+    refused = sql.refusal(second, session=session)
+
+    assert (refused.code, "collected" in refused.message, "ROLLBACK" in str(refused.hint)) == ("72000", True, True)
+    assert sql.refusal(first, session=session).code == "25P02"
+    sql.answer("rollback", session=session)
+    assert counted(sql, begun(sql)) == [10] * len(VIEWS)
+
+
+def test_a_snapshot_whose_rows_may_have_expired_ends_with_a_named_error(sql: AskingSql, till: Till) -> None:
+    for _ in range(9):
+        till.sell()
+    till.rebuild()
+    session, (first, second, *_) = begun(sql), VIEWS
+    assert sql.rows(first, session=session) == [(10,)]
+    till.world.stand_still("2026-03-20T00:00:00Z")
+
+    refused = sql.refusal(second, session=session)
+
+    assert (refused.code, "speed rows live" in refused.message) == ("72000", True)
