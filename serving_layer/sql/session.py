@@ -388,7 +388,7 @@ class Session:
         return held
 
     async def _refuse_ended(self, snapshot: Snapshot) -> None:
-        """Let a transaction fail with 72000 if cells or rows of its snapshot may be gone: what was read may lack some."""
+        """Let a transaction fail with 72000 if cells or rows of its snapshot may be gone."""
         if snapshot.settled is None:
             return
         try:
