@@ -21,6 +21,7 @@ NEEDED = (
     "speed_layer.micro_batch",
     "speed_layer.stream",
     "speed_layer.receipts",
+    "speed_layer.titles",
 )
 """Imported by the functions that Spark runs in its workers."""
 

@@ -6,7 +6,7 @@ micro-batch.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,8 +14,6 @@ import pyarrow.compute as pc
 from master_dataset.errors import DefinitionError
 from master_dataset.parsing.rows import arrow_fields, output_schema, rows
 from speed_layer.arrow_tables import events_and_positions
-from speed_layer.receipts import COLUMNS as RECEIPT_COLUMNS
-from speed_layer.receipts import ReceiptWriter
 from views.core.view import View
 
 if TYPE_CHECKING:
@@ -30,6 +28,17 @@ ONLY_ARCHIVED = ("key", "value", "headers", "reason", "field", "sentence")
 """Columns of a parsed row that only the archive needs."""
 
 
+class RecordWriter(Protocol):
+    """Writes something of every parsed record of a topic, the same however often. Runs in Spark's workers."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a parsed record that it needs, beside `kind`."""
+
+    def __call__(self, parsed: pa.RecordBatch) -> None:
+        """Take parsed records. Returns when everything is acknowledged."""
+
+
 @dataclass(frozen=True)
 class Parser:
     """The parser of a set of views.
@@ -39,26 +48,29 @@ class Parser:
         unread: Topic to the payload columns that need not be built.
         schema: Of the rows.
         terms: Creates the look-up of stores.
-        receipts: Topic to the writer of its records.
+        writers: Topic to what writes its records while they are parsed.
     """
 
     sources: "Mapping[str, Source[Any]]"
     unread: Mapping[str, frozenset[str]]
     schema: pa.Schema
     terms: "Callable[[], TermsOf]"
-    receipts: Mapping[str, ReceiptWriter]
+    writers: Mapping[str, Sequence[RecordWriter]]
 
     @classmethod
     def of(
-        cls, views: Sequence[View], terms: "Callable[[], TermsOf]", receipts: Mapping[str, ReceiptWriter]
+        cls,
+        views: Sequence[View],
+        terms: "Callable[[], TermsOf]",
+        writers: Mapping[str, Sequence[RecordWriter]],
     ) -> "Parser":
         """The parser for these views."""
         sources = {source.topic: source for source in sources_of(views)}
         unread = {
-            topic: unread_columns(source, views) - frozenset(RECEIPT_COLUMNS if topic in receipts else ())
+            topic: unread_columns(source, views).difference(*(each.columns for each in writers.get(topic, ())))
             for topic, source in sources.items()
         }
-        return cls(sources, unread, columns_read(views), terms, receipts)
+        return cls(sources, unread, columns_read(views), terms, writers)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Events and positions, with the columns of `schema`; columns of other sources are NULL."""
@@ -67,8 +79,8 @@ class Parser:
             for topic in pc.unique(batch["topic"]).to_pylist():
                 own = batch.filter(pc.equal(batch["topic"], topic))
                 for parsed in rows(self.sources[topic], iter([own]), terms, unread=self.unread[topic]):
-                    if topic in self.receipts:
-                        self.receipts[topic](parsed)
+                    for write in self.writers.get(topic, ()):
+                        write(parsed)
                     yield from events_and_positions(self._widened(parsed), self.schema)
 
     def _widened(self, parsed: pa.RecordBatch) -> pa.RecordBatch:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,8 +37,6 @@ _READ = pa.schema(
     ]
 )
 """Instants in microseconds since 1970: creating a datetime for each would take most of the time."""
-COLUMNS = tuple(_READ.names)
-"""The columns of a parsed record that are needed."""
 _INSERT = (
     "INSERT INTO raw_pos_transactions "
     "(day, operation_id, happened_at, vendor_fiscal_module, transaction_id, received_at, value) "
@@ -69,10 +67,11 @@ class ReceiptWriter:
 
     connect: "Callable[[], Session]"
     ttl_seconds: int
+    columns: ClassVar[tuple[str, ...]] = tuple(_READ.names)
 
     def __call__(self, parsed: pa.RecordBatch) -> None:
         """Write the events among parsed records. Returns when every row is acknowledged."""
-        events = parsed.filter(pc.equal(parsed["kind"], EVENT)).select(COLUMNS)
+        events = parsed.filter(pc.equal(parsed["kind"], EVENT)).select(self.columns)
         rows = [row for row in self._rows(events) if row.left_seconds > 0]
         if rows:
             session = self.connect()

@@ -18,8 +18,7 @@ from master_dataset.kafka.topics import Intake, record_span, record_stream
 from master_dataset.visits.visit import VisitRules
 from speed_layer.arrow_tables import INPUT_COLUMNS
 from speed_layer.contributions import contributions_sql
-from speed_layer.parser import Parser, sources_of
-from speed_layer.receipts import ReceiptWriter
+from speed_layer.parser import Parser, RecordWriter, sources_of
 from views.core.view import View
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ class Feed:
         per_batch: The maximum number of records per micro-batch.
         terms: Creates the look-up of stores in a worker.
         offsets_since: Topic and time (ms) to the first offset, by partition, with that timestamp or a later one.
-        receipts: Topic to the writer of its records, for topics whose records are shown unchanged.
+        writers: Topic to what writes its records while they are parsed, such as receipts that are shown unchanged.
     """
 
     bootstrap: str
@@ -48,7 +47,7 @@ class Feed:
     per_batch: int
     terms: "Callable[[], TermsOf]"
     offsets_since: "Callable[[str, int], Mapping[int, int]]"
-    receipts: Mapping[str, ReceiptWriter]
+    writers: Mapping[str, Sequence[RecordWriter]]
 
 
 def input_stream(spark: SparkSession, views: Sequence[View], feed: Feed, ages: Ages) -> DataFrame:
@@ -63,11 +62,11 @@ def input_stream(spark: SparkSession, views: Sequence[View], feed: Feed, ages: A
 def past_input(spark: SparkSession, view: View, feed: Feed, ages: Ages, span: Span) -> DataFrame:
     """The events of a view's topic between two offsets, as INPUT, without side effects."""
     records = record_span(spark, feed.bootstrap, view.source.topic, *span)
-    return _arrivals_of(records, [view], replace(feed, receipts={}), ages)
+    return _arrivals_of(records, [view], replace(feed, writers={}), ages)
 
 
 def _arrivals_of(records: DataFrame, views: Sequence[View], feed: Feed, ages: Ages) -> DataFrame:
-    parser = Parser.of(views, feed.terms, feed.receipts)
+    parser = Parser.of(views, feed.terms, feed.writers)
     parsed = records.mapInArrow(parser, from_arrow_schema(parser.schema))
     return parsed.select(*INPUT_COLUMNS.names, F.expr(contributions_sql(views, *ages)).alias("contributions"))
 

@@ -17,13 +17,14 @@ from deploy.settings import Settings
 from deploy.spark import Work, exists, spark_session
 from master_dataset.delta.checkpoint import drop_incomplete
 from master_dataset.kafka.topics import EARLIEST, Topics, offsets_json
-from master_dataset.registry.registry import store_terms
+from master_dataset.registry.registry import store_tenants, store_terms
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from speed_layer.driver import SpeedDriver
 from speed_layer.micro_batch import Horizons
 from speed_layer.parser import sources_of
 from speed_layer.receipts import ReceiptWriter
 from speed_layer.stream import Feed
+from speed_layer.titles import TitleWriter
 from views import registered_views
 from views.control.generation import Generation, Generations, Offsets
 from views.core.cut import UNIX_EPOCH
@@ -87,14 +88,15 @@ def run(process: Process, settings: Settings) -> None:
 def _feed(settings: Settings, generation: Generation, topics: Topics) -> Feed:
     connect = partial(session_of, settings.cassandra.address)
     offsets = starting_offsets(generation.emit_from, topics, settings.speed.remembered)
-    receipts = {POS_TRANSACTIONS.topic: ReceiptWriter(connect, int(settings.speed.receipts_ttl.total_seconds()))}
+    receipts = ReceiptWriter(connect, int(settings.speed.receipts_ttl.total_seconds()))
+    titles = TitleWriter(connect, partial(store_tenants, connect))
     return Feed(
         settings.kafka.bootstrap,
         offsets_json(offsets),
         settings.layers.records_per_batch,
         partial(store_terms, connect),
         topics.offsets_since,
-        receipts,
+        {POS_TRANSACTIONS.topic: (receipts, titles)},
     )
 
 

@@ -217,7 +217,9 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
         timezone: IANA name of the time zone that windows are aligned to; None if the stores have several.
         points: one for each window of the range.
         dimensions: the value of each dimension of `by`; a value is None where events have none.
-        title: with `by=sku`, what the product master calls the SKU; None if it does not say.
+        title: with `by=sku`, what the SKU is called; None if that is not known.
+        title_from: "receipts" if the product master lacks the SKU, and the title is the one that receipts last had;
+            None if it is that of the product master.
         category: with `by=sku`, the whole path of its category; None if the product master does not say.
         dates: the business dates of the series, where the stores of the answer do not agree on them.
         stores: how many stores it adds up; None for one store.
@@ -234,6 +236,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     stores: StoreCounts | None = None
     dimensions: dict[str, str | None] = {}
     title: str | None = None
+    title_from: str | None = None
     category: str | None = None
     dates: RangeDates | None = msgspec.field(default=None, name="range")
     compared: Compared | None = None

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 TermsOf = Callable[[str], Terms]
 """The terms by which the records of a store are parsed, by its id."""
+TenantOf = Callable[[str], str | None]
+"""The tenant of a store, by its id; None if it is not registered."""
 
 REFRESH_SECONDS = 1.0
 """How old a reader's copy may be before it checks the version again."""
@@ -56,6 +58,11 @@ class Registry:
         """Return the terms of a store as of the last `stores()`; the default terms if it is not registered."""
         return self._terms.get(store, DEFAULT_TERMS)
 
+    def tenant_of(self, store: str) -> str | None:
+        """Return the tenant of a store as of the last `stores()`; None if it is not registered."""
+        known = self._stores.get(store)
+        return known.tenant if known else None
+
     def save(self, stores: Iterable[Store]) -> None:
         """Write stores. Returns after 2 x REFRESH_SECONDS, when every reader has seen them."""
         insert = self._session.prepare("INSERT INTO stores (id, body, effective_at) VALUES (?, ?, ?)")
@@ -82,9 +89,18 @@ def store_terms(connect: "Callable[[], Session]") -> TermsOf:
     Returns:
         The terms of a store by its id, refreshed if they are older than `REFRESH_SECONDS`.
     """
+    return _fresh(connect).terms_of
+
+
+def store_tenants(connect: "Callable[[], Session]") -> TenantOf:
+    """Return the tenants of stores as of now, for a Spark worker; otherwise as `store_terms`."""
+    return _fresh(connect).tenant_of
+
+
+def _fresh(connect: "Callable[[], Session]") -> Registry:
     session = connect()
     registry = _registries.get(session)
     if registry is None:
         registry = _registries[session] = Registry(session)
     registry.stores()
-    return registry.terms_of
+    return registry

@@ -27,10 +27,11 @@ MOST_SUGGESTED = 20
 
 
 class ProductLabel(NamedTuple):
-    """What a series of one SKU says of it. `category`: the whole path."""
+    """What a series of one SKU says of it. `category`: the whole path. `is_seen`: the title is that of receipts."""
 
     title: str | None = None
     category: str | None = None
+    is_seen: bool = False
 
 
 class _History(NamedTuple, Generic[Found]):
@@ -159,6 +160,8 @@ class AnswerProducts:
     async def labels(self, tenants: Iterable[str], skus: Iterable[str], day: date) -> Mapping[str, ProductLabel]:
         """Title and category of SKUs, as far as these tenants agree on them. Raises as `of_store`.
 
+        A SKU that no product master of them has on that day has the title that receipts last had for it.
+
         Args:
             tenants: whose products they are.
             skus: which ones.
@@ -170,6 +173,10 @@ class AnswerProducts:
             for sku, labels in found.items():
                 if product := self._valid(versions.get(sku, ()), day):
                     labels.add(ProductLabel(product.title, "/".join(product.category) or None))
+        unnamed = [sku for sku, labels in found.items() if not labels]
+        for tenant in set(tenants) if unnamed else ():
+            for sku, title in (await self._reader.seen_titles(tenant, unnamed)).items():
+                found[sku].add(ProductLabel(title, is_seen=True))
         return {sku: next(iter(labels)) if len(labels) == 1 else ProductLabel() for sku, labels in found.items()}
 
     async def refuse_unknown(self, selection: ProductSelection) -> None:

@@ -16,6 +16,7 @@ from master_dataset.registry.products import (
     decode_block,
     in_category,
 )
+from master_dataset.registry.seen_titles import bucket_of_seen
 from serving_layer.caching import keep
 from serving_layer.tables.async_session import AsyncSession
 
@@ -27,6 +28,8 @@ MOST_TENANTS = 10_000
 MOST_NAMED = 64
 """Product masters of which the names are kept."""
 BLOCKS_AT_ONCE = 16
+SEEN_TOGETHER = 100
+"""SKUs of which one read asks for the titles that receipts have."""
 BLOCKS_PER_PAGE = 64
 """How many blocks one page of a filtered list may search."""
 
@@ -95,6 +98,9 @@ class ProductBlocks(Protocol):
     async def block(self, tenant: str, version: str, bucket: int) -> bytes | None:
         """A block; None if the version was removed."""
 
+    async def seen_titles(self, tenant: str, bucket: int, skus: Sequence[str]) -> Mapping[str, str]:
+        """The titles that receipts last had for SKUs of one bucket (`bucket_of_seen`), as far as there are any."""
+
 
 class ProductBlockTables:
     """ProductBlocks in Cassandra."""
@@ -108,6 +114,7 @@ class ProductBlockTables:
         self._block = session.prepare(
             "SELECT block FROM product_blocks WHERE tenant = ? AND version = ? AND bucket = ?"
         )
+        self._seen = session.prepare("SELECT sku, title FROM seen_titles WHERE tenant = ? AND bucket = ? AND sku IN ?")
 
     async def master(self, tenant: str) -> ProductMaster | None:
         """The current version; None if none was loaded."""
@@ -119,6 +126,10 @@ class ProductBlockTables:
         """A block; None if the version was removed."""
         rows = await self._session.rows(self._block, tenant, version, bucket)
         return rows[0][0] if rows else None
+
+    async def seen_titles(self, tenant: str, bucket: int, skus: Sequence[str]) -> Mapping[str, str]:
+        """The titles that receipts last had for SKUs of one bucket, as far as there are any."""
+        return dict(await self._session.rows(self._seen, tenant, bucket, list(skus)))
 
 
 class _VersionRemovedError(Exception):
@@ -157,6 +168,26 @@ class ProductReader:
             return await self._chosen(master, set(skus))
         except _VersionRemovedError as error:
             raise self._replaced(master.tenant) from error
+
+    async def seen_titles(self, tenant: str, skus: Iterable[str]) -> Mapping[str, str]:
+        """The titles that receipts of a tenant last had for SKUs, without those that no receipt has.
+
+        They are not part of a version: a receipt that the speed layer reads later may change them.
+        """
+        buckets: dict[int, list[str]] = {}
+        for sku in sorted(set(skus)):
+            buckets.setdefault(bucket_of_seen(sku), []).append(sku)
+        parts = [
+            (bucket, own[start : start + SEEN_TOGETHER])
+            for bucket, own in buckets.items()
+            for start in range(0, len(own), SEEN_TOGETHER)
+        ]
+        found = await asyncio.gather(*(self._seen(tenant, *part) for part in parts))
+        return {sku: title for part in found for sku, title in part.items()}
+
+    async def _seen(self, tenant: str, bucket: int, skus: Sequence[str]) -> Mapping[str, str]:
+        async with self._at_once:
+            return await self._blocks.seen_titles(tenant, bucket, skus)
 
     async def names(self, master: ProductMaster, wanted: MasterNames) -> MasterNames:
         """Categories and brands in this version of a product master: all, or some that include those wanted.

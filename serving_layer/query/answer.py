@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store
@@ -191,8 +191,8 @@ async def _add_targets(
 async def _label_skus(query: ResolvedQuery, response: MetricResponse, products: AnswerProducts | None) -> None:
     """Say what the SKUs of series are called: only of those shown, however many there are.
 
-    Titles are those of the last day of the range. Where series add up stores of several tenants that call a SKU
-    differently, it has none.
+    Titles are those of the last day of the range, or where the product master has none, those that receipts last had.
+    Where series add up stores of several tenants that call a SKU differently, it has none.
     """
     series = [each for each in response.series if SKU in each.dimensions]
     if products is None or not series:
@@ -206,7 +206,9 @@ async def _label_skus(query: ResolvedQuery, response: MetricResponse, products: 
     for tenants, named in by_tenants.items():
         labels = await products.labels(tenants, {sku for each in named if (sku := each.dimensions[SKU])}, day)
         for each in named:
-            each.title, each.category = labels.get(each.dimensions[SKU] or "", ProductLabel())
+            label = labels.get(each.dimensions[SKU] or "", ProductLabel())
+            each.title, each.category = label.title, label.category
+            each.title_from = "receipts" if label.is_seen else UNSET
 
 
 def _top(days: MergedDays, into: Totals, *, is_whole: bool) -> list[TopSeries] | None:

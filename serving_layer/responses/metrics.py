@@ -7,7 +7,7 @@ A metric beside what a model expected of it.
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from msgspec import UNSET, Struct, UnsetType, field
 
@@ -173,7 +173,9 @@ class Series(Struct, kw_only=True):
     `store`: absent if the series adds up stores. `group`: with `by=total` or groups, the value of each group that was
     asked for (null: the stores are in none), and empty for a total. `currency`: of this series, if the answer has
     several. `other`: the series holds all that `top` left out. `timezone`: null if the stores have several. `title` and
-    `category` (the whole path): with `by=sku`, what the product master says of it; null if it says nothing. `range`:
+    `category` (the whole path): with `by=sku`, what the product master says of it; null if it says nothing.
+    `title_from`: `receipts` if the product master does not have the SKU, and the title is the one that receipts last
+    had for it. `range`:
     the business dates of the series, where the stores of the answer do not agree on them.
     """
 
@@ -184,6 +186,7 @@ class Series(Struct, kw_only=True):
     timezone: str | None
     dimensions: Mapping[str, str | None]
     title: str | UnsetType | None = UNSET
+    title_from: Literal["receipts"] | UnsetType = UNSET
     category: str | UnsetType | None = UNSET
     dates: RangeDates | UnsetType = field(default=UNSET, name="range")
     stores: StoreCounts | UnsetType = UNSET

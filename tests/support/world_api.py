@@ -225,7 +225,7 @@ class Asking:
         read_from = readers or WorldTables(world).readers
         ttl = timedelta(days=7)
         clocks = Clocks(lambda: float(next(clock)), world.now)
-        self.products = WorldProducts(world.now)
+        self.products = WorldProducts(world.now, world=world)
         products = ProductReader(self.products, lambda: float(next(clock)))
         self.targets = WorldTargets(world.now)
         self.answers = QueryService(

@@ -40,7 +40,7 @@ def sold(*stores: Store) -> World:
     world = World(*stores)
     for store in stores:
         for number, (sku, minor) in enumerate(SOLD.items()):
-            line = {"title": "thing", "price": minor / 100, "amount": 1, "sku": sku}
+            line = {"title": f"{sku} of {store.tenant}", "price": minor / 100, "amount": 1, "sku": sku}
             world.receive(
                 receipt("2026-03-27T12:00:00Z", [line], number=number, store=store.id), "2026-03-27T12:00:01Z"
             )
@@ -124,8 +124,7 @@ def test_series_of_a_sku_say_its_title_and_category(asking: Asking) -> None:
         "3": ("Bread", "Food/Bread"),
         None: ("", ""),
     }
-    unknown = asking.body(NET, **DAY, by="sku", sku="9")["series"][0]
-    assert (unknown["title"], unknown["category"]) == (None, None)
+    assert all("title_from" not in series for series in body["series"])
     assert "title" not in asking.body(NET, **DAY, by="category")["series"][0]
 
 
@@ -196,13 +195,63 @@ def test_a_tag_changes_with_the_products_where_the_answer_reads_them(asking: Ask
     assert values(asking.body(NET, **DAY, by="category"), "category") == {"Food": 1.27, None: 0.08}
 
 
+def test_a_sku_that_the_product_master_lacks_has_the_title_of_receipts(asking: Asking) -> None:
+    for by in ("sku", "total,sku"):
+        series = asking.body(NET, **DAY, by=by, sku="3,4,9")["series"]
+        said = [(each["title"], each.get("title_from"), each["category"]) for each in series]
+        assert said == [
+            ("Bread", None, "Food/Bread"),
+            ("4 of default", "receipts", None),
+            ("9 of default", "receipts", None),
+        ]
+    current = asking.body(NET, **DAY, by="sku", sku="4", attributes="current")["series"][0]
+    assert (current["title"], current.get("title_from")) == ("Cheese", None)
+
+
+def test_without_a_product_master_every_title_is_that_of_receipts() -> None:
+    asking = Asking(sold(Store(id="1", timezone="UTC"), Store(id="2", timezone="UTC")))
+
+    series = asking.body(NET, **DAY, by="total,sku", top=2)["series"]
+
+    assert [each.get("title") for each in series] == ["1 of default", "2 of default", None]
+    assert [each.get("title_from") for each in series] == ["receipts", "receipts", None]
+
+
+def test_the_last_title_counts_and_not_the_last_delivery() -> None:
+    world = World(Store(id="1", timezone="UTC"))
+    told = [("12:00", "old"), ("12:31", "Same window"), ("12:40", "same window"), ("12:44", "Same"), ("12:10", "late")]
+    for number, (at, title) in enumerate(told):
+        line = {"title": title, "price": 1, "amount": 1, "sku": "1"}
+        world.receive(receipt(f"2026-03-27T{at}:00Z", [line], number=number), f"2026-03-27T13:00:0{number}Z")
+    nameless: list[dict[str, object]] = [{"title": "", "price": 1, "amount": 1, "sku": sku} for sku in ("1", "2")]
+    world.receive(receipt("2026-03-27T13:00:00Z", nameless, number=9), "2026-03-27T13:00:09Z")
+
+    series = Asking(world).body(NET, **DAY, by="sku")["series"]
+
+    assert [(each["title"], each.get("title_from")) for each in series] == [("same window", "receipts"), (None, None)]
+
+
+def test_a_new_title_reaches_a_body_that_was_remembered() -> None:
+    world = sold(Store(id="1", timezone="UTC"))
+    asking = Asking(world)
+    first = asking.response(NET, **DAY, by="sku", sku="1")
+    line = {"title": "renamed", "price": 1, "amount": 1, "sku": "1"}
+    world.receive(receipt("2026-03-30T00:00:00Z", [line], number=99), "2026-03-30T00:00:01Z")
+
+    again = asking.response(NET, **DAY, by="sku", sku="1", known=first.headers["etag"])
+
+    assert again.status_code == 200
+    assert [first.json()["series"][0]["title"], again.json()["series"][0]["title"]] == ["1 of default", "renamed"]
+
+
 def test_a_tenant_never_sees_the_products_of_another() -> None:
     asking = Asking(sold(Store(id="1", timezone="UTC"), Store(id="2", timezone="UTC", tenant="acme")))
     load(asking)
     key = asking.keys.make("acme")
 
     assert values(asking.body(NET, **DAY, by="category", key=key), "category") == {None: 1.35}
-    assert {each["title"] for each in asking.body(NET, **DAY, by="sku", key=key)["series"]} == {None}
+    titles = [each["title"] for each in asking.body(NET, **DAY, by="sku", key=key)["series"]]
+    assert titles == [f"{sku} of acme" for sku in SOLD]
     problem = asking.refusal(NET, **DAY, category="Food", key=key)
     assert "Food/" not in problem["detail"] + problem["title"]
     tag = asking.response(NET, **DAY, by="category", key=key).headers["etag"]
@@ -221,6 +270,8 @@ def test_each_store_of_an_answer_has_the_products_of_its_own_tenant() -> None:
     assert values(body, "category") == {"Food": 1.07, "Drugs": 0.4, "Drinks": 1.0, None: 0.23}
     titles = {each["dimensions"]["sku"]: each["title"] for each in skus["series"]}
     assert titles == {"1": None, "2": "Soap"}  # the tenants call SKU 1 differently
+    seen = asking.body(NET, **DAY, by="total,sku", sku="3,9", key=OPERATOR_KEY)["series"]
+    assert [(each["title"], each.get("title_from")) for each in seen] == [("Bread", None), (None, None)]
 
 
 def test_products_are_columns_of_files(asking: Asking) -> None:
@@ -229,7 +280,7 @@ def test_products_are_columns_of_files(asking: Asking) -> None:
     rows = list(csv.DictReader(io.StringIO(response.text)))
     assert [(row["sku"], row["category"], row["sku_title"], row["sku_category"]) for row in rows] == [
         ("1", "Food", "Milk, fresh", "Food/Dairy/Milk"),
-        ("9", "", "", ""),
+        ("9", "", "9 of default", ""),
     ]
 
 
