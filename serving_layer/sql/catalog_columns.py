@@ -43,6 +43,7 @@ pg_catalog.pg_user usename:t usesysid:o usecreatedb:b usesuper:b userepl:b useby
 pg_catalog.pg_am oid:o amname:t amhandler:t amtype:t
 pg_catalog.pg_settings name:t setting:t unit:t category:t short_desc:t extra_desc:t context:t vartype:t source:t
     min_val:t max_val:t enumvals:x boot_val:t reset_val:t sourcefile:t sourceline:i pending_restart:b
+pg_catalog.pg_cursors name:t statement:t is_holdable:b is_binary:b is_scrollable:b
 pg_catalog.pg_tables schemaname:t tablename:t tableowner:t tablespace:t hasindexes:b hasrules:b hastriggers:b
     rowsecurity:b
 pg_catalog.pg_collation oid:o collname:t collnamespace:o collowner:o collprovider:t collisdeterministic:b

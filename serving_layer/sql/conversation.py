@@ -244,14 +244,18 @@ class Conversation:
         await self._write(BIND_COMPLETE)
 
     async def _describe(self, message: Describe) -> None:
-        if message.is_portal:
+        formats: Sequence[int] = ()
+        if message.is_portal and message.name not in self._portals:
+            columns = self._session.cursor_columns(message.name)
+            if columns is None:
+                self._portal(message.name)
+        elif message.is_portal:
             portal = self._portal(message.name)
             columns = portal.statement.prepared.columns if portal.statement.prepared else None
             formats = () if columns is None else _one_each(portal.result_formats, len(columns))
         else:
             statement = self._statement(message.name)
             columns = statement.prepared.columns if statement.prepared else None
-            formats = ()
             await self._write(parameter_description(statement.oids))
         await self._write(NO_DATA if columns is None else row_description(columns, formats))
 

@@ -109,9 +109,22 @@ class CatalogTable:
     async def read(self, reading: Reading, needed: Needed) -> pa.Table:
         """See `Table`."""
         used = [each for each in self.columns if each.name in needed.columns]
-        rows = self._settings(reading) if self.name == "pg_settings" else self._rows
+        of_session = {"pg_settings": self._settings, "pg_cursors": self._cursors}.get(self.name)
+        rows = of_session(reading) if of_session else self._rows
         arrays = [pa.array([row.get(each.name) for row in rows], each.type) for each in used]
         return pa.Table.from_arrays(arrays, names=[each.name for each in used])
+
+    def _cursors(self, reading: Reading) -> Sequence[Row]:
+        return [
+            {
+                "name": name,
+                "statement": each.statement,
+                "is_holdable": each.holds,
+                "is_binary": False,
+                "is_scrollable": each.scrolls,
+            }
+            for name, each in reading.cursors.items()
+        ]
 
     def _settings(self, reading: Reading) -> Sequence[Row]:
         return [
@@ -173,6 +186,7 @@ class PostgresCatalog:
             ],
         )
         yield "pg_catalog.pg_settings", ()
+        yield "pg_catalog.pg_cursors", ()
         yield (
             "pg_catalog.pg_tables",
             [

@@ -126,6 +126,9 @@ class SqlSession(Protocol):
             SqlStateError: it cannot be answered, takes too long, or was interrupted (57014).
         """
 
+    def cursor_columns(self, name: str) -> Sequence[Column] | None:
+        """The columns of a cursor, which clients describe as a portal; None if there is none of this name."""
+
     def interrupt(self) -> None:
         """End the statement that runs now, if any. Called from the event loop, while `execute` waits."""
 

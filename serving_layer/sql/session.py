@@ -30,6 +30,7 @@ from serving_layer.errors import CellMissingError, PublicationCollectedError
 from serving_layer.keys.key import Caller
 from serving_layer.query.snapshot import ReadVersion
 from serving_layer.sql.catalog_functions import MACROS
+from serving_layer.sql.cursors import MOST_CURSORS, CloseCursor, Cursor, Fetch, missing
 from serving_layer.sql.permissions import check
 from serving_layer.sql.plan import Plan, plan, with_column_names
 from serving_layer.sql.pushdown import Constant
@@ -37,7 +38,18 @@ from serving_layer.sql.relations import Relations, Sources
 from serving_layer.sql.results import Column, Prepared, QueryResult, SqlStateError, SqlType, SqlValue
 from serving_layer.sql.sandbox import Limits, Sandbox
 from serving_layer.sql.settings import TIMEZONE, SessionSettings
-from serving_layer.sql.statements import Action, Control, NoOperation, Query, Setting, Show, Statement, read, split
+from serving_layer.sql.statements import (
+    Action,
+    Control,
+    Declare,
+    NoOperation,
+    Query,
+    Setting,
+    Show,
+    Statement,
+    read,
+    split,
+)
 from serving_layer.sql.table import Needed, Reading, RowBudget, Table
 from serving_layer.sql.translate import SessionValues, duckdb_sql, parameter_number, translated, with_parameters
 from serving_layer.store.cells import MergedCells
@@ -166,6 +178,7 @@ class Session:
         self._snapshot: Snapshot | None = None
         self._running: asyncio.Task[QueryResult] | None = None
         self._is_interrupted = False
+        self._cursors: dict[str, Cursor] = {}
 
     @property
     def transaction(self) -> Transaction:
@@ -190,6 +203,12 @@ class Session:
     def close(self) -> None:
         """Free what the session holds. Nothing runs any more."""
         self._snapshot = None
+        self._cursors.clear()
+
+    def cursor_columns(self, name: str) -> Sequence[Column] | None:
+        """The columns of a cursor; None if there is none of this name."""
+        cursor = self._cursors.get(name)
+        return cursor.columns if cursor else None
 
     async def prepare(self, sql: str, parameter_types: Sequence[SqlType]) -> Prepared:
         """The types of the parameters and columns of a statement, without running it.
@@ -210,15 +229,21 @@ class Session:
         statement = await _read(sql)
         if isinstance(statement, Show):
             return Prepared(sql, (), _show_columns(statement))
-        if not isinstance(statement, Query):
+        if isinstance(statement, Fetch) and not statement.moves:
+            self._refuse_failed()
+            return Prepared(sql, (), self._cursor(statement.name).columns)
+        if not isinstance(statement, Query | Declare):
             return Prepared(sql, (), None)
         self._refuse_failed()
-        if statement.explains:
+        if isinstance(statement, Query) and statement.explains:
             return Prepared(sql, (), _PLAN_COLUMNS)
+        query = statement.query if isinstance(statement, Declare) else statement
         snapshot = await self._read_snapshot()
         relations = self._sessions.sources.relations(snapshot.stores)
-        types = _types_of_parameters(statement.expression, parameter_types, relations)
-        planned = await asyncio.to_thread(self._plan, statement.expression, None, types, snapshot, relations)
+        types = _types_of_parameters(query.expression, parameter_types, relations)
+        if isinstance(statement, Declare):
+            return Prepared(sql, types, None)
+        planned = await asyncio.to_thread(self._plan, query.expression, None, types, snapshot, relations)
 
         def describe(sandbox: Sandbox) -> Sequence[Column]:
             check(sandbox.serialized(planned.sql), [use.name for use in planned.uses], relations.macros)
@@ -265,16 +290,13 @@ class Session:
         if isinstance(statement, Control):
             return self._control(statement)
         self._refuse_failed()
-        if isinstance(statement, Setting):
-            self._settings.set(statement.name, statement.value)
-            return QueryResult(statement.tag)
-        if isinstance(statement, NoOperation):
-            return QueryResult(statement.tag)
-        if isinstance(statement, Show):
-            return self._shown(statement)
+        if not isinstance(statement, Query | Declare):
+            return self._answered_at_once(statement)
         seconds = self._settings.seconds(self._sessions.limits.seconds)
         try:
             async with asyncio.timeout(seconds):
+                if isinstance(statement, Declare):
+                    return await self._declare(sql, statement, parameters)
                 return await self._answered(statement, parameters, most_rows)
         except TimeoutError as error:
             message = f"The statement took longer than {seconds:g} seconds."
@@ -300,7 +322,62 @@ class Session:
         else:
             tag = "ROLLBACK" if self._transaction == "failed" else tag
             self._transaction, self._began, self._snapshot = "idle", None, None
+            self._end_cursors(is_committed=tag != "ROLLBACK")
         return QueryResult(tag)
+
+    def _answered_at_once(self, statement: Setting | NoOperation | Show | Fetch | CloseCursor) -> QueryResult:
+        """The result of a statement that reads no table."""
+        if isinstance(statement, Fetch):
+            return self._cursor(statement.name).fetch(statement)
+        if isinstance(statement, CloseCursor):
+            return self._close_cursor(statement.name)
+        if isinstance(statement, Show):
+            return self._shown(statement)
+        if isinstance(statement, Setting):
+            self._settings.set(statement.name, statement.value)
+            if statement.tag == "DISCARD ALL":
+                self._cursors.clear()
+        return QueryResult(statement.tag)
+
+    async def _declare(self, sql: str, statement: Declare, parameters: Sequence[SqlValue]) -> QueryResult:
+        """Run the query of a cursor, and keep its result."""
+        declared, most = statement.cursor, self._sessions.limits.sandbox.rows
+        if self._transaction == "idle" and not declared.holds:
+            hint = "Send BEGIN first, or declare it WITH HOLD."
+            raise SqlStateError("25P01", "DECLARE CURSOR needs a transaction.", hint)
+        if declared.name in self._cursors:
+            raise SqlStateError("42P03", f'The cursor "{declared.name}" exists already.', "Close it first.")
+        result = await self._answered(statement.query, parameters, None)
+        held = sum(len(each.rows) for each in self._cursors.values()) + len(result.rows)
+        if held > most or len(self._cursors) >= MOST_CURSORS:
+            message = f"The cursors of a session are at most {MOST_CURSORS}, with {most:,} rows together."
+            raise SqlStateError("54000", message, "Close those that are no longer needed, or choose fewer rows.")
+        is_new = self._transaction == "open"
+        columns = result.columns or ()
+        cursor = Cursor(columns, result.rows, sql, declared.scrolls, declared.holds, is_new)
+        self._cursors[declared.name] = cursor
+        return QueryResult("DECLARE CURSOR")
+
+    def _cursor(self, name: str) -> Cursor:
+        if name not in self._cursors:
+            raise missing(name)
+        return self._cursors[name]
+
+    def _close_cursor(self, name: str | None) -> QueryResult:
+        if name is None:
+            self._cursors.clear()
+            return QueryResult("CLOSE CURSOR ALL")
+        self._cursor(name)
+        del self._cursors[name]
+        return QueryResult("CLOSE CURSOR")
+
+    def _end_cursors(self, *, is_committed: bool) -> None:
+        """Close the cursors that end with the transaction."""
+        self._cursors = {
+            name: each for name, each in self._cursors.items() if each.holds and (is_committed or not each.is_new)
+        }
+        for each in self._cursors.values():
+            each.is_new = False
 
     def _shown(self, show: Show) -> QueryResult:
         if show.name == "all":
@@ -371,7 +448,14 @@ class Session:
         budget = RowBudget(self._sessions.limits.source_rows)
         cells = (snapshot.settled or self._sessions.sources.queries.merged_cells).for_one_answer()
         reading = Reading(
-            self._caller, snapshot.version, snapshot.stores, cells, snapshot.now, budget, self._settings.values
+            self._caller,
+            snapshot.version,
+            snapshot.stores,
+            cells,
+            snapshot.now,
+            budget,
+            self._settings.values,
+            self._cursors,
         )
         try:
             held = {

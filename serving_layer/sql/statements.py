@@ -14,11 +14,12 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from serving_layer.sql.cursors import CloseCursor, DeclaredCursor, Fetch, closed, declared, fetched
 from serving_layer.sql.results import SqlStateError
 
 POSTGRES = Dialect.get_or_raise("postgres")
 READ_ONLY = "Tables are read-only here. Send events and products to the REST interface, or use the `galatea` command."
-QUERIES_ONLY = "SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW, SET and transaction control are answered."
+QUERIES_ONLY = "SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW, SET, cursors and transaction control are answered."
 MOST_LENGTH, MOST_WORDS = 200_000, 20_000
 """Characters and words of a statement."""
 MOST_DEPTH = 200
@@ -75,7 +76,15 @@ class NoOperation:
     tag: str
 
 
-Statement = Query | Control | Setting | Show | NoOperation
+@dataclass(frozen=True)
+class Declare:
+    """A cursor over a query."""
+
+    cursor: DeclaredCursor
+    query: Query
+
+
+Statement = Query | Control | Setting | Show | NoOperation | Declare | Fetch | CloseCursor
 
 _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "("})
 
@@ -92,8 +101,7 @@ _WRITES = _words(
 )
 _REACH_OUT = _words(
     """
-    ATTACH CALL DECLARE DESCRIBE DETACH DO EXECUTE FETCH FROM INSTALL LISTEN LOAD MOVE NOTIFY PIVOT PRAGMA PREPARE
-    SUMMARIZE UNPIVOT USE
+    ATTACH CALL DESCRIBE DETACH DO EXECUTE FROM INSTALL LISTEN LOAD NOTIFY PIVOT PRAGMA PREPARE SUMMARIZE UNPIVOT USE
     """
 )
 _ISOLATION = _words(
@@ -152,7 +160,21 @@ def read(sql: str) -> Statement:
         return Query(_parsed(tokens, sql))
     if words[0] == "EXPLAIN":
         return _explain(sql[tokens[0].end + 1 :].rstrip().rstrip(";"))
+    if words[0] in ("DECLARE", "FETCH", "MOVE", "CLOSE"):
+        return _cursor(words[0], sql[tokens[0].end + 1 :].rstrip().rstrip(";"))
     return _control(words) or _session(tokens, words) or _refused(words)
+
+
+def _cursor(first: str, sql: str) -> Declare | Fetch | CloseCursor:
+    """`sql`: what follows the first word, which the parser takes for one text."""
+    tokens = tokens_of(sql)
+    words = [token.text.upper() for token in tokens]
+    if first != "DECLARE":
+        return closed(tokens) if first == "CLOSE" else fetched(tokens, moves=first == "MOVE")
+    cursor = declared(tokens)
+    if words[cursor.query_at] not in _QUERIES:
+        _refused(words[cursor.query_at :])
+    return Declare(cursor, Query(_parsed(tokens[cursor.query_at :], sql)))
 
 
 def _explain(sql: str) -> Query:
@@ -188,9 +210,7 @@ def _control(words: list[str]) -> Control | None:  # noqa: PLR0911 - one line a 
     return Control(Action.ROLLBACK) if first in ("ROLLBACK", "ABORT") else None
 
 
-def _session(  # noqa: PLR0911 - one line a command
-    tokens: list[Token], words: list[str]
-) -> Setting | Show | NoOperation | None:
+def _session(tokens: list[Token], words: list[str]) -> Setting | Show | NoOperation | None:
     """What clients say about their session."""
     first, rest = words[0], words[1:]
     if first == "SHOW" and rest:
@@ -207,8 +227,6 @@ def _session(  # noqa: PLR0911 - one line a command
         return Setting("", None, f"DISCARD {rest[0]}") if rest == ["ALL"] else NoOperation(f"DISCARD {rest[0]}")
     if first == "DEALLOCATE" and rest:
         return NoOperation("DEALLOCATE ALL" if rest[-1] == "ALL" else "DEALLOCATE")
-    if first == "CLOSE" and rest == ["ALL"]:
-        return NoOperation("CLOSE CURSOR ALL")
     return NoOperation("UNLISTEN") if first == "UNLISTEN" and rest else None
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from master_dataset.registry.stores import Store, currency
 from serving_layer.keys.key import Caller
 from serving_layer.query.snapshot import ReadVersion
+from serving_layer.sql.cursors import Cursor
 from serving_layer.sql.results import SqlStateError
 from serving_layer.store.cells import MergedCells
 
@@ -104,6 +105,7 @@ class Reading:
         now: the time of the transaction.
         budget: how many rows the statement may read.
         settings: of the session.
+        cursors: of the session, by name.
     """
 
     caller: Caller
@@ -113,6 +115,7 @@ class Reading:
     now: datetime
     budget: RowBudget
     settings: Mapping[str, str] = field(default_factory=dict)
+    cursors: Mapping[str, Cursor] = field(default_factory=dict)
 
     def chosen(self, needed: Needed) -> list[Store]:
         """The stores that a statement needs, in order."""

@@ -117,6 +117,7 @@ def test_a_server_side_cursor_and_a_transaction_are_of_one_snapshot(
 ) -> None:
     with server.connect("acme", key, autocommit=False) as connection:
         before = connection.execute("select sum(receipts) from sales_day").fetchone()
+        world.begin_micro_batch()
         world.receive(receipt("2026-03-02T20:00:00Z", minor=0, number=99, store="1"), "2026-03-03T12:00:01Z")
         inside = connection.execute("select sum(receipts) from sales_day").fetchone()
         connection.commit()

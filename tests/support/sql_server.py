@@ -135,6 +135,9 @@ class ScriptedSession:
                 raise RuntimeError(sql)
         return QueryResult(sql.upper().split()[0])
 
+    def cursor_columns(self, name: str) -> Sequence[Column] | None:
+        return SERIES if name == "a cursor" else None
+
     def interrupt(self) -> None:
         self._interrupted.set()
 

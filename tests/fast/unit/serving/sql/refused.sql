@@ -111,9 +111,9 @@ commit prepared 'x'
 rollback prepared 'x'
 listen x
 notify x, 'y'
-declare c cursor for select 1
-fetch all from c
-move all in c
+declare c cursor for delete from stores
+declare c cursor with hold for select * from read_csv('/etc/passwd')
+fetch all of c
 describe stores
 summarize stores
 summarize select * from stores
