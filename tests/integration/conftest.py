@@ -159,9 +159,11 @@ class Keyspaces:
         """A session on an empty keyspace that nobody else uses."""
         session = self._free.pop() if self._free else self._make()
         yield session
-        for table in session.execute("SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s", (session.keyspace,)):
-            if table.table_name != "migrations" and session.execute(f"SELECT * FROM {table.table_name} LIMIT 1").one():
-                session.execute(f"TRUNCATE {table.table_name}")
+        tables = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
+        for table in (row.table_name for row in session.execute(tables, (session.keyspace,))):
+            written = session.execute(f"SELECT * FROM {table} LIMIT 1").one()  # noqa: S608 - a name of the schema
+            if written and table != "migrations":
+                session.execute(f"TRUNCATE {table}")
         self._free.append(session)
 
     def drop(self) -> None:

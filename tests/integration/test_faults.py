@@ -88,6 +88,7 @@ def test_without_kafka_what_the_published_cut_covers_is_recomputed(stack: Stack)
     assert stack.galatea("recompute", "show", "waits-for-kafka")["problem"]["code"] == "broker_unavailable"
 
 
+@pytest.mark.nightly
 def test_a_lost_file_of_the_master_is_named_and_nothing_is_published(stack: Stack) -> None:
     path = MasterTables(stack.settings.paths.master_uri).path(POS_TRANSACTIONS.topic)
     file = Path(path, files_at(path, Master.newest(path).version)[0].path)

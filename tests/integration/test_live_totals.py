@@ -9,8 +9,6 @@ both layers have closed; answers are read from Cassandra each time, while both l
 
 import asyncio
 import json
-import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +27,6 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from batch_layer.verify.totals import business_day, group_of
 from deploy.batch import context_of, verification_of
 from deploy.cassandra import session_of
-from deploy.local.records import Records
 from deploy.wiring import readers_of
 from master_dataset.registry.registry import Registry
 from master_dataset.registry.stores import Store
@@ -37,7 +34,8 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.epoch_answers import EpochAnswers
 from serving_layer.query.resolve import MetricRequest
-from tests.integration.conftest import PATIENCE_SECONDS, Stack
+from tests.integration.conftest import Stack
+from tests.integration.test_killed_speed import kill_speed
 from views.control.publication import Pointer
 from views.core.cut import seconds
 from views.core.local_time import round_down
@@ -263,18 +261,6 @@ def drawn(chance: Random) -> Question:
     return Question(chance.choice(METRICS), by, grain, first, last)
 
 
-def kill_speed(stack: Stack) -> None:
-    """As `kill -9`, while it reads; returns when the supervisor has started it again."""
-    records = Records(stack.settings.home)
-    old = records.pid("speed")
-    assert old is not None
-    os.kill(old, signal.SIGKILL)
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while records.pid("speed") in (old, None):
-        assert time.monotonic() < deadline, "speed is not started again"
-        time.sleep(0.1)
-
-
 def sampled(  # noqa: PLR0913 - what a run is
     stack: Stack, stores: Mapping[str, Store], *, rounds: int, samples: int, seed: int, kill_after: int = -1
 ) -> Found:
@@ -317,12 +303,13 @@ def report(found: Found, seconds_: float) -> None:
     print(f"{found.samples} samples, {len(found.differed)} differences, {receipts}, {seconds_:.0f} s")  # noqa: T201
 
 
+@pytest.mark.nightly
 def test_totals_of_a_chain_are_exact_while_events_arrive_publications_switch_and_speed_is_killed(
     stack: Stack, stores: Mapping[str, Store]
 ) -> None:
     began = time.monotonic()
     with selling(stack, 1, per_second=20), publishing(stack, pause=1):
-        found = sampled(stack, stores, rounds=2, samples=40, seed=1, kill_after=1)
+        found = sampled(stack, stores, rounds=4, samples=40, seed=1, kill_after=2)
     report(found, time.monotonic() - began)
 
     assert found.differed == []

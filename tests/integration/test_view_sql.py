@@ -54,7 +54,10 @@ def sent(topic: str) -> Sent:
 
 
 def receipt_of(drawn: tuple[int, int, int]) -> bytes:
-    """Up to nine lines: sales, returns, weighed goods and discounts of a few SKUs, some at the same price."""
+    """Up to nine lines: sales, returns and weighed goods of a few SKUs, some at one price, with a discount or none.
+
+    A third of the receipts say how they were paid.
+    """
     minute, number, lines = drawn
     chance = Random(number)
     said = [
@@ -62,7 +65,11 @@ def receipt_of(drawn: tuple[int, int, int]) -> bytes:
         | ({"sku": sku} if (sku := chance.choice(SKUS)) else {})
         for _ in range(lines + number % 5)
     ]
-    return receipt((BEGIN + timedelta(minutes=minute)).isoformat(), said, number=number)
+    for line in said[: number % 3]:
+        line["discount"] = chance.choice([0, 0.1, 0.25]) * (1 if line["amount"] > 0 else -1)
+    paid = [{"type": chance.choice(["cash", "card", "voucher"]), "amount": chance.randint(-2, 9)} for _ in range(2)]
+    at = (BEGIN + timedelta(minutes=minute)).isoformat()
+    return receipt(at, said, number=number, payments=None if number % 3 else paid)
 
 
 def received(topic: str) -> Sequence[Delivery]:
