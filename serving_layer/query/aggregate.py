@@ -18,7 +18,13 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.compare.comparable_stores import low_coverage
 from serving_layer.compare.period import ComparisonPeriod
 from serving_layer.products.attribution import StoreProducts
-from serving_layer.products.dimensions import ALL_PRODUCTS, SKU, ProductSelection, dimension_of
+from serving_layer.products.dimensions import (
+    ALL_PRODUCTS,
+    SKU,
+    ProductSelection,
+    dimension_of,
+    is_product_dimension,
+)
 from serving_layer.query.fetch import PeriodData, StoreData
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.sensor_coverage import SensorCoverage, sensor_sources
@@ -35,6 +41,8 @@ Group = tuple[str | None, ...]
 """Values of the dimensions that split the answer, as far as a view has them."""
 Where = tuple[tuple[str, tuple[str, ...]], ...]
 """Dimensions, each with the values that count."""
+Renamed = tuple[tuple[str, str], ...]
+"""Pairs of a dimension of a view, and the dimension of the answer that it stands for."""
 
 CURRENCY = "currency"
 DEVICE_DAYS = "device_days"
@@ -70,6 +78,7 @@ class StateSums:
         where: the cells that count for these terms.
         selection: the products that count, by what the product master says of them.
         is_by_window: points are windows, for terms that go through them in order.
+        renamed: pairs of a dimension of the view, and the one of `by` whose values are looked for in it.
         points: by group and point.
         currencies: those of the cells that count.
         has_cells: whether the view has any cells in the windows read, whether or not they count.
@@ -81,6 +90,7 @@ class StateSums:
     where: Where = ()
     selection: ProductSelection = ALL_PRODUCTS
     is_by_window: bool = False
+    renamed: tuple[tuple[str, str], ...] = ()
     points: dict[Group, dict[int, PointStates]] = field(default_factory=dict)
     currencies: set[str] = field(default_factory=set)
     has_cells: bool = False
@@ -133,10 +143,9 @@ class StateSums:
     def _groups(self, cells: Sequence[Cell], products: StoreProducts) -> Iterable[Group]:
         """Per cell the values of the dimensions of `split`."""
         columns = []
-        for name in self.split:
-            own = dimension_of(self.view, name) or name
+        for name, own in zip(self.split, self.own_split, strict=True):
             column = self._dimension(own, cells)
-            if own != name:
+            if is_product_dimension(name):
                 column = products.column(name, column, [cell.key.window for cell in cells])
             columns.append(column)
         return zip(*columns, strict=True) if columns else repeat((), len(cells))
@@ -181,6 +190,12 @@ class StateSums:
     def values(self, point: PointStates | None) -> Mapping[str, FormulaValue]:
         """The value of each term, by its text. Without any cell 0 for a sum, None for a least or greatest."""
         return self._without_cells if point is None else self._values(point.states)
+
+    @cached_property
+    def own_split(self) -> tuple[str, ...]:
+        """The dimension of the view in which the values of each of `split` are found."""
+        own = {name: dimension for dimension, name in self.renamed}
+        return tuple(own.get(name) or dimension_of(self.view, name) or name for name in self.split)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -397,18 +412,20 @@ def _period_states(
 def empty_sums(query: ResolvedQuery) -> list[StateSums]:
     """One for all terms that take the same cells of a view. Totals of all parts are of all products, too."""
     views = {view.name: view for view in query.views}
-    terms: dict[tuple[str, Where, bool, bool], list[Term]] = {}
+    terms: dict[tuple[str, Where, Renamed, bool, bool], list[Term]] = {}
     for term in query.metric.terms.values():
-        same_cells = (query.metric.view_of(term), term.where, term.is_total, term.is_sequential)
+        same_cells = (query.metric.view_of(term), term.where, term.renamed, term.is_total, term.is_sequential)
         terms.setdefault(same_cells, []).append(term)
     found = []
-    for (name, where, is_total, is_by_window), of in terms.items():
-        view, selection = views[name], ALL_PRODUCTS
-        split = () if is_total else tuple(each for each in query.by if dimension_of(view, each))
-        if not is_total and SKU in view.dimensions:
+    for (name, where, renamed, is_total, is_by_window), of in terms.items():
+        view, selection, hidden = views[name], ALL_PRODUCTS, {own for own, _ in renamed}
+        renames = {each for _, each in renamed}
+        split = tuple(each for each in query.by if each in renames or dimension_of(view, each) not in {None, *hidden})
+        if not is_total and SKU in view.dimensions and SKU not in hidden:
             selection = query.selection
         chosen = ((SKU, selection.skus),) if selection.skus else ()
-        found.append(StateSums(view, tuple(of), split, (*where, *chosen), selection, is_by_window))
+        split = () if is_total else split
+        found.append(StateSums(view, tuple(of), split, (*where, *chosen), selection, is_by_window, renamed))
     return found
 
 

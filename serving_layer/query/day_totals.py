@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from serving_layer.products.dimensions import is_product_dimension
 from serving_layer.query.aggregate import CURRENCY, NO_SOURCE, OUTSIDE_OPENING_HOURS, Group, StateSums, empty_sums
 from serving_layer.query.day_columns import (
     Booleans,
@@ -57,7 +58,7 @@ def takes_day_cells(query: ResolvedQuery) -> bool:
 
 
 def _takes_columns(sums: StateSums) -> bool:
-    return not sums.selection.needs_master and set(sums.split) <= set(sums.view.dimensions)
+    return not sums.selection.needs_master and not any(map(is_product_dimension, sums.split))
 
 
 @dataclass
@@ -324,7 +325,7 @@ class _Series:
         if not sums.split:
             return np.zeros(len(used), np.int64), [()]
         code, values = np.zeros(len(used), np.int64), list[list[str | None]]()
-        for name in sums.split:
+        for name in sums.own_split:
             numbers, own = rows.dimension(name)
             code = code * len(own) + (numbers[used] if len(used) < len(numbers) else numbers)
             values.append(own)

@@ -338,6 +338,7 @@ class _GroupEvaluator:
         self._metric, self._group, self._period = query.metric, group, period
         self._counted = group.counted if period is group.now else group.before_counted
         self._sums = [(sums, _selected(sums, query.by, chosen)) for sums in period.sums]
+        self._has_no_sum = bool(self._metric.needs_by) and len(chosen) > 1
 
     def at(self, number: int) -> PointValue:
         """The value of the point whose label has this number."""
@@ -356,6 +357,8 @@ class _GroupEvaluator:
     def _value(self, inputs: _Inputs, covered: Covered | None, *, is_over: bool, has_several_days: bool) -> PointValue:
         if not self._counted and self._group.reasons:
             return PointValue(None, (min(self._group.reasons),), inputs.is_provisional)
+        if self._has_no_sum:
+            return PointValue(None, (), inputs.is_provisional)
         share = Fraction(covered.alive, covered.expected) if covered and covered.expected else None
         return _point_value(self._metric, inputs, share, is_over=is_over, has_several_days=has_several_days)
 

@@ -418,6 +418,9 @@ def _refuse_unsplittable(by: Sequence[str], metric: Metric, views: Sequence[View
             raise UnknownNameError("dimension", name, known)
         if is_product_dimension(name):
             attribute(name)
+    if not set(metric.needs_by) <= set(by):
+        message = f"`{metric.id}` is of one {' and one '.join(f'`{name}`' for name in metric.needs_by)}: it has no sum."
+        raise BadQuestionError(message, do=f"Split it with `by={','.join(metric.needs_by)}`.")
     if not any(all(dimension_of(view, name) for name in by) for view in views):
         message = f"No view of `{metric.id}` has all of {', '.join(by)}."
         raise BadQuestionError(message, do="Split by one of them.")

@@ -63,7 +63,7 @@ class MetricsTable:
         self.metrics: Mapping[str, Metric] = {
             metric.id: metric
             for metric in catalogue.metrics.values()
-            if metric.unit != "list" and (not metric.grains or "day" in metric.grains)
+            if metric.unit != "list" and not metric.needs_by and (not metric.grains or "day" in metric.grains)
         }
 
     async def read(self, reading: Reading, needed: Needed) -> pa.Table:

@@ -10,6 +10,7 @@ A formula consists of whole numbers, `+ - * /`, brackets, `abs(x)`, `least(x, y)
     sale_tx                      a state of the metric's own view
     sales.sale_tx                a state of another view; may stand wherever a state may
     labor_ms(kind="worked")      of the cells with that dimension only; several values in brackets
+    sku_receipts(sku=with_sku)   of the cells whose `sku` is the `with_sku` of the answer
     total(people_in)             of all cells, however the answer is split
     percentile(wait, 90)         of a Histogram
     bins(stay)                   every bin of a Histogram
@@ -55,7 +56,10 @@ ARGUMENTS = {
 
 @dataclass(frozen=True)
 class Term:
-    """`view`: empty for the metric's own. `where`: dimensions, each with the values that count."""
+    """`view`: empty for the metric's own. `where`: dimensions, each with the values that count.
+
+    `renamed`: pairs of a dimension of the view, and the dimension of the answer whose values are looked for in it.
+    """
 
     text: str
     view: str
@@ -63,6 +67,7 @@ class Term:
     function: str = ""
     number: int = 0
     where: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
     is_total: bool = False
 
     @classmethod
@@ -82,8 +87,10 @@ class Term:
         state = _state(node.func)
         if state is None or node.args or not node.keywords:
             return None
-        where = tuple((each.arg or "", _values(each.value)) for each in node.keywords)
-        return cls(text, state[0], (state[1],), where=where)
+        said = [(each.arg or "", each.value) for each in node.keywords]
+        where = tuple((name, _values(value)) for name, value in said if not isinstance(value, ast.Name))
+        renamed = tuple((name, value.id) for name, value in said if isinstance(value, ast.Name))
+        return cls(text, state[0], (state[1],), where=where, renamed=renamed)
 
     @classmethod
     def _of_function(cls, text: str, function: str, arguments: Sequence[ast.expr]) -> Self | None:
@@ -113,7 +120,7 @@ class Term:
         if self.function in OF_HISTOGRAM:
             names = tuple(f"{self.states[0]}_{suffix}" for suffix in self.histogram(view).columns)
         lacking = [name for name in names if name not in view.columns]
-        lacking += [name for name, _ in self.where if name not in view.dimensions]
+        lacking += [name for name, _ in (*self.where, *self.renamed) if name not in view.dimensions]
         if lacking:
             message = f"`{self.text}` needs `{lacking[0]}`, which the view `{view.name}` does not have."
             there = sorted({*view.columns, *view.metrics, *view.dimensions})

@@ -44,7 +44,8 @@ class Metric:
 
     `flags`: what a point or the answer may carry beside the value; none but `masked` changes the value. `grains`: those
     that it has a meaning at, the first if none is asked for; all if empty. `whole_days`: the range is widened to whole
-    business days. `is_split`: whether it may be split by dimensions. `note`: where the formula is from, and which of
+    business days. `is_split`: whether it may be split by dimensions. `needs_by`: dimensions that it has to be split by,
+    because a sum over them means nothing. `note`: where the formula is from, and which of
     several usual ones it is. `example`: what the terms of the formula are in a small case, for the reference.
     """
 
@@ -60,6 +61,7 @@ class Metric:
     grains: tuple[str, ...] = ()
     whole_days: bool = False
     is_split: bool = True
+    needs_by: tuple[str, ...] = ()
     note: str = ""
     example: Mapping[str, object] = field(default_factory=dict, compare=False)
 
@@ -69,6 +71,10 @@ class Metric:
         if unknown:
             message = f"The metric `{self.id}` uses `{min(unknown)}`, which is not a fact of a store."
             raise DefinitionError(message, do=f"Use one of: {', '.join(sorted(STORE_FACTS))}.")
+        lacking = {name for term in self._terms() for _, name in term.renamed} - {*self.needs_by}
+        if lacking:
+            message = f"The metric `{self.id}` looks for values of `{min(lacking)}`, by which it need not be split."
+            raise DefinitionError(message, do="Add it to `needs_by`.")
         said = {each.flag for each in self.cautions} | ({self.only.flag} if self.only else set())
         if not said - {""} <= set(self.flags):
             raise DefinitionError(f"The metric `{self.id}` does not declare all its flags.", do="Add it to `flags`.")

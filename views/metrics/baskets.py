@@ -5,6 +5,7 @@ from views.core.metric import Caution, Metric
 
 VALUES = (450, 1200, 1800, 12_000)
 PIECES = (1, 2, 3, 12)
+WITH = "sales_by_sku.sku_receipts(sku=with_sku)"
 CUT = Caution(Formula("basket_sizes.pairs_cut"), "pairs_cut")
 
 BASKET_VALUES = (
@@ -135,6 +136,19 @@ PAIRS = (
         cautions=(CUT,),
         note="Ours. Of the receipts that sell `sku`, those that sell `with_sku` too. Split it with `by=sku,with_sku`.",
         example={"pair_receipts": 3, "sales_by_sku.sku_receipts": 12},
+    ),
+    Metric(
+        "pair_lift",
+        "Lift of a pair",
+        Formula(f"pair_receipts * basket_sizes.baskets / (sales_by_sku.sku_receipts * {WITH})"),
+        "ratio",
+        "basket_pairs",
+        ("pairs_cut",),
+        cautions=(CUT,),
+        needs_by=("sku", "with_sku"),
+        note="Brin et al., SIGMOD 1997 (interest): P(both) / (P(sku) P(with_sku)), of sale receipts. "
+        "1: as often as by chance.",
+        example={"pair_receipts": 3, "basket_sizes.baskets": 40, "sales_by_sku.sku_receipts": 12, WITH: 5},
     ),
     Metric(
         "receipts_with_pairs_cut",

@@ -142,6 +142,7 @@ def asks_what_the_metric_has_not(request: Request) -> bool:
     return any(
         (bool({"category", "brand", "sku"} & set(query)) and not _counts_items(metric))
         or (bool(by) and not metric.is_split)
+        or not set(metric.needs_by) <= set(by)
         or (metric.grains and query.get("grain", metric.grains)[0] not in metric.grains)
         or (_is_true(query, "share") and not metric.formula.is_sum)
         or (metric.unit == "list" and over_stores)

@@ -84,3 +84,13 @@ def test_a_flag_that_was_not_announced_is_refused_when_it_is_defined() -> None:
 
 def test_of_nothing_only_what_is_no_share_and_no_average_is_zero() -> None:
     assert (Formula("a / 3600").is_sum, Formula("a / b").is_sum, Formula("bins(stay)").is_sum) == (True, False, False)
+
+
+def test_a_dimension_of_the_answer_can_be_looked_for_in_another_one() -> None:
+    [term] = Formula("sales_by_sku.sku_receipts(sku=with_sku)").terms
+
+    assert (term.renamed, term.where) == ((("sku", "with_sku"),), ())
+    with pytest.raises(DefinitionError, match="by which it need not be split"):
+        Metric("x", "x", Formula(term.text), "n", "basket_pairs", note="x")
+    with pytest.raises(DefinitionError, match="does not have"):
+        Formula("sales_by_sku.sku_receipts(door=with_sku)").terms[0].columns(view_named("sales_by_sku"))
