@@ -2,9 +2,12 @@
 
 import csv
 import io
+import json
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, repeat
+from pathlib import Path
 from typing import IO, Any
 
 import msgspec
@@ -12,6 +15,8 @@ import msgspec
 from master_dataset.errors import BadFileError
 
 LINE_LENGTH = 65_536
+NAME_LENGTH = 100
+"""Characters of a wrong name that an error repeats."""
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 
 Row = tuple[int, dict[str, Any]]
@@ -31,6 +36,16 @@ class FileRows:
     kind: str
     columns: Sequence[str]
     required: Collection[str]
+
+    @contextmanager
+    def opened(self, file: Path) -> Iterator[IO[bytes]]:
+        """Open a file for `read`. Raises BadFileError if it cannot be read."""
+        try:
+            with file.open("rb") as stream:
+                yield stream
+        except OSError as error:
+            message = f"`{file}` cannot be read: {error.strerror}."
+            raise BadFileError(message, do=f"Name a file of {self.kind}.") from error
 
     def read(self, stream: IO[bytes]) -> Iterator[Row]:
         """Yield the rows. Fields of a CSV that are empty are left out.
@@ -79,9 +94,14 @@ class FileRows:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 try:
-                    yield number, _OBJECT.decode(line)
-                except (msgspec.DecodeError, RecursionError) as error:
+                    fields, repeated = _OBJECT.decode(line), None
+                    if line.count(":") > len(fields):  # else every field has its own colon
+                        repeated = _repeated(json.loads(line, object_pairs_hook=_names))
+                except (msgspec.DecodeError, ValueError, RecursionError) as error:
                     raise self._bad_line(number, f"is no JSON object: {error}", "bad_file") from error
+                if repeated is not None:
+                    raise self._bad_line(number, f"has the field `{repeated[:NAME_LENGTH]}` twice", "repeated_field")
+                yield number, fields
 
     def _csv_rows(self, lines: Iterator[str]) -> Iterator[Row]:
         reader = csv.reader(lines, strict=True)
@@ -113,6 +133,15 @@ class FileRows:
 
     def _bad_line(self, number: int, why: str, code: str) -> BadFileError:
         return self.error(f"Line {number} {why}.", code)
+
+
+def _names(pairs: list[tuple[str, object]]) -> list[str]:
+    return [name for name, _ in pairs]
+
+
+def _repeated(names: Sequence[str]) -> str | None:
+    """The first name that is there twice; None if there is none."""
+    return next((name for place, name in enumerate(names) if name in names[:place]), None)
 
 
 def _first_line(lines: Iterator[str]) -> tuple[int, str]:

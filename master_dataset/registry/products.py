@@ -1,28 +1,24 @@
 """The product master of a tenant in Cassandra: what its SKUs are called, and which categories they are in.
 
-Products lie in buckets by the CRC of their SKU, so a reader loads only the buckets of the SKUs that it needs. A load
-writes the blocks of a new version beside the current ones, and then switches `product_masters` by compare-and-set.
-So readers see all of a load or nothing of it, and of two loads at once, one fails.
+Products lie in buckets by the CRC of their SKU, so a reader loads only the buckets of the SKUs that it needs. They are
+loaded in versions (`registry.versions`).
 """
 
 import tempfile
-import time
-import uuid
 import zlib
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
 import msgspec
-from cassandra import ConsistencyLevel
 
-from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
-from master_dataset.errors import BadFileError, CassandraUnavailableError, ProductsChangedError
+from master_dataset.errors import BadFileError, ProductsChangedError
+from master_dataset.registry.versions import VersionedTables
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -170,18 +166,15 @@ def _repeated(product: Product, first: int, second: int) -> BadFileError:
     return BadFileError(message, do=do, code="duplicate_product")
 
 
-_COLUMNS = "tenant, version, buckets, count, loaded_at, previous"
-_ABANDONED = timedelta(days=1)
-"""After this time, the blocks of a load that never switched are removed."""
-
-
-class ProductTables:
+class ProductTables(VersionedTables):
     """Loads product masters. All methods raise CassandraUnavailableError."""
+
+    kind, versions, counts = "products", "product_masters", ("buckets", "count")
+    blocks, partition, changed = "product_blocks", ("tenant", "version"), ProductsChangedError
 
     def __init__(self, session: "Session") -> None:
         """`session` uses Galatea's keyspace."""
-        self._session = session
-        self._read = session.prepare(f"SELECT {_COLUMNS} FROM product_masters WHERE tenant = ?")  # noqa: S608 - our own columns
+        super().__init__(session)
         self._block = session.prepare(
             "SELECT count, block FROM product_blocks WHERE tenant = ? AND version = ? AND bucket = ?"
         )
@@ -189,13 +182,6 @@ class ProductTables:
             "INSERT INTO product_blocks (tenant, version, bucket, count, block) VALUES (?, ?, ?, ?, ?)"
         )
         self._remove = session.prepare("DELETE FROM product_blocks WHERE tenant = ? AND version = ?")
-        self._first = session.prepare(
-            f"INSERT INTO product_masters ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) IF NOT EXISTS"  # noqa: S608 - our own columns
-        )
-        self._switch = session.prepare(
-            "UPDATE product_masters SET version = ?, buckets = ?, count = ?, loaded_at = ?, previous = ? "
-            "WHERE tenant = ? IF version = ?"
-        )
 
     def load(self, tenant: str, spool: ProductSpool, *, replace: bool) -> ProductMaster:
         """Make the products of a spool part of the tenant's product master, all or none.
@@ -212,27 +198,19 @@ class ProductTables:
             BadFileError: A SKU has two lines with the same `valid_from`, or there would be too many products.
             ProductsChangedError: Another load was faster.
         """
-        try:
-            return self._load(tenant, spool, replace=replace)
-        except CASSANDRA_UNAVAILABLE as error:
-            message = f"Cassandra did not answer: {type(error).__name__}."
-            raise CassandraUnavailableError(message, do="Load the products again; it is safe to repeat.") from error
 
-    def _load(self, tenant: str, spool: ProductSpool, *, replace: bool) -> ProductMaster:
-        row = self._session.execute(self._read, (tenant,)).one()
-        before = None if row is None else _master(row)
-        kept = None if replace else before
-        buckets = max(buckets_for(spool.count), kept.buckets if kept else 1)
-        version = f"{time.time_ns() // 10**6:013d}-{uuid.uuid4().hex}"
-        try:
-            count = self._stage(tenant, version, buckets, spool, kept)
-            master = ProductMaster(tenant, version, buckets, count, datetime.now(UTC))
-        except BaseException:
-            self._session.execute(self._remove, (tenant, version))
-            raise
-        self._put(master, before)
-        self._remove_old(tenant, {version, before.version if before else ""}, row.previous if row else "")
-        return master
+        def stage(version: str, before: Any) -> Sequence[int]:  # noqa: ANN401 - a row of the driver
+            kept = None if replace or before is None else _master(tenant, before)
+            buckets = max(buckets_for(spool.count), kept.buckets if kept else 1)
+            return buckets, self._stage(tenant, version, buckets, spool, kept)
+
+        loaded = self.load_version(tenant, stage)
+        buckets, count = loaded.counts
+        return ProductMaster(tenant, loaded.version, buckets, count, loaded.loaded_at)
+
+    def remove_version(self, tenant: str, version: str) -> None:
+        """Delete all blocks of a version."""
+        self._session.execute(self._remove, (tenant, version))
 
     def _stage(self, tenant: str, version: str, buckets: int, spool: ProductSpool, kept: ProductMaster | None) -> int:
         """Write the blocks of a new version, and count its products."""
@@ -254,7 +232,7 @@ class ProductTables:
         if kept:
             old = self._session.execute(self._block, (kept.tenant, kept.version, bucket % kept.buckets)).one()
             if old is None:  # removed since: the load that replaced it has switched
-                raise _changed(kept.tenant)
+                raise self.overtaken(kept.tenant)
             if not products and buckets == kept.buckets:
                 return old.block, old.count
             former = decode_block(old.block)
@@ -262,41 +240,9 @@ class ProductTables:
         rows = [product for sku in sorted(merged) for product in merged[sku]]
         return encode_block(rows), len(rows)
 
-    def _put(self, master: ProductMaster, before: ProductMaster | None) -> None:
-        new = (master.version, master.buckets, master.count, master.loaded_at)
-        if before:
-            switch = self._switch.bind((*new, before.version, master.tenant, before.version))
-        else:
-            switch = self._first.bind((master.tenant, *new, ""))
-        try:
-            applied = self._session.execute(switch).one().applied
-        except CASSANDRA_UNAVAILABLE:  # whether it was written is unknown; a serial read settles it
-            applied = False
-        if not applied:
-            settle = self._session.prepare("SELECT version FROM product_masters WHERE tenant = ?")
-            settle.consistency_level = ConsistencyLevel.SERIAL
-            row = self._session.execute(settle, (master.tenant,)).one()
-            if row is None or row.version != master.version:
-                self._session.execute(self._remove, (master.tenant, master.version))
-                raise _changed(master.tenant)
 
-    def _remove_old(self, tenant: str, kept: set[str], previous: str) -> None:
-        """Remove the version before the one just replaced, which readers may still use, and abandoned ones."""
-        if previous:
-            self._session.execute(self._remove, (tenant, previous))
-        oldest = f"{int((datetime.now(UTC) - _ABANDONED).timestamp() * 1000):013d}"
-        for row in self._session.execute("SELECT DISTINCT tenant, version FROM product_blocks"):
-            if row.tenant == tenant and row.version not in kept and row.version < oldest:
-                self._session.execute(self._remove, (tenant, row.version))
-
-
-def _master(row: Any) -> ProductMaster:  # noqa: ANN401 - a row of the driver
-    return ProductMaster(row.tenant, row.version, row.buckets, row.count, row.loaded_at.replace(tzinfo=UTC))
-
-
-def _changed(tenant: str) -> ProductsChangedError:
-    message = f"Another load has changed the products of tenant `{tenant}` in the meantime."
-    return ProductsChangedError(message, do="Load the products again; nothing of this load was kept.")
+def _master(tenant: str, row: Any) -> ProductMaster:  # noqa: ANN401 - a row of the driver
+    return ProductMaster(tenant, row.version, row.buckets, row.count, row.loaded_at.replace(tzinfo=UTC))
 
 
 def in_category(product: Product, category: Sequence[str]) -> bool:

@@ -8,7 +8,6 @@ from typing import IO, Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
 
-from master_dataset.errors import BadFileError
 from master_dataset.registry.file_rows import FileRows
 from master_dataset.registry.products import Product, ProductSpool
 
@@ -29,11 +28,8 @@ def read_products(file: Path, spool: ProductSpool) -> None:
     Raises:
         BadFileError: The file cannot be read or is wrong.
     """
-    try:
-        with file.open("rb") as stream:
-            read_stream(stream, spool)
-    except OSError as error:
-        raise BadFileError(f"`{file}` cannot be read: {error.strerror}.", do="Name a file of products.") from error
+    with _ROWS.opened(file) as stream:
+        read_stream(stream, spool)
 
 
 def read_stream(stream: IO[bytes], spool: ProductSpool) -> None:
@@ -57,7 +53,11 @@ def _text(value: object) -> str:
     return value.strip()
 
 
-def _sku(text: str) -> str:
+def _sku(value: object) -> str:
+    """As receipts name it: there, blanks around a SKU belong to it, so to leave them out would name another one."""
+    text = _text(value)
+    if text != value:
+        raise _wrong("bad_text", f"has blanks around it: `{str(value)[:TEXT_LENGTH]}`")
     if not 0 < len(text.encode()) <= SKU_BYTES:
         raise _wrong("out_of_range", f"must hold 1 to {SKU_BYTES} bytes")
     return text
@@ -116,7 +116,7 @@ class ProductEntry(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    sku: Annotated[str, BeforeValidator(_text), AfterValidator(_sku)]
+    sku: Annotated[str, BeforeValidator(_sku)]
     title: Annotated[str, BeforeValidator(_text), AfterValidator(_title)]
     brand: Annotated[str, BeforeValidator(_text), AfterValidator(_label)] = ""
     category: Annotated[tuple[str, ...], BeforeValidator(category_path)] = ()

@@ -1,22 +1,18 @@
 """The targets of a tenant in Cassandra: what a store should reach on a business day, per metric.
 
-A load writes all blocks of a new version, and then switches `target_sets` by compare-and-set. So readers see all of a
-load or nothing of it, and of two loads at once, one fails. A block holds the targets of one store.
+They are loaded in versions (`registry.versions`). A block holds the targets of one store.
 """
 
-import time
-import uuid
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from cassandra import ConsistencyLevel
 
-from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
-from master_dataset.errors import BadFileError, CassandraUnavailableError, TargetsChangedError
+from master_dataset.errors import BadFileError, TargetsChangedError
+from master_dataset.registry.versions import VersionedTables
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -63,18 +59,15 @@ class TargetSet:
     loaded_at: datetime
 
 
-_ABANDONED = timedelta(days=1)
-"""After this time, the blocks of a load that never switched are removed."""
-_COLUMNS = "tenant, version, count, loaded_at, previous"
-
-
-class TargetTables:
+class TargetTables(VersionedTables):
     """Loads targets. All methods raise CassandraUnavailableError."""
+
+    kind, versions, counts = "targets", "target_sets", ("count",)
+    blocks, partition, changed = "target_blocks", ("tenant", "version", "bucket"), TargetsChangedError
 
     def __init__(self, session: "Session") -> None:
         """`session` uses Galatea's keyspace."""
-        self._session = session
-        self._read = session.prepare(f"SELECT {_COLUMNS} FROM target_sets WHERE tenant = ?")  # noqa: S608 - our own columns
+        super().__init__(session)
         self._blocks = session.prepare(
             "SELECT store, block FROM target_blocks WHERE tenant = ? AND version = ? AND bucket = ?"
         )
@@ -82,10 +75,6 @@ class TargetTables:
             "INSERT INTO target_blocks (tenant, version, bucket, store, block) VALUES (?, ?, ?, ?, ?)"
         )
         self._remove = session.prepare("DELETE FROM target_blocks WHERE tenant = ? AND version = ? AND bucket = ?")
-        self._first = session.prepare(f"INSERT INTO target_sets ({_COLUMNS}) VALUES (?, ?, ?, ?, ?) IF NOT EXISTS")  # noqa: S608 - our own columns
-        self._switch = session.prepare(
-            "UPDATE target_sets SET version = ?, count = ?, loaded_at = ?, previous = ? WHERE tenant = ? IF version = ?"
-        )
 
     def load(self, tenant: str, targets: Targets, *, replace: bool) -> TargetSet:
         """Make targets part of those of the tenant, all or none.
@@ -102,33 +91,27 @@ class TargetTables:
             BadFileError: There would be too many targets.
             TargetsChangedError: Another load was faster.
         """
-        try:
-            return self._load(tenant, targets, replace=replace)
-        except CASSANDRA_UNAVAILABLE as error:
-            message = f"Cassandra did not answer: {type(error).__name__}."
-            raise CassandraUnavailableError(message, do="Load the targets again; it is safe to repeat.") from error
+
+        def stage(version: str, before: Any) -> Sequence[int]:  # noqa: ANN401 - a row of the driver
+            kept = "" if replace or before is None else before.version
+            return (self._stage(tenant, version, targets, kept),)
+
+        loaded = self.load_version(tenant, stage)
+        [count] = loaded.counts
+        return TargetSet(tenant, loaded.version, count, loaded.loaded_at)
 
     def all(self, tenant: str) -> tuple[TargetSet | None, Iterator[tuple[str, StoreTargets]]]:
         """Return the current version, None if none was ever loaded, and its targets by store, in no fixed order."""
-        row = self._session.execute(self._read, (tenant,)).one()
+        row = self.current(tenant)
         if row is None:
             return None, iter(())
         current = TargetSet(tenant, row.version, row.count, row.loaded_at.replace(tzinfo=UTC))
         return current, self._of(tenant, row.version)
 
-    def _load(self, tenant: str, targets: Targets, *, replace: bool) -> TargetSet:
-        row = self._session.execute(self._read, (tenant,)).one()
-        before = row.version if row else ""
-        version = f"{time.time_ns() // 10**6:013d}-{uuid.uuid4().hex}"
-        try:
-            count = self._stage(tenant, version, targets, "" if replace else before)
-        except BaseException:
-            self._remove_version(tenant, version)
-            raise
-        new = TargetSet(tenant, version, count, datetime.now(UTC))
-        self._put(new, before)
-        self._remove_old(tenant, {version, before}, row.previous if row else "")
-        return new
+    def remove_version(self, tenant: str, version: str) -> None:
+        """Delete all blocks of a version."""
+        for bucket in range(BUCKETS):
+            self._session.execute(self._remove, (tenant, version, bucket))
 
     def _stage(self, tenant: str, version: str, targets: Targets, kept: str) -> int:
         """Write the blocks of a new version, and count its targets."""
@@ -149,34 +132,3 @@ class TargetTables:
         for bucket in range(BUCKETS):
             for row in self._session.execute(self._blocks, (tenant, version, bucket)):
                 yield row.store, decode_block(row.block)
-
-    def _put(self, new: TargetSet, before: str) -> None:
-        fields = (new.version, new.count, new.loaded_at)
-        if before:
-            switch = self._switch.bind((*fields, before, new.tenant, before))
-        else:
-            switch = self._first.bind((new.tenant, *fields, ""))
-        try:
-            applied = self._session.execute(switch).one().applied
-        except CASSANDRA_UNAVAILABLE:  # whether it was written is unknown; a serial read settles it
-            applied = False
-        if not applied:
-            settle = self._session.prepare("SELECT version FROM target_sets WHERE tenant = ?")
-            settle.consistency_level = ConsistencyLevel.SERIAL
-            row = self._session.execute(settle, (new.tenant,)).one()
-            if row is None or row.version != new.version:
-                self._remove_version(new.tenant, new.version)
-                message = f"Another load has changed the targets of tenant `{new.tenant}` in the meantime."
-                raise TargetsChangedError(message, do="Load the targets again; nothing of this load was kept.")
-
-    def _remove_old(self, tenant: str, kept: set[str], previous: str) -> None:
-        """Remove the version before the one just replaced, which readers may still use, and abandoned ones."""
-        oldest = f"{int((datetime.now(UTC) - _ABANDONED).timestamp() * 1000):013d}"
-        rows: Any = self._session.execute("SELECT DISTINCT tenant, version, bucket FROM target_blocks")
-        old = {row.version for row in rows if row.tenant == tenant and row.version < oldest} - kept
-        for version in old | ({previous} - {""}):
-            self._remove_version(tenant, version)
-
-    def _remove_version(self, tenant: str, version: str) -> None:
-        for bucket in range(BUCKETS):
-            self._session.execute(self._remove, (tenant, version, bucket))

@@ -34,11 +34,8 @@ def read_targets(file: Path, stores: Mapping[str, int], metrics: Mapping[str, in
     Raises:
         BadFileError: The file cannot be read or is wrong; it names the line and the field.
     """
-    try:
-        with file.open("rb") as stream:
-            return read_stream(stream, stores, metrics)
-    except OSError as error:
-        raise BadFileError(f"`{file}` cannot be read: {error.strerror}.", do="Name a file of targets.") from error
+    with _ROWS.opened(file) as stream:
+        return read_stream(stream, stores, metrics)
 
 
 def read_stream(stream: IO[bytes], stores: Mapping[str, int], metrics: Mapping[str, int | None]) -> Loaded:

@@ -48,6 +48,7 @@ def test_csv_and_json_lines_say_the_same() -> None:
         for each in reversed(versions)
     )
 
+    assert loaded('{"sku": "1", "title": "a: b::c"}') == {"1": (Product("1", "a: b::c"),)}
     assert loaded(CSV) == loaded(CSV.replace("\n", "\r\n")) == loaded("\ufeff" + CSV) == ROWS
     assert loaded(lines) == loaded(b"\n" + lines + b"\n\n") == ROWS
 
@@ -119,6 +120,12 @@ HEAD = "sku,title,brand,category,gtin,valid_from\n"
         (HEAD + "1,a,,,,20260201\n", "bad_time", "`valid_from` of line 2 is no day"),
         ('{"sku": 1, "title": "a"}', "wrong_type", "`sku` of line 1 must be a text"),
         ('{"sku": "1", "title": ["a"]}', "wrong_type", "`title` of line 1 must be a text"),
+        (HEAD + " 1,a,,,,\n", "bad_text", "`sku` of line 2 has blanks around it: ` 1`"),
+        (HEAD + '"1\u00a0",a,,,,\n', "bad_text", "`sku` of line 2 has blanks around it"),
+        (HEAD + "  ,a,,,,\n", "bad_text", "`sku` of line 2 has blanks around it"),
+        ('{"sku": "1 ", "title": "a"}', "bad_text", "`sku` of line 1 has blanks around it: `1 `"),
+        ('{"sku": "1", "title": "a", "sku": "2"}', "repeated_field", "Line 1 has the field `sku` twice"),
+        ('{"title": "a:b", "sku": "1", "\\u0074itle": "a"}', "repeated_field", "Line 1 has the field `title` twice"),
         ('{"sku": "1"}', "missing_field", "`title` of line 1 is missing"),
         ('{"sku": "1", "title": "a", "price": 2}', "unknown_field", "Line 1 has an unknown field `price`"),
         ('{"sku": "1", "title": "a"}\n[1]', "bad_file", "Line 2 is no JSON object"),

@@ -97,6 +97,11 @@ def test_a_wrong_line_is_refused_by_line_and_field(line: str, code: str, message
             "unknown_field",
             "unknown field `x`",
         ),
+        (
+            '{"store": 1, "day": "2026-03-01", "metric": "net_sales", "value": 1, "value": 2}',
+            "repeated_field",
+            "Line 1 has the field `value` twice",
+        ),
         (CSV + "1,2026-03-02,labor_hours,7\n", "duplicate_target", "Lines 3 and 6 are both the target of store `1`"),
         (b"store,day,metric,value\n\xff", "bad_file", "The targets are not UTF-8."),
     ],
