@@ -2,13 +2,12 @@
 
 from datetime import timedelta
 
-import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.support import receipt
 from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.system.pages.sample_stores import NOW
-from tests.system.pages.window import LAPTOP, NARROW, PHONE, WALL, barriers, opened, sign_in
+from tests.system.pages.window import COLOURS, LAPTOP, NARROW, PHONE, WALL, barriers, opened, settle, sign_in
 
 PAGES = [
     "/",
@@ -39,29 +38,31 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-def test_nothing_keeps_anybody_out(browser: Browser, address: str, colours: str) -> None:
+def test_nothing_keeps_anybody_out(browser: Browser, address: str) -> None:
     found = []
-    with opened(browser, colours=colours) as (page, _):
+    with opened(browser) as (page, _):
         sign_in(page, address, OPERATOR_KEY)
         for path in PAGES:
             page.goto(address + path)
-            page.wait_for_timeout(300)
-            found += [(path, *barrier) for barrier in barriers(page)]
+            for colours in COLOURS:
+                page.emulate_media(color_scheme=colours)
+                settle(page)
+                found += [(path, colours, *barrier) for barrier in barriers(page)]
 
     assert found == []
 
 
-@pytest.mark.parametrize("size", [NARROW, PHONE, LAPTOP, WALL])
-def test_no_page_is_wider_than_the_screen(browser: Browser, address: str, size: tuple[int, int]) -> None:
+def test_no_page_is_wider_than_the_screen(browser: Browser, address: str) -> None:
     wide = []
-    with opened(browser, size) as (page, complaints):
+    with opened(browser, NARROW) as (page, complaints):
         sign_in(page, address, OPERATOR_KEY)
         for path in PAGES:
             page.goto(address + path)
-            page.wait_for_timeout(300)
-            over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-            wide += [(path, over)] if over > 0 else []
+            for width, height in (NARROW, PHONE, LAPTOP, WALL):
+                page.set_viewport_size({"width": width, "height": height})
+                settle(page)
+                over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                wide += [(path, width, over)] if over > 0 else []
 
     assert wide == []
     assert [each for each in complaints if "404" not in each] == []

@@ -1,10 +1,10 @@
 """Windows of a real browser: opened at a size and in a color scheme, signed in, checked for accessibility."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--lang=en-GB"]
 NARROW, PHONE, LAPTOP, WALL = (320, 640), (390, 844), (1366, 768), (3840, 2160)
+COLOURS: Sequence[Literal["light", "dark"]] = ("light", "dark")
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
@@ -54,6 +55,11 @@ def sign_in(page: Page, address: str, key: str) -> None:
     page.get_by_label("Key").fill(key)
     page.get_by_role("main").get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+
+
+def settle(page: Page) -> None:
+    """Wait until what was loaded or changed has been drawn."""
+    page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
 
 
 def barriers(page: Page) -> list[tuple[str, str]]:
