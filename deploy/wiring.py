@@ -17,6 +17,7 @@ from master_dataset.dead_letters.replay_history import ReplayTable
 from master_dataset.dead_letters.table import DeadLetterTable
 from master_dataset.registry.products import ProductTables
 from master_dataset.registry.rule_versions import RuleVersions
+from master_dataset.registry.targets import TargetTables
 from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.admin.dead_letters import DeadLetterService
 from serving_layer.admin.operations import OperatorService
@@ -39,6 +40,7 @@ from serving_layer.tables import (
     StoreTables,
 )
 from serving_layer.targets.reader import TargetBlockTables, TargetReader
+from serving_layer.targets.service import TargetService
 from views import registered_views
 from views.control.recompute import Recomputes
 
@@ -110,6 +112,12 @@ def readers_of(settings: "Settings") -> Readers:
 def targets_of(settings: "Settings") -> TargetReader:
     """Build the reader of targets."""
     return TargetReader(TargetBlockTables(AsyncSession(session_of(settings.cassandra.address))), time.monotonic)
+
+
+def target_service_of(settings: "Settings", answers: "QueryService") -> TargetService:
+    """Build what loads targets."""
+    tables = TargetTables(session_of(settings.cassandra.address))
+    return TargetService(tables, answers.stores.all, answers.catalogue)
 
 
 def products_of(settings: "Settings") -> ProductService:

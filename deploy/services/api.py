@@ -27,6 +27,7 @@ from deploy.wiring import (
     products_of,
     readers_of,
     runner_of,
+    target_service_of,
     targets_of,
 )
 from master_dataset.kafka.producer import AsyncProducer, async_producer_settings
@@ -86,6 +87,7 @@ def run(process: Process, settings: Settings) -> None:
         ingest,
         alerting=alert_service_of(settings),
         products=products,
+        targets=target_service_of(settings, answers),
         limits=settings.limits.request_limits,
         cors_origins=settings.api.allowed_origins,
         audit=Audit(settings.home).request,

@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
+from galatea.cli.loaded_files import Tenant, print_listed, print_loaded
 from galatea.cli.options import AsJson
 
 app = typer.Typer(no_args_is_help=True, help="Load and list products.")
-Tenant = Annotated[str, typer.Option("--tenant", help="Whose products they are.")]
 
 
 @app.command()
@@ -31,10 +30,7 @@ def load(
         read_products(file, spool)
         master = ProductTables(session_of(Settings().cassandra.address)).load(tenant, spool, replace=replace)
         loaded = spool.count
-    if as_json:
-        print_json({"tenant": tenant, "loaded": loaded, "count": master.count, "version": master.version})
-    else:
-        print_message(f"  {loaded:,} products loaded; tenant {tenant} has {master.count:,}")
+    print_loaded("products", loaded, master, as_json=as_json)
 
 
 @app.command("list")
@@ -75,8 +71,5 @@ def list_products(
         }
         for each in products
     ]
-    if as_json:
-        print_json({"tenant": tenant, "count": count, "products": rows})
-        return
-    print_table(("sku", "title", "brand", "category", "gtin", "valid from"), [list(row.values()) for row in rows])
-    print_message(f"  {len(rows):,} of {count:,} products of tenant {tenant}")
+    names = ("sku", "title", "brand", "category", "gtin", "valid from")
+    print_listed("products", tenant, count, names, rows, as_json=as_json)

@@ -6,12 +6,11 @@ from typing import Annotated
 
 import typer
 
-from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
+from galatea.cli.loaded_files import Tenant, print_listed, print_loaded
+from galatea.cli.options import AsJson
 
 app = typer.Typer(no_args_is_help=True, help="Load and list targets of stores.")
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
-Tenant = Annotated[str, typer.Option("--tenant", help="Whose targets they are.")]
 
 
 @app.command()
@@ -26,23 +25,17 @@ def load(
     from master_dataset.registry.registry import Registry
     from master_dataset.registry.targets import TargetTables
     from master_dataset.registry.targets_file import read_targets
-    from serving_layer.targets.attainment import can_have_targets, target_decimals
+    from serving_layer.targets.service import TargetTerms
     from views.metrics import registered_metrics
     from views.registry import registered_views
 
     session = session_of(Settings().cassandra.address)
-    registered = Registry(session).stores().values()
-    stores = {each.id: each.currency.digits for each in registered if each.tenant == tenant}
     views = {view.name: view for view in registered_views()}
-    chosen = [metric for metric in registered_metrics().values() if can_have_targets(metric, views)]
-    metrics = {metric.id: target_decimals(metric) for metric in chosen}
-    targets = read_targets(file, stores, metrics)
+    stores, metrics = Registry(session).stores().values(), registered_metrics().values()
+    targets = read_targets(file, *TargetTerms.of(tenant, stores, metrics, views))
     loaded = sum(len(days) for of_store in targets.values() for days in of_store.values())
     current = TargetTables(session).load(tenant, targets, replace=replace)
-    if as_json:
-        print_json({"tenant": tenant, "loaded": loaded, "count": current.count, "version": current.version})
-    else:
-        print_message(f"  {loaded:,} targets loaded; tenant {tenant} has {current.count:,}")
+    print_loaded("targets", loaded, current, as_json=as_json)
 
 
 @app.command("list")
@@ -76,8 +69,4 @@ def list_targets(
         for of, name, day, value in found[:limit]
     ]
     count = current.count if current else 0
-    if as_json:
-        print_json({"tenant": tenant, "count": count, "targets": rows})
-        return
-    print_table(("store", "day", "metric", "value"), [list(row.values()) for row in rows])
-    print_message(f"  {len(rows):,} of {count:,} targets of tenant {tenant}")
+    print_listed("targets", tenant, count, ("store", "day", "metric", "value"), rows, as_json=as_json)

@@ -22,6 +22,7 @@ from serving_layer.api import (
     products,
     publications,
     stores,
+    targets,
     webhooks,
 )
 from serving_layer.api.limits import LIMITS, Limits
@@ -39,6 +40,7 @@ from serving_layer.pages.install import install_error_pages
 from serving_layer.products.service import ProductService
 from serving_layer.query.live import Live
 from serving_layer.query.service import QueryService
+from serving_layer.targets.service import TargetService
 
 SECONDS = Histogram(
     "galatea_request_seconds",
@@ -107,6 +109,7 @@ ROUTERS = (
     health.freshness_router,
     stores.router,
     products.router,
+    targets.router,
     alerts.router,
     alert_rules.router,
     publications.router,
@@ -128,6 +131,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
     *,
     alerting: AlertService,
     products: ProductService | None = None,
+    targets: TargetService | None = None,
     limits: Limits = LIMITS,
     cors_origins: Sequence[str] = (),
     audit: Audit = lambda *_: None,
@@ -142,6 +146,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
         ingest: None if this process accepts no events.
         alerting: alerts and their rules.
         products: None if this process has no products.
+        targets: None if this process loads no targets.
         limits: of requests.
         cors_origins: the origins whose scripts may call the API, with a key that they bring, never with the cookie of
             a session; none: browsers keep other origins out.
@@ -162,6 +167,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
     app.state.audit = audit
     app.state.ingest = ingest
     app.state.products = products
+    app.state.targets = targets
     app.state.live = Live(answers, limits)
     app.state.bodies = BodyReader(limits)
     app.state.in_flight = InFlight(limits.requests_in_flight)

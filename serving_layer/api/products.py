@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from master_dataset.registry.products import Product
 from master_dataset.registry.products_file import SKU_BYTES, TEXT_LENGTH, category_path
 from serving_layer.api.caller import Operator, Reader
+from serving_layer.api.file_bodies import FILE_BODY, file_body
 from serving_layer.api.parameters import (
     DEFAULT_TENANT,
     MAX_PAGE,
@@ -19,8 +20,7 @@ from serving_layer.api.parameters import (
     read_page_token,
     tenant_of,
 )
-from serving_layer.api.request_bodies import bodies_of
-from serving_layer.errors import BadQuestionError, NotOfferedError, UnsupportedBodyError
+from serving_layer.errors import BadQuestionError, NotOfferedError
 from serving_layer.products.reader import ProductFilter, ProductPage, ProductPlace
 from serving_layer.products.service import ProductService
 from serving_layer.query.timeline import iso_instant
@@ -28,12 +28,7 @@ from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.products import ListedProduct, LoadedProducts, ProductList
 from serving_layer.responses.schemas import returns
 
-MAX_BODY_BYTES = 8_000_000
-"""Larger files are loaded with the command, or in several requests."""
 MAX_SKUS = 1000
-CSV, LINES = "text/csv", "application/x-ndjson"
-_FILE = {"type": "string", "description": "CSV with a header, or a JSON object on each line."}
-BODY = {"required": True, "content": {CSV: {"schema": _FILE}, LINES: {"schema": _FILE}}}
 
 
 async def products_of(request: Request) -> ProductService:
@@ -116,7 +111,7 @@ async def list_products(query: Annotated[ProductsQuery, Query()], products: Prod
     "/products",
     operation_id="load_products",
     status_code=HTTPStatus.OK,
-    openapi_extra={"requestBody": BODY},
+    openapi_extra={"requestBody": FILE_BODY},
     responses=returns(LoadedProducts),
 )
 async def load_products(
@@ -129,11 +124,7 @@ async def load_products(
     `valid_from`. Queries use the new version within a second.
     """
     tenant = tenant_of(caller, query.tenant, DEFAULT_TENANT)
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in {CSV, LINES}:
-        raise UnsupportedBodyError(f"Products come as `{CSV}` or as `{LINES}`.", do="Say which one in `Content-Type`.")
-    do = "Use `galatea products load`, or several requests without `replace`."
-    async with bodies_of(request).read(request, MAX_BODY_BYTES, do) as body:
+    async with file_body(request, "products") as body:
         master = await products.load(tenant, body, replace=query.replace)
     loaded = LoadedProducts(tenant, master.version, master.count, iso_instant(master.loaded_at))
     return Response(encode(loaded), media_type=JSON)

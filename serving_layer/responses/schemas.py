@@ -28,6 +28,7 @@ from serving_layer.responses.publications import (
     StartedRecompute,
 )
 from serving_layer.responses.stores import ReceiptPage, StoreList
+from serving_layer.responses.targets import LoadedTargets
 from serving_layer.responses.webhooks import SkippedBlocker, Webhook, WebhookPage, WebhookTrial
 
 Schema = dict[str, Any]
@@ -47,6 +48,7 @@ MODELS: tuple[type[msgspec.Struct], ...] = (
     Health,
     IndexResponse,
     LoadedProducts,
+    LoadedTargets,
     MetricList,
     MetricResponse,
     MetricsResponse,

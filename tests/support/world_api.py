@@ -34,6 +34,7 @@ from serving_layer.query.service import Clocks, QueryService
 from serving_layer.responses.webhooks import WebhookTrial
 from serving_layer.store.readers import Readers
 from serving_layer.targets.reader import TargetReader
+from serving_layer.targets.service import TargetService
 from serving_layer.webhooks.service import RecordPosition, WebhookService
 from tests.support.alert_tables import WorldAlertTables, WorldVersions
 from tests.support.archiving import WorldDeadLetters
@@ -264,6 +265,7 @@ class Asking:
             ingest,
             alerting=alerting,
             products=ProductService(products, self.products),
+            targets=TargetService(self.targets, self.answers.stores.all, catalogue),
             limits=limits,
             cors_origins=cors_origins,
             audit=self._audit,
