@@ -9,12 +9,14 @@ render      SeriesValues  -> MetricResponse    round, and say what the answer wa
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import zip_longest
 
 from msgspec import UNSET, UnsetType
 
 from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store
+from serving_layer.off_loop import off_loop
 from serving_layer.products.attribution import AnswerProducts, ProductLabel
 from serving_layer.products.dimensions import SKU
 from serving_layer.query.aggregate import CURRENCY, StoreStates, aggregate, combine
@@ -103,15 +105,22 @@ async def answer_query(
     targets: AnswerTargets | None = None,
 ) -> MetricResponse:
     """The stages after `resolve`: the response to one resolved query. `products`, `targets`: None if it reads none."""
+    size = 0
 
     async def store_states(of: StoreQuery) -> StoreStates:
+        nonlocal size
         data = await fetch(query, of, snapshot, cells, products)
-        return aggregate(query, data)  # at once, so that the cells of this store can go
+        size += data.size
+        return await off_loop(data.size, lambda: aggregate(query, data))  # at once, so that these cells can go
 
-    states = combine(query, await asyncio.gather(*map(store_states, query.stores)))
-    values = evaluate(query, states)
+    found = await asyncio.gather(*map(store_states, query.stores))
     context = await fetch_context(query, snapshot, cells)
-    response = render(query, snapshot, states, values, context)
+
+    def rendered() -> MetricResponse:
+        states = combine(query, found)
+        return render(query, snapshot, states, evaluate(query, states), context)
+
+    response = await off_loop(size, rendered)
     await _label_skus(query, response, products)
     await _add_targets(query, response, snapshot, targets)
     return response
@@ -134,16 +143,21 @@ async def answer_totals(
     merged = await _merged_days(queries, snapshot, cells)
     done = {of.store.id for days in merged for of in days.totals.stores}
     left = list(dict.fromkeys(store for stores in by_store for store in stores if store not in done))
-    tops = [_top(days, into, is_whole=not left) for days, into in zip(merged, totals, strict=False)]
+    tops = [
+        await off_loop(days.points, partial(_top, days, into, is_whole=not left))
+        for days, into in zip(merged, totals, strict=False)
+    ]
     totals[0].refuse_slow(set(left))
-    rest = iter(left)
+    rest, adding = iter(left), asyncio.Lock()
 
     async def merge_stores() -> None:
         for store in rest:
             same_cells = cells.for_one_answer() if len(queries) > 1 else cells
             for query, stores, into in zip(queries, by_store, totals, strict=True):
                 if store in stores:
-                    into.add(await fetch(query, stores[store], snapshot, same_cells, products))
+                    data = await fetch(query, stores[store], snapshot, same_cells, products)
+                    async with adding:
+                        await off_loop(data.size, partial(into.add, data))
 
     readers = [asyncio.ensure_future(merge_stores()) for _ in range(STORES_AT_ONCE)]
     try:
@@ -154,7 +168,7 @@ async def answer_totals(
     for into in totals:
         into.refuse_long_answer()
     responses = [
-        render_groups(each, snapshot, _series(each, top))
+        await off_loop(each.points, partial(_rendered_groups, each, snapshot, top))
         for each, top in zip_longest(totals, tops, fillvalue=None)
         if each
     ]
@@ -221,6 +235,10 @@ def _top(days: MergedDays, into: Totals, *, is_whole: bool) -> list[TopSeries] |
     else:
         days.count_in(into)
     return top
+
+
+def _rendered_groups(totals: Totals, snapshot: ReadSnapshot, top: Sequence[TopSeries] | None) -> MetricResponse:
+    return render_groups(totals, snapshot, _series(totals, top))
 
 
 def _series(totals: Totals, top: Sequence[TopSeries] | None) -> Iterable[GroupValues]:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from serving_layer.off_loop import ROWS_PER_CELL, off_loop
 from serving_layer.products.dimensions import is_product_dimension
 from serving_layer.query.aggregate import CURRENCY, NO_SOURCE, OUTSIDE_OPENING_HOURS, Group, StateSums, empty_sums
 from serving_layer.query.day_columns import (
@@ -144,6 +145,11 @@ class DayTotals:
         for view in query.views if query.stores else ():
             snapshot.refuse_unpublished(view)
             days.append(await cells.days.read(snapshot.pointer.manifest, view, start, end))
+        return await off_loop(_cells_of(days), lambda: cls._of(query, days))
+
+    @classmethod
+    def _of(cls, query: ResolvedQuery, days: Sequence[ViewDays]) -> "DayTotals":
+        """The totals of the stores that can be answered from these day cells."""
         groups = {of.store.id: found for of in query.stores if (found := _groups_of(query, of)) is not None}
         without = set[str]().union(*(each.without for each in days))
         able = [of for of in query.stores if of.store.id in groups and of.store.id not in without]
@@ -166,12 +172,15 @@ class DayTotals:
         """
         ids = [of.store.id for of in self.stores]
         spans = {of.store.id: Span(of.timeline.start, of.timeline.end) for of in self.stores}
-        rows = []
-        for days in self.days:
-            speed = await cells.speed.rows_of(snapshot, days.view, ids)
-            rows.append(self._rows(days, speed, snapshot))
+        speed = [await cells.speed.rows_of(snapshot, days.view, ids) for days in self.days]
         waiting = await cells.speed.waiting_of(snapshot, waiting_reach(self.query.views), spans)
-        return MergedDays.of(self, rows, waiting, round_down(seconds(snapshot.as_of_at)))
+
+        def merged() -> MergedDays:
+            rows = [self._rows(days, own, snapshot) for days, own in zip(self.days, speed, strict=True)]
+            return MergedDays.of(self, rows, waiting, round_down(seconds(snapshot.as_of_at)))
+
+        fresh = sum(len(rows) for own in speed for rows in own.values())
+        return await off_loop(_cells_of(self.days) + fresh, merged)
 
     @cached_property
     def ranges(self) -> list[QueryRange]:
@@ -245,6 +254,12 @@ class DayTotals:
                     labels.append(number[own[point].number])
         store_places = np.concatenate([places[stored], np.array([place for place, _ in fresh], np.int64)])
         return _Rows(days, stored, fresh, store_places, np.concatenate([label[stored], np.array(labels, np.int64)]))
+
+
+def _cells_of(days: Iterable[ViewDays]) -> int:
+    """How many cells take as long as the rows of these days."""
+    rows: int = sum(table.num_rows for each in days for table in each.tables)
+    return rows // ROWS_PER_CELL
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,12 @@ class StoreData:
     waiting: int
     products: StoreProducts = field(default_factory=StoreProducts.without_master)
 
+    @property
+    def size(self) -> int:
+        """How many cells were read."""
+        periods = [each for each in (self.now, self.before) if each]
+        return sum(len(cells) for each in periods for cells in each.cells.values())
+
 
 async def fetch(
     query: ResolvedQuery,

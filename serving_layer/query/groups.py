@@ -330,6 +330,11 @@ class Totals:
         self._points = 0
 
     @property
+    def points(self) -> int:
+        """How many points all series have."""
+        return self._points
+
+    @property
     def groups(self) -> list[GroupStates]:
         """Every group, in order."""
         return [self._groups[key] for key in sorted(self._groups, key=lambda key: key.order)]

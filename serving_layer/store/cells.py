@@ -15,6 +15,7 @@ from cachetools import LRUCache
 
 from serving_layer.caching import SingleFlight, keep
 from serving_layer.errors import CellMissingError
+from serving_layer.off_loop import off_loop
 from serving_layer.query.snapshot import ReadSnapshot
 from serving_layer.store.day_cells import DayCells
 from serving_layer.store.readers import (
@@ -38,6 +39,8 @@ DayRun = tuple[date, str]
 
 STORES_TOGETHER = 50
 """Of how many stores speed rows are read by one statement."""
+CHARACTERS_PER_CELL = 40
+"""About how long a cell is in a block."""
 CELLS_KEPT = 400_000
 """How many cells are cached. About 150 MB: 11 store-years of `sales`."""
 
@@ -96,15 +99,21 @@ class BatchCells:
         by_run = sorted(absent, key=lambda each: (month_of(each[0]), each[1], each[0]))
         groups = [list(group) for _, group in groupby(by_run, key=lambda each: (month_of(each[0]), each[1]))]
         reads = [self._batch.blocks(view.name, store, group[0][1], [day for day, _ in group]) for group in groups]
-        loaded: dict[DayRun, Cells] = {}
+        found: dict[DayRun, str] = {}
         for group, blocks in zip(groups, await asyncio.gather(*reads), strict=True):
             for day, run in group:
                 if day not in blocks:
                     raise _missing(view, day, run, f"store `{store}`")
-                cells = tuple(read_block(view, blocks[day]))
-                keep(self._blocks, (view.definition_hash, store, (day, run)), cells)
-                loaded[day, run] = cells
+                found[day, run] = blocks[day]
+        characters = sum(map(len, found.values()))
+        loaded = await off_loop(characters // CHARACTERS_PER_CELL, lambda: _decoded(view, found))
+        for each, cells in loaded.items():
+            keep(self._blocks, (view.definition_hash, store, each), cells)
         return loaded
+
+
+def _decoded(view: View, blocks: Mapping[DayRun, str]) -> dict[DayRun, Cells]:
+    return {each: tuple(read_block(view, block)) for each, block in blocks.items()}
 
 
 def _size(cells: Cells) -> int:
@@ -169,7 +178,8 @@ class SpeedCells:
             return await self._reads.read(key, lambda: self._speed.rows(shape.name, store, day, generation, cut))
 
         parts = await asyncio.gather(*(of(day) for day in snapshot.received_days(self._ttl)))
-        return [addition for part in parts for addition in _additions(shape, part)]
+        rows = [row for part in parts for row in part]
+        return await off_loop(_cells_in(rows), lambda: list(_additions(shape, rows)))
 
     async def rows_of(
         self, snapshot: ReadSnapshot, shape: Shape, stores: Sequence[str]
@@ -184,11 +194,12 @@ class SpeedCells:
             for day in snapshot.received_days(self._ttl)
             for some in together
         )
-        found: dict[str, list[Addition]] = {}
+        found: dict[str, list[SpeedBlock]] = {}
         for part in await asyncio.gather(*reads):
             for store, rows in part.items():
-                found.setdefault(store, []).extend(_additions(shape, rows))
-        return found
+                found.setdefault(store, []).extend(rows)
+        cells = sum(map(_cells_in, found.values()))
+        return await off_loop(cells, lambda: {store: list(_additions(shape, rows)) for store, rows in found.items()})
 
 
 def _waiting(rows: Iterable[Addition], cut: datetime, spans: Mapping[str, range]) -> int:
@@ -197,6 +208,11 @@ def _waiting(rows: Iterable[Addition], cut: datetime, spans: Mapping[str, range]
         for row in rows
         if is_fresh(row.epoch, cut) and row.key.window in spans.get(row.key.dimensions[0] or "", range(0))
     )
+
+
+def _cells_in(rows: Iterable[SpeedBlock]) -> int:
+    """About how many cells there are in speed rows."""
+    return sum(len(row.block) for row in rows) // CHARACTERS_PER_CELL
 
 
 def _additions(shape: Shape, rows: Iterable[SpeedBlock]) -> Iterator[Addition]:
@@ -317,7 +333,8 @@ class MergedCells:
             self.speed.read(snapshot, view, store, start, end),
         )
         batch = ((key, states) for cells in published for key, states in cells if start <= key.window < end)
-        return list(merge_cells(view, batch, fresh, snapshot.pointer.cut))
+        number = sum(map(len, published)) + len(fresh)
+        return await off_loop(number, lambda: list(merge_cells(view, batch, fresh, snapshot.pointer.cut)))
 
     async def waiting(self, snapshot: ReadSnapshot, views: Iterable[View], store: str, start: int, end: int) -> int:
         """How many events of the views' sources in these windows are left to the next publication."""

@@ -1,0 +1,32 @@
+"""Large pieces of computation, run in a thread so that other requests are answered meanwhile.
+
+Python runs one thread at a time, so no piece is faster; but the event loop gets its turn every few milliseconds, and
+not only after the whole piece. There is one such thread in a process: with several, the event loop would wait for each.
+
+A piece is a pure function of data that nobody changes. Caches belong to the event loop, which puts results into them.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+CELLS_AT_ONCE = 4_000
+"""So many cells are merged in less than 10 ms, and cost less than a thread is worth."""
+ROWS_PER_CELL = 10
+"""Rows of columns that take as long as one cell."""
+_THREAD = ThreadPoolExecutor(1, thread_name_prefix="merge")
+
+
+async def off_loop(cells: int, piece: Callable[[], Result]) -> Result:
+    """The result of a piece of computation, or what it raises.
+
+    Args:
+        cells: how many it handles; a few are handled at once.
+        piece: is called in a thread if there are many.
+    """
+    if cells <= CELLS_AT_ONCE:
+        return piece()
+    return await asyncio.get_running_loop().run_in_executor(_THREAD, piece)

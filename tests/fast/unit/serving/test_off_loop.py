@@ -1,0 +1,97 @@
+"""Large merges leave the event loop to other requests, and answer the same."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from serving_layer import off_loop as off_loop_module
+from serving_layer.off_loop import CELLS_AT_ONCE, off_loop
+from serving_layer.query import answer as answer_module
+from serving_layer.query import day_totals
+from serving_layer.store import cells as cells_module
+from tests.support import World, receipt
+from tests.support.world_api import Asking
+
+PATIENCE_SECONDS = 30.0
+QUESTIONS: dict[str, dict[str, str]] = {
+    "/v1/metrics/sku_net_sales": {"by": "sku", "grain": "hour"},
+    "/v1/metrics/sku_net_sales,sku_units": {"by": "total,sku", "grain": "day"},
+    "/v1/metrics/sku_units": {"by": "total,sku", "grain": "day", "sort": "-value", "top": "3"},
+    "/v1/metrics/net_sales": {"by": "total", "grain": "15m", "compare": "previous_week"},
+    "/v1/views/sales_by_sku/cells": {"store": "1"},
+}
+DAYS = {"from": "2026-11-20", "to": "2026-11-22"}
+
+
+def chain() -> World:
+    """Twenty SKUs in each of both layers."""
+    world = World()
+    for number in range(40):
+        line = {"title": "thing", "price": 1 + number, "amount": 1, "sku": str(number % 20)}
+        at = f"2026-11-2{number // 20}T09:{number % 60:02}:00Z"
+        world.receive(receipt(at, [line], number=number), at)
+        if number == 19:
+            world.rebuild("2026-11-21T00:00:00Z")
+    return world
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The names of the threads in which cells are merged."""
+    found: set[str] = set()
+
+    def noting(call: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*arguments: Any) -> Any:
+            found.add(threading.current_thread().name.rpartition("_")[0] or "loop")
+            return call(*arguments)
+
+        return noted
+
+    for module, name in (
+        (cells_module, "merge_cells"),
+        (cells_module, "read_block"),
+        (answer_module, "aggregate"),
+        (answer_module, "render"),
+        (answer_module, "render_groups"),
+        (day_totals, "_currencies"),
+    ):
+        monkeypatch.setattr(module, name, noting(getattr(module, name)))
+    return found
+
+
+@pytest.mark.parametrize("path", QUESTIONS)
+def test_many_cells_are_merged_in_a_thread_and_few_at_once(
+    path: str, threads: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = DAYS | QUESTIONS[path]
+    few = Asking(chain()).request("GET", path, params=query)
+    assert (few.status_code, threads) == (200, {"loop"})
+
+    threads.clear()
+    monkeypatch.setattr(off_loop_module, "CELLS_AT_ONCE", -1)
+    many = Asking(chain()).request("GET", path, params=query)
+
+    assert threads == {"merge"}
+    assert many.content == few.content
+
+
+def test_the_event_loop_goes_on_while_a_large_piece_is_computed() -> None:
+    gone_on = threading.Event()
+
+    async def answered() -> tuple[bool, str]:
+        piece = asyncio.ensure_future(off_loop(CELLS_AT_ONCE + 1, lambda: gone_on.wait(PATIENCE_SECONDS)))
+        await asyncio.sleep(0)
+        small = await off_loop(CELLS_AT_ONCE, lambda: threading.current_thread().name)
+        gone_on.set()
+        return await piece, small
+
+    assert asyncio.run(answered()) == (True, threading.current_thread().name)
+
+
+@pytest.mark.parametrize("cells", [1, CELLS_AT_ONCE + 1])
+def test_what_a_piece_raises_is_raised(cells: int) -> None:
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(off_loop(cells, lambda: 1 / 0))
