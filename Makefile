@@ -23,14 +23,14 @@ demo: $(STAMP) ## Start everything, play a trading day on real receipts; ARGS=--
 	@$(RUN) galatea demo $(ARGS)
 
 # Integration tests share one stack and mostly wait for it. Fast tests and those of the system, which start what they need,
-# run beside them and report at the end.
+# use the time that these leave, and report at the end.
 test: $(STAMP) ## What CI runs, within 12 minutes: fast tests, and each feature once on real parts; or the tests in ARGS
 ifdef ARGS
 	@$(RUN) pytest $(ARGS)
 else
 	@mkdir -p .pytest_cache; \
-	{ $(RUN) pytest tests/fast -q -n auto --dist worksteal -m "not nightly"; fast=$$?; \
-	  $(RUN) pytest tests/system -q -m "not nightly"; exit $$((fast | $$?)); } >$(BESIDE) 2>&1 & beside=$$!; \
+	{ nice -n 19 $(RUN) pytest tests/fast -q -n auto --dist worksteal -m "not nightly"; fast=$$?; \
+	  nice -n 19 $(RUN) pytest tests/system -q -m "not nightly"; exit $$((fast | $$?)); } >$(BESIDE) 2>&1 & beside=$$!; \
 	trap 'kill $$beside 2>/dev/null' INT TERM; \
 	$(RUN) pytest tests/integration -m "not nightly"; shared=$$?; \
 	wait $$beside; others=$$?; cat $(BESIDE); exit $$((shared | others))
