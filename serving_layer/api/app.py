@@ -178,6 +178,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
     problems.install(app)
     install_error_pages(app)
     describe(app)
+    app.add_middleware(problems.UnforeseenErrors, handle=app.exception_handlers[Exception])
     app.add_middleware(LoadSheddingMiddleware, in_flight=app.state.in_flight)
     app.add_middleware(BodyDrain)
     if cors_origins:  # outside of what may refuse a request, so that scripts can read why

@@ -168,6 +168,25 @@ def test_an_answer_from_the_cache_is_of_the_origin_that_asks(open_to_shop: Askin
     assert "access-control-allow-origin" not in again.headers
 
 
+def test_an_unexpected_error_can_be_read_by_a_listed_origin_and_says_nothing_of_its_cause(
+    open_to_shop: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail() -> None:
+        raise RuntimeError("a secret of ours")
+
+    monkeypatch.setattr(open_to_shop.answers.stores, "all", fail)
+    failed = sent(open_to_shop.app, "GET", "/v1/stores", Origin=SHOP)
+    other = sent(open_to_shop.app, "GET", "/v1/stores", Origin="https://evil.example")
+
+    assert (failed.status_code, failed.json()["code"]) == (500, "internal_error")
+    assert "secret" not in failed.text
+    assert failed.headers["access-control-allow-origin"] == SHOP
+    assert failed.headers.get_list("x-content-type-options") == ["nosniff"]
+    assert failed.headers.get_list("cache-control") == ["no-store"]
+    assert other.status_code == 500
+    assert "access-control-allow-origin" not in other.headers
+
+
 # Problems
 
 
