@@ -1,6 +1,7 @@
 """What a rebuild reads: just the rows that Delta's own reader gives of that version and those days."""
 
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
@@ -9,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from batch_layer.archived import PLAIN, archived
 from batch_layer.master import Master
 from master_dataset.archive.archive import Archive
-from master_dataset.delta.tables import MasterTables
+from master_dataset.delta.tables import MasterTables, event_schema
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.integration.test_archive import SCHEMA, Positions
@@ -64,3 +65,30 @@ def test_days_without_events_have_no_rows(spark: SparkSession, table: str) -> No
 
     assert rows.count() == 0
     assert "payload_hash" in rows.columns
+
+
+@pytest.mark.parametrize("folder", ["master", "Läden #1 [neu]"])
+def test_a_table_of_an_older_version_gains_columns_that_its_rows_have_as_null(
+    spark: SparkSession, tmp_path: Path, folder: str
+) -> None:
+    tables = MasterTables(str(tmp_path / folder))
+    path, later = tables.path(POS_TRANSACTIONS.topic), ["discount", "discount_returned", "payments"]
+    archive = Archive(spark, tables, Positions(), lambda: lambda _store: DEFAULT_TERMS)
+    spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")
+    old, _ = archive.parse(POS_TRANSACTIONS, spark.createDataFrame([record(0, NOON)], SCHEMA))
+    columns = [name for name in event_schema(POS_TRANSACTIONS).names if name not in later]
+    old.select(*columns).write.format("delta").partitionBy("day").save(path)
+    before = archived(spark, POS_TRANSACTIONS, Master.newest(path)).select(*later)
+    assert [tuple(row) for row in before.collect()] == [(None, None, None)]
+
+    tables.create(spark, POS_TRANSACTIONS)
+    value = receipt({"transaction_id": '"1"', "discount": "0.5", "payments": '[{"type": "card", "amount": 1}]'})
+    row: tuple[object, ...] = (b"1", value, POS_TRANSACTIONS.topic, 0, 1, NOON + timedelta(minutes=9), [])
+    parsed, seen = archive.parse(POS_TRANSACTIONS, spark.createDataFrame([row], SCHEMA))
+    archive.write_batch(POS_TRANSACTIONS, parsed, 0, seen)
+
+    rows = archived(spark, POS_TRANSACTIONS, Master.newest(path))
+    assert rows.columns == event_schema(POS_TRANSACTIONS).names
+    found = [tuple(row) for row in rows.orderBy("offset").select(*later).collect()]
+    assert found == [(None, None, None), (50, 0, [("card", 100, True)])]
+    assert [tuple(row) for row in rows.orderBy("offset").select("transaction_id").collect()] == [("0",), ("1",)]
