@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from prometheus_client import Histogram
+from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serving_layer.admin.operations import OperatorService
@@ -178,7 +179,8 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
     problems.install(app)
     install_error_pages(app)
     describe(app)
-    app.add_middleware(problems.UnforeseenErrors, handle=app.exception_handlers[Exception])
+    # FastAPI has one outside of all middleware: scripts of other origins could not read what it answers.
+    app.add_middleware(ServerErrorMiddleware, handler=app.exception_handlers[Exception])
     app.add_middleware(LoadSheddingMiddleware, in_flight=app.state.in_flight)
     app.add_middleware(BodyDrain)
     if cors_origins:  # outside of what may refuse a request, so that scripts can read why

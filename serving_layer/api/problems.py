@@ -1,10 +1,9 @@
 """Every error as `application/problem+json` (RFC 9457), and the security headers of every response."""
 
-import inspect
 import logging
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from http import HTTPStatus
 
@@ -16,7 +15,6 @@ from msgspec import UNSET
 from prometheus_client import Counter
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from master_dataset.errors import (
     BadEndpointError,
@@ -70,38 +68,6 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _of_http)
     app.add_exception_handler(RequestValidationError, _of_the_question)
     app.add_exception_handler(Exception, _unforeseen)
-
-
-Handler = Callable[[Request, Exception], Response | Awaitable[Response]]
-
-
-class UnforeseenErrors:
-    """Middleware that answers an unexpected error, within those that add headers to responses or drain bodies.
-
-    Starlette answers one outside of all middleware, where scripts of other origins cannot read the answer.
-    """
-
-    def __init__(self, app: ASGIApp, handle: Handler) -> None:
-        """`app`: the inner application. `handle`: makes the response."""
-        self._app, self._handle = app, handle
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on. If its response has begun when it fails, the connection breaks off."""
-        has_begun = False
-
-        async def send_and_note(message: Message) -> None:
-            nonlocal has_begun
-            has_begun = True
-            await send(message)
-
-        try:
-            await self._app(scope, receive, send_and_note)
-        except Exception as error:
-            if scope["type"] != "http" or has_begun:
-                raise
-            handled = self._handle(Request(scope), error)
-            response = await handled if inspect.isawaitable(handled) else handled
-            await response(scope, receive, send)
 
 
 async def _ours(_: Request, error: Exception) -> Response:
