@@ -25,6 +25,7 @@ from serving_layer.sql.table import (
     PRECISION,
     TEXT,
     WHOLE,
+    ListTable,
     Needed,
     Reading,
     Rows,
@@ -43,12 +44,11 @@ STORE = "store"
 MILLISECOND = timedelta(milliseconds=1)
 
 
-class StoresTable:
+class StoresTable(ListTable):
     """The stores that the caller sees."""
 
     name, about = "stores", "The stores of the tenant, as `stores.yaml` registers them."
-    key: Sequence[str] = (STORE,)
-    time: str | None = None
+    key = (STORE,)
     bounded = frozenset({STORE})
     is_of_version = True
     columns = (
@@ -93,12 +93,10 @@ class StoresTable:
         return rows.table()
 
 
-class StoreAttributesTable:
+class StoreAttributesTable(ListTable):
     """The groups that stores are in."""
 
     name, about = "store_attributes", "The groups that stores are in, and when: one row for each version."
-    key: Sequence[str] = ()
-    time: str | None = None
     bounded = frozenset({STORE, "name"})
     is_of_version = True
     columns = (
@@ -122,14 +120,11 @@ class StoreAttributesTable:
         return rows.table()
 
 
-class ProductsTable:
+class ProductsTable(ListTable):
     """The product master of the tenant."""
 
     name, about = "products", "What SKUs are called, and which categories they are in: one row for each version."
-    key: Sequence[str] = ()
-    time: str | None = None
     bounded = frozenset({"sku"})
-    is_of_version = False
     columns = (
         TableColumn("sku", TEXT),
         TableColumn("title", TEXT),
@@ -187,14 +182,13 @@ class ProductsTable:
                 return
 
 
-class ReceiptsTable:
+class ReceiptsTable(ListTable):
     """Receipts as they were received."""
 
     name, about = "receipts", "Receipts as tills sent them, as JSON."
-    key: Sequence[str] = (STORE, "happened_at", "till", "transaction_id")
-    time: str | None = "happened_at"
+    key = (STORE, "happened_at", "till", "transaction_id")
+    time = "happened_at"
     bounded = frozenset({STORE})
-    is_of_version = False
     columns = (
         TableColumn(STORE, TEXT, "Id of the store."),
         TableColumn("happened_at", INSTANT),
@@ -245,14 +239,11 @@ def _utc_date(at: date | datetime) -> date:
     return at.astimezone(UTC).date() if isinstance(at, datetime) else at
 
 
-class PublicationsTable:
+class PublicationsTable(ListTable):
     """The publications, up to the one that the transaction reads."""
 
     name, about = "publications", "Publications, up to the one that is read."
-    key: Sequence[str] = ("publication",)
-    time: str | None = None
-    bounded = frozenset[str]()
-    is_of_version = False
+    key = ("publication",)
     columns = (
         TableColumn("publication", WHOLE),
         TableColumn("cut", INSTANT, "Events received before are in its cells."),
@@ -296,14 +287,11 @@ async def history(published: PublishedReader, newest: int) -> AsyncIterator[Publ
         before = page[-1].publication
 
 
-class CorrectionsTable:
+class CorrectionsTable(ListTable):
     """What publications corrected."""
 
     name, about = "corrections", "What publications corrected: a row for each changed cell and state."
-    key: Sequence[str] = ()
-    time: str | None = None
     bounded = frozenset({STORE, "publication", "view"})
-    is_of_version = False
     columns = (
         TableColumn("publication", WHOLE),
         TableColumn("view", TEXT),
@@ -362,14 +350,13 @@ def _correction(publication: int, each: Correction) -> Mapping[str, object]:
     }
 
 
-class AlertsTable:
+class AlertsTable(ListTable):
     """The alerts of the tenant."""
 
     name, about = "alerts", "Alerts that were raised, and what followed them."
-    key: Sequence[str] = ("alert_id",)
-    time: str | None = "raised_at"
+    key = ("alert_id",)
+    time = "raised_at"
     bounded = frozenset({STORE, "rule", "state"})
-    is_of_version = False
     columns = (
         TableColumn("alert_id", TEXT),
         TableColumn("state", TEXT, "open, resolved or retracted."),

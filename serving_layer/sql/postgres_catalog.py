@@ -14,9 +14,19 @@ import pyarrow as pa
 
 from serving_layer.sql.catalog_columns import EMPTY, FILLED
 from serving_layer.sql.names import DATABASE, INFORMATION, PG_CATALOG, PUBLIC
-from serving_layer.sql.results import SqlType
 from serving_layer.sql.settings import DEFAULTS
-from serving_layer.sql.table import DATE, FLAG, INSTANT, REAL, TEXT, WHOLE, Needed, Reading, Table, TableColumn
+from serving_layer.sql.table import (
+    FLAG,
+    REAL,
+    SQL_TYPES,
+    TEXT,
+    WHOLE,
+    ListTable,
+    Needed,
+    Reading,
+    Table,
+    TableColumn,
+)
 
 _OWNER, _OWNER_OID, _DATABASE_OID, _COLLATION, _HEAP, _BTREE = "galatea", 10, 5, 100, 2, 403
 NAMESPACES: Mapping[str, int] = {PG_CATALOG: 11, PUBLIC: 2200, INFORMATION: 13000}
@@ -64,14 +74,6 @@ TYPES = (
     TypeEntry("regclass", 2205, 4, "N", 2210, "regclass"),
 )
 _BY_NAME = {each.name: each for each in TYPES}
-_ARROW: Mapping[pa.DataType, str] = {
-    TEXT: SqlType.TEXT,
-    WHOLE: SqlType.INT8,
-    REAL: SqlType.FLOAT8,
-    FLAG: SqlType.BOOL,
-    DATE: SqlType.DATE,
-    INSTANT: SqlType.TIMESTAMPTZ,
-}
 _KINDS: Mapping[str, pa.DataType] = {
     "o": WHOLE,
     "i": WHOLE,
@@ -90,13 +92,9 @@ _ARRAYS: Mapping[pa.DataType, TypeEntry] = {
 Row = Mapping[str, object]
 
 
-class CatalogTable:
+class CatalogTable(ListTable):
     """A table of a catalog, whose rows are known."""
 
-    time: str | None = None
-    bounded = frozenset[str]()
-    is_of_version = False
-    key: Sequence[str] = ()
     about = "Catalog of PostgreSQL."
 
     def __init__(self, name: str, spec: str, rows: Sequence[Row]) -> None:
@@ -421,7 +419,7 @@ def type_entry(kind: pa.DataType) -> TypeEntry:
     """The type of PostgreSQL that a column has."""
     if kind in _ARRAYS:
         return _ARRAYS[kind]
-    return _BY_NAME["numeric"] if pa.types.is_decimal(kind) else _BY_NAME[_ARROW[kind]]
+    return _BY_NAME["numeric"] if pa.types.is_decimal(kind) else _BY_NAME[SQL_TYPES[kind]]
 
 
 def _relation(oid: int, name: str, schema: str, kind: str, columns: int) -> dict[str, object]:

@@ -25,20 +25,11 @@ from serving_layer.sql.metrics_table import MetricsTable
 from serving_layer.sql.names import PUBLIC
 from serving_layer.sql.postgres_catalog import PostgresCatalog
 from serving_layer.sql.results import SqlType
-from serving_layer.sql.table import DATE, FLAG, INSTANT, REAL, TEXT, WHOLE, Table, money_type
+from serving_layer.sql.table import SQL_TYPES, Table, money_type
 from serving_layer.sql.view_tables import GRAINS, ViewTable
 
 SALES = "sales"
 """The view that counts every receipt."""
-SQL_TYPES: Mapping[pa.DataType, SqlType] = {
-    TEXT: SqlType.TEXT,
-    WHOLE: SqlType.INT8,
-    REAL: SqlType.FLOAT8,
-    FLAG: SqlType.BOOL,
-    DATE: SqlType.DATE,
-    INSTANT: SqlType.TIMESTAMPTZ,
-}
-"""All others are decimals."""
 _TYPE_NAMES: Mapping[str, SqlType] = {
     "boolean": SqlType.BOOL,
     "smallint": SqlType.INT2,

@@ -12,12 +12,21 @@ from master_dataset.registry.stores import Store, currency
 from serving_layer.keys.key import Caller
 from serving_layer.query.snapshot import ReadVersion
 from serving_layer.sql.cursors import Cursor
-from serving_layer.sql.results import SqlStateError
+from serving_layer.sql.results import SqlStateError, SqlType
 from serving_layer.store.cells import MergedCells
 
 ColumnValues = Sequence[object]
 TEXT, WHOLE, REAL, FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 DATE, INSTANT = pa.date32(), pa.timestamp("us", "UTC")
+SQL_TYPES: Mapping[pa.DataType, SqlType] = {
+    TEXT: SqlType.TEXT,
+    WHOLE: SqlType.INT8,
+    REAL: SqlType.FLOAT8,
+    FLAG: SqlType.BOOL,
+    DATE: SqlType.DATE,
+    INSTANT: SqlType.TIMESTAMPTZ,
+}
+"""All others are decimals."""
 PRECISION = 38
 LEAST_DIGITS = 2
 
@@ -161,6 +170,15 @@ class Table(Protocol):
             SqlStateError: 54000 or 57014, see `RowBudget`.
             GalateaError: what it is read from cannot be read.
         """
+
+
+class ListTable:
+    """What most tables have in common: they have no key, and are read as a whole, for each statement again."""
+
+    key: Sequence[str] = ()
+    time: str | None = None
+    bounded: frozenset[str] = frozenset()
+    is_of_version = False
 
 
 class Rows:
