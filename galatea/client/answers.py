@@ -504,3 +504,12 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     vendor_fiscal_module: str
     transaction_id: str
     receipt: dict[str, Any]
+
+
+class LoadedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """The products or targets of a tenant after a load. `count`: of all that it has, `version`: which queries read."""
+
+    tenant: str
+    version: str
+    count: int
+    loaded_at: datetime

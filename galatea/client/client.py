@@ -143,6 +143,8 @@ class Client:
     wait = _method_of_steps(operations.wait)
     rollback = _method(operations.rollback)
     corrections = _method_of_pages(operations.corrections)
+    load_products = _method(operations.load_products)
+    load_targets = _method(operations.load_targets)
     ingest = _method_of_steps(ingest.ingest)
 
     def close(self) -> None:
@@ -251,6 +253,8 @@ class AsyncClient:
     wait = _async_method_of_steps(operations.wait)
     rollback = _async_method(operations.rollback)
     corrections = _async_method_of_pages(operations.corrections)
+    load_products = _async_method(operations.load_products)
+    load_targets = _async_method(operations.load_targets)
     ingest = _async_method_of_steps(ingest.ingest)
 
     async def close(self) -> None:

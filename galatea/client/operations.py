@@ -4,6 +4,7 @@ Each function makes the call, or the pages or steps of calls, of one method of `
 the same arguments and docstrings. "Returns" is what the methods return; every method also raises `ClientError`.
 """
 
+import codecs
 from collections.abc import Mapping
 from datetime import date
 from http import HTTPStatus
@@ -11,7 +12,7 @@ from typing import Literal, TypedDict, Unpack
 
 import msgspec
 
-from galatea.client.answers import Answer, Answers, Cells, Metric, Receipt, Store
+from galatea.client.answers import Answer, Answers, Cells, LoadedFile, Metric, Receipt, Store
 from galatea.client.connection import (
     Call,
     Ids,
@@ -350,6 +351,55 @@ def corrections(  # noqa: PLR0913 - the arguments of the API
         return Call(path("corrections"), decode_page, arguments)
 
     return Pages(call)
+
+
+def load_products(file: bytes, *, tenant: str | None = None, replace: bool = False) -> Call[LoadedFile]:
+    """Load what SKUs are called and which categories they are in, all or none.
+
+    Args:
+        file: CSV with a header, or JSON Lines: `sku`, `title`, `brand`, `category`, `gtin`, `valid_from`; at most 8 MB.
+        tenant: whose products they are; by default the operator's own tenant.
+        replace: remove the SKUs that the file lacks; by default they stay.
+
+    Returns:
+        What the tenant has now; queries use it within a second.
+
+    Raises:
+        AccessDeniedError: the key has no scope `operate`.
+        ResponseError: the file has a mistake; the error names its line and field. Nothing was loaded.
+    """
+    return _load("products", file, tenant, replace=replace)
+
+
+def load_targets(file: bytes, *, tenant: str | None = None, replace: bool = False) -> Call[LoadedFile]:
+    """Load what stores should reach on a business day, all or none.
+
+    Args:
+        file: CSV with a header, or JSON Lines: `store`, `day`, `metric`, `value`; at most 8 MB.
+        tenant: whose targets they are; by default the operator's own tenant.
+        replace: remove the targets that the file lacks; by default they stay.
+
+    Returns:
+        What the tenant has now; queries with `compare="target"` use it within a second.
+
+    Raises:
+        AccessDeniedError: the key has no scope `operate`.
+        ResponseError: the file has a mistake; the error names its line and field. Nothing was loaded.
+    """
+    return _load("targets", file, tenant, replace=replace)
+
+
+def _load(kind: str, file: bytes, tenant: str | None, *, replace: bool) -> Call[LoadedFile]:
+    """A load is safe to repeat."""
+    is_lines = file.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{")
+    return Call(
+        path(kind),
+        decoder(LoadedFile),
+        query(tenant=tenant, replace=replace),
+        method="POST",
+        body=file,
+        headers={"Content-Type": "application/x-ndjson" if is_lines else "text/csv"},
+    )
 
 
 class _Post(TypedDict):

@@ -95,7 +95,7 @@ def test_what_the_guide_shows_runs(
 
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "2026-11-15 23:00:00+00:00 2.50 True None"
-    assert said[-3:] == ["1 () ()", "published 2 None", "5.00"]
+    assert said[-4:] == ["1 () ()", "default 1", "published 2 None", "5.00"]
     assert len(scope["receipts"]) == 1
     assert scope["planned"].dry_run
     assert (tmp_path / "week.csv").read_text().count("net_sales") == 7
