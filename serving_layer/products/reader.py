@@ -225,6 +225,15 @@ class ProductReader:
             tenant, lambda master: self._page(master, chosen, limit, after), ProductPage(None, ())
         )
 
+    async def page_of(
+        self, master: ProductMaster, chosen: ProductFilter, limit: int, after: ProductPlace | None = None
+    ) -> ProductPage:
+        """As `page`, of exactly this version of a product master."""
+        try:
+            return await self._page(master, chosen, limit, after)
+        except _VersionRemovedError as error:
+            raise self._replaced(master.tenant) from error
+
     async def _with_master(
         self, tenant: str, read: Callable[[ProductMaster], Awaitable[Found]], nothing: Found
     ) -> Found:

@@ -11,7 +11,7 @@ from decimal import Decimal
 import orjson
 import pyarrow as pa
 
-from master_dataset.registry.products import Product, Versions
+from master_dataset.registry.products import Product, ProductMaster, Versions
 from serving_layer.admin.corrections import CorrectionPosition, CorrectionsRequest, CorrectionsService
 from serving_layer.admin.publications import MAX_PUBLICATION, PublicationEntry
 from serving_layer.alerts.history import END, AlertListing, AlertsRequest, AuditReader, audited_cut
@@ -145,7 +145,9 @@ class ProductsTable(ListTable):
         rows = Rows(self.columns, needed)
         tenants = {store.tenant for store in reading.stores.values()} | {reading.caller.tenant}
         for tenant in sorted(each for each in tenants if each and reading.caller.tenant in (None, each)):
-            async for versions in self._versions(tenant, needed.values.get("sku")):
+            if tenant not in reading.masters:
+                reading.masters[tenant] = await self._products.master(tenant)
+            async for versions in self._versions(reading.masters[tenant], needed.values.get("sku")):
                 reading.budget.add(len(versions), self.name, "Filter `sku`.")
                 ends = [version.valid_from for version in versions[1:]] + [None]
                 for product, end in zip(versions, ends, strict=True):
@@ -163,15 +165,17 @@ class ProductsTable(ListTable):
                     )
         return rows.table()
 
-    async def _versions(self, tenant: str, skus: frozenset[str] | None) -> AsyncIterator[Versions]:
+    async def _versions(self, master: ProductMaster | None, skus: frozenset[str] | None) -> AsyncIterator[Versions]:
         """The versions of each product, oldest first."""
+        if master is None:
+            return
         if skus is not None:
-            for versions in (await self._products.products(tenant, skus)).values():
+            for versions in (await self._products.versions(master, skus)).values():
                 yield versions
             return
         place = None
         while True:
-            page = await self._products.page(tenant, ProductFilter(), PAGE, place)
+            page = await self._products.page_of(master, ProductFilter(), PAGE, place)
             by_sku: dict[str, list[Product]] = {}
             for product in page.products:
                 by_sku.setdefault(product.sku, []).append(product)

@@ -24,6 +24,7 @@ from master_dataset.errors import (
     RangeTooLongError,
     SpeedExpiredError,
 )
+from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store
 from serving_layer.caching import keep
 from serving_layer.errors import CellMissingError, PublicationCollectedError
@@ -90,7 +91,8 @@ class Snapshot:
         version: the state of both layers, and the version of the registry.
         stores: the stores that the caller sees, by id.
         now: when the transaction began.
-        settled: merged cells that stay as they are while events arrive; None: not needed yet.
+        settled: merged cells that stay as they are while events arrive; None outside of a transaction.
+        masters: by tenant the product master, once it has been read.
         tables: what was read already.
     """
 
@@ -98,6 +100,7 @@ class Snapshot:
     stores: Mapping[str, Store]
     now: datetime
     settled: MergedCells | None = None
+    masters: dict[str, ProductMaster | None] = field(default_factory=dict)
     tables: LRUCache[Hashable, pa.Table] = field(
         default_factory=lambda: LRUCache(BYTES_OF_TRANSACTION, getsizeof=_size)
     )
@@ -453,6 +456,7 @@ class Session:
             snapshot.stores,
             cells,
             snapshot.now,
+            snapshot.masters,
             budget,
             self._settings.values,
             self._cursors,

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
+from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store, currency
 from serving_layer.keys.key import Caller
 from serving_layer.query.snapshot import ReadVersion
@@ -112,6 +113,7 @@ class Reading:
         stores: the stores that the caller sees, by id; no table holds anything of others.
         cells: the merged cells of both layers, as they are in this transaction.
         now: the time of the transaction.
+        masters: by tenant the product master that is read in this transaction, from its first use on.
         budget: how many rows the statement may read.
         settings: of the session.
         cursors: of the session, by name.
@@ -122,6 +124,7 @@ class Reading:
     stores: Mapping[str, Store]
     cells: MergedCells
     now: datetime
+    masters: dict[str, ProductMaster | None]
     budget: RowBudget
     settings: Mapping[str, str] = field(default_factory=dict)
     cursors: Mapping[str, Cursor] = field(default_factory=dict)

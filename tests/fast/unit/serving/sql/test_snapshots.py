@@ -1,5 +1,6 @@
 """Statements of a transaction read one snapshot, whatever arrives, is published or is collected between them."""
 
+import io
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -8,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from master_dataset.registry.products import ProductSpool
+from master_dataset.registry.products_file import read_stream
 from serving_layer.sql.session import Session
 from serving_layer.store.readers import Claim, Position
 from tests.support import World, receipt
@@ -95,6 +98,21 @@ def test_tables_that_are_read_at_different_moments_agree(sql: AskingSql, till: T
     assert counted(sql) == [14] * len(VIEWS)
     sql.answer("commit", session=session)
     assert counted(sql, session) == [14] * len(VIEWS)
+
+
+def test_products_that_are_loaded_meanwhile_are_read_by_the_next_transaction(sql: AskingSql) -> None:
+    def load(title: str) -> None:
+        with ProductSpool() as spool:
+            read_stream(io.BytesIO(f"sku,title\n1,{title}\n2,Tea\n".encode()), spool)
+            sql.rest.products.load("default", spool, replace=True)
+
+    load("Milk")
+    session = begun(sql)
+    assert sql.rows("select title from products where sku = '1'", session=session) == [("Milk",)]
+    load("Oat drink")
+
+    assert sql.rows("select title from products order by sku", session=session) == [("Milk",), ("Tea",)]
+    assert sql.rows("select title from products order by sku") == [("Oat drink",), ("Tea",)]
 
 
 @settings(max_examples=15, deadline=None)
