@@ -24,6 +24,7 @@ from tests.support import World, receipt
 from tests.support.world import at
 from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.support.world_in_cassandra import write
+from tests.support.world_sql import AskingSql
 from views.control.recompute import Done, Problem, Progress, Recompute, RecomputeRequest, Recomputes
 
 if TYPE_CHECKING:
@@ -111,13 +112,16 @@ def unchanged(shared_cassandra: "Session") -> tuple[World, Asking]:
     return world, asking_of(world, shared_cassandra)
 
 
+def readers_of(bridge: AsyncSession) -> Readers:
+    return Readers(
+        PublishedTables(bridge), BatchTables(bridge), SpeedTables(bridge), StoreTables(bridge), ReceiptTables(bridge)
+    )
+
+
 def asking_of(world: World, session: "Session") -> Asking:
     """Serving with the real readers."""
     bridge = AsyncSession(session)
-    readers = Readers(
-        PublishedTables(bridge), BatchTables(bridge), SpeedTables(bridge), StoreTables(bridge), ReceiptTables(bridge)
-    )
-    return Asking(world, readers, WatchTables(bridge), LedgerTables(bridge), RecomputeTables(bridge))
+    return Asking(world, readers_of(bridge), WatchTables(bridge), LedgerTables(bridge), RecomputeTables(bridge))
 
 
 @pytest.mark.parametrize(("path", "question"), QUESTIONS)
@@ -129,6 +133,26 @@ def test_the_tables_answer_as_the_world_does(
     answered = real.body(path, key=OPERATOR_KEY, **question)
 
     assert answered == Asking(world).body(path, key=OPERATOR_KEY, **question)
+
+
+def test_a_transaction_of_sql_reads_the_micro_batches_that_were_complete_when_it_began(
+    world: World, cassandra: "Session"
+) -> None:
+    write(world, cassandra)
+    with AskingSql(world, readers=readers_of(AsyncSession(cassandra))) as sql:
+        session = sql.open()
+        sql.answer("begin", session=session)
+        [before] = sql.rows("select sum(receipts) from sales_day", session=session)
+
+        world.begin_micro_batch()
+        world.receive(receipt("2026-11-21T12:00:00Z", minor=5, number=999), "2026-11-21T12:00:01Z")
+        write(world, cassandra)
+
+        by_till = "select sum(receipts) from sales_by_till_day"
+        assert sql.rows(by_till, session=session) == [before]
+        assert sql.rows(by_till) == [(before[0] + 1,)]
+        sql.answer("commit", session=session)
+        assert sql.rows(by_till, session=session) == [(before[0] + 1,)]
 
 
 def test_a_receipt_that_arrives_is_in_the_next_answer(world: World, real: Asking, cassandra: "Session") -> None:
