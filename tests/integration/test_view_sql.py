@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -60,14 +61,16 @@ def receipt_of(drawn: tuple[int, int, int]) -> bytes:
     """
     minute, number, lines = drawn
     chance = Random(number)
-    said = [
+    said: list[dict[str, Any]] = [
         {"title": "t", "price": chance.choice([1, 2, 2, 9.99, -0.5]), "amount": chance.choice([1, 1, 3, 0.5, -1, -0.2])}
         | ({"sku": sku} if (sku := chance.choice(SKUS)) else {})
         for _ in range(lines + number % 5)
     ]
     for line in said[: number % 3]:
         line["discount"] = chance.choice([0, 0.1, 0.25]) * (1 if line["amount"] > 0 else -1)
-    paid = [{"type": chance.choice(["cash", "card", "voucher"]), "amount": chance.randint(-2, 9)} for _ in range(2)]
+    paid: list[dict[str, object]] = [
+        {"type": chance.choice(["cash", "card", "voucher"]), "amount": chance.randint(-2, 9)} for _ in range(2)
+    ]
     at = (BEGIN + timedelta(minutes=minute)).isoformat()
     return receipt(at, said, number=number, payments=None if number % 3 else paid)
 
