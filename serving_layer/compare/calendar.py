@@ -7,7 +7,7 @@ January. A year has 52 weeks, or 53 where more than three days of January would 
 called by the calendar year in which it begins: 2023 is 2023-01-29 until 2024-02-03, 53 weeks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple, Protocol
@@ -174,7 +174,7 @@ def comparison_calendar(compare: str, store: Store, at: QueryRange) -> Compariso
         CountryUnknownError: a comparison by holidays, and the store has no country.
     """
     if compare == PERIOD:
-        return _previous_period(at)
+        return previous_period([at])
     if compare.startswith(HOLIDAY):
         return _holiday(store, compare.removeprefix(HOLIDAY).strip(), at)
     if compare not in FIXED:
@@ -182,14 +182,29 @@ def comparison_calendar(compare: str, store: Store, at: QueryRange) -> Compariso
     return FIXED[compare]
 
 
-def _previous_period(at: QueryRange) -> ComparisonCalendar:
-    """The same number of days just before; of whole months at the grain month as many months."""
+def previous_period(ranges: Sequence[QueryRange]) -> ComparisonCalendar:
+    """The same number of days just before; of whole months at the grain month as many months.
+
+    Stores that are added up are all compared with the same dates: where a change of clocks makes the range a day longer
+    for some of them, as many days before as it has for these.
+
+    Args:
+        ranges: those of the stores; at least one.
+    """
+    months = {_whole_months(each) for each in ranges}
+    if len(months) == 1 and (number := months.pop()):
+        return MonthsBefore(number)
+    lengths = (each.days.label(each.span.end) - each.days.label(each.span.start) for each in ranges)
+    return DaysBefore(max(1, *(-(-length // ONE_DAY) for length in lengths)))
+
+
+def _whole_months(at: QueryRange) -> int | None:
+    """How many months a range has at the grain month, if it is made of whole ones."""
     first, last = at.first, at.last
     is_whole = at.span == Span(at.days.start(first), at.days.start(last))
     if at.grain == "month" and is_whole and first.day == last.day == 1:
-        return MonthsBefore((last.year - first.year) * MONTHS_OF_A_YEAR + last.month - first.month)
-    length = at.days.label(at.span.end) - at.days.label(at.span.start)
-    return DaysBefore(max(1, -(-length // ONE_DAY)))
+        return (last.year - first.year) * MONTHS_OF_A_YEAR + last.month - first.month
+    return None
 
 
 def _holiday(store: Store, name: str, at: QueryRange) -> ComparisonCalendar:

@@ -28,7 +28,7 @@ from serving_layer.query.fetch import fetch, fetch_context
 from serving_layer.query.groups import Totals
 from serving_layer.query.ranking import ranked, ranked_top
 from serving_layer.query.render import render, render_groups
-from serving_layer.query.resolve import MetricRequest, ResolvedQuery, StoreQuery, resolve
+from serving_layer.query.resolve import MetricRequest, ResolvedQuery, StoreQuery, resolve_all
 from serving_layer.query.snapshot import ReadSnapshot, provenance
 from serving_layer.query.top import TopSeries, top_series
 from serving_layer.responses.encoding import encode, encoded
@@ -78,7 +78,7 @@ async def answer(  # noqa: PLR0913, PLR0917 - the request, and what it is answer
         MixedCurrenciesError: see `combine`.
         RangeTooLongError: several metrics together are longer than `MOST_BYTES`.
     """
-    queries = [resolve(request, stores, catalogue) for request in requests]
+    queries = await resolve_all(requests, stores, catalogue)
     for query in queries:
         if query.reads_targets:
             refuse_without_targets(query)

@@ -93,7 +93,7 @@ async def fetch(
     periods = [_asked_period(query, of, until, begun, over)]
     comparison = None
     if of.calendar is not None and start < until:
-        comparison = comparison_period(of.range._replace(span=Span(start, until)), of.timeline, of.calendar)
+        comparison = comparison_period(of.range.until(until), of.timeline, of.calendar)
     if comparison is not None:
         periods.append(_earlier_period(query, of, comparison, begun, over))
     spans = [_span_read(query, of, period) for period in periods]

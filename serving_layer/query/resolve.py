@@ -14,10 +14,11 @@ from typing import Literal, NamedTuple
 from master_dataset.errors import RangeTooLongError, UnknownNameError
 from master_dataset.registry.stores import Store
 from serving_layer.api.limits import RANGES, Ranges
-from serving_layer.compare.calendar import TARGET, ComparisonCalendar, comparison_calendar
+from serving_layer.compare.calendar import PERIOD, TARGET, ComparisonCalendar, comparison_calendar, previous_period
 from serving_layer.compare.comparable_stores import FirstDates, left_out
 from serving_layer.context.kinds import context_names
 from serving_layer.errors import BadQuestionError, TooManyMetricsError
+from serving_layer.off_loop import off_loop
 from serving_layer.products.dimensions import (
     ALL_PRODUCTS,
     BRAND,
@@ -34,7 +35,7 @@ from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.ranges import AskedRange, RangeName
 from serving_layer.query.sensor_coverage import PROOFS, sensor_sources
 from serving_layer.query.stores import PageRequest
-from serving_layer.query.timeline import GRAINS, Grain, QueryRange, Timeline, read_bound, timeline, zone_named
+from serving_layer.query.timeline import GRAINS, Grain, QueryRange, Timeline, read_bound, zone_named
 from serving_layer.responses.metrics import LeftOut
 from views.core import View
 from views.core.formula import FormulaValue
@@ -49,6 +50,8 @@ MOST_TOP = 1000
 """The greatest `top`."""
 MOST_METRICS = 10
 """How many metrics one answer may hold."""
+CELLS_PER_STORE, CELLS_PER_RANGE = 10, 1000
+"""How many cells take as long as resolving a store, and as finding the points of a long range in one kind of days."""
 
 
 @dataclass(frozen=True)
@@ -216,6 +219,11 @@ class ResolvedQuery:
     proofs: tuple[View, ...] = ()
 
     @property
+    def adds_points(self) -> bool:
+        """Whether the points of several stores or series are added up, or compared with each other."""
+        return self.merges_stores or self.ranking is not None
+
+    @property
     def counts_open_windows(self) -> bool:
         """Whether only windows inside the opening hours count: asked for, or because of the metric."""
         return self.only_open or self.metric.is_open_only
@@ -256,13 +264,35 @@ def metric_names(text: str) -> tuple[str, ...]:
     return names
 
 
-def resolve(request: MetricRequest, stores: Sequence[Store], catalogue: Catalogue) -> ResolvedQuery:
+async def resolve_all(
+    requests: Sequence[MetricRequest], stores: Sequence[Store], catalogue: Catalogue
+) -> list[ResolvedQuery]:
+    """Resolve the requests of one answer, off the event loop if there are many stores or kinds of business days.
+
+    The ranges are found once for all requests and stores that have the same. For arguments and errors see `resolve`.
+    """
+    days = {(store.timezone, store.day_starts_at, store.week_starts_on) for store in stores}
+    ranges = StoreRanges(catalogue.ranges)
+
+    def resolved() -> list[ResolvedQuery]:
+        queries = [resolve(request, stores, catalogue, ranges) for request in requests]
+        for each in {id(of.range): of.range for query in queries if query.adds_points for of in query.stores}.values():
+            _ = each.labels, each.timeline.bounds  # whoever adds stores up needs them
+        return queries
+
+    return await off_loop(len(requests) * len(stores) * CELLS_PER_STORE + len(days) * CELLS_PER_RANGE, resolved)
+
+
+def resolve(
+    request: MetricRequest, stores: Sequence[Store], catalogue: Catalogue, ranges: "StoreRanges | None" = None
+) -> ResolvedQuery:
     """Look up every name of a request, and read its range in the time zone of each store.
 
     Args:
         request: as the caller wrote it; its `stores` are not read.
         stores: the stores that it is about.
         catalogue: the registered views and metrics, and the longest ranges.
+        ranges: those that were read for other requests of the same answer; None: there are none.
 
     Raises:
         UnknownNameError: no metric, dimension, comparison, holiday or kind of context has this name.
@@ -285,10 +315,15 @@ def resolve(request: MetricRequest, stores: Sequence[Store], catalogue: Catalogu
     grain = _grain(request, metric)
     context = () if request.context is None else context_names(request.context, catalogue.views)
     asked = AskedRange(request.start, request.end, request.range)
-    if split.merges_stores or request.top or request.share:
+    adds_stores = split.merges_stores or bool((request.top or request.share) and not split.dimensions)
+    if adds_stores:
         _refuse_different_weeks(asked, grain, stores)
         request = _with_dates_of_all(request, asked, stores)
-    queries = [_store_query(request, store, metric, grain, catalogue.ranges) for store in stores]
+    read = ranges or StoreRanges(catalogue.ranges)
+    at = [read.of(request, store, grain, whole_days=metric.whole_days) for store in stores]
+    has_one_calendar = adds_stores and request.compare == PERIOD
+    calendar = previous_period(list(dict.fromkeys(at))) if has_one_calendar and at else None
+    queries = [_store_query(request, store, own, calendar) for store, own in zip(stores, at, strict=True)]
     missing = [found for each in queries if (found := _left_out(each))] if request.comp else None
     excluded = {each.store for each in missing or ()}
     return ResolvedQuery(
@@ -351,6 +386,36 @@ def query_span(  # noqa: PLR0913 - a range in three parts, and what it is read w
         do = f"Ask for {coarse} days at a time, with `grain=year`."
         raise RangeTooLongError(f"{length:.0f} days are more than {coarse}.", do=do)
     return Span(first, last)
+
+
+class StoreRanges:
+    """The ranges of an answer: read once for all stores whose business days are alike."""
+
+    def __init__(self, ranges: Ranges) -> None:
+        """`ranges`: how many days a range may have."""
+        self._most = ranges
+        self._read: dict[tuple[object, ...], QueryRange] = {}
+
+    def of(self, request: MetricRequest, store: Store, grain: Grain, *, whole_days: bool) -> QueryRange:
+        """The range of a request in the days of a store.
+
+        Args:
+            request: says when, and may name a time zone.
+            store: whose days count.
+            grain: of the points.
+            whole_days: widen the range to whole business days.
+
+        Raises:
+            BadQuestionError, RangeTooLongError: see `query_span`.
+        """
+        zone, own = request.timezone or store.timezone, (store.day_starts_at, store.week_starts_on)
+        key = (zone, *own, request.start, request.end, request.range, request.now, grain, whole_days)
+        if key not in self._read:
+            days = BusinessDays.of(store, zone_named(zone))
+            bounds = request.start, request.end
+            span = query_span(*bounds, days, grain, self._most, name=request.range, now=request.now)
+            self._read[key] = QueryRange(days, days.whole(span) if whole_days else span, grain)
+        return self._read[key]
 
 
 class SplitBy(NamedTuple):
@@ -508,14 +573,12 @@ def _grain(request: MetricRequest, metric: Metric) -> Grain:
     return found
 
 
-def _store_query(request: MetricRequest, store: Store, metric: Metric, grain: Grain, ranges: Ranges) -> StoreQuery:
-    zone = request.timezone or store.timezone
-    days = BusinessDays.of(store, zone_named(zone))
-    span = query_span(request.start, request.end, days, grain, ranges, name=request.range, now=request.now)
-    at = QueryRange(days, days.whole(span) if metric.whole_days else span, grain)
-    has_calendar = request.compare is not None and not request.reads_targets
-    calendar = comparison_calendar(request.compare or "", store, at) if has_calendar else None
-    return StoreQuery(store, zone, timeline(grain, days, *at.span), at, calendar)
+def _store_query(
+    request: MetricRequest, store: Store, at: QueryRange, calendar: ComparisonCalendar | None
+) -> StoreQuery:
+    if calendar is None and request.compare is not None and not request.reads_targets:
+        calendar = comparison_calendar(request.compare, store, at)
+    return StoreQuery(store, request.timezone or store.timezone, at.timeline, at, calendar)
 
 
 def _left_out(of: StoreQuery) -> LeftOut | None:

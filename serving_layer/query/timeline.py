@@ -242,17 +242,31 @@ def _clock_label(grain: Grain, zone: ZoneInfo, start: int) -> PointLabel:
     return PointLabel(number, local=local.isoformat(timespec="seconds"))
 
 
-class QueryRange(NamedTuple):
-    """The time that a query is about: whole windows, cut into these days, at this grain."""
+@dataclass(frozen=True)
+class QueryRange:
+    """The time that a query is about: whole windows, cut into these days, at this grain.
+
+    Its points are found once. Stores whose days are alike share one range, so that the points of an answer are found
+    once for all of them, in however many time zones the others are.
+    """
 
     days: BusinessDays
     span: Span
     grain: Grain
 
-    @property
+    @cached_property
+    def timeline(self) -> Timeline:
+        """Assigns its windows to points."""
+        return timeline(self.grain, self.days, *self.span)
+
+    @cached_property
     def labels(self) -> tuple[PointLabel, ...]:
         """The label of each point."""
         return point_labels(self.grain, self.days, *self.span)
+
+    def until(self, end: int) -> "QueryRange":
+        """The part of it that lies before `end`."""
+        return replace(self, span=Span(self.span.start, end))
 
     @property
     def first(self) -> date:

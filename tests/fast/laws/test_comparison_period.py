@@ -93,7 +93,7 @@ def test_an_unfinished_period_is_compared_with_a_part_of_what_the_whole_is(
 ) -> None:
     until = max(whole.span.end - windows * STEP, whole.span.start + STEP)
 
-    part = comparison_period(whole._replace(span=Span(whole.span.start, until)), now(whole), by)
+    part = comparison_period(whole.until(until), now(whole), by)
 
     all_of_it = comparison_period(whole, now(whole), by)
     assert (part.windows if part else frozenset()) <= (all_of_it.windows if all_of_it else frozenset())
