@@ -54,7 +54,7 @@ class PointComparison(NamedTuple):
         is_partial: the point is unfinished.
         days: how many days the point has, and how many it is compared with, where these differ.
         lacks_counterpart: the point has begun, and there is nothing to compare it with.
-        stores_differ: of some store only one of the periods is known, so there is no change.
+        stores_differ: the periods are not of the same stores, so there is no change.
     """
 
     before: PointValue | None
@@ -309,7 +309,8 @@ def group_points(
     before, comparisons = _GroupEvaluator(query, group, group.before, chosen), []
     for point, value in zip(group.ordered, points, strict=True):
         earlier = before.at(point.label.number) if point.has_counterpart else None
-        values = _number(value), _number(earlier if group.has_same_stores else None)
+        differs = earlier is not None and point.stores_differ and group.key.store is None
+        values = _number(value), _number(None if differs else earlier)
         comparison = PointComparison(
             before=earlier,
             change=change(*values),
@@ -317,16 +318,19 @@ def group_points(
             is_partial=point.span.end > group.now.over,
             days=point.lengths,
             lacks_counterpart=earlier is None and point.span.start < group.now.over,
-            stores_differ=earlier is not None and not group.has_same_stores,
+            stores_differ=differs,
         )
         comparisons.append(comparison)
     return points, comparisons
 
 
 def whole_values(query: ResolvedQuery, group: GroupStates, chosen: Group) -> tuple[Fraction | None, Fraction | None]:
-    """The value of a series over the whole range, now and before; None if it is not known, or nothing is compared."""
+    """The value of a series over the whole range, now and before.
+
+    None if it is not known; before also if nothing is compared, or the periods are not of the same stores.
+    """
     now = _number(_GroupEvaluator(query, group, group.now, [chosen]).whole())
-    is_compared = query.compare and group.has_same_stores
+    is_compared = query.compare and not group.apart
     before = _GroupEvaluator(query, group, group.before, [chosen]).whole() if is_compared else None
     return now, _number(before)
 

@@ -29,7 +29,7 @@ from serving_layer.query.fetch import StoreData
 from serving_layer.query.periods_compared import periods_compared, together
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.store_facts import StoreFacts, SummedFacts
-from serving_layer.query.timeline import PointLabel, WeekPlace, zone_named
+from serving_layer.query.timeline import PointLabel, Timeline, WeekPlace, zone_named
 from serving_layer.responses.metrics import Compared, LeftOut
 from views.core.local_time import STEP, BusinessDays, Span
 
@@ -75,6 +75,7 @@ class MergedPoint:
         has_several_days: whether it has windows of several business days of a store.
         in_week: at the grains `weekday` and `hour_of_week`, which one it is, with the most of them that a store has.
         has_counterpart: whether any store compares it with something.
+        stores_differ: whether a store counts in one of its two periods alone, or is in the group for a part of one.
         lengths: how many days the point has, and is compared with, where these differ.
         stores: how many stores have it.
     """
@@ -84,6 +85,7 @@ class MergedPoint:
     has_several_days: bool
     in_week: WeekPlace | None = None
     has_counterpart: bool = False
+    stores_differ: bool = False
     lengths: tuple[int, int] | None = None
     stores: int = 1
 
@@ -97,6 +99,7 @@ class MergedPoint:
         if self.in_week and other.in_week:
             self.in_week = max(self.in_week, other.in_week, key=lambda each: each.present)
         self.has_counterpart = self.has_counterpart or other.has_counterpart
+        self.stores_differ = self.stores_differ or other.stores_differ
         self.lengths = max((each for each in (self.lengths, other.lengths) if each), default=None)
 
 
@@ -187,7 +190,7 @@ class GroupStates:
         reasons: why nothing is known of them.
         poor: those of `counted` whose sensors were alive for too little of the time.
         before_counted: the ids of the stores that are in the states of the period before.
-        before_missing: those that are not, because nothing is known of them then.
+        apart: those that count in one period alone, or are in the group for a part of the time.
         zones: the names of the time zones of their points.
         compared: the two periods, if the query compares.
     """
@@ -201,7 +204,7 @@ class GroupStates:
     reasons: set[str] = field(default_factory=set)
     poor: set[str] = field(default_factory=set)
     before_counted: set[str] = field(default_factory=set)
-    before_missing: set[str] = field(default_factory=set)
+    apart: set[str] = field(default_factory=set)
     zones: set[str] = field(default_factory=set)
     compared: Compared | None = None
 
@@ -220,11 +223,6 @@ class GroupStates:
         """Its points in the order of time."""
         return [self.points[number] for number in sorted(self.points)]
 
-    @property
-    def has_same_stores(self) -> bool:
-        """Whether every store of which something is known in one period is known in the other."""
-        return not (self.counted & self.before_missing or self.missing & self.before_counted)
-
     def series(self, by: Sequence[str]) -> list[Group]:
         """The values of the dimensions of its series, in order, also of those that only one period has."""
         if not by:
@@ -242,9 +240,17 @@ class GroupStates:
         """Merge the states of a store, as far as it is in this group; how many points are new."""
         of, id_, had = part.query, part.query.store.id, len(self.points)
         numbers, compared = _bounds(of, part.spans), _compared_places(part)
-        self._add_points(part, numbers, compared, knows_days=DEVICE_DAYS in query.metric.flags)
-        new, is_elsewhere = len(self.points) - had, part.spans is not None
         reason = reason_without_value(query, of, part.now)
+        reason_before = reason_without_value(query, of, part.before) if part.before else None
+        apart = frozenset[int]()
+        if query.compare:
+            begun = [] if reason else [number for number, bound in numbers.items() if bound.start < part.until]
+            known_before = [] if reason_before else compared
+            apart = _apart(part, begun, known_before)
+            if part.spans is not None or bool(begun) != bool(known_before):
+                self.apart.add(id_)
+        self._add_points(part, numbers, compared, apart, knows_days=DEVICE_DAYS in query.metric.flags)
+        new, is_elsewhere = len(self.points) - had, part.spans is not None
         if numbers and reason:
             self.missing.add(id_)
             self.reasons.add(reason)
@@ -254,8 +260,7 @@ class GroupStates:
             self.poor |= {id_} if share is not None and share < ENOUGH else set()
             new += self.now.add(query, of, part.now, numbers, is_elsewhere=is_elsewhere)
         if compared and part.before:
-            if reason_before := reason_without_value(query, of, part.before):
-                self.before_missing.add(id_)
+            if reason_before:
                 self.reasons.add(reason_before)
             else:
                 self.before_counted.add(id_)
@@ -274,7 +279,7 @@ class GroupStates:
         self.counted |= other.counted
         self.missing = (self.missing | other.missing) - self.counted
         self.before_counted |= other.before_counted
-        self.before_missing = (self.before_missing | other.before_missing) - self.before_counted
+        self.apart |= other.apart
         self.reasons |= other.reasons
         self.poor |= other.poor
         self.zones |= other.zones
@@ -282,7 +287,13 @@ class GroupStates:
             self.compared = other.compared if self.compared is None else together(self.compared, other.compared)
 
     def _add_points(
-        self, part: StoreStates, now: Mapping[int, Span], compared: Sequence[int], *, knows_days: bool
+        self,
+        part: StoreStates,
+        now: Mapping[int, Span],
+        compared: Sequence[int],
+        apart: Collection[int],
+        *,
+        knows_days: bool,
     ) -> None:
         """Add the points that a store has in this group.
 
@@ -290,6 +301,7 @@ class GroupStates:
             part: the store.
             now: the places of its points, with their bounds.
             compared: the places of those that have a counterpart.
+            apart: the places of those that cannot be compared; see `_apart`.
             knows_days: whether it matters which points have windows of several business days.
         """
         of, days = part.query, part.query.range.days
@@ -303,6 +315,7 @@ class GroupStates:
                 has_several_days=knows_days and days.day_of(bound.start) != days.day_of(bound.end - STEP),
                 in_week=of.timeline.labels[number] if of.timeline.labels else None,
                 has_counterpart=number in compared,
+                stores_differ=number in apart,
                 lengths=lengths.get(number),
             )
             self._add_point(point)
@@ -498,3 +511,28 @@ def _compared_places(part: StoreStates) -> list[int]:
         return sorted(part.comparison.points)
     line, only = part.before.period.timeline, part.before.period.only or frozenset()
     return sorted({line.point_of(window) for window in only})
+
+
+def _apart(part: StoreStates, now: Collection[int], before: Collection[int]) -> frozenset[int]:
+    """The places of points whose two periods are not both of this store.
+
+    Args:
+        part: the store.
+        now: the places of points that have begun, and of which something is known.
+        before: the places of points with a counterpart of which something is known.
+    """
+    both = set(now).intersection(before)
+    if part.spans is not None and part.comparison is not None:  # it may be in the group for a part of a point
+        lines = part.query.timeline, part.comparison.timeline
+        whole = [(_seconds(line, [Span(line.start, line.end)]), _seconds(line, part.spans)) for line in lines]
+        both = {number for number in both if all(every[number] == own[number] for every, own in whole)}
+    return frozenset(now).union(before) - both
+
+
+def _seconds(line: Timeline, spans: Iterable[Span]) -> Counter[int]:
+    """By place of a point how much time of it lies in `spans`."""
+    found = Counter[int]()
+    for part in spans:
+        for span, number in line.between(part):
+            found[number] += min(span.end, part.end) - max(span.start, part.start)
+    return found

@@ -259,3 +259,37 @@ def test_the_top_and_the_rest_are_all_there_is(chain: Chain, by: str, top: int, 
         assert values(every) == (sorted(values(every), reverse=sort == "-value") if sort != "name" else values(every))
         assert values(cut)[:top] == values(every)[:top]
         assert len(others) == (len(every["series"]) > top)
+
+
+@FEW
+@given(
+    chain=chains(),
+    asked=st.sampled_from([("previous_week", FIRST), ("previous_year", FIRST)])
+    | st.just(("previous_period", date(2026, 3, 30))),  # with days of which Europe skipped an hour
+    grain=st.just("hour") | st.sampled_from(["day", "week", "weekday", "total"]),
+)
+def test_a_total_is_compared_where_each_store_is(chain: Chain, asked: tuple[str, date], grain: str) -> None:
+    compare, first = asked
+    asking = Asking(chain.world())
+    query = {"from_": str(first), "to": str(LAST), "grain": grain, "compare": compare}
+
+    chained = asking.body("/v1/metrics/total_transactions_count", by="total", **query)
+    alone = asking.body("/v1/metrics/total_transactions_count", **query)
+
+    parts: dict[Any, list[Any]] = {}
+    for point in (point for each in alone["series"] for point in each["points"]):
+        parts.setdefault(label_of(point), []).append(point)
+    [series] = chained["series"]
+    for point in series["points"]:
+        of, flags = parts[label_of(point)], point.get("flags", ())
+        known = [each["before"] for each in of if each["before"] is not None]
+        assert point["before"] == (sum(known) if known else None)
+        differs = len(known) not in {0, sum(each["value"] is not None for each in of)}
+        assert ("stores_differ" in flags) == differs, (point, of)
+        if differs:
+            assert point["change"] is None
+
+
+def label_of(point: Mapping[str, Any]) -> object:
+    """What points of several stores have in common; no clock goes back in these days."""
+    return point.get("weekday") or point.get("date") or point["local"][:19]
