@@ -87,6 +87,120 @@ def test_a_change_is_none_where_a_store_is_known_in_one_period_alone() -> None:
     assert "stores_differ" not in old.get("flags", ())
 
 
+def compared(points: Any) -> list[tuple[Any, ...]]:
+    names = ("value", "before", "change")
+    return [(*(point[name] for name in names), "stores_differ" in point.get("flags", ())) for point in points]
+
+
+def test_an_hour_that_some_stores_cannot_compare_has_no_change() -> None:
+    world = World(Store(id="denver", timezone="America/Denver"), Store(id="phoenix", timezone="America/Phoenix"))
+    for at in ("2026-03-08T08:10Z", "2026-03-08T09:10Z", "2026-03-15T07:10Z", "2026-03-15T08:10Z", "2026-03-15T09:10Z"):
+        for store in world.stores:  # Denver skipped 02:00 on the 8th, which is 09:00 UTC
+            sale(world, store, at.replace("Z", ":00Z"), 100, number=int(at[8:10]) * 100 + int(at[11:13]))
+    world.rebuild("2026-03-20T00:00:00Z")
+    query = {"from_": "2026-03-15", "to": "2026-03-16", "grain": "hour", "compare": "previous_week"}
+
+    chained = only(Asking(world).body(NET, **query, by="total"))["points"]
+    denver = only(Asking(world).body(NET, **query, store="denver"))["points"]
+
+    assert [point["local"] for point in chained[:3]] == [f"2026-03-15T0{hour}:00:00" for hour in range(3)]
+    assert compared(denver)[2] == (1.0, None, None, False)
+    assert compared(chained)[2] == (2.0, 1.0, None, True)
+    assert not any(differs for *_, differs in compared(chained)[:2] + compared(chained)[3:])
+
+
+@pytest.fixture
+def of_two_states() -> Asking:
+    """Only Berlin has Women's Day; both stores sell for 1.00 on it, every year."""
+    stores = (Store(id=each, timezone="UTC", country="DE", subdivision=each) for each in ("BE", "MV"))
+    world = World(*stores)
+    for year in (2022, 2023):
+        for store in world.stores:
+            sale(world, store, f"{year}-03-08T12:00:00Z", 100, year)
+    world.rebuild("2023-03-20T00:00:00Z")
+    return Asking(world)
+
+
+@pytest.mark.parametrize("grain", ["day", "total"])
+def test_stores_without_the_holiday_that_others_compare_leave_no_change(of_two_states: Asking, grain: str) -> None:
+    query = {"from_": "2023-03-08", "to": "2023-03-09", "grain": grain, "compare": "holiday:Women's Day"}
+
+    total = only(of_two_states.body(NET, **query, by="total"))["points"]
+    berlin = only(of_two_states.body(NET, **query, by="total", store="BE"))["points"]
+    other = of_two_states.body(NET, **query, sort="name", top=1)["series"]
+
+    assert compared(total) == [(2.0, 1.0, None, True)]
+    assert compared(berlin) == [(1.0, 1.0, 0.0, False)]
+    assert [compared(each["points"]) for each in other] == [[(1.0, 1.0, 0.0, False)], [(1.0, None, None, False)]]
+
+
+def test_a_day_that_has_begun_in_some_stores_is_compared_in_these() -> None:
+    world = World(Store(id="1", timezone="Asia/Tokyo"), Store(id="2", timezone="America/New_York"))
+    for store in world.stores:
+        for number, at in enumerate(("2026-03-20T02:00:00Z", "2026-03-27T02:00:00Z")):
+            sale(world, store, at, 100, number)
+    world.rebuild("2026-03-27T03:00:00Z")  # it is the 26th in New York
+
+    series = only(Asking(world).body(NET, **DAY, compare="previous_week"))
+
+    assert compared(series["points"]) == [(1.0, 1.0, 0.0, False)]
+
+
+def moving(*days: date) -> World:
+    """Store 1 moves from West to East on the first day, and back on the second; the others stay."""
+    versions = [GroupVersion(None, {"region": "West"})]
+    versions += [GroupVersion(day, {"region": region}) for day, region in zip(days, ("East", "West"), strict=False)]
+    stays = {"2": "East", "3": "West", "4": "North"}
+    others = (Store(id=i, timezone="UTC", groups=(GroupVersion(None, {"region": r}),)) for i, r in stays.items())
+    world = World(Store(id="1", timezone="UTC", groups=tuple(versions)), *others)
+    for day in range(9, 28):
+        for store in world.stores:
+            sale(world, store, f"2026-03-{day:02}T12:00:00Z", 100, day)
+    world.rebuild("2026-03-30T00:00:00Z")
+    return world
+
+
+def regions(world: World, **query: Any) -> Any:
+    said = {"from_": "2026-03-16", "to": "2026-03-23", "compare": "previous_week", "by": "group:region"}
+    found = Asking(world).body(NET, **said | query)["series"]
+    return {each["group"]["region"]: compared(each["points"]) for each in found}
+
+
+def test_a_group_that_a_store_left_or_joined_in_between_has_no_change() -> None:
+    world = moving(date(2026, 3, 16))
+
+    assert regions(world, grain="total") == {
+        "East": [(14.0, 7.0, None, True)],
+        "North": [(7.0, 7.0, 0.0, False)],
+        "West": [(7.0, 14.0, None, True)],
+    }
+    assert regions(world, grain="total", attributes="current") == {
+        "East": [(14.0, 14.0, 0.0, False)],
+        "North": [(7.0, 7.0, 0.0, False)],
+        "West": [(7.0, 7.0, 0.0, False)],
+    }
+    days = regions(moving(date(2026, 3, 11)), grain="day")
+    assert days["East"] == [(2.0, 1.0, None, True)] * 2 + [(2.0, 2.0, 0.0, False)] * 5
+    assert days["West"] == [(1.0, 2.0, None, True)] * 2 + [(1.0, 1.0, 0.0, False)] * 5
+
+
+@pytest.mark.parametrize("days", [(date(2026, 3, 11),), (date(2026, 3, 18), date(2026, 3, 20))])
+def test_a_group_of_which_a_store_is_a_part_for_a_part_of_the_time_has_no_change(days: tuple[date, ...]) -> None:
+    found = regions(moving(*days), grain="total")
+
+    changes = {region: (change, differs) for region, [(_, __, change, differs)] in found.items()}
+    assert changes == {"East": (None, True), "North": (0.0, False), "West": (None, True)}
+
+
+@pytest.mark.parametrize("sort", ["change", "-change"])
+def test_what_cannot_be_compared_is_sorted_last_by_change(sort: str) -> None:
+    said = {"from_": "2026-03-16", "to": "2026-03-23", "compare": "previous_week", "by": "group:region"}
+
+    found = Asking(moving(date(2026, 3, 16))).body(NET, **said, sort=sort)["series"]
+
+    assert [each["group"]["region"] for each in found] == ["North", "East", "West"]
+
+
 def test_the_floor_of_a_store_that_moved_counts_once_in_what_top_leaves_out() -> None:
     moved = (GroupVersion(None, {"region": "West"}), GroupVersion(date(2026, 3, 15), {"region": "East"}))
     north = (GroupVersion(None, {"region": "North"}),)
