@@ -83,6 +83,7 @@ async def answer(  # noqa: PLR0913, PLR0917 - the request, and what it is answer
         if query.reads_targets:
             refuse_without_targets(query)
     await products.refuse_unknown(queries[0].selection)
+    cells = await cells.for_views(snapshot, (view for query in queries for view in query.views))
     if queries[0].merges_stores or queries[0].ranking:
         return _encoded_totals(await answer_totals(queries, snapshot, cells, products, targets), snapshot, following)
     if len(queries) == 1:

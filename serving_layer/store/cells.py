@@ -306,6 +306,17 @@ class MergedCells:
         last = -1 if claim is None else claim.last_complete(snapshot.positions)
         return self.with_rows(lambda row: row.micro_batch <= last)
 
+    async def for_views(self, snapshot: ReadSnapshot, views: Iterable[View]) -> Self:
+        """The cells for an answer from several views, which are settled: numbers of one receipt all count, or none.
+
+        Of a single view the cells are as they are, with the newest rows.
+
+        Raises:
+            CassandraUnavailableError: Cassandra does not answer.
+        """
+        is_one = len({view.name for view in views}) <= 1
+        return self if is_one or not snapshot.has_speed else await self.settled(snapshot)
+
     def for_one_answer(self) -> Self:
         """The same cells, with speed rows that are read once and stay as they were."""
         same = copy(self)
