@@ -128,6 +128,13 @@ def _dates_of_series(query: ResolvedQuery, stores: Sequence[StoreQuery]) -> Rang
     return RangeDates(min(of.range.first for of in stores), max(of.range.last for of in stores))
 
 
+def _dates_of_group(query: ResolvedQuery, group: GroupStates) -> RangeDates | UnsetType:
+    if len(query.range_dates) <= 1:  # stores are many, and so are series
+        return UNSET
+    ids = group.stores
+    return _dates_of_series(query, [of for of in query.stores if of.store.id in ids])
+
+
 def settled_until(query: ResolvedQuery, snapshot: ReadSnapshot) -> int:
     """Where the windows end whose events have all been received before the cut."""
     return seconds(snapshot.pointer.cut) - max(int(view.settles_after.total_seconds()) for view in query.views)
@@ -203,7 +210,7 @@ def _group_series(query: ResolvedQuery, snapshot: ReadSnapshot, values: GroupVal
         other=values.is_other or UNSET,
         timezone=next(iter(group.zones)) if len(group.zones) == 1 else None,
         dimensions=dimensions,
-        dates=_dates_of_series(query, [of for of in query.stores if of.store.id in group.stores]),
+        dates=_dates_of_group(query, group),
         stores=_store_counts(group) if is_merged else UNSET,
         points=points,
         compared=group.compared or UNSET,
