@@ -73,6 +73,15 @@ class StateColumn:
         known.append(np.array([each is not None for each in more], bool))
         return cls(by, np.concatenate(numbers), np.concatenate(known))
 
+    @classmethod
+    def joined(cls, columns: Sequence["StateColumn"]) -> "StateColumn":
+        """The values of several columns of one state, which follow each other."""
+        values = np.concatenate([each.values for each in columns])
+        if all(each.known is None for each in columns):
+            return cls(columns[0].by, values)
+        known = [np.ones(len(each.values), bool) if each.known is None else each.known for each in columns]
+        return cls(columns[0].by, values, np.concatenate(known))
+
     def where(self, rows: npt.NDArray[Any]) -> "StateColumn":
         """The column of some rows."""
         return StateColumn(self.by, self.values[rows], None if self.known is None else self.known[rows])
@@ -168,6 +177,26 @@ class MergedStates:
         rest = at // len(labels) if labels else at
         parts = rest // len(series), rest % len(series), at % len(labels)
         return cls(sums, series, labels, *parts, is_provisional, merged)
+
+    def together(self, other: "MergedStates") -> "MergedStates":
+        """The states of these and of other cells of the view. Both number groups, series and labels alike.
+
+        Raises:
+            NeedsWindowsError: a sum may need more than 64 bits.
+        """
+        both = self, other
+        return MergedStates.of(
+            self.sums,
+            max(self.series, other.series, key=len),
+            self.labels,
+            key=(
+                np.concatenate([each.group for each in both]),
+                np.concatenate([each.place for each in both]),
+                np.concatenate([each.label for each in both]),
+            ),
+            provisional=np.concatenate([each.provisional for each in both]),
+            columns=[StateColumn.joined(each) for each in zip(self.columns, other.columns, strict=True)],
+        )
 
     def where(self, rows: Booleans) -> "MergedStates":
         """Some of the points."""

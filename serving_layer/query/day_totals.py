@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cached_property, lru_cache
-from typing import overload
+from functools import cached_property, lru_cache, partial
+from typing import NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.off_loop import ROWS_PER_CELL, off_loop
@@ -34,15 +35,17 @@ from serving_layer.query.groups import GroupKey, GroupStates, MergedPoint, Total
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.sensor_coverage import sensor_sources
 from serving_layer.query.snapshot import ReadSnapshot
-from serving_layer.query.timeline import PointLabel, QueryRange, timeline, zone_named
+from serving_layer.query.timeline import PointLabel, QueryRange, zone_named
 from serving_layer.store.cells import MergedCells, waiting_reach
-from serving_layer.store.day_cells import ViewDays
+from serving_layer.store.day_cells import NamedDays, ViewDays
 from views.core.cells import Addition
 from views.core.cut import is_fresh, seconds
 from views.core.day_cells import DAY_SECONDS, DAY_WINDOWS, RECEIPTS
 from views.core.local_time import STEP, BusinessDays, Span, open_periods, round_down
 from views.core.view import flags_counted
 
+MOST_MERGED = 6_000_000
+"""How many states, over all groups, series and points, may be merged by columns: about 500 MB."""
 DAY_GRAINS = frozenset(("day", "week", "month", "year", "total"))
 
 
@@ -62,6 +65,14 @@ def _takes_columns(sums: StateSums) -> bool:
     return not sums.selection.needs_master and not any(map(is_product_dimension, sums.split))
 
 
+class FreshRow(NamedTuple):
+    """A speed row that counts. `store`, `label`: the place of its store, and of its label among those of the query."""
+
+    store: int
+    label: int
+    addition: Addition
+
+
 @dataclass
 class _Rows:
     """The cells of one view by columns: day cells, then speed rows.
@@ -69,14 +80,14 @@ class _Rows:
     Attributes:
         days: the day cells.
         stored: the rows of `days` that count.
-        speed: the speed rows that count, each behind the place of its store.
+        speed: the speed rows that count.
         store: the place of the store per row.
         label: the number of the label per row.
     """
 
     days: ViewDays
     stored: Integers
-    speed: Sequence[tuple[int, Addition]]
+    speed: Sequence[FreshRow]
     store: Integers
     label: Integers
 
@@ -93,7 +104,7 @@ class _Rows:
     def state(self, name: str) -> StateColumn:
         """The values of a state per row."""
         place = list(self.days.view.columns).index(name)
-        more = [row.states[place] for _, row in self.speed]
+        more = [row.addition.states[place] for row in self.speed]
         stored = self.days.state(name)
         if self.is_cut:
             stored = stored.take(self.stored)
@@ -108,28 +119,48 @@ class _Rows:
         values = list(texts.values)
         number = {text: at for at, text in enumerate(values)}
         more = []
-        for _, row in self.speed:
-            text = row.key.dimensions[place]
+        for row in self.speed:
+            text = row.addition.key.dimensions[place]
             more.append(number.setdefault(text, len(number)))
         values += list(number)[len(values) :]
         return np.concatenate([texts.numbers[self.stored], np.array(more, np.int64)]), values
 
 
 @dataclass
+class _Found:
+    """What the stored rows of a query say of its stores, by id.
+
+    Attributes:
+        apart: the stores that have windows in several points where the run kept one state.
+        with_cells: by the name of the view those that have any row that counts.
+        currencies: of the amounts of each.
+    """
+
+    apart: set[str] = field(default_factory=set)
+    with_cells: dict[str, set[str]] = field(default_factory=dict)
+    currencies: dict[str, set[str]] = field(default_factory=dict)
+
+
+@dataclass
 class DayTotals:
     """The totals of one query from day cells. `read` finds which stores they can answer for, `merge` adds them up.
+
+    Day cells are read in slices, so that memory does not grow with their number: once by `read`, and where they are too
+    many to be kept until then, again by `merge`.
 
     Attributes:
         query: what is asked.
         days: the day cells of every view that it reads.
         stores: the stores that are answered.
         groups: by the id of a store the values of its groups.
+        found: what the rows say of the stores.
     """
 
     query: ResolvedQuery
-    days: Sequence[ViewDays]
+    days: Sequence[NamedDays]
     stores: list[StoreQuery]
     groups: Mapping[str, Values] = field(default_factory=dict)
+    found: _Found = field(default_factory=_Found)
     _labels: dict[str, tuple[Integers, Booleans]] = field(default_factory=dict)
 
     @classmethod
@@ -144,43 +175,50 @@ class DayTotals:
         days = []
         for view in query.views if query.stores else ():
             snapshot.refuse_unpublished(view)
-            days.append(await cells.days.read(snapshot.pointer.manifest, view, start, end))
-        return await off_loop(_cells_of(days), lambda: cls._of(query, days))
-
-    @classmethod
-    def _of(cls, query: ResolvedQuery, days: Sequence[ViewDays]) -> "DayTotals":
-        """The totals of the stores that can be answered from these day cells."""
+            days.append(await cells.days.named(snapshot.pointer.manifest, view, start, end))
         groups = {of.store.id: found for of in query.stores if (found := _groups_of(query, of)) is not None}
         without = set[str]().union(*(each.without for each in days))
         able = [of for of in query.stores if of.store.id in groups and of.store.id not in without]
         totals = cls(query, days, able, groups)
-        apart = set[str]().union(*(totals._cut_apart(each) for each in days))
-        return totals.only({of.store.id for of in able} - apart)
+        for named in days if able else ():
+            async for each in cells.days.slices(named):
+                await off_loop(each.rows // ROWS_PER_CELL, partial(totals._look_at, each))
+        return totals.only({of.store.id for of in able} - totals.found.apart)
 
     def only(self, stores: Collection[str]) -> "DayTotals":
         """Answer for these stores alone."""
         if len(stores) == len(self.stores):
             return self
-        return DayTotals(self.query, self.days, [of for of in self.stores if of.store.id in stores], self.groups)
+        chosen = [of for of in self.stores if of.store.id in stores]
+        return DayTotals(self.query, self.days, chosen, self.groups, self.found)
 
     async def merge(self, snapshot: ReadSnapshot, cells: MergedCells) -> "MergedDays":
         """Read the speed rows of the stores, and merge the states of both layers.
 
         Raises:
             NeedsWindowsError: only whoever merges cells one by one can answer.
-            CassandraUnavailableError: Cassandra does not answer.
+            RangeTooLongError: they have more than `MOST_MERGED` states.
+            CellMissingError, CassandraUnavailableError: see `fetch`.
         """
         ids = [of.store.id for of in self.stores]
         spans = {of.store.id: Span(of.timeline.start, of.timeline.end) for of in self.stores}
-        speed = [await cells.speed.rows_of(snapshot, days.view, ids) for days in self.days]
+        fresh = {}
+        for days in self.days:
+            speed = await cells.speed.rows_of(snapshot, days.view, ids)
+            number = sum(map(len, speed.values()))
+            fresh[days.view.name] = await off_loop(number, partial(self._fresh, speed, snapshot))
         waiting = await cells.speed.waiting_of(snapshot, waiting_reach(self.query.views), spans)
-
-        def merged() -> MergedDays:
-            rows = [self._rows(days, own, snapshot) for days, own in zip(self.days, speed, strict=True)]
-            return MergedDays.of(self, rows, waiting, round_down(seconds(snapshot.as_of_at)))
-
-        fresh = sum(len(rows) for own in speed for rows in own.values())
-        return await off_loop(_cells_of(self.days) + fresh, merged)
+        merging = await off_loop(len(ids), lambda: _Merging(self, fresh))
+        for named in self.days:
+            last: ViewDays | None = None
+            async for each in cells.days.slices(named):
+                if last is not None:
+                    await off_loop(last.rows // ROWS_PER_CELL, partial(merging.add, last, []))
+                last = each
+            if last is not None:
+                rows = fresh[named.view.name]
+                await off_loop(last.rows // ROWS_PER_CELL + len(rows), partial(merging.add, last, rows))
+        return await off_loop(len(ids), lambda: merging.merged(waiting, round_down(seconds(snapshot.as_of_at))))
 
     @cached_property
     def ranges(self) -> list[QueryRange]:
@@ -202,6 +240,13 @@ class DayTotals:
         number = {each: place for place, each in enumerate(self.ranges)}
         return np.array([number[of.range] for of in self.stores], np.int64)
 
+    @cached_property
+    def of_money(self) -> frozenset[str]:
+        """The names of views whose amounts have to be of one currency in each store."""
+        if CURRENCY in self.query.by or not self.query.metric.is_of_money:
+            return frozenset()
+        return frozenset(each.view.name for each in empty_sums(self.query) if CURRENCY in each.view.dimensions)
+
     def _places(self, days: ViewDays) -> Integers:
         """The place of the store per row; -1 for others."""
         places = [self.place.get(store or "", -1) for store in days.stores.values]
@@ -209,6 +254,8 @@ class DayTotals:
 
     def _labelled(self, days: ViewDays, places: Integers) -> tuple[Integers, Booleans]:
         """Per row the number of its label, -1 if no window of it counts; and whether only some of its windows do."""
+        if not any(named.whole is days for named in self.days):
+            return self._label(days, places)
         if days.view.name not in self._labels:
             self._labels[days.view.name] = self._label(days, places)
         return self._labels[days.view.name]
@@ -218,7 +265,7 @@ class DayTotals:
         number = {label: place for place, label in enumerate(self.labels)}
         ranges = np.append(self._range_of, -1)[places]
         for place, each in enumerate(self.ranges):
-            line = timeline(each.grain, each.days, *each.span)
+            line = each.timeline
             rows = np.flatnonzero(ranges == place)
             is_whole = len(rows) == len(ranges)
             start, end = (days.starts, days.ends) if is_whole else (days.starts[rows], days.ends[rows])
@@ -231,35 +278,96 @@ class DayTotals:
             is_apart[rows] = ~is_inside & ~is_outside
         return label, is_apart
 
-    def _cut_apart(self, days: ViewDays) -> set[str]:
-        """The stores that have windows in several points where the run kept one state."""
+    def _look_at(self, days: ViewDays) -> None:
+        """Note what some rows say of the stores."""
         places = self._places(days)
-        _, is_apart = self._labelled(days, places)
-        return {self.stores[place].store.id for place in np.unique(places[is_apart]).tolist()}
+        label, is_apart = self._labelled(days, places)
+        ids = [of.store.id for of in self.stores]
+        self.found.apart.update(ids[place] for place in np.unique(places[is_apart]).tolist())
+        counted = np.flatnonzero(label >= 0)
+        there, _ = occurring(places[counted], len(ids))
+        self.found.with_cells.setdefault(days.view.name, set()).update(ids[place] for place in there.tolist())
+        if days.view.name in self.of_money:
+            texts = days.dimension(CURRENCY)
+            size = len(texts.values)
+            pairs, _ = occurring(places[counted] * size + texts.numbers[counted], len(ids) * size)
+            for place, value in (divmod(pair, size) for pair in pairs.tolist()):
+                self.found.currencies.setdefault(ids[place], set()).add(texts.values[value] or "")
 
-    def _rows(self, days: ViewDays, speed: Mapping[str, Iterable[Addition]], snapshot: ReadSnapshot) -> _Rows:
-        places = self._places(days)
-        label, _ = self._labelled(days, places)
-        stored = np.flatnonzero(label >= 0)
-        number = {each: place for place, each in enumerate(self.labels)}
-        fresh, labels = [], []
+    def _fresh(self, speed: Mapping[str, Iterable[Addition]], snapshot: ReadSnapshot) -> list[FreshRow]:
+        """The speed rows that count."""
+        number = {label: place for place, label in enumerate(self.labels)}
+        fresh = []
         for store, rows in speed.items():
             of = self.stores[self.place[store]]
-            starts, line = [span.start for span in of.timeline.spans], of.timeline
-            own = of.range.labels
+            starts, line, own = [span.start for span in of.timeline.spans], of.timeline, of.range.labels
             for row in rows:
                 if is_fresh(row.epoch, snapshot.pointer.cut) and line.start <= row.key.window < line.end:
                     point = line.points[bisect_right(starts, row.key.window) - 1]
-                    fresh.append((self.place[store], row))
-                    labels.append(number[own[point].number])
-        store_places = np.concatenate([places[stored], np.array([place for place, _ in fresh], np.int64)])
-        return _Rows(days, stored, fresh, store_places, np.concatenate([label[stored], np.array(labels, np.int64)]))
+                    fresh.append(FreshRow(self.place[store], number[own[point].number], row))
+        return fresh
+
+    def rows(self, days: ViewDays, fresh: Sequence[FreshRow]) -> "_Rows":
+        """The rows of `days` that count, and speed rows."""
+        places = self._places(days)
+        label, _ = self._labelled(days, places)
+        stored = np.flatnonzero(label >= 0)
+        store = np.concatenate([places[stored], np.array([row.store for row in fresh], np.int64)])
+        labels = np.concatenate([label[stored], np.array([row.label for row in fresh], np.int64)])
+        return _Rows(days, stored, fresh, store, labels)
 
 
-def _cells_of(days: Iterable[ViewDays]) -> int:
-    """How many cells take as long as the rows of these days."""
-    rows: int = sum(table.num_rows for each in days for table in each.tables)
-    return rows // ROWS_PER_CELL
+class _Merging:
+    """The states of a query while its rows are merged, slice by slice."""
+
+    def __init__(self, totals: DayTotals, speed: Mapping[str, Sequence[FreshRow]]) -> None:
+        """`speed`: the speed rows by the name of their view.
+
+        Raises:
+            NeedsWindowsError: a store has amounts of several currencies, and the query would add them.
+        """
+        query = totals.query
+        self._totals, self._sums = totals, empty_sums(query)
+        self._is_known = _known(totals, speed)
+        key_of = []
+        for of, own in zip(totals.stores, _currencies(totals, speed), strict=True):
+            code = own if query.metric.is_of_money and CURRENCY not in query.by else None
+            store = None if query.merges_stores else of.store.id
+            key_of.append(GroupKey(store, totals.groups[of.store.id], code))
+        self._keys = sorted(set(key_of), key=lambda key: key.order)
+        number = {key: place for place, key in enumerate(self._keys)}
+        self._group = np.array([number[key] for key in key_of], np.int64)
+        is_sliced = not all(named.whole for named in totals.days)
+        self._series = _Series(query.by, self._sums, is_sliced=is_sliced)
+        self._states: dict[int, MergedStates] = {}
+        self._flags = Counter[str]()
+
+    def add(self, days: ViewDays, fresh: Sequence[FreshRow]) -> None:
+        """Merge some stored rows of a view, and speed rows.
+
+        Raises:
+            NeedsWindowsError, RangeTooLongError: see `DayTotals.merge`.
+        """
+        rows = self._totals.rows(days, fresh)
+        group = np.where(self._is_known, self._group, -1)
+        for place, sums in enumerate(self._sums):
+            if sums.view.name == days.view.name:
+                part, before = _merged(self._totals, sums, rows, group, self._series), self._states.get(place)
+                self._states[place] = part if before is None else before.together(part)
+        if sum(len(each.group) for each in self._states.values()) > MOST_MERGED:
+            message = f"The totals are made of more than {MOST_MERGED:,} sums."
+            do = "Ask with a coarser `grain`, for a shorter range, or with fewer dimensions in `by`."
+            raise RangeTooLongError(message, do=do)
+        self._flags += _event_flags(self._totals, rows)
+
+    def merged(self, waiting: int, over: int) -> "MergedDays":
+        """The totals. `waiting`: see `MergedDays`. `over`: where the windows end that are over."""
+        groups = [
+            _group(self._totals, key, self._group == place, self._is_known, over)
+            for place, key in enumerate(self._keys)
+        ]
+        states = [self._states[place] for place in range(len(self._sums))]
+        return MergedDays(self._totals, self._keys, states, groups, waiting, self._flags)
 
 
 @dataclass(frozen=True)
@@ -282,29 +390,6 @@ class MergedDays:
     waiting: int
     event_flags: Counter[str]
 
-    @classmethod
-    def of(cls, totals: DayTotals, rows: Sequence[_Rows], waiting: int, over: int) -> "MergedDays":
-        """Merge rows, one set per view. `over`: where the windows end that are over."""
-        query, sums = totals.query, empty_sums(totals.query)
-        by_view = {each.days.view.name: each for each in rows}
-        currencies = _currencies(totals, [by_view[name] for name in dict.fromkeys(each.view.name for each in sums)])
-        is_known = _known(totals, rows)
-        key_of = []
-        for of, own in zip(totals.stores, currencies, strict=True):
-            code = own if query.metric.is_of_money and CURRENCY not in query.by else None
-            store = None if query.merges_stores else of.store.id
-            key_of.append(GroupKey(store, totals.groups[of.store.id], code))
-        keys = sorted(set(key_of), key=lambda key: key.order)
-        number = {key: place for place, key in enumerate(keys)}
-        group = np.array([number[key] for key in key_of], np.int64)
-        series = _Series(query.by, sums)
-        states = [
-            _merged(totals, each, by_view[each.view.name], np.where(is_known, group, -1), series) for each in sums
-        ]
-        groups = [_group(totals, key, group == place, is_known, over) for place, key in enumerate(keys)]
-        flags = sum((_event_flags(totals, each) for each in rows), Counter[str]())
-        return cls(totals, keys, states, groups, waiting, flags)
-
     @property
     def points(self) -> int:
         """How many there are over all groups, and over all series of theirs."""
@@ -315,25 +400,38 @@ class MergedDays:
         return [each.where(each.group == number) for each in self.states]
 
     def add_to(self, into: Totals) -> None:
-        """Put the groups with all their states into totals that have no store yet."""
+        """Put the groups with all their states into totals that have no store yet.
+
+        Raises:
+            RangeTooLongError: they have too many points; no state is made then.
+        """
+        self._adopt_in(into, self.points)
         for number, group in enumerate(self.groups):
             for sums, states in zip(group.now.sums, self.states_of(number), strict=True):
                 sums.points = states.points()
-        self.count_in(into)
 
     def count_in(self, into: Totals) -> None:
-        """Put the groups into totals as they are, and what was counted beside them."""
+        """Put the groups into totals as they are, and what was counted beside them, for the top of their series.
+
+        Raises:
+            RangeTooLongError: they have too many points, whatever their series.
+        """
+        self._adopt_in(into, sum(len(each.points) for each in self.groups))
+
+    def _adopt_in(self, into: Totals, points: int) -> None:
         zones = {of.zone for of in self.totals.stores}
-        into.adopt(self.groups, self.points, waiting=self.waiting, zones=zones, event_flags=self.event_flags)
+        into.adopt(self.groups, points, waiting=self.waiting, zones=zones, event_flags=self.event_flags)
 
 
 class _Series:
     """Numbers the values of dimensions. Sums that are split by all of `by` share them, so that series meet."""
 
-    def __init__(self, by: Sequence[str], sums: Sequence[StateSums]) -> None:
+    def __init__(self, by: Sequence[str], sums: Sequence[StateSums], *, is_sliced: bool) -> None:
+        """`is_sliced`: the rows of a view come in several slices, whose series have to meet."""
         self._by = tuple(by)
         self._is_shared = sum(each.split == self._by for each in sums) > 1
-        self._number: dict[Group, int] = {}
+        self._is_sliced = is_sliced
+        self._numbers: dict[tuple[str, ...], dict[Group, int]] = {}
 
     def numbered(self, sums: StateSums, rows: _Rows, used: Integers) -> tuple[Integers, Sequence[Group]]:
         """The number of the series per row of `used`, and all series."""
@@ -346,10 +444,11 @@ class _Series:
             values.append(own)
         found, code = occurring(code, math.prod(map(len, values)))
         series = CodedSeries(found, values)
-        if not self._is_shared or sums.split != self._by:
+        if not (self._is_sliced or (self._is_shared and sums.split == self._by)):
             return code, series
-        places = [self._number.setdefault(group, len(self._number)) for group in series]
-        return np.array(places, np.int64)[code], list(self._number)
+        known = self._numbers.setdefault(sums.split, {})
+        places = [known.setdefault(group, len(known)) for group in series]
+        return np.array(places, np.int64)[code], list(known)
 
 
 class CodedSeries(Sequence[Group]):
@@ -408,39 +507,36 @@ def _groups_of(query: ResolvedQuery, of: StoreQuery) -> Values | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _currencies(totals: DayTotals, rows: Iterable[_Rows]) -> list[str]:
+def _currencies(totals: DayTotals, speed: Mapping[str, Sequence[FreshRow]]) -> list[str]:
     """The currency of the amounts of each store; its own if it has none.
 
     Raises:
         NeedsWindowsError: a store has amounts of several, and the query would add them.
     """
-    found: list[set[str]] = [set() for _ in totals.stores]
-    for each in rows:
-        if CURRENCY in each.days.view.dimensions:
-            numbers, values = each.dimension(CURRENCY)
-            pairs, _ = occurring(each.store * len(values) + numbers, len(totals.stores) * len(values))
-            for pair in pairs.tolist():
-                place, value = divmod(pair, len(values))
-                found[place].add(values[value] or "")
     own = [of.store.currency.code for of in totals.stores]
-    if CURRENCY in totals.query.by or not totals.query.metric.is_of_money:
-        return own
+    found = [set(totals.found.currencies.get(of.store.id, ())) for of in totals.stores]
+    for named in totals.days:
+        if named.view.name in totals.of_money:
+            place = list(named.view.dimensions).index(CURRENCY)
+            for row in speed[named.view.name]:
+                found[row.store].add(row.addition.key.dimensions[place] or "")
     if any(len(codes) > 1 for codes in found):
         raise NeedsWindowsError
     return [next(iter(codes), code) for codes, code in zip(found, own, strict=True)]
 
 
-def _known(totals: DayTotals, rows: Iterable[_Rows]) -> Booleans:
+def _known(totals: DayTotals, speed: Mapping[str, Sequence[FreshRow]]) -> Booleans:
     """Per store whether it has the source of every view: a till always, a registered sensor, or any cell."""
     found = np.ones(len(totals.stores), bool)
-    for each in rows:
-        has_cells = np.zeros(len(totals.stores), bool)
-        has_cells[each.store] = True
-        topic = each.days.view.source.topic
-        registered = [
-            topic in {POS_TRANSACTIONS.topic, *(of.source for of in at.store.sensors)} for at in totals.stores
+    for named in totals.days:
+        topic, with_cells = named.view.source.topic, totals.found.with_cells.get(named.view.name, set())
+        has_source = [
+            of.store.id in with_cells or topic in {POS_TRANSACTIONS.topic, *(each.source for each in of.store.sensors)}
+            for of in totals.stores
         ]
-        found &= has_cells | np.array(registered, bool)
+        has_rows = np.array(has_source, bool)
+        has_rows[[row.store for row in speed[named.view.name]]] = True
+        found &= has_rows
     return found
 
 
@@ -468,7 +564,7 @@ def _group(totals: DayTotals, key: GroupKey, is_in: Booleans, is_known: Booleans
 @lru_cache(maxsize=64)
 def _points(of: QueryRange) -> list[tuple[PointLabel, Span, bool]]:
     """The label and windows of each point, and whether it has windows of several business days."""
-    bounds, days = timeline(of.grain, of.days, *of.span).bounds, of.days
+    bounds, days = of.timeline.bounds, of.days
     several = (days.day_of(bound.start) != days.day_of(bound.end - STEP) for bound in bounds)
     return list(zip(of.labels, bounds, several, strict=True))
 
@@ -494,18 +590,21 @@ def _closed_receipts(totals: DayTotals, rows: _Rows) -> int:
             by_hours.setdefault(key, []).append(place)
     if not by_hours:
         return 0
-    schedule = np.full(len(totals.stores), -1)
+    schedule = np.full(len(totals.stores), len(by_hours))
+    for number, places in enumerate(by_hours.values()):
+        schedule[places] = number
     at = list(rows.days.view.columns).index(RECEIPTS)
     closed, until = 0, rows.days.receipts[rows.stored]
     base = rows.days.starts[rows.stored] // DAY_SECONDS * DAY_SECONDS
-    for number, (key, places) in enumerate(by_hours.items()):
-        schedule[places] = number
-        own = np.flatnonzero(schedule[rows.store[: len(rows.stored)]] == number)
-        opens, closes = open_intervals(*key)
-        closed += int(until[own, -1].sum(dtype=np.int64)) - _receipts_between(until, own, base[own], opens, closes)
+    of_row = schedule[rows.store[: len(rows.stored)]]
+    in_order = np.argsort(of_row, kind="stable")
+    bounds = np.searchsorted(of_row[in_order], np.arange(len(by_hours) + 1)).tolist()
     intervals = [open_intervals(*key) for key in by_hours]
-    for place, row in rows.speed:
-        if schedule[place] >= 0:
+    for (opens, closes), first, end in zip(intervals, bounds[:-1], bounds[1:], strict=True):
+        own = in_order[first:end]
+        closed += int(until[own, -1].sum(dtype=np.int64)) - _receipts_between(until, own, base[own], opens, closes)
+    for place, _, row in rows.speed:
+        if schedule[place] < len(intervals):
             opens, closes = intervals[schedule[place]]
             last = int(np.searchsorted(opens, row.key.window, side="right")) - 1
             if last < 0 or closes[last] <= row.key.window:

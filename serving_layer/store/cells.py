@@ -39,6 +39,8 @@ DayRun = tuple[date, str]
 
 STORES_TOGETHER = 50
 """Of how many stores speed rows are read by one statement."""
+READS_AT_ONCE = 32
+"""How many such statements run at once, over all answers of the process."""
 CHARACTERS_PER_CELL = 40
 """About how long a cell is in a block."""
 CELLS_KEPT = 400_000
@@ -136,11 +138,13 @@ class SpeedCells:
     Rows lie by day of receipt. The days are read side by side, and once for requests that arrive together.
     """
 
-    def __init__(self, speed: SpeedReader, ttl: timedelta) -> None:
-        """`ttl`: how long rows are kept."""
+    def __init__(self, speed: SpeedReader, ttl: timedelta, reading: asyncio.Semaphore) -> None:
+        """`ttl`: how long rows are kept. `reading`: limits the reads of many stores that run at once."""
         self._speed = speed
         self._ttl = ttl
+        self._reading = reading
         self._reads: SingleFlight[Sequence[SpeedBlock]] = SingleFlight()
+        self._reads_of: SingleFlight[Mapping[str, Sequence[SpeedBlock]]] = SingleFlight()
 
     async def read(self, snapshot: ReadSnapshot, view: View, store: str, start: int, end: int) -> list[Addition]:
         """The rows of windows in [start, end). Empty if the snapshot has no speed layer."""
@@ -188,14 +192,18 @@ class SpeedCells:
         if not snapshot.has_speed:
             return {}
         generation, cut = snapshot.pointer.generation, snapshot.pointer.cut
-        together = [stores[at : at + STORES_TOGETHER] for at in range(0, len(stores), STORES_TOGETHER)]
-        reads = (
-            self._speed.rows_of(shape.name, some, day, generation, cut)
-            for day in snapshot.received_days(self._ttl)
-            for some in together
-        )
+        together = [tuple(stores[at : at + STORES_TOGETHER]) for at in range(0, len(stores), STORES_TOGETHER)]
+
+        async def read(some: Sequence[str], day: date) -> Mapping[str, Sequence[SpeedBlock]]:
+            async with self._reading:
+                return await self._speed.rows_of(shape.name, some, day, generation, cut)
+
+        async def shared(some: tuple[str, ...], day: date) -> Mapping[str, Sequence[SpeedBlock]]:
+            return await self._reads_of.read((shape.name, some, day, generation, cut), lambda: read(some, day))
+
+        days = snapshot.received_days(self._ttl)
         found: dict[str, list[SpeedBlock]] = {}
-        for part in await asyncio.gather(*reads):
+        for part in await asyncio.gather(*(shared(some, day) for day in days for some in together)):
             for store, rows in part.items():
                 found.setdefault(store, []).extend(rows)
         cells = sum(map(_cells_in, found.values()))
@@ -288,12 +296,13 @@ class MergedCells:
         self._readers, self._ttl = readers, speed_ttl
         self.batch = BatchCells(readers.published, readers.batch)
         self.days = DayCells(self.batch, readers.batch)
-        self.speed = SpeedCells(readers.speed, speed_ttl)
+        self._reading = asyncio.Semaphore(READS_AT_ONCE)
+        self.speed = SpeedCells(readers.speed, speed_ttl, self._reading)
 
     def with_rows(self, counts: Callable[[SpeedBlock], bool]) -> Self:
         """The same cells, of some speed rows only. `counts`: whether a row is one of them."""
         same = copy(self)
-        same.speed = SpeedCells(ChosenRows(self._readers.speed, counts), self._ttl)
+        same.speed = SpeedCells(ChosenRows(self._readers.speed, counts), self._ttl, self._reading)
         return same
 
     async def settled(self, snapshot: ReadSnapshot) -> Self:

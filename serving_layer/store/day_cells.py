@@ -5,7 +5,7 @@ run wrote no day cells for it: before there were any, or because a sum was too l
 """
 
 import asyncio
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -32,6 +32,8 @@ BYTES_KEPT = 128 * 1024 * 1024
 BYTES_JOINED = 128 * 1024 * 1024
 """How many bytes of days that were asked for together are kept joined, for the next question about the same days."""
 READS_AT_ONCE = 16
+ROWS_AT_ONCE = 1_000_000
+"""How many rows are merged at once, which takes about 200 MB."""
 
 
 class Texts:
@@ -54,14 +56,17 @@ class ViewDays:
 
     Attributes:
         view: the view.
-        tables: one per day, with the columns of `views.core.day_cells`.
-        without: the ids of stores whose cells are in blocks alone on any of these days.
+        tables: one or more per day, with the columns of `views.core.day_cells`.
     """
 
     view: View
     tables: Sequence[pa.Table]
-    without: Collection[str]
     _dimensions: dict[str, Texts] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return sum(table.num_rows for table in self.tables)
 
     @cached_property
     def stores(self) -> Texts:
@@ -102,6 +107,28 @@ class ViewDays:
         return np.concatenate(chunks) if chunks else np.zeros(0, np.int64)
 
 
+@dataclass
+class NamedDays:
+    """The day cells that a manifest names for a view on some UTC days.
+
+    Attributes:
+        view: the view.
+        parts: per day the run that wrote it, and its parts.
+        without: the ids of stores whose cells are in blocks alone on any of these days.
+        whole: all of them, once they were read and if they are few enough to be merged at once.
+    """
+
+    view: View
+    parts: Sequence[tuple[date, str, DayParts]]
+    without: Collection[str]
+    whole: ViewDays | None = None
+
+    @property
+    def key(self) -> Hashable:
+        """Identifies the cells."""
+        return self.view.definition_hash, tuple((day, run) for day, run, _ in self.parts)
+
+
 class DayCells:
     """Published day cells, found by way of the manifest: (view, day) to run, (run, view, day) to parts."""
 
@@ -113,11 +140,11 @@ class DayCells:
         self._joined: LRUCache[Hashable, ViewDays] = LRUCache(BYTES_JOINED, getsizeof=_size_joined)
         self._reading = asyncio.Semaphore(READS_AT_ONCE)
 
-    async def read(self, manifest: str, view: View, start: int, end: int) -> ViewDays:
-        """The day cells of each UTC day that [start, end) touches.
+    async def named(self, manifest: str, view: View, start: int, end: int) -> NamedDays:
+        """Find the day cells of each UTC day that [start, end) touches.
 
         Raises:
-            CellMissingError: a part is named and not there.
+            CellMissingError: a run knows nothing of a day that it is named for.
             CassandraUnavailableError: Cassandra does not answer.
         """
         without = set[str]()
@@ -129,13 +156,47 @@ class DayCells:
             else:
                 without.update(parts.without)
                 needed.append((day, run, parts))
-        key = (view.definition_hash, tuple((day, run) for day, run, _ in needed), frozenset(without))
-        joined = self._joined.get(key)
-        if joined is None:
-            tables = await asyncio.gather(*(self._day(view, *each) for each in needed))
-            joined = ViewDays(view, [each for each in tables if each.num_rows], without)
-            keep(self._joined, key, joined)
-        return joined
+        return NamedDays(view, needed, without)
+
+    async def slices(self, named: NamedDays) -> AsyncIterator[ViewDays]:
+        """Read day cells, in one or more pieces of at most `ROWS_AT_ONCE` rows.
+
+        Raises:
+            CellMissingError: a part is named and not there.
+            CassandraUnavailableError: Cassandra does not answer.
+        """
+        whole = named.whole or self._joined.get(named.key)
+        if whole is not None:
+            named.whole = whole
+            yield whole
+            return
+        tables, rows, is_whole = list[pa.Table](), 0, True
+        async for piece in self._pieces(named):
+            if rows and rows + piece.num_rows > ROWS_AT_ONCE:
+                yield ViewDays(named.view, tables)
+                tables, rows, is_whole = [], 0, False
+            tables.append(piece)
+            rows += piece.num_rows
+        last = ViewDays(named.view, tables)
+        if is_whole:
+            named.whole = last
+            keep(self._joined, named.key, last)
+        yield last
+
+    async def _pieces(self, named: NamedDays) -> AsyncIterator[pa.Table]:
+        """Tables of at most `ROWS_AT_ONCE` rows each, of one day after the other.
+
+        Days are read side by side, as many as have so many rows by the largest day so far.
+        """
+        days, most = list(named.parts), ROWS_AT_ONCE
+        while days:
+            together = min(READS_AT_ONCE, max(1, ROWS_AT_ONCE // most))
+            tables = await asyncio.gather(*(self._day(named.view, *each) for each in days[:together]))
+            del days[:together]
+            most = max(1, *(table.num_rows for table in tables))
+            for table in tables:
+                for at in range(0, table.num_rows, ROWS_AT_ONCE):
+                    yield table.slice(at, ROWS_AT_ONCE)
 
     async def _of_run(self, run: str, view: str) -> Mapping[date, DayParts]:
         found = self._parts.get((run, view))

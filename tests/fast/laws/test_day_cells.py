@@ -10,6 +10,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from serving_layer.query import answer
+from serving_layer.store import day_cells
+from serving_layer.store.day_cells import ROWS_AT_ONCE
 from tests.support import receipt
 from tests.support.chains import FIRST, LAST, Chain, chains
 from tests.support.sensors import BEGIN
@@ -63,9 +65,11 @@ def told(world: World, tables: type[WorldTables], path: str, query: Mapping[str,
     return response.status_code, response.json()
 
 
-def refuse_difference(world: World, path: str, query: Mapping[str, object]) -> None:
-    """With day cells, of runs without any, and window by window alone."""
-    with_day_cells, of_old_runs = (told(world, tables, path, query) for tables in (WorldTables, WithoutDayCells))
+def refuse_difference(world: World, path: str, query: Mapping[str, object], *, rows: int = ROWS_AT_ONCE) -> None:
+    """With day cells, so many rows at once; of runs without any; and window by window alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(day_cells, "ROWS_AT_ONCE", rows)
+        with_day_cells, of_old_runs = (told(world, tables, path, query) for tables in (WorldTables, WithoutDayCells))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(answer, "takes_day_cells", lambda _: False)
         by_windows = told(world, WithoutDayCells, path, query)
@@ -137,7 +141,8 @@ def compare_totals(data: st.DataObject, chain: Chain) -> None:
         query["sort"] = data.draw(st.sampled_from(["value", "-value", "name"]))
         query["top"] = data.draw(st.integers(1, 3))
 
-    refuse_difference(world, f"/v1/metrics/{','.join(metrics)}", query)
+    rows = data.draw(st.sampled_from([1, 2, 5, ROWS_AT_ONCE]))
+    refuse_difference(world, f"/v1/metrics/{','.join(metrics)}", query, rows=rows)
 
 
 @FEW
