@@ -8,7 +8,7 @@ render      SeriesValues  -> MetricResponse    round, and say what the answer wa
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from itertools import zip_longest
 
@@ -25,8 +25,8 @@ from serving_layer.query.day_columns import NeedsWindowsError
 from serving_layer.query.day_totals import DayTotals, MergedDays, takes_day_cells
 from serving_layer.query.evaluate import GroupValues, evaluate, evaluate_groups
 from serving_layer.query.fetch import fetch, fetch_context
-from serving_layer.query.groups import Totals
-from serving_layer.query.ranking import ranked, ranked_top
+from serving_layer.query.groups import Totals, refuse_many_days
+from serving_layer.query.ranking import points_written, ranked, ranked_top
 from serving_layer.query.render import render, render_groups
 from serving_layer.query.resolve import MetricRequest, ResolvedQuery, StoreQuery, resolve_all
 from serving_layer.query.snapshot import ReadSnapshot, provenance
@@ -127,17 +127,19 @@ async def answer_query(
     return response
 
 
-async def answer_totals(
+async def answer_totals(  # noqa: PLR0913 - what it is answered from
     queries: Sequence[ResolvedQuery],
     snapshot: ReadSnapshot,
     cells: MergedCells,
     products: AnswerProducts | None = None,
     targets: AnswerTargets | None = None,
+    *,
+    is_limited: bool = True,
 ) -> list[MetricResponse]:
     """The responses to queries of one request whose series add up stores, or are ranked.
 
     Stores are read a few at a time, each for all metrics from one reading of speed rows, and released once they are
-    merged, so that memory does not grow with their number.
+    merged, so that memory does not grow with their number. `is_limited`: refuse what takes long, because someone waits.
     """
     totals = [Totals(query) for query in queries]
     by_store = [{of.store.id: of for of in query.stores} for query in queries]
@@ -149,6 +151,8 @@ async def answer_totals(
         for days, into in zip(merged, totals, strict=False)
     ]
     totals[0].refuse_slow(set(left))
+    if is_limited:
+        refuse_many_days(queries, set(left))
     rest, adding = iter(left), asyncio.Lock()
 
     async def merge_stores() -> None:
@@ -166,16 +170,18 @@ async def answer_totals(
     finally:  # if one fails, the others need not go on
         for reader in readers:
             reader.cancel()
-    for into in totals:
-        into.refuse_long_answer()
+    for into, top in zip_longest(totals, tops):
+        into.refuse_long_answer(
+            points_written(into.query, into.groups) if top is None else sum(of.points for of in top)
+        )
     responses = [
         await off_loop(each.points, partial(_rendered_groups, each, snapshot, top))
         for each, top in zip_longest(totals, tops, fillvalue=None)
         if each
     ]
-    for query, response in zip(queries, responses, strict=True):
+    for query, response, into in zip(queries, responses, totals, strict=True):
         await _label_skus(query, response, products)
-        await _add_targets(query, response, snapshot, targets)
+        await _add_targets(query, response, snapshot, targets, into.missing)
     return responses
 
 
@@ -197,10 +203,15 @@ async def _merged_days(
 
 
 async def _add_targets(
-    query: ResolvedQuery, response: MetricResponse, snapshot: ReadSnapshot, targets: AnswerTargets | None
+    query: ResolvedQuery,
+    response: MetricResponse,
+    snapshot: ReadSnapshot,
+    targets: AnswerTargets | None,
+    unknown: Collection[str] = (),
 ) -> None:
+    """`unknown`: the stores that are in no total, because nothing is known of them."""
     if query.reads_targets and targets is not None:
-        await targets.attach(query, response, seconds(snapshot.as_of_at))
+        await targets.attach(query, response, seconds(snapshot.as_of_at), unknown)
 
 
 async def _label_skus(query: ResolvedQuery, response: MetricResponse, products: AnswerProducts | None) -> None:

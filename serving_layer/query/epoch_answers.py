@@ -62,5 +62,5 @@ class EpochAnswers:
         query = resolve(request, chosen, self._catalogue)
         if not (query.merges_stores or query.ranking):
             return encode(await answer_query(query, self._snapshot, self._cells))
-        [response] = await answer_totals([query], self._snapshot, self._cells)
+        [response] = await answer_totals([query], self._snapshot, self._cells, is_limited=False)
         return encode(response)

@@ -42,6 +42,9 @@ Also how many points of stores it may add up one by one.
 
 MOST_POINTS_WRITTEN = 500_000
 """How many points all series of one answer may have."""
+MOST_STORE_DAYS = 200_000
+"""How many days of stores one answer may read window by window: each counts per metric, view and period."""
+_DAY = 24 * 60 * 60
 Values = tuple[tuple[str, str | None], ...]
 """Names of groups, each with its value; None for stores that are in none."""
 
@@ -353,6 +356,11 @@ class Totals:
         return [self._groups[key] for key in sorted(self._groups, key=lambda key: key.order)]
 
     @property
+    def missing(self) -> set[str]:
+        """The ids of the stores of which nothing is known."""
+        return set[str]().union(*(group.missing for group in self._groups.values()))
+
+    @property
     def left_out(self) -> Sequence[LeftOut] | None:
         """The stores that are not comparable; None if comparable ones were not asked for."""
         if self.query.left_out is None:
@@ -413,16 +421,16 @@ class Totals:
         """
         self._refuse_more(sum(len(of.range.labels) for of in self.query.stores if of.store.id in stores))
 
-    def refuse_long_answer(self) -> None:
+    def refuse_long_answer(self, points: int) -> None:
         """Refuse what would have too many points when it is written.
 
+        Args:
+            points: how many all series have.
+
         Raises:
-            RangeTooLongError: all series have more points than `MOST_POINTS_WRITTEN`.
+            RangeTooLongError: these are more than `MOST_POINTS_WRITTEN`.
         """
-        top = self.query.ranking.top if self.query.ranking else None
-        series = ((len(group.series(self.query.by)), len(group.points)) for group in self._groups.values())
-        written = sum((count if top is None else min(count, top + 1)) * points for count, points in series)
-        self._refuse_more(written, MOST_POINTS_WRITTEN)
+        self._refuse_more(points, MOST_POINTS_WRITTEN)
 
     def _refuse_long(self) -> None:
         self._refuse_more(self._points)
@@ -432,6 +440,24 @@ class Totals:
             message = f"The totals have more than {most:,} points."
             do = "Ask with a coarser `grain`, for a shorter range, or with fewer dimensions in `by`."
             raise RangeTooLongError(message, do=do)
+
+
+def refuse_many_days(queries: Iterable[ResolvedQuery], stores: Collection[str]) -> None:
+    """Refuse queries of one answer before anything is read of these stores window by window, if that would be too much.
+
+    Raises:
+        RangeTooLongError: it would be more than `MOST_STORE_DAYS`.
+    """
+    found = 0
+    for query in queries:
+        periods = 2 if query.compare else 1
+        days = (-(-(of.timeline.end - of.timeline.start) // _DAY) for of in query.stores if of.store.id in stores)
+        found += sum(days) * periods * len(query.views)
+    if found > MOST_STORE_DAYS:
+        message = f"The answer would be added up from the quarter hours of {found:,} days of stores."
+        rule = f"At most {MOST_STORE_DAYS:,} may be, where each counts per metric, view and compared period."
+        do = "Ask for a shorter range, for fewer stores or metrics, or for whole business days without further options."
+        raise RangeTooLongError(f"{message} {rule}", do=do)
 
 
 def memberships(query: ResolvedQuery, data: StoreData) -> Mapping[Values, Sequence[Span] | None]:

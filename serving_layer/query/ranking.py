@@ -68,6 +68,19 @@ def ranked_top(query: ResolvedQuery, ranking: Ranking, groups: Sequence[TopSerie
             yield _shared(GroupValues(each.rest, (), points, compared, is_other=True), totals)
 
 
+def points_written(query: ResolvedQuery, groups: Sequence[GroupStates]) -> int:
+    """At most how many points the series of groups have, of which `top` leaves some out."""
+    top = query.ranking.top if query.ranking else None
+    if top is None:
+        return sum(len(group.series(query.by)) * len(group.points) for group in groups)
+    found = 0
+    for candidates in _comparable(query, groups):
+        lengths = sorted((len(each.group.points) for each in candidates), reverse=True)
+        rest = {id(each.group): each.group.points for each in candidates} if len(lengths) > top else {}
+        found += sum(lengths[:top]) + len(set().union(*rest.values()))
+    return found
+
+
 def _comparable(query: ResolvedQuery, groups: Sequence[GroupStates]) -> Iterator[list[Candidate]]:
     if query.by:
         for group in groups:

@@ -38,6 +38,11 @@ class TopSeries:
     rest: GroupStates | None
     whole: GroupStates
 
+    @property
+    def points(self) -> int:
+        """How many points its series have."""
+        return (len(self.kept) + bool(self.rest)) * len(self.shown.points)
+
 
 def top_series(query: ResolvedQuery, ranking: Ranking, merged: MergedDays) -> list[TopSeries] | None:
     """The top of each group; None if it has to be found series by series.

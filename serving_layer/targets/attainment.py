@@ -1,12 +1,12 @@
 """`compare=target`: beside each point what its stores were to reach on its business days, and by how much they did.
 
 A target is of one store and business day, so the target of a point is a sum: over the days of the point and, where a
-series adds up stores, over its stores. A day without a target is no zero. A point of which some days have none says so
-in `before_flags` and has no `change`, because its value counts days that its target lacks.
+series adds up stores, over those of which the value is known. A day without a target is no zero. A point of which some
+days have none says so in `before_flags` and has no `change`, because its value counts days that its target lacks.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
@@ -104,13 +104,17 @@ class AnswerTargets:
     reader: TargetReader
     versions: tuple[TargetSet, ...] = ()
 
-    async def attach(self, query: ResolvedQuery, response: MetricResponse, known_until: int) -> None:
+    async def attach(
+        self, query: ResolvedQuery, response: MetricResponse, known_until: int, unknown: Collection[str] = ()
+    ) -> None:
         """Add targets to the points of a response.
 
         Args:
             query: what was asked for; `refuse_without_targets` has let it pass.
             response: its answer.
             known_until: up to when events are known, in seconds since 1970: later points are unfinished.
+            unknown: the ids of the stores that are in no value, because nothing is known of them. Their targets are in
+                no series that adds up others.
         """
         left_out = () if isinstance(response.left_out, UnsetType) else response.left_out
         absent = {each.store for each in left_out}
@@ -118,17 +122,18 @@ class AnswerTargets:
         by_tenant = {version.tenant: version for version in self.versions}
         read = [self._of_store(by_tenant.get(of.store.tenant), of, query.metric) for of in stores]
         targets: dict[SeriesOf, _SeriesTargets] = {}
+        of_unknown: dict[SeriesOf, _SeriesTargets] = {}
         for number, (of, own) in enumerate(zip(stores, await asyncio.gather(*read), strict=True), 1):
-            _add_store(query, of, own, targets)
+            _add_store(query, of, own, of_unknown if of.store.id in unknown else targets)
             if not number % STORES_AT_ONCE:
                 await asyncio.sleep(0)  # other requests have their turn
         shared = response.currency if isinstance(response.currency, str) else None
         shown = {_series_of(query, each, shared) for each in response.series if not each.other}
         for series in response.series:
             key = _series_of(query, series, shared)
-            found = targets.get(key, _SeriesTargets())
+            found = targets.get(key) or of_unknown.get(key) or _SeriesTargets()
             if series.other:
-                found = _rest(other for each, other in targets.items() if each not in shown and each[-1] == key[-1])
+                found = _rest(targets, shown, key[-1]) or _rest(of_unknown, shown, key[-1]) or _SeriesTargets()
             code = key[-1] if isinstance(key[-1], str) else None
             digits = currency(code).digits if code and query.metric.unit == "money" else None
             _attach_series(series, found, digits, known_until)
@@ -219,13 +224,16 @@ def _series_of(query: ResolvedQuery, series: Series, shared: str | None) -> Seri
     return (*(groups.get(name) for name in query.groups), code)
 
 
-def _rest(parts: Iterable[_SeriesTargets]) -> _SeriesTargets:
-    """The targets of all series that `top` left out, as one."""
+def _rest(
+    targets: Mapping[SeriesOf, _SeriesTargets], shown: Collection[SeriesOf], code: object
+) -> _SeriesTargets | None:
+    """The targets of all series of a currency that `top` left out, as one; None if there are none."""
+    parts = [part for key, part in targets.items() if key not in shown and key[-1] == code]
     found = _SeriesTargets()
     for part in parts:
         for number, target in part.points.items():
             found.at(number, target.first, target.end).merge(target)
-    return found
+    return found if parts else None
 
 
 def _attach_series(series: Series, found: _SeriesTargets, digits: int | None, known_until: int) -> None:

@@ -9,6 +9,7 @@ from master_dataset.registry.stores import GroupVersion, Store, currency
 from master_dataset.registry.targets import Targets
 from serving_layer.targets.attainment import can_have_targets
 from tests.support import World, receipt
+from tests.support.sensors import record, source_of
 from tests.support.world_api import Asking, Body
 from views.metrics import registered_metrics
 from views.registry import registered_views
@@ -194,3 +195,34 @@ def test_sums_can_have_targets_and_nothing_else() -> None:
 
     assert {"net_sales", "sales_transactions_count", "traffic_in", "labor_hours"} <= found
     assert not {"conversion_rate", "avg_transaction_value", "occupancy", "unique_devices", "max_queue_length"} & found
+
+
+def of_unknown_traffic(*ids: str) -> Asking:
+    """Store 1 counted 90 people on Monday; of the others nothing is known. Each was to count 90."""
+    world = World(*(store(id_) for id_ in ids))
+    value = record("people_counts", (0, 90, 0), "1").replace(b"2026-03-27", b"2026-03-23")
+    world.receive(value, "2026-03-23T12:16:00Z", source_of("people_counts"))
+    world.pass_time("2026-03-30T12:00:00Z")
+    return asking(world, *({id_: {"traffic_in": {MONDAY: 90 * 10**6}}} for id_ in ids))
+
+
+@pytest.mark.parametrize("more", [{"by": "total"}, {"by": "total", "sort": "name"}, {"sort": "name", "top": 1}])
+def test_stores_of_which_nothing_is_known_have_no_part_in_the_target_of_others(more: dict[str, Any]) -> None:
+    query = {"from_": "2026-03-23", "to": "2026-03-24", "compare": "target"}
+
+    body = of_unknown_traffic("0", "1", "2").body("/v1/metrics/traffic_in", **query, **more)
+
+    series = body["series"][-1]
+    [point] = series["points"]
+    assert (point["value"], point["before"], point["attainment"]) == (90, 90, 100.0)
+    assert (series["stores"]["counted"], series["targets"]) == (1, {"found": 1, "missing": 0})
+
+
+def test_a_store_of_which_nothing_is_known_has_its_target_and_no_attainment() -> None:
+    query = {"from_": "2026-03-23", "to": "2026-03-24", "compare": "target", "store": "2"}
+    known = of_unknown_traffic("1", "2")
+
+    for more in ({}, {"sort": "name"}, {"by": "total"}):
+        [point] = known.body("/v1/metrics/traffic_in", **query, **more)["series"][0]["points"]
+        assert (point["value"], point["before"], point["attainment"]) == (None, 90, None)
+        assert "no_source" in point["flags"]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from master_dataset.registry.stores import GroupVersion, Store, currency
+from serving_layer.query import answer, groups
 from tests.fast.unit.serving.test_totals import DAY, DOOR, NET, TRAFFIC, chain, only, sale
 from tests.support import World, receipt
 from tests.support.sensors import record, source_of
@@ -316,6 +317,96 @@ def test_the_points_of_all_stores_together_are_limited_before_any_is_read() -> N
     refused = Asking(world).refusal(NET, from_="2025-03-01", to="2026-03-01", by="total", grain="hour")
 
     assert refused["code"] == "range_too_long"
+
+
+@pytest.fixture
+def of_three_skus() -> Asking:
+    """Two stores, each of which sold three SKUs on each of three days."""
+    world = World(Store(id="1", timezone="UTC"), Store(id="2", timezone="UTC"))
+    for day in (23, 24, 25):
+        for store in world.stores:
+            lines = [{"title": sku, "sku": sku, "price": 1, "amount": 1} for sku in ("a", "b", "c")]
+            at = f"2026-03-{day}T12:00:00Z"
+            world.receive(receipt(at, lines, number=day, store=store), at)  # type: ignore[arg-type]
+    world.rebuild("2026-03-27T00:00:00Z")
+    return Asking(world)
+
+
+MARCH = {"from_": "2026-03-01", "to": "2026-04-01"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "query", "points"),
+    [
+        ("sku_net_sales", {"by": "total,sku", "top": 3}, 93),  # found by columns
+        ("sku_net_sales", {"by": "total,sku", "top": 2}, 93),
+        ("sku_net_sales", {"by": "total,sku", "top": 2, "sort": "name"}, 93),
+        ("sku_net_sales", {"by": "total,sku"}, 93),
+        ("sku_net_sales", {"by": "store,sku", "top": 1}, 124),
+        ("net_sales", {"top": 1}, 62),
+        ("net_sales", {"top": 2}, 62),
+        ("net_sales", {"sort": "name"}, 62),
+    ],
+)
+def test_the_points_that_are_written_are_limited(
+    of_three_skus: Asking, monkeypatch: pytest.MonkeyPatch, metric: str, query: dict[str, Any], points: int
+) -> None:
+    monkeypatch.setattr(groups, "MOST_POINTS_WRITTEN", points)
+    body = of_three_skus.body(f"/v1/metrics/{metric}", **MARCH, **query)
+
+    monkeypatch.setattr(groups, "MOST_POINTS_WRITTEN", points - 1)
+    refused = of_three_skus.refusal(f"/v1/metrics/{metric}", **MARCH, **query, timezone="UTC")
+
+    assert sum(len(each["points"]) for each in body["series"]) == points
+    assert refused["code"] == "range_too_long"
+
+
+def test_the_top_of_many_stores_counts_the_series_that_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    asking = Asking(chain(*(Store(id=str(number), timezone="UTC") for number in range(10))))
+    monkeypatch.setattr(groups, "MOST_POINTS_WRITTEN", 20)
+
+    body = asking.body(NET, from_="2026-03-20", to="2026-03-30", top=1)
+
+    assert [len(each["points"]) for each in body["series"]] == [10, 10]
+
+
+def refuse_reading(*_: object, **__: object) -> Any:
+    raise AssertionError("was read")
+
+
+@pytest.mark.parametrize(
+    ("metrics", "query", "days"),
+    [
+        ("net_sales", {"grain": "hour"}, 2 * 31),
+        ("net_sales", {"grain": "hour", "compare": "previous_week"}, 2 * 31 * 2),
+        ("net_sales,sku_net_sales", {"grain": "hour"}, 2 * 31 * 2),
+        ("conversion_rate", {"grain": "total"}, 2 * 31 * 2),
+    ],
+)
+def test_the_days_that_are_read_window_by_window_are_limited(
+    of_three_skus: Asking, monkeypatch: pytest.MonkeyPatch, metrics: str, query: dict[str, Any], days: int
+) -> None:
+    monkeypatch.setattr(groups, "MOST_STORE_DAYS", days)
+    of_three_skus.body(f"/v1/metrics/{metrics}", **MARCH, by="total", **query)
+
+    monkeypatch.setattr(groups, "MOST_STORE_DAYS", days - 1)
+    monkeypatch.setattr(answer, "fetch", refuse_reading)
+    refused = of_three_skus.refusal(f"/v1/metrics/{metrics}", **MARCH, by="total", **query, timezone="UTC")
+
+    assert refused["code"] == "range_too_long"
+    assert f"{days} days of stores" in refused["title"]
+
+
+def test_a_quarter_of_a_chain_by_day_may_be_compared() -> None:
+    assert groups.MOST_STORE_DAYS >= 457 * 92 * 2 * 2  # of a metric of two views
+
+
+def test_days_that_are_read_as_days_are_not_limited(of_three_skus: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "MOST_STORE_DAYS", 0)
+
+    body = of_three_skus.body(NET, **MARCH, by="total", grain="total")
+
+    assert only(body)["points"][0]["value"] == 18.0
 
 
 @pytest.mark.parametrize(
