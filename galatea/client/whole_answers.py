@@ -122,9 +122,9 @@ ReadPage = Callable[[Place], Steps[_Page]]
 
 
 def _pages(metrics: Sequence[str], start: When | None, end: When | None, options: MetricOptions) -> ReadPage:
-    """Reads a page of the stores that are named, in their order, or of all."""
+    """Reads a page of the stores that are named, in their order and each once, or of all."""
     given = options.get("store", ())
-    named = [given] if isinstance(given, int | str) else list(given)
+    named = list(dict.fromkeys(map(str, [given] if isinstance(given, int | str) else given)))
 
     def of_all(place: Place) -> Steps[_Page]:
         at: MetricOptions = {"limit": STORES_PER_PAGE}

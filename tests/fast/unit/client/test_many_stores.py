@@ -58,6 +58,14 @@ def test_named_stores_keep_their_order(asking: Asking) -> None:
     assert answers["traffic_in"].as_of.publication == answers.as_of.publication
 
 
+def test_a_store_that_is_named_twice_is_in_the_answer_once(asking: Asking) -> None:
+    named = [*IDS[:120], IDS[0], IDS[119]]
+
+    answer = client(asking).metric("total_transactions_count", start=START, end=END, store=named)
+
+    assert [series.store for series in answer.series] == IDS[:120]
+
+
 def test_the_client_for_asyncio_reads_all_stores_too(asking: Asking) -> None:
     answer = asyncio.run(read(async_client(asking)))
 
