@@ -294,7 +294,7 @@ FLAG_TEXTS = {
     "low_coverage": "sensors worked for less than 95 % of the time",
     "masked": "not shown, because sensors worked for less than half of the time",
     "no_counterpart": "nothing to compare with",
-    "stores_differ": "some stores are known in one period only",
+    "stores_differ": "the two periods are not of the same stores",
     "no_net_units": "no more was sold than was returned",
     "no_opening_hours": "the store has no opening hours",
     "no_source": "no sensor of this store feeds it",
