@@ -32,8 +32,8 @@ BYTES_KEPT = 128 * 1024 * 1024
 BYTES_JOINED = 128 * 1024 * 1024
 """How many bytes of days that were asked for together are kept joined, for the next question about the same days."""
 READS_AT_ONCE = 16
-ROWS_AT_ONCE = 1_000_000
-"""How many rows are merged at once, which takes about 200 MB."""
+ROWS_AT_ONCE = 2_000_000
+"""How many rows are merged at once, which takes about 400 MB."""
 
 
 class Texts:
