@@ -405,7 +405,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     """A metric that can be asked for.
 
     `formula`: how it is computed from states of `views`. `flags`: those that its values can have. `grains`: those that
-    it has; empty means all. `note`: its origin.
+    it has; empty means all. `needs_by`: dimensions that it has to be split by. `note`: its origin.
     """
 
     metric: str
@@ -415,6 +415,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     views: tuple[str, ...]
     flags: tuple[str, ...] = ()
     grains: tuple[str, ...] = ()
+    needs_by: tuple[str, ...] = ()
     note: str = ""
 
 

@@ -40,6 +40,7 @@ class Catalogue:
                 views=metric.views,
                 flags=metric.flags,
                 grains=metric.grains,
+                needs_by=metric.needs_by,
                 note=metric.note,
             )
             for metric in self.metrics.values()

@@ -314,7 +314,10 @@ class MetricsResponse(Struct):
 
 
 class ListedMetric(Struct):
-    """A metric that can be asked for. `views`: what it is computed from. `grains`: those it has; empty means all."""
+    """A metric that can be asked for. `views`: what it is computed from. `grains`: those it has; empty means all.
+
+    `needs_by`: dimensions that it has to be split by.
+    """
 
     metric: str
     name: str
@@ -323,6 +326,7 @@ class ListedMetric(Struct):
     views: Sequence[str]
     flags: Sequence[str]
     grains: Sequence[str]
+    needs_by: Sequence[str]
     note: str
 
 

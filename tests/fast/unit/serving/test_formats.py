@@ -199,7 +199,7 @@ def test_cells_are_rows_with_the_states_of_each_layer_side_by_side(asking: Askin
 def test_every_metric_says_in_a_file_what_it_says_as_json(asking: Asking, form: str) -> None:
     for metric in asking.body("/v1/metrics")["metrics"]:
         path, grains = f"/v1/metrics/{metric['metric']}", metric["grains"] or ["day"]
-        question = DAYS | {"compare": "previous_week", "grain": grains[0]}
+        question = DAYS | {"compare": "previous_week", "grain": grains[0], "by": metric["needs_by"]}
         body = json.loads(asking.response(path, **question).content, parse_float=Decimal, parse_int=Decimal)
         in_json = [point for series in body["series"] for point in series["points"]]
 
