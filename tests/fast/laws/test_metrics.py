@@ -154,7 +154,7 @@ def test_11_women_and_men_are_all_whose_gender_is_known(female: int, male: int) 
 
 @given(left=ANY, right=ANY)
 def test_12_a_ratio_of_sums_lies_between_the_ratios_of_its_parts(left: States, right: States) -> None:
-    for metric in RATIOS:
+    for metric in (each for each in RATIOS if each.id != "pair_lift"):  # a ratio of products
         if all((divided := divisor(metric, of)) is not None and divided > 0 for of in (left, right)):
             parts = [known(metric.id, of) for of in (left, right)]
             assert min(parts) <= known(metric.id, added(left, right)) <= max(parts)
