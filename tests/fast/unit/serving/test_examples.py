@@ -67,6 +67,7 @@ def test_every_metric_is_listed_with_its_definition() -> None:
         "views": ["wifi_visits"],
         "flags": ["device_based"],
         "grains": [],
+        "needs_by": [],
         "note": METRICS["capture_rate"].note,
     }
 
