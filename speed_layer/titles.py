@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from cachetools import LRUCache
 
 from master_dataset.parsing.rows import EVENT
-from master_dataset.registry.seen_titles import MOST_TITLE, bucket_of_seen
+from master_dataset.registry.products import MOST_TITLE, bucket_of_seen
 from speed_layer.cassandra_batches import Insert, write_all
 from views.core.view import WINDOW
 

@@ -60,6 +60,17 @@ def bucket_of(sku: str, buckets: int) -> int:
     return zlib.crc32(sku.encode()) % buckets
 
 
+MOST_TITLE = 200
+"""Characters of a title of receipts that are kept: as many as a product master takes."""
+SEEN_BUCKETS = 64
+"""Partitions of a tenant in `seen_titles`: the titles of receipts, which `speed_layer/titles.py` writes."""
+
+
+def bucket_of_seen(sku: str) -> int:
+    """Return the partition of a SKU within its tenant in `seen_titles`."""
+    return bucket_of(sku, SEEN_BUCKETS)
+
+
 def buckets_for(count: int) -> int:
     """Return the number of buckets for so many products: a power of two, so that a larger number splits each bucket."""
     return 1 << max(0, (count - 1) // BLOCK_PRODUCTS).bit_length()

@@ -10,7 +10,6 @@ from pydantic_core import PydanticCustomError
 from master_dataset.registry.products import Product
 from master_dataset.registry.products_file import SKU_BYTES, TEXT_LENGTH, category_path
 from serving_layer.api.caller import Operator, Reader
-from serving_layer.api.file_bodies import FILE_BODY, file_body
 from serving_layer.api.parameters import (
     DEFAULT_TENANT,
     MAX_PAGE,
@@ -20,12 +19,13 @@ from serving_layer.api.parameters import (
     read_page_token,
     tenant_of,
 )
+from serving_layer.api.request_bodies import FILE_BODY, file_body
 from serving_layer.errors import BadQuestionError, NotOfferedError
 from serving_layer.products.reader import ProductFilter, ProductPage, ProductPlace
 from serving_layer.products.service import ProductService
 from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.encoding import JSON, encode
-from serving_layer.responses.products import ListedProduct, LoadedProducts, ProductList
+from serving_layer.responses.master_data import ListedProduct, LoadedProducts, ProductList
 from serving_layer.responses.schemas import returns
 
 MAX_SKUS = 1000

@@ -1,7 +1,7 @@
 """Request bodies: limited in bytes and seconds, and read only after the caller is authenticated."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from serving_layer.errors import (
     BodyTooSlowError,
     BodyUnreadableError,
     TooBusyError,
+    UnsupportedBodyError,
 )
 
 if TYPE_CHECKING:
@@ -130,3 +131,32 @@ def _require_json(body: bytes) -> None:
         orjson.loads(body or b"null")
     except orjson.JSONDecodeError as error:
         raise BadQuestionError(f"The request body is not JSON: {error}.", do="Send one object as JSON.") from error
+
+
+MAX_FILE_BYTES = 8_000_000
+"""Larger files are loaded with the command, or in several requests."""
+CSV, LINES = "text/csv", "application/x-ndjson"
+_FILE = {"type": "string", "description": "CSV with a header, or a JSON object on each line."}
+FILE_BODY: Mapping[str, object] = {"required": True, "content": {CSV: {"schema": _FILE}, LINES: {"schema": _FILE}}}
+"""The body of such a request in OpenAPI."""
+
+
+@asynccontextmanager
+async def file_body(request: Request, kind: str) -> AsyncIterator[bytes]:
+    """Read a file from the body of a request, and count its bytes as held until the block ends.
+
+    Args:
+        request: whose body is read.
+        kind: what is in the file, such as `products`: also the name of the command that loads it.
+
+    Raises:
+        UnsupportedBodyError: the body is neither CSV nor JSON Lines.
+        BodyTooLargeError: it has more than 8 MB. For other errors see `BodyReader.read`.
+    """
+    said = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if said not in {CSV, LINES}:
+        message = f"{kind.capitalize()} come as `{CSV}` or as `{LINES}`."
+        raise UnsupportedBodyError(message, do="Say which one in `Content-Type`.")
+    do = f"Use `galatea {kind} load`, or several requests without `replace`."
+    async with bodies_of(request).read(request, MAX_FILE_BYTES, do) as body:
+        yield body

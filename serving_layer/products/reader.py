@@ -13,10 +13,10 @@ from master_dataset.registry.products import (
     ProductMaster,
     Versions,
     bucket_of,
+    bucket_of_seen,
     decode_block,
     in_category,
 )
-from master_dataset.registry.seen_titles import bucket_of_seen
 from serving_layer.caching import keep
 from serving_layer.tables.async_session import AsyncSession
 

@@ -18,8 +18,8 @@ from serving_layer.responses.dead_letters import DeadLetter, DeadLetterPage, Rep
 from serving_layer.responses.encoding import JSON, Problem
 from serving_layer.responses.events import EventOutcomes
 from serving_layer.responses.health import Freshness, Health, Readiness
+from serving_layer.responses.master_data import LoadedProducts, LoadedTargets, ProductList
 from serving_layer.responses.metrics import CellsResponse, IndexResponse, MetricList, MetricResponse, MetricsResponse
-from serving_layer.responses.products import LoadedProducts, ProductList
 from serving_layer.responses.publications import (
     CorrectionPage,
     PublicationPage,
@@ -28,7 +28,6 @@ from serving_layer.responses.publications import (
     StartedRecompute,
 )
 from serving_layer.responses.stores import ReceiptPage, StoreList
-from serving_layer.responses.targets import LoadedTargets
 from serving_layer.responses.webhooks import SkippedBlocker, Webhook, WebhookPage, WebhookTrial
 
 Schema = dict[str, Any]

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from master_dataset.registry.products import ProductMaster, ProductSpool, buckets_for, encode_block
-from master_dataset.registry.seen_titles import bucket_of_seen
+from master_dataset.registry.products import ProductMaster, ProductSpool, bucket_of_seen, buckets_for, encode_block
 from tests.support.rows import WINDOW_SECONDS
 
 if TYPE_CHECKING:

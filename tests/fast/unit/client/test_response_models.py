@@ -5,7 +5,7 @@ import pytest
 
 from galatea.client import answers, ingest
 from galatea.client import publications as client
-from serving_layer.responses import events, health, metrics, products, publications, stores, targets
+from serving_layer.responses import events, health, master_data, metrics, publications, stores
 from views.control.recompute import RecomputeRequest
 
 Struct = type[msgspec.Struct]
@@ -51,8 +51,8 @@ TYPES: list[tuple[Struct, Struct]] = [
     (client.Recompute, publications.Recompute),
     (client.RolledBack, publications.RolledBack),
     (client.Correction, publications.Correction),
-    (answers.LoadedFile, products.LoadedProducts),
-    (answers.LoadedFile, targets.LoadedTargets),
+    (answers.LoadedFile, master_data.LoadedProducts),
+    (answers.LoadedFile, master_data.LoadedTargets),
     (ingest.Outcome, events.EventOutcome),
 ]
 

@@ -1,4 +1,4 @@
-"""Product masters: what SKUs are called, and which categories they are in."""
+"""Data that tenants load from files: products and targets of stores."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -40,3 +40,12 @@ class ProductList(Struct):
     count: int
     products: Sequence[ListedProduct]
     next: str | None
+
+
+class LoadedTargets(Struct):
+    """The targets of a tenant after a load. `count`: of all its targets."""
+
+    tenant: str
+    version: str
+    count: int
+    loaded_at: Instant
