@@ -37,9 +37,9 @@ SECONDS = 60.0
 PER_SECOND = 100
 """Receipts that arrive meanwhile, so that no dashboard is the same twice."""
 OF_REST, OF_ALONE = 3.0, 2.0
-DAY = "SELECT start, net_sales FROM sales_15m WHERE store = '1' AND day = %s ORDER BY start"
+DAY = "SELECT start, net_sales FROM sales_15m WHERE store = '1' AND start >= %s AND start < %s ORDER BY start"
 DASHBOARD = (
-    "SELECT start, net_sales FROM sales_15m WHERE store = '1' AND day = current_date ORDER BY start",
+    "SELECT start, net_sales FROM sales_15m WHERE store = '1' AND start >= current_date ORDER BY start",
     "SELECT store, sum(net_sales) FROM sales_day WHERE day >= current_date - 7 GROUP BY store ORDER BY 2 DESC",
     "SELECT day, sum(receipts) FROM sales_day WHERE day >= current_date - 7 GROUP BY day ORDER BY day",
     """SELECT sku, sum(net_sales) FROM sales_by_sku_day WHERE store = '2' AND day = current_date
@@ -86,14 +86,15 @@ def connected(port: int, key: str) -> "psycopg.Connection[Any]":
 def _a_day(settings: "Settings") -> Measured:
     """Yesterday in windows, in turns."""
     day = datetime.now(UTC).date() - timedelta(days=1)
-    asked = {"store": "1", "from": day, "to": day + timedelta(days=1), "grain": "15m"}
+    bounds = [datetime.combine(each, datetime.min.time(), UTC) for each in (day, day + timedelta(days=1))]
+    asked = {"store": "1", "from": day, "to": day + timedelta(days=1), "grain": "15m", "timezone": "UTC"}
     rest: list[float] = []
     sql: list[float] = []
     with connected(settings.sql.port, _key(settings)) as connection:
         for _ in range(ROUNDS):
             taken, body = timed(lambda: response_of(settings, "net_sales", asked))
             rest.append(taken)
-            taken, rows = timed(lambda: connection.execute(DAY, (day,)).fetchall())
+            taken, rows = timed(lambda: connection.execute(DAY, bounds).fetchall())
             sql.append(taken)
     points = [point for series in orjson.loads(body)["series"] for point in series["points"]]
     shown = [Decimal(str(point["value"])) for point in points if point["value"]]
