@@ -1,7 +1,7 @@
 """Versions of alert rules and stores, each with the time from which it is in effect. Versions are only ever added.
 
 A version applies to records received from `effective_at` on, which lies a little after it is written, so that every
-reader knows it by then. Two writers of the same number are told apart by a compare-and-set.
+reader knows it by then. Two writers of the same number are distinguished by a compare-and-set.
 """
 
 from collections.abc import Callable, Iterator, Sequence

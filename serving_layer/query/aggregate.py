@@ -90,7 +90,7 @@ class StateSums:
     where: Where = ()
     selection: ProductSelection = ALL_PRODUCTS
     is_by_window: bool = False
-    renamed: tuple[tuple[str, str], ...] = ()
+    renamed: Renamed = ()
     points: dict[Group, dict[int, PointStates]] = field(default_factory=dict)
     currencies: set[str] = field(default_factory=set)
     has_cells: bool = False

@@ -381,6 +381,6 @@ def _one_each(formats: Sequence[int], count: int) -> Sequence[int]:
 
 
 def _require_same(announced: Sequence[Column] | None, columns: Sequence[Column]) -> None:
-    """The client reads the rows by the columns that it was told."""
+    """The client reads the rows by the columns that were described to it."""
     if announced is not None and [each.type for each in announced] != [each.type for each in columns]:
         raise SqlStateError("0A000", "The columns of the statement have changed.", "Prepare it again.")

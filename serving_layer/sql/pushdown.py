@@ -1,6 +1,6 @@
 """Which rows of its tables a query can need: bounds of time and values, derived from its filters.
 
-Bounds are a superset: what cannot be understood has no bounds, and DuckDB applies every filter again. So they decide
+Bounds are a superset: what cannot be analyzed has no bounds, and DuckDB applies every filter again. So they decide
 how much is read, and never what the result is. A filter passes from a query to the queries and WITH clauses that it
 reads from where they give a column on as it is, and across equalities of joins.
 """

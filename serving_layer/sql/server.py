@@ -54,7 +54,7 @@ SETTINGS: Mapping[str, str] = {
     "default_transaction_read_only": "on",
     "in_hot_standby": "off",
 }
-"""Told to every client at its login, with its user and time zone."""
+"""Sent to every client at its login, with its user and time zone."""
 PIECE_BYTES = 65_536
 """Bytes that are collected before they are sent."""
 MESSAGE_COST = 100

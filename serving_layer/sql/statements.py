@@ -1,7 +1,8 @@
 """What a statement is: a query, transaction control, a setting that clients send, or something that is refused.
 
-Statements are told apart by their first words, and queries are parsed. A query is the only kind that is ever run, and
-what it may hold is checked twice: here in the tree that is translated, and in what DuckDB itself reads (`permissions`).
+Statements are distinguished by their first words, and queries are parsed. A query is the only kind that is ever run,
+and what it may hold is checked twice: here in the tree that is translated, and in what DuckDB itself reads
+(`permissions`).
 """
 
 from collections.abc import Sequence

@@ -298,7 +298,7 @@ _FORMATS = (("F%month", "%B"), ("Mon", "%b"), ("%uy", "%a"), ("HH", "%I"), ("AM"
 """What sqlglot leaves of the formats of PostgreSQL, and what it means."""
 _QUOTED = re.compile('"([^"]*)"')
 _LEFT_OVER = re.compile("(?<!%)(?<!%-)[A-Za-z]|%[uU]")
-"""A part of a format that was not understood, or means something else in DuckDB."""
+"""A part of a format that is unknown, or means something else in DuckDB."""
 
 
 def _formatted(node: exp.Expr) -> exp.Expr:

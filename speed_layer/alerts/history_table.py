@@ -95,12 +95,12 @@ class HistoryTable:
         if self._run("SELECT moved_at FROM alerts_open_moved WHERE bucket = ?", _BUCKET):
             return
         columns = (
-            "alert_id, writetime(body) AS told, writetime(resolved) AS resolved, writetime(retracted) AS retracted"
+            "alert_id, writetime(body) AS raised, writetime(resolved) AS resolved, writetime(retracted) AS retracted"
         )
         query = f"SELECT {columns} FROM alerts_told WHERE sight = ? AND day = ?"  # noqa: S608 - our own columns
         for day in self._run("SELECT day FROM alert_days WHERE sight = ?", ALL_TENANTS):
             rows = self._run(query, ALL_TENANTS, day.day)
-            still_open = [each.alert_id for each in rows if each.told and not (each.resolved or each.retracted)]
+            still_open = [each.alert_id for each in rows if each.raised and not (each.resolved or each.retracted)]
             for number, alert_id in enumerate(still_open):
                 for raised in self._records(alert_id):
                     if raised.header.kind == "raised":
