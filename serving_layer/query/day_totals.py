@@ -5,32 +5,28 @@ answer, or in none. A store for which that does not hold is left to `fetch` and 
 minima, maxima and unions do not depend on the order in which cells are merged. Speed rows are added as ever.
 """
 
-import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from functools import cached_property, lru_cache, partial
-from typing import NamedTuple, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from master_dataset.errors import RangeTooLongError
-from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.off_loop import ROWS_PER_CELL, off_loop
 from serving_layer.products.dimensions import is_product_dimension
-from serving_layer.query.aggregate import CURRENCY, NO_SOURCE, OUTSIDE_OPENING_HOURS, Group, StateSums, empty_sums
+from serving_layer.query.aggregate import CURRENCY, NO_SOURCE, StateSums, empty_sums
 from serving_layer.query.day_columns import (
     Booleans,
     Integers,
     MergedStates,
     NeedsWindowsError,
-    StateColumn,
     occurring,
 )
+from serving_layer.query.day_event_flags import event_flags
+from serving_layer.query.day_rows import DayRows, DaySeries, FreshRow
 from serving_layer.query.groups import GroupKey, GroupStates, MergedPoint, Totals, Values
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.sensor_coverage import sensor_sources
@@ -40,9 +36,7 @@ from serving_layer.store.cells import MergedCells, waiting_reach
 from serving_layer.store.day_cells import NamedDays, ViewDays
 from views.core.cells import Addition
 from views.core.cut import is_fresh, seconds
-from views.core.day_cells import DAY_SECONDS, DAY_WINDOWS, RECEIPTS
-from views.core.local_time import STEP, BusinessDays, Span, open_periods, round_down
-from views.core.view import flags_counted
+from views.core.local_time import STEP, BusinessDays, Span, round_down
 
 MOST_MERGED = 6_000_000
 """How many states, over all groups, series and points, may be merged by columns: about 500 MB."""
@@ -63,67 +57,6 @@ def takes_day_cells(query: ResolvedQuery) -> bool:
 
 def _takes_columns(sums: StateSums) -> bool:
     return not sums.selection.needs_master and not any(map(is_product_dimension, sums.split))
-
-
-class FreshRow(NamedTuple):
-    """A speed row that counts. `store`, `label`: the place of its store, and of its label among those of the query."""
-
-    store: int
-    label: int
-    addition: Addition
-
-
-@dataclass
-class _Rows:
-    """The cells of one view by columns: day cells, then speed rows.
-
-    Attributes:
-        days: the day cells.
-        stored: the rows of `days` that count.
-        speed: the speed rows that count.
-        store: the place of the store per row.
-        label: the number of the label per row.
-    """
-
-    days: ViewDays
-    stored: Integers
-    speed: Sequence[FreshRow]
-    store: Integers
-    label: Integers
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether some rows of `days` do not count."""
-        return len(self.stored) < len(self.days.starts)
-
-    @cached_property
-    def provisional(self) -> Booleans:
-        """Whether the row is a speed row."""
-        return np.arange(len(self.store)) >= len(self.stored)
-
-    def state(self, name: str) -> StateColumn:
-        """The values of a state per row."""
-        place = list(self.days.view.columns).index(name)
-        more = [row.addition.states[place] for row in self.speed]
-        stored = self.days.state(name)
-        if self.is_cut:
-            stored = stored.take(self.stored)
-        return StateColumn.of(self.days.view.columns[name].by, stored, more)
-
-    def dimension(self, name: str) -> tuple[Integers, list[str | None]]:
-        """The number of the value of a dimension per row, and the values."""
-        place = list(self.days.view.dimensions).index(name)
-        texts = self.days.dimension(name)
-        if not self.speed:
-            return texts.numbers[self.stored] if self.is_cut else texts.numbers, texts.values
-        values = list(texts.values)
-        number = {text: at for at, text in enumerate(values)}
-        more = []
-        for row in self.speed:
-            text = row.addition.key.dimensions[place]
-            more.append(number.setdefault(text, len(number)))
-        values += list(number)[len(values) :]
-        return np.concatenate([texts.numbers[self.stored], np.array(more, np.int64)]), values
 
 
 @dataclass
@@ -178,12 +111,12 @@ class DayTotals:
             days.append(await cells.days.named(snapshot.pointer.manifest, view, start, end))
         groups = {of.store.id: found for of in query.stores if (found := _groups_of(query, of)) is not None}
         without = set[str]().union(*(each.without for each in days))
-        able = [of for of in query.stores if of.store.id in groups and of.store.id not in without]
-        totals = cls(query, days, able, groups)
-        for named in days if able else ():
+        answerable = [of for of in query.stores if of.store.id in groups and of.store.id not in without]
+        totals = cls(query, days, answerable, groups)
+        for named in days if answerable else ():
             async for each in cells.days.slices(named):
-                await off_loop(each.rows // ROWS_PER_CELL, partial(totals._look_at, each))
-        return totals.only({of.store.id for of in able} - totals.found.apart)
+                await off_loop(each.rows // ROWS_PER_CELL, partial(totals._inspect, each))
+        return totals.only({of.store.id for of in answerable} - totals.found.apart)
 
     def only(self, stores: Collection[str]) -> "DayTotals":
         """Answer for these stores alone."""
@@ -278,7 +211,7 @@ class DayTotals:
             is_apart[rows] = ~is_inside & ~is_outside
         return label, is_apart
 
-    def _look_at(self, days: ViewDays) -> None:
+    def _inspect(self, days: ViewDays) -> None:
         """Note what some rows say of the stores."""
         places = self._places(days)
         label, is_apart = self._labelled(days, places)
@@ -307,14 +240,14 @@ class DayTotals:
                     fresh.append(FreshRow(self.place[store], number[own[point].number], row))
         return fresh
 
-    def rows(self, days: ViewDays, fresh: Sequence[FreshRow]) -> "_Rows":
+    def rows(self, days: ViewDays, fresh: Sequence[FreshRow]) -> "DayRows":
         """The rows of `days` that count, and speed rows."""
         places = self._places(days)
         label, _ = self._labelled(days, places)
         stored = np.flatnonzero(label >= 0)
         store = np.concatenate([places[stored], np.array([row.store for row in fresh], np.int64)])
         labels = np.concatenate([label[stored], np.array([row.label for row in fresh], np.int64)])
-        return _Rows(days, stored, fresh, store, labels)
+        return DayRows(days, stored, fresh, store, labels)
 
 
 class _Merging:
@@ -338,7 +271,7 @@ class _Merging:
         number = {key: place for place, key in enumerate(self._keys)}
         self._group = np.array([number[key] for key in key_of], np.int64)
         is_sliced = not all(named.whole for named in totals.days)
-        self._series = _Series(query.by, self._sums, is_sliced=is_sliced)
+        self._series = DaySeries(query.by, self._sums, is_sliced=is_sliced)
         self._states: dict[int, MergedStates] = {}
         self._flags = Counter[str]()
 
@@ -358,7 +291,7 @@ class _Merging:
             message = f"The totals are made of more than {MOST_MERGED:,} sums."
             do = "Ask with a coarser `grain`, for a shorter range, or with fewer dimensions in `by`."
             raise RangeTooLongError(message, do=do)
-        self._flags += _event_flags(self._totals, rows)
+        self._flags += event_flags(self._totals.stores, rows)
 
     def merged(self, waiting: int, over: int) -> "MergedDays":
         """The totals. `waiting`: see `MergedDays`. `over`: where the windows end that are over."""
@@ -423,61 +356,7 @@ class MergedDays:
         into.adopt(self.groups, points, waiting=self.waiting, zones=zones, event_flags=self.event_flags)
 
 
-class _Series:
-    """Numbers the values of dimensions. Sums that are split by all of `by` share them, so that series meet."""
-
-    def __init__(self, by: Sequence[str], sums: Sequence[StateSums], *, is_sliced: bool) -> None:
-        """`is_sliced`: the rows of a view come in several slices, whose series have to meet."""
-        self._by = tuple(by)
-        self._is_shared = sum(each.split == self._by for each in sums) > 1
-        self._is_sliced = is_sliced
-        self._numbers: dict[tuple[str, ...], dict[Group, int]] = {}
-
-    def numbered(self, sums: StateSums, rows: _Rows, used: Integers) -> tuple[Integers, Sequence[Group]]:
-        """The number of the series per row of `used`, and all series."""
-        if not sums.split:
-            return np.zeros(len(used), np.int64), [()]
-        code, values = np.zeros(len(used), np.int64), list[list[str | None]]()
-        for name in sums.own_split:
-            numbers, own = rows.dimension(name)
-            code = code * len(own) + (numbers[used] if len(used) < len(numbers) else numbers)
-            values.append(own)
-        found, code = occurring(code, math.prod(map(len, values)))
-        series = CodedSeries(found, values)
-        if not (self._is_sliced or (self._is_shared and sums.split == self._by)):
-            return code, series
-        known = self._numbers.setdefault(sums.split, {})
-        places = [known.setdefault(group, len(known)) for group in series]
-        return np.array(places, np.int64)[code], list(known)
-
-
-class CodedSeries(Sequence[Group]):
-    """Values of dimensions by number, each made when it is needed: few of very many are shown."""
-
-    def __init__(self, codes: Integers, values: Sequence[Sequence[str | None]]) -> None:
-        """`codes`: the places of the values of every dimension, as one number. `values`: of every dimension."""
-        self._codes, self._values = codes, values
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self._codes)
-
-    @overload
-    def __getitem__(self, at: int) -> Group: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Group]: ...
-    def __getitem__(self, at: int | slice) -> Group | Sequence[Group]:
-        """The values of a number, or of several."""
-        if isinstance(at, slice):
-            return CodedSeries(self._codes[at], self._values)
-        code, group = int(self._codes[at]), list[str | None]()
-        for own in reversed(self._values):
-            code, place = divmod(code, len(own))
-            group.append(own[place])
-        return tuple(reversed(group))
-
-
-def _merged(totals: DayTotals, sums: StateSums, rows: _Rows, group: Integers, series: _Series) -> MergedStates:
+def _merged(totals: DayTotals, sums: StateSums, rows: DayRows, group: Integers, series: DaySeries) -> MergedStates:
     """`group`: the number of the group per store; -1 for stores of which nothing is known."""
     of_row = group[rows.store] if len(group) else rows.store
     counts = of_row >= 0
@@ -567,97 +446,3 @@ def _points(of: QueryRange) -> list[tuple[PointLabel, Span, bool]]:
     bounds, days = of.timeline.bounds, of.days
     several = (days.day_of(bound.start) != days.day_of(bound.end - STEP) for bound in bounds)
     return list(zip(of.labels, bounds, several, strict=True))
-
-
-def _event_flags(totals: DayTotals, rows: _Rows) -> Counter[str]:
-    """How many events of a view carry each flag, over all stores."""
-    view, found = rows.days.view, Counter[str]()
-    flags = flags_counted(view)
-    names = list(view.columns)
-    for flag, place in flags.items():
-        found[flag] = int(rows.state(names[place]).values.sum())
-    if flags and RECEIPTS in view.columns:
-        found[OUTSIDE_OPENING_HOURS] = _closed_receipts(totals, rows)
-    return +found
-
-
-def _closed_receipts(totals: DayTotals, rows: _Rows) -> int:
-    """How many receipts lie outside the opening hours of their store, where it has any."""
-    by_hours: dict[tuple[Hours, int, int], list[int]] = {}
-    for place, of in enumerate(totals.stores):
-        if of.store.opening_hours:
-            key = (hours_of(of.store), of.timeline.start, of.timeline.end)
-            by_hours.setdefault(key, []).append(place)
-    if not by_hours:
-        return 0
-    schedule = np.full(len(totals.stores), len(by_hours))
-    for number, places in enumerate(by_hours.values()):
-        schedule[places] = number
-    at = list(rows.days.view.columns).index(RECEIPTS)
-    closed, until = 0, rows.days.receipts[rows.stored]
-    base = rows.days.starts[rows.stored] // DAY_SECONDS * DAY_SECONDS
-    of_row = schedule[rows.store[: len(rows.stored)]]
-    in_order = np.argsort(of_row, kind="stable")
-    bounds = np.searchsorted(of_row[in_order], np.arange(len(by_hours) + 1)).tolist()
-    intervals = [open_intervals(*key) for key in by_hours]
-    for (opens, closes), first, end in zip(intervals, bounds[:-1], bounds[1:], strict=True):
-        own = in_order[first:end]
-        closed += int(until[own, -1].sum(dtype=np.int64)) - _receipts_between(until, own, base[own], opens, closes)
-    for place, _, row in rows.speed:
-        if schedule[place] < len(intervals):
-            opens, closes = intervals[schedule[place]]
-            last = int(np.searchsorted(opens, row.key.window, side="right")) - 1
-            if last < 0 or closes[last] <= row.key.window:
-                closed += int(row.states[at] or 0)
-    return closed
-
-
-def _receipts_between(
-    until: npt.NDArray[np.int32], rows: Integers, base: Integers, opens: Integers, closes: Integers
-) -> int:
-    """The receipts within intervals that do not overlap.
-
-    Args:
-        until: per row and window of its day the receipts until its end.
-        rows: those that count.
-        base: where the UTC days of these rows start.
-        opens: where the intervals start, in order.
-        closes: where they end.
-    """
-    found, place = 0, np.searchsorted(closes, base, side="right")
-    while True:
-        reaches = place < len(opens)
-        reaches[reaches] = opens[place[reaches]] < base[reaches] + DAY_SECONDS
-        rows, base, place = rows[reaches], base[reaches], place[reaches]
-        if not len(rows):
-            return found
-        for bounds, sign in ((opens, -1), (closes, 1)):
-            window = np.clip((bounds[place] - base) // STEP, 0, DAY_WINDOWS)
-            before = np.where(window > 0, until[rows, np.maximum(window - 1, 0)], 0)
-            found += sign * int(before.sum(dtype=np.int64))
-        place = place + 1
-
-
-Hours = tuple[str, tuple[tuple[str, tuple[str, ...]], ...], tuple[date, ...]]
-"""The time zone of a store, its opening hours by weekday, and the dates on which it is closed."""
-
-
-def hours_of(store: Store) -> Hours:
-    """When a store is open."""
-    hours = tuple((day, tuple(periods)) for day, periods in sorted(store.opening_hours.items()))
-    return store.timezone, hours, tuple(sorted(store.closed_on))
-
-
-@lru_cache(maxsize=1024)
-def open_intervals(hours: Hours, start: int, end: int) -> tuple[Integers, Integers]:
-    """When a store with these hours opens and closes in [start, end), as intervals that do not overlap."""
-    zone, weekdays, closed_on = hours
-    store = Store(id="", timezone=zone, opening_hours=dict(weekdays), closed_on=closed_on)
-    opens, closes = list[int](), list[int]()
-    for first, last in sorted(open_periods(store, start, end)):
-        if closes and first <= closes[-1]:
-            closes[-1] = max(closes[-1], last)
-        elif first < last:
-            opens.append(first)
-            closes.append(last)
-    return np.array(opens, np.int64), np.array(closes, np.int64)
