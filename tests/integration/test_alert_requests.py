@@ -68,6 +68,7 @@ def processor(settings: Settings, crash_at: str = "") -> "Iterator[subprocess.Po
         process.wait()
 
 
+@pytest.mark.nightly
 def test_each_request_is_emitted_once_in_order_however_often_it_is_repeated_or_the_processor_is_killed(
     broker: Settings,
 ) -> None:

@@ -27,6 +27,7 @@ def test_a_thousand_histories_never_differ_from_the_naive_recompute(part: int) -
     assert counted.comparisons > counted.histories * 5  # mostly answered, seldom refused
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("rule", Rule, ids=lambda rule: rule.name)
 def test_a_rule_that_is_taken_away_is_missed(rule: Rule) -> None:
     found = missed(rule, first=0, most=ENOUGH, aimed=True)

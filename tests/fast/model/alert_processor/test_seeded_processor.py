@@ -27,6 +27,7 @@ def test_a_hidden_repeat_commits_half_a_transaction_and_still_loses_and_repeats_
     assert not found.keys() & {"lost", "twice", "phantom", "behind"}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("variant", "shown"),
     [
