@@ -111,6 +111,7 @@ _BATCH = {
 _STREAMING = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
     "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.pollingDelay": "50ms",
     "spark.sql.codegen.cache.maxEntries": "500",
     "spark.sql.adaptive.enabled": "false",
     # Not by way of Hadoop's FileContext, which goes around `fs.file.impl`.

@@ -65,6 +65,8 @@ WAIT_SECONDS = 0.05
 MOST_PARAMETERS = 10_000
 SHORT = 4_000
 """Characters of a statement that is read at once."""
+STATEMENTS_CACHED = 256
+"""How many short statements are remembered: what their texts say, their columns, and what they read of tables."""
 
 
 class SqlLimits(NamedTuple):
@@ -124,6 +126,9 @@ class Sessions:
         self.sources, self.now, self.limits = sources, now, limits or SqlLimits()
         self.turns = asyncio.Semaphore(self.limits.statements)
         self.cached: LRUCache[Hashable, pa.Table] = LRUCache(BYTES_CACHED, getsizeof=_size)
+        self.prepared: LRUCache[Hashable, Prepared] = LRUCache(STATEMENTS_CACHED)
+        self.needed: LRUCache[Hashable, Sequence[Needed]] = LRUCache(STATEMENTS_CACHED)
+        self._statements: LRUCache[str, Statement] = LRUCache(STATEMENTS_CACHED)
         self._threads = ThreadPoolExecutor(self.limits.statements, thread_name_prefix="sql")
         self._idle: dict[Sandbox, tuple[str, str]] = {}
 
@@ -137,6 +142,15 @@ class Sessions:
             sandbox.close()
         self._idle.clear()
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def statement(self, sql: str) -> Statement:
+        """The statement of a text; do not change it. A long one is read in a thread, so that other sessions go on."""
+        if len(sql) > SHORT:
+            return await asyncio.to_thread(read, sql)
+        known = self._statements.get(sql)
+        if known is None:
+            known = self._statements[sql] = read(sql)
+        return known
 
     async def sandbox(self, scope: str, zone: str) -> Sandbox:
         """A database of this visibility scope and time zone that nothing uses. Give it back with `release`."""
@@ -229,7 +243,7 @@ class Session:
             raise self._failed(error) from error
 
     async def _prepared(self, sql: str, parameter_types: Sequence[SqlType]) -> Prepared:
-        statement = await _read(sql)
+        statement = await self._sessions.statement(sql)
         if isinstance(statement, Show):
             return Prepared(sql, (), _show_columns(statement))
         if isinstance(statement, Fetch) and not statement.moves:
@@ -246,6 +260,18 @@ class Session:
         types = _types_of_parameters(query.expression, parameter_types, relations)
         if isinstance(statement, Declare):
             return Prepared(sql, types, None)
+        key = sql, tuple(types), self._settings.get(TIMEZONE), id(relations)
+        known = self._sessions.prepared.get(key) if len(sql) <= SHORT else None
+        if known is None:
+            known = Prepared(sql, types, await self._columns_of(query, types, snapshot, relations))
+            if len(sql) <= SHORT:
+                self._sessions.prepared[key] = known
+        return known
+
+    async def _columns_of(
+        self, query: Query, types: Sequence[SqlType], snapshot: Snapshot, relations: Relations
+    ) -> Sequence[Column]:
+        """The columns of a query."""
         planned = await asyncio.to_thread(self._plan, query.expression, None, types, snapshot, relations)
 
         def describe(sandbox: Sandbox) -> Sequence[Column]:
@@ -253,7 +279,7 @@ class Session:
             with sandbox.holding({use.name: use.empty for use in planned.uses}):
                 return sandbox.describe(planned.sql)
 
-        return Prepared(sql, types, await self._in_sandbox(describe))
+        return await self._in_sandbox(describe)
 
     async def execute(self, sql: str, parameters: Sequence[SqlValue] = (), most_rows: int | None = None) -> QueryResult:
         """Run one statement.
@@ -289,7 +315,7 @@ class Session:
         return error if isinstance(error, SqlStateError) else _sql_error(error)
 
     async def _executed(self, sql: str, parameters: Sequence[SqlValue], most_rows: int | None) -> QueryResult:
-        statement = await _read(sql)
+        statement = await self._sessions.statement(sql)
         if isinstance(statement, Control):
             return self._control(statement)
         self._refuse_failed()
@@ -430,11 +456,7 @@ class Session:
     async def _run(
         self, statement: Query, planned: Plan, snapshot: Snapshot, relations: Relations, most_rows: int | None
     ) -> QueryResult:
-        def reads(sandbox: Sandbox) -> Sequence[Needed]:
-            check(sandbox.serialized(planned.sql), [use.name for use in planned.uses], relations.macros)
-            return planned.reads(lambda expression: _constant(sandbox, expression))
-
-        needed = await self._in_sandbox(reads)
+        needed = await self._needed(planned, relations)
         if statement.explains:
             return await self._explained(planned, needed)
         held = await self._read_tables(planned, needed, snapshot)
@@ -445,6 +467,21 @@ class Session:
             return QueryResult(f"SELECT {len(found.rows)}", found.columns, found.rows)
 
         return await self._in_sandbox(query)
+
+    async def _needed(self, planned: Plan, relations: Relations) -> Sequence[Needed]:
+        """What a query reads of its tables, once it is found to read and call nothing else."""
+
+        def reads(sandbox: Sandbox) -> Sequence[Needed]:
+            check(sandbox.serialized(planned.sql), [use.name for use in planned.uses], relations.macros)
+            return planned.reads(lambda expression: _constant(sandbox, expression))
+
+        key = planned.sql, self._settings.get(TIMEZONE), tuple((id(use.table), use.columns) for use in planned.uses)
+        known = self._sessions.needed.get(key) if len(planned.sql) <= SHORT else None
+        if known is None:
+            known = await self._in_sandbox(reads)
+            if len(planned.sql) <= SHORT:
+                self._sessions.needed[key] = known
+        return known
 
     async def _read_tables(self, planned: Plan, needed: Sequence[Needed], snapshot: Snapshot) -> Mapping[str, pa.Table]:
         """What is needed of each table, by its name in the sandbox."""
@@ -525,11 +562,6 @@ class Session:
 
 
 _PLAN_COLUMNS = (Column("QUERY PLAN", SqlType.TEXT),)
-
-
-async def _read(sql: str) -> Statement:
-    """The statement of a text. A long one is read in a thread, so that other sessions go on meanwhile."""
-    return read(sql) if len(sql) <= SHORT else await asyncio.to_thread(read, sql)
 
 
 def _show_columns(show: Show) -> Sequence[Column]:

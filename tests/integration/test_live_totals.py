@@ -321,7 +321,7 @@ def test_totals_of_a_chain_are_exact_while_events_arrive_publications_switch_and
 def test_ten_thousand_samples_of_a_live_chain_are_exact(stack: Stack, stores: Mapping[str, Store]) -> None:
     began = time.monotonic()
     with selling(stack, 2, per_second=20), publishing(stack, pause=10):
-        found = sampled(stack, stores, rounds=40, samples=250, seed=2)
+        found = sampled(stack, stores, rounds=16, samples=625, seed=2)
     report(found, time.monotonic() - began)
     verdict = stack.verify()
 

@@ -42,6 +42,7 @@ def test_no_sequence_of_questions_fails_for_any_other_caller(caller: str) -> Non
     refuse_failures(caller, "stateful")
 
 
+@pytest.mark.nightly
 def test_the_default_checks_without_a_configuration_fail_by_documented_errors_alone() -> None:
     found = tried_by_default("reader", FEW, seed=1)
 

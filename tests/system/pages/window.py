@@ -62,9 +62,19 @@ def settle(page: Page) -> None:
     page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
 
 
-def barriers(page: Page) -> list[tuple[str, str]]:
+def barriers_in_both_schemes(page: Page) -> list[tuple[str, str, str]]:
+    """What axe finds, and in which color scheme: all rules in the light one, in the dark one what depends on colors."""
+    found = []
+    for scheme, rules in zip(COLOURS, (RULES, ["color-contrast"]), strict=True):
+        page.emulate_media(color_scheme=scheme)
+        settle(page)
+        found += [(scheme, *barrier) for barrier in barriers(page, rules)]
+    return found
+
+
+def barriers(page: Page, rules: Sequence[str] = RULES) -> list[tuple[str, str]]:
     """What axe finds with all details open: each broken rule, and the first element that breaks it."""
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     page.evaluate(AXE)  # not by a script tag: the page would not allow it
-    violations = page.evaluate("(tags) => axe.run({ runOnly: tags })", RULES)
+    violations = page.evaluate("(rules) => axe.run({ runOnly: rules })", rules)
     return [(each["id"], each["nodes"][0]["html"][:120]) for each in violations["violations"]]
