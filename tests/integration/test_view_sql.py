@@ -1,4 +1,7 @@
-"""Every view in the SQL that both layers run, beside plain Python: the same cells, state by state."""
+"""Every view in the SQL that both layers run, beside plain Python: the same cells, state by state.
+
+`test_written_cells` has what batch writes.
+"""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -23,7 +26,7 @@ from speed_layer.arrow_tables import sighting_rows
 from speed_layer.contributions import contributions_sql, visit_contributions_sql
 from speed_layer.visits import OpenVisits
 from tests.support import World, receipt
-from tests.support.layers import Delivery, batch_cells, speed_rows
+from tests.support.layers import Delivery, speed_rows
 from tests.support.sensors import BEGIN, record, source_of, topics
 from views import registered_views
 from views.core import States, View
@@ -111,17 +114,6 @@ def batch_made(view: View, counted: CountedRows, cut: datetime, days: Sequence[d
 
 def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return batches
-
-
-@pytest.mark.parametrize("topic", TOPICS)
-def test_batch_gives_the_cells_of_plain_python(spark: SparkSession, topic: str) -> None:
-    events = parsed(spark, topic).where(F.col("kind") == EVENT)
-    counted = CountedRows(events, deliveries(events).first, RULES, CUT)
-
-    found = {view.name: batch_made(view, counted, CUT) for view in of(topic)}
-
-    assert found == {view.name: batch_cells(view, received(topic), CUT, EPOCH) for view in of(topic)}
-    assert all(found.values())
 
 
 @pytest.mark.nightly

@@ -64,7 +64,7 @@ def settle(page: Page) -> None:
 
 def barriers_in_both_schemes(page: Page) -> list[tuple[str, str, str]]:
     """What axe finds, and in which color scheme: all rules in the light one, in the dark one what depends on colors."""
-    found = []
+    found: list[tuple[str, str, str]] = []
     for scheme, rules in zip(COLOURS, (RULES, ["color-contrast"]), strict=True):
         page.emulate_media(color_scheme=scheme)
         settle(page)

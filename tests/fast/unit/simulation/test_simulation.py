@@ -35,7 +35,7 @@ def test_sent_is_events_and_duplicates_and_dead_letters(seed: str) -> None:
 
 
 def test_every_kind_of_fault_happens_within_some_days() -> None:
-    made = simulation(*invented_stores(3), days=5)
+    made = simulation(*invented_stores(2), days=3)
     list(made.deliveries())
 
     for kind in (DUPLICATES, LATE, DRIFTED, SILENCED):

@@ -1,6 +1,7 @@
-"""What a run keeps beside its blocks, written by Spark's workers and read by the serving layer: their sums."""
+"""What Spark writes of a run, as the serving layer reads it: the cells of plain Python, and their sums by day."""
 
 import asyncio
+from collections.abc import Mapping
 from datetime import date, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,10 +20,11 @@ from master_dataset.parsing.rows import EVENT
 from master_dataset.visits.visit import RULES
 from serving_layer.tables import AsyncSession, BatchTables
 from tests.integration.conftest import Stack
-from tests.integration.test_view_sql import CUT, STORE, TOPICS, of, parsed
+from tests.integration.test_view_sql import CUT, EPOCH, STORE, TOPICS, of, parsed, received
+from tests.support.layers import batch_cells
 from tests.support.sensors import BEGIN
 from views.core import States, View
-from views.core.cells import read_block
+from views.core.cells import CellKey, read_block
 from views.core.day_cells import dimension_column, state_column
 from views.core.local_time import BusinessDays
 
@@ -31,16 +33,20 @@ if TYPE_CHECKING:
 
 Key = tuple[date, tuple[str | None, ...]]
 """Business day, and values of dimensions."""
-DAYS = [BEGIN.date() + timedelta(days=number) for number in range(2)]
+DAYS = [BEGIN.date() + timedelta(days=number) for number in (-1, 0, 1)]
 BUSINESS_DAYS = BusinessDays.of(STORE, ZoneInfo(STORE.timezone))
 
 
-async def by_blocks(tables: BatchTables, view: View) -> dict[Key, States]:
+async def written(tables: BatchTables, view: View) -> dict[CellKey, States]:
+    blocks = await tables.blocks(view.name, STORE.id, "run", DAYS)
+    return {key: states for block in blocks.values() for key, states in read_block(view, block)}
+
+
+def by_day(view: View, cells: Mapping[CellKey, States]) -> dict[Key, States]:
     found: dict[Key, States] = {}
-    for block in (await tables.blocks(view.name, STORE.id, "run", DAYS)).values():
-        for key, states in read_block(view, block):
-            at = (BUSINESS_DAYS.day_of(key.window), key.dimensions)
-            found[at] = view.merge(found[at], states) if at in found else states
+    for key, states in cells.items():
+        at = (BUSINESS_DAYS.day_of(key.window), key.dimensions)
+        found[at] = view.merge(found[at], states) if at in found else states
     return found
 
 
@@ -60,7 +66,7 @@ async def by_day_cells(tables: BatchTables, view: View) -> dict[Key, States]:
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_day_cells_are_what_blocks_add_up_to(
+def test_cells_are_those_of_plain_python_and_day_cells_what_they_add_up_to(
     spark: "SparkSession", stack: Stack, shared_cassandra: Session, topic: str
 ) -> None:
     address = stack.settings.cassandra.address._replace(keyspace=shared_cassandra.keyspace or "")
@@ -72,6 +78,7 @@ def test_day_cells_are_what_blocks_add_up_to(
 
     for view in of(topic):
         Run(connect, "run").write(view, counted.of(view, DAYS), CUT, set(DAYS))
-        expected = asyncio.run(by_blocks(tables, view))
-        assert asyncio.run(by_day_cells(tables, view)) == expected
-        assert expected
+        cells = asyncio.run(written(tables, view))
+        assert cells == batch_cells(view, received(topic), CUT, EPOCH)
+        assert asyncio.run(by_day_cells(tables, view)) == by_day(view, cells)
+        assert cells
