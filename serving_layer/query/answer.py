@@ -39,7 +39,7 @@ from views.core.cut import seconds
 from views.core.local_time import ONE_DAY
 
 STORES_AT_ONCE = 8
-"""How many stores of a total are read side by side."""
+"""How many stores of a total, or of an SQL table, are read side by side."""
 MOST_BYTES = 32 * 1024 * 1024
 """The longest JSON of an answer that is built as a whole: several metrics, or a table. Half a million points."""
 

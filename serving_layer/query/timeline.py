@@ -202,7 +202,8 @@ class PointLabel(NamedTuple):
     Attributes:
         number: identifies the label among those of a grain, in the order of time.
         day: the first business date of the day, week, month or year, or of a total; None at other grains.
-        local: the local instant at the grains 15m and hour, with its offset if stores agree on it; None at others.
+        local: where it begins, at the grains 15m and hour: the local instant of the store where that is earliest, with
+            its offset if stores agree on it. None at others.
     """
 
     number: int
@@ -213,8 +214,10 @@ class PointLabel(NamedTuple):
         """The label of the points of several stores, which have the same number."""
         dates = [each.day for each in (self, other) if each.day]
         local = self.local
-        if local and local != other.local:
-            local = datetime.fromisoformat(local).replace(tzinfo=None).isoformat(timespec="seconds")
+        if local and other.local and local != other.local:
+            # The first hour of a store whose business day begins within it begins later than that of others.
+            clocks = (datetime.fromisoformat(each).replace(tzinfo=None) for each in (local, other.local))
+            local = min(clocks).isoformat(timespec="seconds")
         return PointLabel(self.number, min(dates, default=None), local)
 
 

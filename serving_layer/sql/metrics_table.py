@@ -28,6 +28,7 @@ from serving_layer.sql.table import (
     TableColumn,
     arrow_table,
     empty_table,
+    store_by_store,
 )
 from serving_layer.sql.view_tables import DAYS_AT_ONCE, days_with_cells, parts_of
 from views.core.local_time import BusinessDays
@@ -68,8 +69,10 @@ class MetricsTable:
 
     async def read(self, reading: Reading, needed: Needed) -> pa.Table:
         """See `Table`."""
-        chosen, tables = [each for each in self.columns if each.name in needed.columns], []
-        for store in reading.chosen(needed):
+        chosen = [each for each in self.columns if each.name in needed.columns]
+
+        async def of_store(store: Store) -> list[pa.Table]:
+            tables = []
             for metric in self._chosen(needed):
                 views = [self._catalogue.views[name] for name in metric.views]
                 with_cells = await days_with_cells(reading, views, store)
@@ -83,7 +86,9 @@ class MetricsTable:
                     values = await asyncio.to_thread(_values, reading, store, query, data)
                     tables.append(arrow_table(chosen, values))
                     reading.budget.add(tables[-1].num_rows, self.name, FILTER)
-        return pa.concat_tables(tables) if tables else empty_table(chosen)
+            return tables
+
+        return pa.concat_tables([empty_table(chosen), *await store_by_store(reading.chosen(needed), of_store)])
 
     def _chosen(self, needed: Needed) -> list[Metric]:
         names = needed.values.get(METRIC)

@@ -1,7 +1,8 @@
 """What a table of the SQL component is: columns, and how the rows that a statement may need are read."""
 
+import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import NamedTuple, Protocol
@@ -11,6 +12,7 @@ import pyarrow as pa
 from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store, currency
 from serving_layer.keys.key import Caller
+from serving_layer.query.answer import STORES_AT_ONCE
 from serving_layer.query.snapshot import ReadVersion
 from serving_layer.sql.cursors import Cursor
 from serving_layer.sql.results import SqlStateError, SqlType
@@ -206,6 +208,24 @@ def arrow_table(columns: Sequence[TableColumn], values: Mapping[str, ColumnValue
     """A table of columns of values."""
     arrays = [pa.array(values[each.name], each.type) for each in columns]
     return pa.Table.from_arrays(arrays, names=[each.name for each in columns])
+
+
+async def store_by_store(
+    stores: Iterable[Store], read: Callable[[Store], Awaitable[Sequence[pa.Table]]]
+) -> list[pa.Table]:
+    """What `read` gives of each store, in their order; `STORES_AT_ONCE` are read side by side."""
+    turns = asyncio.Semaphore(STORES_AT_ONCE)
+
+    async def of_store(store: Store) -> Sequence[pa.Table]:
+        async with turns:
+            return await read(store)
+
+    reads = [asyncio.ensure_future(of_store(store)) for store in stores]
+    try:
+        return [table for tables in await asyncio.gather(*reads) for table in tables]
+    finally:  # if one fails, the others need not go on
+        for each in reads:
+            each.cancel()
 
 
 def empty_table(columns: Sequence[TableColumn]) -> pa.Table:

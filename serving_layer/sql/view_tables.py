@@ -37,6 +37,7 @@ from serving_layer.sql.table import (
     TableColumn,
     arrow_table,
     empty_table,
+    store_by_store,
 )
 from views.core import View
 from views.core.aggregates import Histogram
@@ -49,8 +50,6 @@ TableGrain = Literal["15m", "hour", "day"]
 GRAINS: tuple[TableGrain, ...] = ("15m", "hour", "day")
 DAYS_AT_ONCE: Mapping[TableGrain, int] = {"15m": 7, "hour": 28, "day": 366}
 """How many days of a store are evaluated at once."""
-STORES_AT_ONCE = 8
-"""How many stores of a table are read side by side."""
 STORE, START, BUSINESS_DAY = "store", "start", "day"
 FINAL, PUBLICATION, PROVISIONAL = "final", "publication", "provisional"
 ROWS = "rows"
@@ -131,29 +130,18 @@ class ViewTable:
 
     async def read(self, reading: Reading, needed: Needed) -> pa.Table:
         """The rows of the stores and times that are needed. See `Table`."""
-        chosen, limit = (
-            [each for each in self.columns if each.name in needed.columns],
-            asyncio.Semaphore(STORES_AT_ONCE),
-        )
+        chosen = [each for each in self.columns if each.name in needed.columns]
 
         async def of_store(store: Store) -> list[pa.Table]:
             tables = []
-            async with limit:
-                async for start, end in self._parts(reading, needed, store):
-                    part = await self._read(reading, needed, store, start, end)
-                    values = await asyncio.to_thread(part.values, reading)
-                    table = arrow_table(chosen, values)
-                    reading.budget.add(table.num_rows, self.name, FILTER.format(time=self.time))
-                    tables.append(table)
+            async for start, end in self._parts(reading, needed, store):
+                part = await self._read(reading, needed, store, start, end)
+                values = await asyncio.to_thread(part.values, reading)
+                tables.append(arrow_table(chosen, values))
+                reading.budget.add(tables[-1].num_rows, self.name, FILTER.format(time=self.time))
             return tables
 
-        reads = [asyncio.ensure_future(of_store(store)) for store in reading.chosen(needed)]
-        try:
-            found = await asyncio.gather(*reads)
-        finally:  # if one fails, the others need not go on
-            for each in reads:
-                each.cancel()
-        return pa.concat_tables([empty_table(chosen), *(table for tables in found for table in tables)])
+        return pa.concat_tables([empty_table(chosen), *await store_by_store(reading.chosen(needed), of_store)])
 
     async def _parts(self, reading: Reading, needed: Needed, store: Store) -> AsyncIterator[tuple[str, str]]:
         """The ranges in which the store may have cells, as far as they are needed; start and end as in a request."""

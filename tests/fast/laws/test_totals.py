@@ -291,5 +291,5 @@ def test_a_total_is_compared_where_each_store_is(chain: Chain, asked: tuple[str,
 
 
 def label_of(point: Mapping[str, Any]) -> object:
-    """What points of several stores have in common; no clock goes back in these days."""
-    return point.get("weekday") or point.get("date") or point["local"][:19]
+    """What points of several stores have in common: a weekday, a date or an hour. No clock goes back in these days."""
+    return point.get("weekday") or point.get("date") or point["local"][:13]

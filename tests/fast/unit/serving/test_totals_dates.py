@@ -6,6 +6,7 @@ import zoneinfo
 from master_dataset.registry.stores import Store
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.resolve import MetricRequest, resolve_all
+from tests.fast.unit.serving.test_totals import sale
 from tests.support import World, receipt
 from tests.support.world_api import Asking
 from views.metrics import registered_metrics
@@ -52,3 +53,16 @@ def test_the_points_of_stores_whose_days_are_alike_are_found_once_for_all_metric
     ranges = [of.range for query in queries for of in query.stores]
     assert len({id(each) for each in ranges}) == len({id(each.timeline) for each in ranges}) == 40
     assert all(of.timeline is of.range.timeline for query in queries for of in query.stores)
+
+
+def test_an_hour_is_called_by_its_begin_although_the_first_store_begins_its_day_within_it() -> None:
+    late, whole = Store(id="1", timezone="UTC", day_starts_at="06:30"), Store(id="2", timezone="UTC")
+    world = World(late, whole)
+    for number, (store, minute) in enumerate((("1", 45), ("2", 5))):
+        sale(world, store, f"2026-03-27T06:{minute:02}:00Z", 100, number)
+
+    asked = {"from_": "2026-03-27", "to": "2026-03-28", "grain": "hour", "by": "total"}
+    body = Asking(world).body("/v1/metrics/total_transactions_count", **asked)
+
+    points = [(each["local"], each["value"]) for each in body["series"][0]["points"] if each["value"]]
+    assert points == [("2026-03-27T06:00:00", 2)]
