@@ -111,6 +111,7 @@ _BATCH = {
 _STREAMING = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
     "spark.sql.streaming.minBatchesToRetain": "10",
+    # While nothing arrives. To ask the broker a hundred times a second would keep a fifth of a processor busy.
     "spark.sql.streaming.pollingDelay": "50ms",
     "spark.sql.codegen.cache.maxEntries": "500",
     "spark.sql.adaptive.enabled": "false",

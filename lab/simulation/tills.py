@@ -186,19 +186,29 @@ TILLS = 3
 MOST_LINES = 8
 RETURNS = 0.02
 """Share of the receipts."""
+DISCOUNTED, OFF = 0.12, (0.1, 0.2, 0.25)
+"""Share of the lines, and of their price."""
+PAID_BY, VOUCHERS = (("card", "cash"), (62, 38)), 0.04
+"""Types and weights of payments; share of the receipts that a voucher pays half of."""
 PER_DAY = 100_000
 
 
 def pos_transactions(day: StoreDay, receipts: Sequence[int]) -> Records:
     """Generate a receipt at each of these times, for a store without real ones."""
-    wire, rng = RecordFactory(day, "pos_transactions"), day.rng("baskets")
+    wire, rng, till = RecordFactory(day, "pos_transactions"), day.rng("baskets"), day.rng("payments")
     first = day.begins // 86_400_000 * PER_DAY
     for number, at in enumerate(receipts):
         lines = [_line(rng) for _ in range(min(1 + round(rng.expovariate(0.5)), MOST_LINES))]
         if rng.random() < RETURNS:
             lines = [{**lines[0], "amount": -lines[0]["amount"]}]
+        due = 0
+        for line in lines:
+            full = round(100 * line["price"] * line["amount"])
+            discount = round(full * till.choice(OFF)) if till.random() < DISCOUNTED else 0
+            line["discount"] = discount / 100
+            due += full - discount
         said = {"transaction_id": first + number, "vendor_fiscal_module": 1 + number % TILLS, "transactions": lines}
-        yield wire.record(at, "", said)
+        yield wire.record(at, "", said | {"payments": _payments(till, due)})
 
 
 def _line(rng: Random) -> dict[str, Any]:
@@ -206,3 +216,10 @@ def _line(rng: Random) -> dict[str, Any]:
     title, hundredths = GOODS[number]
     amount = rng.randint(150, 2500) / 1000 if title in WEIGHED else rng.choices((1, 2, 3), (8, 3, 1))[0]
     return {"title": title, "price": hundredths / 100, "amount": amount, "sku": f"sim-{1000 + number}"}
+
+
+def _payments(till: Random, due: int) -> list[dict[str, Any]]:
+    """How hundredths are paid: at once, or with a voucher for a part of them."""
+    part = due // 2 if due > 0 and till.random() < VOUCHERS else 0
+    rest = {"type": till.choices(*PAID_BY)[0], "amount": (due - part) / 100}
+    return [{"type": "voucher", "amount": part / 100}, rest] if part else [rest]

@@ -76,6 +76,19 @@ def test_nothing_is_sent_before_it_happened(store: Store) -> None:
         assert event.happened_at <= delivery.send_at
 
 
+def test_what_is_paid_is_what_a_receipt_adds_up_to_less_its_discounts(store: Store) -> None:
+    made = Simulation([store], DAY, DAY, "1", ["pos_transactions"], faults=False)
+
+    receipts = [receipt for _, receipt in Read(made.deliveries(), store).payloads("pos_transactions")]
+
+    for each in receipts:
+        due = each.gross_sales - each.returns_value
+        assert abs(sum(paid.amount for paid in each.payments) - due) <= each.line_count  # a till rounds each line
+        assert each.discount is not None
+    assert {paid.type for each in receipts for paid in each.payments} == {"card", "cash", "voucher"}
+    assert any(each.discount for each in receipts)
+
+
 def test_a_sensor_of_somebody_is_left_alone() -> None:
     real = Sensor("cam-1", "people_counts", "door-A")
     shop = equipped(Store("1", "Europe/Bratislava", sensors=(real,)))
