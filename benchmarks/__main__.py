@@ -29,6 +29,7 @@ STACK = (
     "during_rebuild",
 )
 ALONE = (
+    "commands",
     "state",
     "cells",
     "sources",
