@@ -411,6 +411,9 @@ def _called(node: exp.Anonymous, session: SessionValues) -> exp.Expr:  # noqa: C
     name, arguments = node.name.lower(), node.expressions
     if name in ("clock_timestamp", "statement_timestamp", "transaction_timestamp", "now"):
         return _instant(session)
+    if name == "age" and len(arguments) == 1:  # from midnight of today, which DuckDB would take from its own clock
+        midnight = datetime.combine(session.local.date(), time())
+        return exp.Anonymous(this=name, expressions=[literal(midnight), *arguments])
     if name == "version":
         return exp.Literal.string(f"PostgreSQL {SERVER_VERSION} (Galatea)")
     if name in ("current_database", "current_catalog"):

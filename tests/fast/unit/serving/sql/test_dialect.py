@@ -46,6 +46,8 @@ VALUES: list[tuple[str, Any]] = [
     ("now()", datetime(2026, 3, 6, 10, tzinfo=UTC)),
     ("current_timestamp", datetime(2026, 3, 6, 10, tzinfo=UTC)),
     ("current_date", date(2026, 3, 6)),
+    ("age(timestamp '2026-03-01')", "5 days"),
+    ("current_date - age(timestamp '2026-03-01') = timestamp '2026-03-01'", True),
     ("(current_date - interval '7 days')::date", date(2026, 2, 27)),
     ("now() at time zone 'Europe/Bratislava'", datetime(2026, 3, 6, 11)),  # noqa: DTZ001 - it has none
     ("timestamptz '2026-03-06 11:00+01' = timestamptz '2026-03-06 10:00Z'", True),
