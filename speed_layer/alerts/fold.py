@@ -1,7 +1,7 @@
 """Folds a log record by record: each changes the state and may lead to alerts. Pure: no I/O, no clock.
 
 The result depends on (partition, offset, receipt time, bytes) alone, so everyone who folds the same records gets the
-same alerts and the same state, in whatever batches. Records are tested in the usual order (R5): parse, future,
+same alerts and the same state, in whatever batches. Records pass the checks of the speed layer (R5): parse, future,
 duplicate, age.
 """
 

@@ -40,7 +40,7 @@ OWN = (
     Own("mixed", ("D32",), ("sent", "cells"), ("differing", "wrong")),
     Own("week", ("D32",), ("kills", "sent", "cells"), ("differing", "differing_in_the_end")),
 )
-HEAD = ("ledger", "drills", "runs", "in all", "well", "not well", "the last one")
+HEAD = ("ledger", "drills", "runs", "total", "passed", "failed", "last run")
 
 
 def rows() -> list[tuple[str, ...]]:

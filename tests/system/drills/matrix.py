@@ -147,7 +147,7 @@ MATRIX = (
         "`tests/fast/unit/serving/test_connections.py`, `python -m tests.system.drills.hostile`",
     ),
     Row("D27", "L", "*too little memory, or a tenth of a CPU, for each component", ROOTED),
-    Row("D28", "L", "downgrade and upgrade", "not run: there is only one version so far"),
+    Row("D28", "L", "downgrade and upgrade", "upgrade: `tests/system/deployments/test_upgrade.py`; downgrade is not run"),
     Row(
         "D29",
         "L",
@@ -170,7 +170,7 @@ MATRIX = (
     Row(
         "D32",
         "L",
-        "all of them together",
+        "all faults in turn",
         "`python -m tests.system.drills.mixed`, `python -m tests.system.drills.week`",
     ),
 )
