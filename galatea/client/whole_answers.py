@@ -1,8 +1,9 @@
-"""Answers about any number of stores: read in pages, all of one version, and put together.
+"""Answers about any number of stores, all of one version.
 
-One response of the API holds a limited number of stores. `metric` and `several` therefore ask for all of them first,
-and for pages if these are too many. Events that arrive in between would make pages of different versions, so pages
-that are older than the newest are read again until all are of one `as_of`; if that does not happen, an error says so.
+A response of the API holds a limited number of stores, unless its series are sorted: it then holds all of them, as long
+as they have few enough points. `metric` and `several` therefore ask as they were asked, then for sorted series, and for
+pages if that is refused. Events that arrive in between would make pages of different versions, so pages that are older
+than the newest are read again until all are of one `as_of`; if that does not happen, an error says so.
 """
 
 from collections import Counter
@@ -35,6 +36,8 @@ MAX_POINTS = 2_000_000
 MAX_ROUNDS = 10
 """How often pages are read until all are of one version."""
 TOO_MANY_STORES = "too_many_stores"
+REFUSED = range(400, 500)
+"""The status of a response that says what is wrong with the request."""
 
 
 class MetricOptions(TypedDict, total=False):
@@ -93,12 +96,47 @@ def whole_answers(
     except ResponseError as error:
         if error.code != TOO_MANY_STORES or not _has_pages(options):
             raise
+    try:
+        return (yield from _sorted_by_store(metrics, start, end, options))
+    except ResponseError as error:
+        if error.status not in REFUSED:
+            raise
     return together((yield from _of_one_version(_pages(metrics, start, end, options))))
+
+
+def _sorted_by_store(
+    metrics: Sequence[str], start: When | None, end: When | None, options: MetricOptions
+) -> Steps[Answers]:
+    """All series in one response, in the order that pages would have."""
+    by = _split(options)
+    answers = yield from send(
+        _call(metrics, start, end, {**options, "sort": "name", "by": by if "store" in by else ["store", *by]})
+    )
+    place = {store: number for number, store in enumerate(_named(options))}
+
+    def order(series: Series) -> tuple[int, str]:
+        return place.get(series.store or "", 0), series.store or ""
+
+    each = tuple(
+        msgspec.structs.replace(answer, series=tuple(sorted(answer.series, key=order))) for answer in answers.each
+    )
+    return Answers(answers=each, as_of=answers.as_of)
+
+
+def _split(options: MetricOptions) -> list[str]:
+    """The parts of `by`."""
+    return [part.strip() for each in as_list(options.get("by", ())) for part in each.split(",")]
+
+
+def _named(options: MetricOptions) -> list[str]:
+    """The stores that were named, in their order and each once; none if it is all of them."""
+    given = options.get("store", ())
+    return list(dict.fromkeys(map(str, [given] if isinstance(given, int | str) else given)))
 
 
 def _has_pages(options: MetricOptions) -> bool:
     """Whether series of different stores have nothing to do with each other, so that pages can be put together."""
-    by = [part.strip() for each in as_list(options.get("by", ())) for part in each.split(",")]
+    by = _split(options)
     adds_up = any(name == "total" or name.startswith("group:") for name in by)
     is_ranked = any(options.get(name) for name in ("sort", "top", "share"))
     return not (adds_up or is_ranked or options.get("limit") or options.get("after"))
@@ -123,8 +161,7 @@ ReadPage = Callable[[Place], Steps[_Page]]
 
 def _pages(metrics: Sequence[str], start: When | None, end: When | None, options: MetricOptions) -> ReadPage:
     """Reads a page of the stores that are named, in their order and each once, or of all."""
-    given = options.get("store", ())
-    named = list(dict.fromkeys(map(str, [given] if isinstance(given, int | str) else given)))
+    named = _named(options)
 
     def of_all(place: Place) -> Steps[_Page]:
         at: MetricOptions = {"limit": STORES_PER_PAGE}

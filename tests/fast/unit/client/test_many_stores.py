@@ -13,7 +13,7 @@ import pytest
 
 from galatea.client import AsyncClient, whole_answers
 from galatea.client.answers import Answer
-from galatea.client.errors import AnswerTooLongError, ResponseError, VersionChangedError
+from galatea.client.errors import AnswerTooLongError, Problem, ResponseError, VersionChangedError
 from master_dataset.registry.stores import Store, currency
 from tests.support import World, receipt
 from tests.support.world_api import Asking
@@ -66,6 +66,33 @@ def test_a_store_that_is_named_twice_is_in_the_answer_once(asking: Asking) -> No
     assert [series.store for series in answer.series] == IDS[:120]
 
 
+@pytest.mark.parametrize(
+    ("metric", "options"),
+    [
+        ("total_transactions_count", {}),
+        ("total_transactions_count", {"grain": "hour", "compare": "previous_week"}),
+        ("net_sales", {"by": "currency"}),
+        ("net_sales", {"grain": "total", "store": IDS[3:140]}),
+        ("avg_transaction_value", {"by": ["currency"], "store": IDS[:0:-1]}),
+        ("sku_units", {"by": "sku", "store": IDS[200:5:-1]}),
+    ],
+)
+def test_an_answer_in_one_response_is_the_one_that_pages_make(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch, metric: str, options: Any
+) -> None:
+    def refused(*_: object) -> Iterator[Any]:
+        yield from ()
+        raise ResponseError(Problem(code="bad_question", title="Not sorted."), 422)
+
+    galatea = client(asking)
+    whole = galatea.metric(metric, start=START, end=END, **options)
+    monkeypatch.setattr(whole_answers, "_sorted_by_store", refused)
+    paged = galatea.metric(metric, start=START, end=END, **options)
+
+    assert whole == paged
+    assert whole.series
+
+
 def test_the_client_for_asyncio_reads_all_stores_too(asking: Asking) -> None:
     answer = asyncio.run(read(async_client(asking)))
 
@@ -96,7 +123,7 @@ def paging(version_of: Callable[[int], int], *, pages: int = 3, points: int = 1)
     requests = count()
 
     def answer(request: httpx.Request) -> httpx.Response:
-        if "limit" not in request.url.params:
+        if "limit" not in request.url.params:  # nor are sorted series answered
             problem = {"code": "too_many_stores", "title": "Too many."}
             return httpx.Response(422, json=problem, headers={"content-type": "application/problem+json"})
         number, page = next(requests), int(request.url.params.get("after", "0"))
