@@ -116,7 +116,7 @@ class JarSettings(Section):
     """Where jars come from, and where they are cached."""
 
     maven_url: str = "https://repo1.maven.org/maven2"
-    """Maven repository that jars are fetched from, once."""
+    """Maven repository that jars are downloaded from, once each."""
     cache_dir: Path = Field(default_factory=lambda: Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "galatea")
     """Folder where jars are cached for all homes of this user."""
 
@@ -203,7 +203,7 @@ class SparkSettings(Section):
     driver_host: str = ""
     """Address at which executors reach a driver; if empty, loopback for a local master, else Spark's default."""
     python: str = ""
-    """Path to Python on a cluster's executors, with this package installed; if empty, that of the driver."""
+    """Path to Python on a cluster's executors, with this package installed; if empty, the driver's."""
     conf: dict[str, str] = Field(default_factory=dict)
     """Further Spark options as a JSON object, for example for a cluster manager. Galatea's options take precedence."""
 
@@ -226,7 +226,7 @@ class AirflowSettings(Section):
     url: str = ""
     """URL of Airflow; if empty, that of the local stack."""
     user: str = "admin"
-    """Airflow user of Galatea's commands and REST interface."""
+    """Airflow user for Galatea's commands and REST interface."""
     password_file: str = ""
     """File with that user's password; if empty, `airflow.password` in the home."""
     rebuild_schedule: str = Field(default="0 * * * *", validation_alias="rebuild_schedule")
@@ -354,7 +354,7 @@ class ApiSettings(Section):
     ingests_per_second: int = Field(default=50, ge=1, validation_alias="ingests_per_second")
     """Requests with events per second that one key of a tenant may make, per process."""
     cors_origins: str = Field(default="", validation_alias="cors_origins")
-    """Origins, separated by commas, whose scripts may call the REST interface in browsers, with their own key."""
+    """Origins, separated by commas, whose scripts may call the REST interface from a browser, with their own key."""
 
     @cached_property
     def allowed_origins(self) -> Sequence[str]:
@@ -366,7 +366,9 @@ class ApiSettings(Section):
     def _exact_origins(cls, text: str) -> str:
         for each in filter(None, map(str.strip, text.split(","))):
             if not _ORIGIN.fullmatch(each):
-                raise ValueError(f"`{each}` is no origin; one is `https://shop.example` or `http://localhost:3000`")
+                raise ValueError(
+                    f"`{each}` is not an origin, such as `https://shop.example` or `http://localhost:3000`"
+                )
         return text
 
 
@@ -380,27 +382,27 @@ class SqlSettings(Section):
     metrics_port: PortOrZero = 0
     """Prometheus port of the SQL component; 0: any free port, written to `run/sql.targets.json`."""
     connections: int = Field(default=500, ge=1, le=10_000)
-    """SQL connections that are open at the same time."""
+    """Maximum number of open SQL connections."""
     connections_per_tenant: int = Field(default=300, ge=1, le=10_000)
-    """SQL connections of one tenant that are open at the same time."""
+    """Maximum number of open SQL connections per tenant."""
     idle_seconds: float = Field(default=1800.0, gt=0)
     """Seconds without a message after which an SQL connection is closed."""
     statements: int = Field(default=4, ge=1, le=64)
-    """SQL statements that are run at the same time; others wait for their turn."""
+    """Maximum number of SQL statements that run at the same time; others wait."""
     statement_seconds: float = Field(default=60.0, gt=0)
-    """Seconds that an SQL statement may take, including the wait for its turn."""
+    """Maximum duration of an SQL statement in seconds, including the time it waits to start."""
     memory_mb: int = Field(default=256, ge=64)
     """Memory of the database that runs one SQL statement, in MB."""
     source_rows: int = Field(default=2_000_000, ge=1_000)
-    """Rows of tables that one SQL statement may read, after its filters on store and time."""
+    """Maximum number of table rows that one SQL statement may read, after its filters on store and time."""
     result_rows: int = Field(default=200_000, ge=1)
-    """Rows of the result of one SQL statement."""
+    """Maximum number of rows in the result of one SQL statement."""
     result_mb: int = Field(default=100, ge=1)
-    """Size of the result of one SQL statement as it is sent, in MB."""
+    """Maximum size of the result of one SQL statement, as sent, in MB."""
 
 
 class LimitSettings(Section):
-    """They apply to each process. The limits of a single event are those of the parser, over REST and Kafka alike."""
+    """Limits per process. The limits of a single event are set by the parser and are the same over REST and Kafka."""
 
     former = {
         "decompressed_bytes": "unfolded_bytes",
@@ -415,11 +417,11 @@ class LimitSettings(Section):
     header_fields: int = Field(default=100, ge=20)
     """Header fields per request."""
     receive_seconds: float = Field(default=10.0, gt=0)
-    """Seconds within which a request must have arrived completely."""
+    """Seconds within which a request must arrive completely."""
     idle_seconds: float = Field(default=30.0, ge=1)
     """Seconds that a connection may be idle between requests, or that its client may stop reading a response."""
     connections: int = Field(default=4_096, ge=16)
-    """Open connections. If another one is opened, the one that has been idle the longest is closed."""
+    """Open connections. Opening another one closes the one that has been idle the longest."""
     unsent_bytes: int = Field(default=128_000_000, ge=1_000_000)
     """Bytes of responses that clients have not read yet, over all connections."""
     body_bytes: int = Field(default=LIMITS.body_bytes, ge=1024)
@@ -441,9 +443,9 @@ class LimitSettings(Section):
     requests_per_key: int = Field(default=LIMITS.requests_per_key, ge=1)
     """Concurrent requests of one key of a tenant."""
     live_followers: int = Field(default=LIMITS.live_followers, ge=1)
-    """Clients that follow live answers at the same time."""
+    """Concurrent clients of live answers."""
     live_followers_per_key: int = Field(default=LIMITS.live_followers_per_key, ge=1)
-    """Clients that follow live answers at the same time with one key of a tenant."""
+    """Concurrent clients of live answers with one key of a tenant."""
     producer_records: int = Field(default=BUFFER.records, ge=1)
     """Events sent to the broker that it has not acknowledged yet."""
     producer_bytes: int = Field(default=BUFFER.size, ge=1_000_000)
@@ -453,9 +455,9 @@ class LimitSettings(Section):
     range_days: int = Field(default=RANGES.coarse_days, ge=1)
     """Days in the range of a query with any other grain."""
     disk_free_percent: float = Field(default=10.0, ge=0, lt=100)
-    """Free space on the disk of the home, in percent, below which events are refused; 0: no check."""
+    """Free space on the disk of the home, in percent, below which events are rejected; 0: no check."""
     disk_free_mb: int = Field(default=1000, ge=0)
-    """Free space on the disk of the home, in MB, below which events are refused; 0: no check."""
+    """Free space on the disk of the home, in MB, below which events are rejected; 0: no check."""
 
     @property
     def request_limits(self) -> Limits:
@@ -492,9 +494,9 @@ class AlertSettings(Section):
     tick_seconds: float = Field(default=15.0, gt=0, le=60)
     """How often time advances for alert rules whose topics receive nothing, in seconds."""
     identities_mb: int = Field(default=256, ge=1)
-    """Memory of the alert processor for the event identities of the last day, in MB. Beyond it, it stops."""
+    """Memory of the alert processor for the event identities of the last day, in MB. If it needs more, it stops."""
     rules_seconds: float = Field(default=60.0, ge=1, validation_alias="alert_rules_seconds")
-    """Seconds from the writing of a rule version until it takes effect. More than the skew."""
+    """Seconds between writing a rule version and its taking effect. Must be more than the skew."""
     rules_per_tenant: int = Field(default=100, ge=1, le=10_000, validation_alias="alert_rules_per_tenant")
     """Maximum number of alert rules per tenant."""
 
@@ -505,7 +507,7 @@ class WebhookSettings(Section):
     prefix = "webhook_"
 
     networks: str = ""
-    """Non-public networks that webhooks may call, also without TLS, separated by commas."""
+    """Non-public networks, separated by commas, that webhooks may call, even without TLS."""
     suspend_hours: float = Field(default=24.0, gt=0, le=720)
     """Hours of failed calls after which a webhook endpoint is suspended, until it is resumed."""
     per_tenant: int = Field(default=10, ge=1, le=1000, validation_alias="webhooks_per_tenant")

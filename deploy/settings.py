@@ -102,13 +102,13 @@ class Settings:
         if self.speed.oldest + FUTURE > self.speed.remembered:
             yield "GALATEA_OLDEST_HOURS must be at least an hour less than GALATEA_REMEMBERED_HOURS"
         if self.kafka.retention < self.speed.ttl + self.speed.remembered:
-            yield "GALATEA_KAFKA_RETENTION_DAYS must cover GALATEA_SPEED_TTL_DAYS and GALATEA_REMEMBERED_HOURS"
+            yield "GALATEA_KAFKA_RETENTION_DAYS must be at least GALATEA_SPEED_TTL_DAYS plus GALATEA_REMEMBERED_HOURS"
         if self.alerts.rules_seconds <= self.layers.skew_seconds:
             yield "GALATEA_ALERT_RULES_SECONDS must be more than GALATEA_SKEW_SECONDS"
         if self.layers.visits.longest_known >= self.speed.remembered:
             yield "GALATEA_REMEMBERED_HOURS must be more than 14 times GALATEA_VISIT_GAP_SECONDS"
         if not {self.kafka.brokers, self.cassandra.nodes} <= {ONE, THREE}:
-            yield "GALATEA_KAFKA_BROKERS and GALATEA_CASSANDRA_NODES must be 1 or 3: of 2 none may be lost"
+            yield "GALATEA_KAFKA_BROKERS and GALATEA_CASSANDRA_NODES must be 1 or 3: with 2, none may fail"
 
     @staticmethod
     def catalogue() -> Mapping[str, FieldInfo]:

@@ -6,7 +6,7 @@ GalateaError
 |   |-- UnknownNameError             404, names the nearest known name
 |   |-- RangeTooLongError            422, names the grain that fits
 |   |-- NothingArchivedError         404, there are no events on the requested days
-|   |-- MixedCurrenciesError         409, money of two currencies has no sum
+|   |-- MixedCurrenciesError         409, money of two currencies cannot be added up
 |   |-- BadFileError                 422, a file cannot be used; names the field
 |   |-- BadEndpointError             422, webhooks cannot call this URL; names the field
 |   |-- BadRuleError                 422, an alert rule makes no sense; names the field
@@ -78,7 +78,7 @@ def _rebuilt(kind: type[GalateaError], message: str, do: str) -> GalateaError:
 
 
 class DefinitionError(GalateaError):
-    """A view or a source contradicts itself. Raised at import, so it never reaches a reader."""
+    """The definition of a view or source is invalid. Raised at import, so it never reaches a reader."""
 
     code = "definition_error"
 
@@ -127,13 +127,13 @@ class NothingArchivedError(RequestError):
 
 
 class MixedCurrenciesError(RequestError):
-    """The stores have several currencies, so their money has no sum."""
+    """The stores have several currencies, so their amounts cannot be added up."""
 
     status = 409
 
 
 class BadFileError(RequestError):
-    """A file cannot be used as it is; nothing of it was applied."""
+    """A file cannot be used as it is; none of it was applied."""
 
     status = 422
 
@@ -144,13 +144,13 @@ class BadFileError(RequestError):
 
 
 class ProductsChangedError(RequestError):
-    """Another load of the tenant's products came first."""
+    """Another load changed the tenant's products first."""
 
     status = 409
 
 
 class TargetsChangedError(RequestError):
-    """Another load of the tenant's targets came first."""
+    """Another load changed the tenant's targets first."""
 
     status = 409
 
@@ -196,11 +196,11 @@ class PublicationMovedError(OperatorError):
 
 
 class CheckpointOutOfStepError(OperatorError):
-    """Speed rows and checkpoint belong to different micro-batches: one is older, or a second process runs."""
+    """Speed rows and checkpoint belong to different micro-batches: one is older, or a second process is running."""
 
 
 class GenerationReplacedError(OperatorError):
-    """Another generation of the speed layer has taken over; this one must not write any more (R9)."""
+    """Another generation of the speed layer has taken over; this one must no longer write (R9)."""
 
 
 class NothingPublishedError(OperatorError):
@@ -216,11 +216,11 @@ class RecomputeRunningError(OperatorError):
 
 
 class RollbackTooFarError(OperatorError):
-    """Readers cannot go back to that publication: its speed rows cannot be made, or its cells were deleted."""
+    """Readers cannot go back to that publication: its speed rows cannot be rebuilt, or its cells were deleted."""
 
 
 class DiskFullError(OperatorError):
-    """The disk is full. What is published has not changed."""
+    """The disk is full. Published data has not changed."""
 
 
 class CurrencyFixedError(OperatorError):
@@ -232,7 +232,7 @@ class DayFixedError(OperatorError):
 
 
 class MasterFileLostError(OperatorError):
-    """A data file of the master dataset is missing, truncated or unreadable; going on would leave out its events."""
+    """A data file of the master dataset is missing, truncated or unreadable; continuing would leave out its events."""
 
 
 class UpkeepRunsError(OperatorError):

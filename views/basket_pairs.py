@@ -1,7 +1,7 @@
-"""What is bought together? For each pair of SKUs the sale receipts that sell both, `sku` before `with_sku`.
+"""What is bought together? The number of sale receipts that sell both SKUs of a pair; `sku` sorts before `with_sku`.
 
-Receipts that sell two to five SKUs are paired, so one adds to at most ten cells. Larger ones would need a cell for
-almost every two of their lines; they are left out, and `basket_sizes` counts them as `pairs_cut`.
+Only receipts that sell two to five SKUs are paired, so each adds to at most ten cells. Larger ones would need a cell
+for almost every pair of lines; they are left out, and `basket_sizes` counts them as `pairs_cut`.
 """
 
 from itertools import combinations

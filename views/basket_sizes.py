@@ -1,6 +1,6 @@
-"""How big are the baskets? The value, units and lines of each sale receipt, as distributions.
+"""How big are baskets? Distributions of the value, units and lines of sale receipts.
 
-What an exchange takes back is not taken off: the value is that of what was bought.
+Items returned in an exchange are not subtracted: the value is that of the items bought.
 """
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS

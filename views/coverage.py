@@ -1,4 +1,4 @@
-"""May I trust the zeroes? For how long each sensor was alive."""
+"""Can I trust the zeroes? How long each sensor was alive."""
 
 from master_dataset.sources.sensor_heartbeats import SENSOR_HEARTBEATS
 from views.core import Sum, View

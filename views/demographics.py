@@ -1,4 +1,4 @@
-"""Who comes? People by age band and gender, as far as a camera can tell."""
+"""Who visits? People by age band and gender, as far as a camera can tell."""
 
 from master_dataset.sources.demographics import DEMOGRAPHICS as SOURCE
 from views.core import Sum, View

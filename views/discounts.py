@@ -1,4 +1,4 @@
-"""How much do discounts take off? Only receipts that say so: those of a till that sends no discounts are in no cell."""
+"""How much do discounts take off? Only receipts that report them: tills that send no discounts are left out."""
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from views.core import Count, Sum, View

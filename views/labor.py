@@ -1,4 +1,4 @@
-"""How many staff when? The time that segments overlap each window; a reversal takes its segment back."""
+"""How many staff are there, and when? The overlap of segments with each window; a reversal subtracts its segment."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""How do they pay? Amounts and payments by type; receipts of a till that sends no payments are in no cell."""
+"""How do customers pay? Amount and number of payments by type; tills that send no payments are left out."""
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from views.core import Count, Each, Sum, View

@@ -1,4 +1,4 @@
-"""How long do they wait? Counted in the window in which somebody joined; those who gave up apart."""
+"""How long do people wait? Counted in the window in which they joined; those who gave up are counted separately."""
 
 from datetime import timedelta
 

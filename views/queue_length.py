@@ -1,4 +1,4 @@
-"""How long is the line? The time that people waited in each window; divided by its length, how many stood there."""
+"""How long is the line? Total waiting time per window; divided by the window's length, it is the average line."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""How long did the line get? As far as the sensor says how many wait after a change."""
+"""How long did the line get? Only changes after which the sensor reports how many people are waiting."""
 
 from master_dataset.sources.queue_events import QUEUE_EVENTS
 from views.core import Max, View

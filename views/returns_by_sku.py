@@ -1,4 +1,4 @@
-"""Which items come back? The value and units of lines that take something back, by item number."""
+"""Which items are returned? The value and units of return lines, by item number."""
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from views.core import Count, Each, Sum, View

@@ -1,4 +1,4 @@
-"""What did we sell? Money and pieces of every receipt; a return subtracts by itself."""
+"""What did we sell? Amounts and units of every receipt, with returns counted separately."""
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from views.core import Count, Sum, View

@@ -1,4 +1,4 @@
-"""Which items do we sell? Lines without an item number are in `sales` only."""
+"""Which items do we sell? Lines without an item number are counted in `sales` only."""
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from views.core import Count, Each, Sum, View

@@ -1,4 +1,4 @@
-"""How much does each till sell? A receipt that gives money back still counts as a receipt, and its money subtracts."""
+"""How much does each till sell? A refund still counts as a receipt, and its amount is subtracted."""
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from views.core import Count, Sum, View

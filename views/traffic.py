@@ -1,4 +1,4 @@
-"""Who came in, by which door? Staff apart where the sensor knows them."""
+"""Who came in, and by which door? Staff are counted separately where the sensor recognizes them."""
 
 from master_dataset.sources.people_counts import PEOPLE_COUNTS
 from views.core import Sum, View

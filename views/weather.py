@@ -1,4 +1,4 @@
-"""What was the weather? Beside the numbers, never a factor of one."""
+"""What was the weather? Shown next to other numbers, never used to calculate them."""
 
 from master_dataset.sources.weather_observations import WEATHER_OBSERVATIONS
 from views.core import Max, Mean, Min, Sum, View

@@ -1,4 +1,4 @@
-"""Who is around now? Devices that were heard, without waiting for visits to end."""
+"""Who is around now? Devices heard over WiFi, without waiting for visits to end."""
 
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
 from views.core import Count, CountDistinct, View

@@ -1,4 +1,4 @@
-"""Who passes, who comes in, how long do they stay? Visits of devices, each in the window of its first sighting."""
+"""Who passes, who comes in, and how long do they stay? Device visits, each in the window of its first sighting."""
 
 from datetime import timedelta
 

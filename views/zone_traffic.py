@@ -1,4 +1,4 @@
-"""What do they look at? Who entered a zone, and who stayed long enough to have looked: 5 seconds."""
+"""What do people look at? Who entered a zone, and who stayed long enough to look at something: 5 seconds."""
 
 from datetime import timedelta
 

@@ -110,7 +110,7 @@ class TickLoop:
 MISROUTED = Counter("galatea_alerts_miskeyed", "Events that alerts ignore: not in their store's partition.", ("topic",))
 NOTICE_AGAIN_SECONDS = 1800.0
 """Raise at most one alarm per topic in this time, because each one is a row."""
-MISROUTED_DETAIL = "events lie in another partition than their store's"
+MISROUTED_DETAIL = "events are in the wrong partition for their store"
 
 
 class MisroutedEvents:

@@ -24,7 +24,7 @@ app = typer.Typer(no_args_is_help=True, help="Apply and list alert rules, and li
 
 @app.command()
 def apply(
-    file: Annotated[Path, typer.Argument(help="A YAML file with a list `rules` of {kind, id, ...}.")],
+    file: Annotated[Path, typer.Argument(help="YAML file with a list `rules` of {kind, id, ...}.")],
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the differences without changing anything.")
     ] = False,
@@ -36,7 +36,7 @@ def apply(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Create or change the rules of FILE. Nothing changes if one of them is invalid."""
+    """Create or change the rules in FILE. Nothing changes if any of them is invalid."""
     from serving_layer.alerts.rules_file import apply_changes, load, plan_changes
 
     said = load(file)
@@ -51,7 +51,7 @@ def apply(
     if as_json:
         print_json({"dry_run": dry_run, "rules": [_step(step) for step in steps]})
         return
-    print_table(("tenant", "rule", "does", "difference"), [_line(step) for step in steps])
+    print_table(("tenant", "rule", "action", "difference"), [_line(step) for step in steps])
     changes = sum(step.does != "keep" for step in steps)
     print_message(
         f"  {changes} of {len(steps)} rules {'would change' if dry_run else 'changed'}{_when(alerting, changes)}"
@@ -66,7 +66,7 @@ def rules(tenant: Annotated[str, typer.Option("--tenant", help="Tenant.")] = DEF
         print_json({"rules": entries})
         return
     rows = [(each.id, each.version, each.effective_at, each.in_words) for each in entries]
-    print_table(("rule", "version", "holds from", "says"), rows)
+    print_table(("rule", "version", "effective from", "description"), rows)
 
 
 @app.command("list")
@@ -95,7 +95,7 @@ def list_alerts(
         print_json({"alerts_as_of": as_of, "complete_from": complete_from, "alerts": shown})
         return
     rows = [(each.raised_at, each.state, each.tenant, each.store, each.sentence) for each in shown]
-    print_table(("raised", "state", "tenant", "store", "says"), rows)
+    print_table(("raised", "state", "tenant", "store", "message"), rows)
     print_message(
         f"  as of {as_of}" if as_of else "  there is no alert history yet: is the component `alerts` running?"
     )

@@ -26,12 +26,12 @@ PROVENANCE = frozenset({"publication", "cut", "speed_as_of", "waiting_for_batch"
 
 
 def ask(  # noqa: PLR0913 - the options of the command
-    metrics: Annotated[str, Argument(help="A metric, or several separated by commas: `galatea metrics` lists them.")],
+    metrics: Annotated[str, Argument(help="One or more metrics, separated by commas; `galatea metrics` lists them.")],
     *,
     start: Annotated[
         str | None, Option("--from", help="Date, instant with offset, or relative (-7d); inclusive.")
     ] = None,
-    end: Annotated[str | None, Option("--to", help="Likewise; exclusive. Default: the end of today.")] = None,
+    end: Annotated[str | None, Option("--to", help="In the same format; exclusive. Default: the end of today.")] = None,
     named_range: Annotated[
         str | None, Option("--range", help="today, last_7_days, month_to_date, ..., instead of --from and --to.")
     ] = None,
@@ -39,32 +39,36 @@ def ask(  # noqa: PLR0913 - the options of the command
         str | None, Option("--grain", help="15m, hour, day, week, month, year, weekday, hour_of_week or total.")
     ] = None,
     by: Annotated[
-        list[str] | None, Option("--by", help="total, group:NAME, or dimensions such as sku; several with commas.")
+        list[str] | None, Option("--by", help="total, group:NAME, or dimensions such as sku, separated by commas.")
     ] = None,
-    store: Annotated[list[str] | None, Option("--store", help="Stores, with commas or repeated. Default: all.")] = None,
+    store: Annotated[
+        list[str] | None, Option("--store", help="Stores, separated by commas or repeated. Default: all.")
+    ] = None,
     sort: Annotated[str | None, Option("--sort", help="value, -value, change, -change or name.")] = None,
-    top: Annotated[int | None, Option("--top", min=1, help="Keep so many series; the others are added up.")] = None,
-    share: Annotated[bool, Option("--share", help="Percent of the total beside each value.")] = False,
+    top: Annotated[int | None, Option("--top", min=1, help="Keep this many series; the others are added up.")] = None,
+    share: Annotated[bool, Option("--share", help="Show each value's percentage of the total.")] = False,
     compare: Annotated[str | None, Option("--compare", help="previous_week, previous_year, ...")] = None,
-    category: Annotated[list[str] | None, Option("--category", help="Only these products: Food/Dairy.")] = None,
+    category: Annotated[
+        list[str] | None, Option("--category", help="Only products of this category, such as Food/Dairy.")
+    ] = None,
     brand: Annotated[list[str] | None, Option("--brand", help="Only products of this brand.")] = None,
-    sku: Annotated[list[str] | None, Option("--sku", help="Only these SKUs, with commas or repeated.")] = None,
+    sku: Annotated[list[str] | None, Option("--sku", help="Only these SKUs, separated by commas or repeated.")] = None,
     attributes: Annotated[
         str | None, Option("--attributes", help="as_then (default) or current groups and products.")
     ] = None,
     hours: Annotated[str | None, Option("--hours", help="all (default) or open.")] = None,
-    timezone: Annotated[str | None, Option("--timezone", help="Default: that of each store.")] = None,
+    timezone: Annotated[str | None, Option("--timezone", help="Default: each store's own.")] = None,
     as_of: Annotated[int | None, Option("--as-of", min=1, help="Number of a publication. Default: live.")] = None,
-    partial: Annotated[bool, Option("--partial", help="Answer from batch alone if speed is missing.")] = False,
+    partial: Annotated[bool, Option("--partial", help="Answer from batch alone if speed is unavailable.")] = False,
     key_file: Annotated[
-        Path | None, Option("--key-file", help="API key to ask with. Default: the operator's key of the home.")
+        Path | None, Option("--key-file", help="File with the API key. Default: the operator's key in the home.")
     ] = None,
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
-    as_csv: Annotated[bool, Option("--csv", help="CSV on stdout, as `format=csv` of the API.")] = False,
+    as_csv: Annotated[bool, Option("--csv", help="CSV on stdout, like `format=csv` in the API.")] = False,
 ) -> None:
-    """Ask for metrics: `galatea ask net_sales --by total --range last_7_days`. All stores, however many there are."""
+    """Ask for metrics: `galatea ask net_sales --by total --range last_7_days`. All stores are included by default."""
     if as_json and as_csv:
-        raise RequestError("--json and --csv are both given, and only one can be printed", do="leave one of them out")
+        raise RequestError("--json and --csv cannot be combined", do="leave one of them out")
     options: MetricOptions = {}
     given: dict[str, Any] = {
         "range": named_range,
@@ -120,7 +124,7 @@ def _answered(
     settings = Settings()
     key_file = key_file or settings.home / "operator.key"
     if not key_file.is_file():
-        raise OperatorError(f"there is no key in {key_file}", do="galatea up --detach, or name one with --key-file")
+        raise OperatorError(f"there is no key in {key_file}", do="galatea up --detach, or pass one with --key-file")
     url = f"http://127.0.0.1:{settings.api.port}"
     try:
         with Client(url, key_file=key_file) as galatea:

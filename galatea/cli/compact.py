@@ -8,7 +8,7 @@ from galatea.cli.options import AsJson
 
 
 def compact(as_json: AsJson = False) -> None:
-    """Merge small files of the master dataset and delete files that were replaced long ago. The archive may run."""
+    """Merge small files of the master dataset and delete files replaced long ago. The archive can keep running."""
     from deltalake import DeltaTable
 
     from deploy.cassandra import session_of

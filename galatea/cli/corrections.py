@@ -26,9 +26,9 @@ def corrections(  # noqa: PLR0913, PLR0917 - one parameter per option
     recompute: Annotated[
         str | None, Option("--recompute", metavar="ID", help="Corrections of a recompute or preview.")
     ] = None,
-    view: Annotated[str | None, Option("--view", help="Only of this view.")] = None,
-    store: Annotated[str | None, Option("--store", help="Only of this store.")] = None,
-    cause: Annotated[str | None, Option("--cause", help="Only of this cause, such as `unexplained`.")] = None,
+    view: Annotated[str | None, Option("--view", help="Only this view.")] = None,
+    store: Annotated[str | None, Option("--store", help="Only this store.")] = None,
+    cause: Annotated[str | None, Option("--cause", help="Only this cause, such as `unexplained`.")] = None,
     limit: Annotated[int, Option("--limit", min=1, max=1000, help="List at most this many.")] = 100,
     as_json: AsJson = False,
 ) -> None:
@@ -43,13 +43,13 @@ def corrections(  # noqa: PLR0913, PLR0917 - one parameter per option
         print_table(SHOWN, [_row(row) for row in rows])
     if page.pending:
         print_message(
-            "  the ledger is not written yet: the next rebuild writes it, once the speed layer has read up to the cut"
+            "  the ledger has yet to be written: the next rebuild does it, once the speed layer has read up to the cut"
         )
     elif page.totals is not None:
         print_corrections(msgspec.to_builtins(page.totals))
     if more:
         print_message(
-            f"  and more than these {len(rows)}: ask with --limit, --view, --store, --cause, or GET /v1/corrections"
+            f"  there are more than these {len(rows)}: use --limit, --view, --store, --cause, or GET /v1/corrections"
         )
 
 

@@ -25,16 +25,16 @@ def patch_of(body: Path | None, put: Sequence[str], named: int) -> "Patch":
     from master_dataset.dead_letters.patch import Patch, patch_value
 
     if body is not None and put:
-        raise RequestError("A record is replaced as a whole or by field.", do="Leave out --with or --set.")
+        raise RequestError("A record is replaced either as a whole or by field.", do="Leave out --with or --set.")
     if body is not None and named != 1:
-        raise RequestError("A whole record is sent instead of one dead letter.", do="Name one ID, or use --set.")
+        raise RequestError("`--with` replaces exactly one dead letter.", do="Name one ID, or use --set.")
     if body is not None:
         return Patch(_read(body))
     fields = {}
     for each in put:
         pointer, equals, text = each.partition("=")
         if not equals:
-            raise RequestError(f"`{each}` has no value.", do="Write it as in --set /store=12")
+            raise RequestError(f"`{each}` has no value.", do="Write it like this: --set /store=12")
         fields[pointer] = patch_value(pointer, text.encode(errors="surrogateescape"))
     return Patch(fields=fields)
 
@@ -56,7 +56,7 @@ NAMED = 20
 WORDS = {
     "event": "would become events",
     "sent": "sent",
-    "duplicate": "archived already, not sent",
+    "duplicate": "already archived, not sent",
     "refused": "would be dead letters again, not sent",
     "unknown": "not confirmed by the broker: send them again",
 }
@@ -79,7 +79,7 @@ def print_results(items: "Sequence[DeadLetterResult]", *, dry_run: bool, more: b
     for outcome, number in counts.items():
         print_message(f"  {number:,} {WORDS[outcome]}")
     if not items:
-        print_message("  no matching dead letter that was not sent again already")
+        print_message("  no dead letter matches, or all of them were sent again already")
     if more:
         print_message(f"  there are more: repeat the command with --after {items[-1].position.id}")
     if counts["sent"]:
@@ -111,7 +111,7 @@ Source = Annotated[str | None, typer.Option("--source", help="Only this source."
 Since = Annotated[str | None, typer.Option("--from", help="Received at or after this UTC day or instant.")]
 Until = Annotated[str | None, typer.Option("--to", help="Received before this UTC day or instant.")]
 Replayed = Annotated[
-    bool | None, typer.Option("--replayed/--open", help="Only those that were, or were not, sent again.")
+    bool | None, typer.Option("--replayed/--open", help="Only those that were sent again, or only those that were not.")
 ]
 Id = Annotated[str, typer.Argument(metavar="ID", help="topic/partition/offset")]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="topic/partition/offset of each.")]
@@ -159,9 +159,7 @@ def list_dead_letters(  # noqa: PLR0913, PLR0917 - one parameter per option
 @app.command()
 def show(
     identity: Id,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Print only its bytes, for example to edit them in a file.")
-    ] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Print only its bytes, for example to edit them.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show one dead letter: its bytes, the field that fails, and the results of its replays."""
@@ -179,7 +177,7 @@ def show(
     print_fields({name: described[name] for name in (*LISTED, "key", "bytes")})
     print_fields({f"header {each['key']}": each["value"] for each in described["headers"]})
     if found := pointer_span(described["text"], dead_letter.field):
-        print_fields({"the field says": described["text"][found[0] : found[1]][:SHOWN_TEXT]})
+        print_fields({"value of the field": described["text"][found[0] : found[1]][:SHOWN_TEXT]})
     stdout.print(described["text"][:SHOWN_TEXT], markup=False)
     if replays := described["replays"]:
         shown = ("at", "by", "mended")
@@ -204,7 +202,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what each would become; send nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Send dead letters again, as they are or patched: those named, or those that match and were not sent again yet."""
+    """Send dead letters again, as they are or patched: the named ones, or all that match and were not sent again."""
     from deploy.cassandra import session_of
     from deploy.wiring import dead_letters_of, replayer_of
     from master_dataset.dead_letters.replay import ReplayRequest
@@ -214,10 +212,12 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     settings = Settings()
     if bool(identities) == any((reason, source, since, until)):
-        raise RequestError("Dead letters are named, or selected by reason, source or time.", do="Do one of the two.")
+        raise RequestError(
+            "Dead letters are either named, or selected by reason, source or time.", do="Give either IDs or a filter."
+        )
     if identities and after:
         raise RequestError(
-            "`--after` only applies to dead letters that are selected.", do="Leave it out, or name none."
+            "`--after` only applies to dead letters selected by a filter.", do="Leave it out, or give no IDs."
         )
     patch, more = patch_of(body, put or (), len(identities or ())), False
     request = ReplayRequest([RecordPosition.of(each) for each in identities or ()], patch, getuser(), dry_run)

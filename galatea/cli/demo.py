@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 INTERRUPTED = 130
-_ONCE = "Stop at the end, and exit 0 only if every number was right."
+_ONCE = "Stop at the end, and exit 0 only if every number is right."
 
 
 def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:

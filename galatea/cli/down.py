@@ -7,7 +7,7 @@ from galatea.cli.options import AsJson
 
 
 def down(as_json: AsJson = False) -> None:
-    """Stop every component of this home, including those that a killed supervisor left."""
+    """Stop every component of this home, including those left behind by a killed supervisor."""
     ended = stop(Settings())
     if as_json:
         print_json({"ended": ended})

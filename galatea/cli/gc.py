@@ -11,7 +11,7 @@ from galatea.cli.options import AsJson
 
 
 def gc(
-    keep: Annotated[int | None, Option("--keep", min=1, help="Newest publications to keep complete.")] = None,
+    keep: Annotated[int | None, Option("--keep", min=1, help="Number of newest publications to keep complete.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Show what would be deleted; change nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -33,7 +33,7 @@ def gc(
             if not dry_run:
                 garbage_collector.run(survey, steps.step)
     except CASSANDRA_UNAVAILABLE as error:
-        message = "Cassandra did not answer in time; what was deleted stays deleted"
+        message = "Cassandra did not respond in time; what has been deleted stays deleted"
         raise CassandraUnavailableError(message, do="galatea status, then: galatea gc") from error
     found = survey.shown() | {"dry_run": dry_run}
     if as_json:

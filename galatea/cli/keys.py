@@ -22,13 +22,15 @@ Found = TypeVar("Found")
 
 @app.command()
 def create(
-    tenant: Annotated[str, typer.Option("--tenant", help="Tenant whose stores it opens; `*` for all tenants.")],
+    tenant: Annotated[
+        str, typer.Option("--tenant", help="Tenant whose stores the key can access; `*` for all tenants.")
+    ],
     scope: Annotated[list[str], typer.Option("--scope", help=f"One of {', '.join(SCOPES)}; repeatable.")],
     name: Annotated[str, typer.Option("--name", help="Name, such as the holder's.")] = "",
     days: Annotated[int, typer.Option("--days", min=1, max=3650, help="Days until it expires.")] = 365,
     as_json: AsJson = False,
 ) -> None:
-    """Create a key and print it, once. It is valid within five seconds."""
+    """Create a key and print it once. It becomes valid within five seconds."""
     now = datetime.now(UTC)
     text, key = Key.new(tenant, _scopes(tenant, scope), name, now, now + timedelta(days=days))
     _with(lambda tables: tables.keep(key))
@@ -49,10 +51,12 @@ def list_keys(as_json: AsJson = False) -> None:
 @app.command()
 def rotate(
     id_: Id,
-    overlap: Annotated[int, typer.Option("--overlap", min=0, max=30 * 24, help="Hours that both are valid.")] = 24,
+    overlap: Annotated[
+        int, typer.Option("--overlap", min=0, max=30 * 24, help="Hours for which both keys are valid.")
+    ] = 24,
     as_json: AsJson = False,
 ) -> None:
-    """Replace a key by a new one with the same scopes. Both are valid for the overlap."""
+    """Replace a key with a new one that has the same scopes. Both are valid during the overlap."""
     now = datetime.now(UTC)
     old = _found(id_)
     lasts = old.expires_at - old.created_at if old.expires_at else timedelta(days=365)
@@ -69,7 +73,7 @@ def rotate(
 
 @app.command()
 def revoke(id_: Id, as_json: AsJson = False) -> None:
-    """Revoke a key. It is invalid within five seconds."""
+    """Revoke a key. It becomes invalid within five seconds."""
     old = _found(id_)
     revoked = replace(old, revoked_at=old.revoked_at or datetime.now(UTC))
     _with(lambda tables: tables.keep(revoked))
@@ -101,7 +105,7 @@ def _scopes(tenant: str, names: list[str]) -> list[Scope]:
         if each not in SCOPES:
             raise UnknownNameError("scope", each, SCOPES)
     if "operate" in names and tenant != ALL_TENANTS:
-        message = "`operate` changes what every tenant sees, so a key of one tenant cannot have it."
+        message = "`operate` changes what every tenant sees, so a key for one tenant cannot have it."
         raise RequestError(message, do="Use --tenant '*', or leave it out.")
     return [scope for scope in SCOPES if scope in names]
 

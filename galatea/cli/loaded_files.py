@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from master_dataset.registry.products import ProductMaster
     from master_dataset.registry.targets import TargetSet
 
-Tenant = Annotated[str, Option("--tenant", help="Whose products or targets they are.")]
+Tenant = Annotated[str, Option("--tenant", help="Tenant that owns the products or targets.")]
 
 
 def print_loaded(kind: str, loaded: int, current: "ProductMaster | TargetSet", *, as_json: bool) -> None:

@@ -122,7 +122,7 @@ def galatea(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Live and exact metrics of physical stores: a lambda-architecture platform."""
+    """Live and exact metrics for physical stores, on a lambda architecture."""
 
 
 def main() -> None:
@@ -143,7 +143,7 @@ def main() -> None:
         if not isinstance(error, InvalidSettingsError):
             raise
         for problem in error.problems:
-            print_message(f"BadSetting: {problem}. Next: correct the variable, or unset it for the default")
+            print_message(f"BadSetting: {problem}. Next: correct the variable, or unset it to use the default")
         sys.exit(2)
 
 

@@ -5,4 +5,4 @@ from typing import Annotated
 from typer import Option
 
 AsJson = Annotated[bool, Option("--json", help="One JSON object on stdout.")]
-By = Annotated[str, Option("--by", help="Author; the user if left out.", show_default=False)]
+By = Annotated[str, Option("--by", help="Author (default: the current user).", show_default=False)]

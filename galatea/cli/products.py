@@ -18,10 +18,10 @@ app = typer.Typer(no_args_is_help=True, help="Load and list products.")
 def load(
     file: Annotated[Path, typer.Argument(help="CSV or JSON Lines: sku, title, brand, category, gtin, valid_from.")],
     tenant: Tenant = "default",
-    replace: Annotated[bool, typer.Option("--replace", help="Remove the SKUs that FILE lacks.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Remove SKUs that are not in FILE.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Load the products of FILE, all or none. Its SKUs replace former ones; other SKUs stay."""
+    """Load the products in FILE, all or none. Earlier versions of these SKUs are replaced; other SKUs stay."""
     from deploy.cassandra import session_of
     from master_dataset.registry.products import ProductSpool, ProductTables
     from master_dataset.registry.products_file import read_products
@@ -36,12 +36,12 @@ def load(
 @app.command("list")
 def list_products(
     tenant: Tenant = "default",
-    category: Annotated[str, typer.Option("--category", help="Only of this category: `Food/Dairy`.")] = "",
-    search: Annotated[str, typer.Option("--search", help="A part of SKU, title, brand or GTIN.")] = "",
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many at most.")] = 100,
+    category: Annotated[str, typer.Option("--category", help="Only this category, such as `Food/Dairy`.")] = "",
+    search: Annotated[str, typer.Option("--search", help="Part of the SKU, title, brand or GTIN.")] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="List at most this many.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """List products of the tenant, each version of its own."""
+    """List the tenant's products, one row per version."""
     from deploy.cassandra import session_of
     from master_dataset.registry.products import Product
     from serving_layer.products.reader import ProductBlockTables, ProductFilter, ProductReader

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 def prove(
     experiments: Annotated[list[str] | None, Argument(help="P01 to P23 (default: all).")] = None,
     seed: Annotated[int, Option(help="Determines where processes die and how long work takes.")] = 1,
-    bootstrap: Annotated[str, Option(help="host:port of a broker to use; if left out, one is started.")] = "",
+    bootstrap: Annotated[str, Option(help="host:port of a broker to use; by default, one is started.")] = "",
     brokers: Annotated[int, Option(help="3, or 1 to leave out experiments that need three nodes.")] = 3,
     as_json: AsJson = False,
 ) -> None:
-    """Inject faults on a real broker, and count lost and duplicate records. Exit 1 on any unexpected result."""
+    """Inject faults into a real broker, and count lost and duplicate records. Exit 1 on any unexpected result."""
     from lab.guarantees.results import COLUMNS, rows
     from lab.guarantees.suite import ONE, THREE, ExperimentSelection, document, is_as_expected
     from lab.guarantees.suite import run_experiments as run
 
     if brokers not in {ONE, THREE}:
-        raise RequestError("experiments use one broker, or in addition three nodes", do="--brokers 1 or --brokers 3")
+        raise RequestError("--brokers must be 1 or 3", do="--brokers 1 or --brokers 3")
     signal.signal(signal.SIGTERM, _leave)
     selection = ExperimentSelection(
         [each.upper() for each in experiments or ()], seed, bootstrap=bootstrap, brokers=brokers

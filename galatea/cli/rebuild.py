@@ -33,9 +33,9 @@ def rebuild(  # noqa: PLR0913, PLR0917 - one parameter per option
     full: Full = False,
     wait: Wait = False,
     dry_run: DryRun = False,
-    why: Why = "asked on the command line",
+    why: Why = "requested on the command line",
     by: By = "",
-    id_: Annotated[str, Option("--id", help="Id of the recompute to resume; a new one if unknown.")] = "",
+    id_: Annotated[str, Option("--id", help="Id of the recompute to resume; an unknown id starts a new one.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Recompute what changed since the last publication, or what is named, and publish it atomically."""

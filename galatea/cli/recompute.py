@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Run a recompute step by step (plan, compute, publish), or show one.")
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="Its id. The same id resumes what was interrupted.")]
+Id = Annotated[
+    str, typer.Argument(metavar="ID", help="Id of the recompute. Reusing the id resumes an interrupted recompute.")
+]
 
 
 @app.command()
@@ -42,7 +44,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter per option
     full: Full = False,
     wait: Wait = False,
     dry_run: DryRun = False,
-    why: Why = "asked on the command line",
+    why: Why = "requested on the command line",
     by: By = "",
     as_json: AsJson = False,
 ) -> None:
@@ -77,7 +79,7 @@ def show(id_: Id, as_json: AsJson = False) -> None:
     if as_json:
         print_json(as_json_object(found) | {"asked": found.request, "why": found.why, "progress": found.progress})
         return
-    print_fields({"id": found.id, "state": found.state, "asked by": found.requested_by, "why": found.why})
+    print_fields({"id": found.id, "state": found.state, "requested by": found.requested_by, "why": found.why})
     progress = found.progress
     if progress:
         for what, amount in (("partitions", progress.partitions), ("events", progress.events)):

@@ -107,7 +107,7 @@ def _previewed(report: Mapping[str, Any]) -> None:
 def print_corrections(totals: "LedgerTotals | Mapping[str, Any] | None") -> None:
     """Print how many cells a publication corrected, one line per cause."""
     if totals is None:
-        print_message("  corrections: written when the speed layer has read up to the cut")
+        print_message("  corrections: written once the speed layer has read up to the cut")
         return
     found = msgspec.to_builtins(totals)
     if not found["cells"]:

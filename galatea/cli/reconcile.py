@@ -58,8 +58,8 @@ def reconcile(as_json: AsJson = False) -> None:
         columns = ("topic", "received", "events", "duplicates", "dead letters", "missing", "twice", "phantom")
         print_table(columns, [(each.topic, *map("{:,}".format, own)) for each, own in zip(found, rows, strict=True)])
         if unread:
-            print_message(f"  not counted, as the archive has read none of it yet: {', '.join(unread)}")
-        print_message("  counted up to the archive's positions, as far as topics still have the records")
+            print_message(f"  not counted, because the archive has not read any of it yet: {', '.join(unread)}")
+        print_message("  counted up to the archive's positions, for records that are still in the topics")
     if not all(each.is_balanced for each in found):
         raise Exit(1)
 

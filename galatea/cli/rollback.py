@@ -14,7 +14,9 @@ from galatea.cli.recompute_options import exit_now, print_corrections
 def rollback(
     number: Annotated[int, Argument(metavar="N", help="Number of a publication; see galatea publications.")],
     dry_run: Annotated[bool, Option("--dry-run", help="Show what would change; change nothing.")] = False,
-    why: Annotated[str, Option("--why", help="Reason, recorded with the publication.")] = "asked on the command line",
+    why: Annotated[
+        str, Option("--why", help="Reason, recorded with the publication.")
+    ] = "requested on the command line",
     as_json: AsJson = False,
 ) -> None:
     """Publish the cells and the cut of publication N again, under a new number. Readers switch to it at once."""

@@ -36,7 +36,9 @@ def simulate(  # noqa: PLR0913, PLR0917 - one parameter per option
         bool, Option("--faults/--no-faults", help="Whether to simulate outages, duplicates and broken records.")
     ] = True,
     out: Annotated[Path | None, Option(help="Write JSON lines, stores.yaml and manifest.json to a new folder.")] = None,
-    send: Annotated[bool, Option("--send", help="Register the stores in the running stack and send to it.")] = False,
+    send: Annotated[
+        bool, Option("--send", help="Register the stores in the running stack and send the records to it.")
+    ] = False,
     live: Annotated[float | None, Option(help="Send at this speed; 1 is real time.", min=0.01, max=100_000)] = None,
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout: the manifest.")] = False,
 ) -> None:

@@ -26,7 +26,7 @@ def restart(
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the new generation is served.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Begin a new generation. The old one is served, without updates, until the new one has caught up."""
+    """Start a new generation. The old one is served, without updates, until the new one has caught up."""
     from deploy.cassandra import session_of
     from master_dataset.errors import SpeedUnavailableError
     from views.control.generation import Generations
@@ -36,7 +36,7 @@ def restart(
     if not old:
         raise SpeedUnavailableError("there is no generation of the speed layer to replace", do="galatea up --detach")
     generations.claims.replace(old)
-    print_message(f"  generation {old} writes nothing more; the speed layer begins another, see galatea doctor")
+    print_message(f"  generation {old} no longer writes; the speed layer starts a new one, see galatea doctor")
     shown = _wait(generations, old) if wait else generations.pointer().generation
     if as_json:
         print_json({"replaced": old, "generation": shown})
@@ -52,6 +52,6 @@ def _wait(generations: "Generations", old: int) -> int:
                 done, total = generations.progress(new, shown)
                 steps.step(done, total, f"generation {new.number}")
             else:
-                steps.step(0, 1, "no generation begun yet, is the speed process running? See galatea status.")
+                steps.step(0, 1, "no new generation yet; is the speed process running? See galatea status.")
             time.sleep(POLL_SECONDS)
     return shown

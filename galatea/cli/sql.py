@@ -26,16 +26,16 @@ _UNAVAILABLE = frozenset({"53300", "57P01", "57P03"})
 
 def sql(
     statement: Annotated[str, typer.Argument(help="One SELECT or SHOW; `-` reads it from stdin.")],
-    tenant: Annotated[str, typer.Option("--tenant", help="Whose data it sees.")] = "default",
+    tenant: Annotated[str, typer.Option("--tenant", help="Tenant whose data the statement sees.")] = "default",
     as_csv: Annotated[bool, typer.Option("--csv", help="Comma-separated values on stdout.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Answer one SQL statement, as the operator of the local stack.
+    """Run one SQL statement as the operator of the local stack.
 
-    The tables: `select table_name from information_schema.tables`.
+    To list the tables: `select table_name from information_schema.tables`.
     """
     if as_csv and as_json:
-        raise RequestError("The answer is either CSV or JSON.", do="Leave out --csv or --json.")
+        raise RequestError("The output is either CSV or JSON.", do="Leave out --csv or --json.")
     columns, rows = _answer(sys.stdin.read() if statement == "-" else statement, tenant)
     if as_json:
         names = _distinct(columns)

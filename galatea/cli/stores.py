@@ -16,11 +16,11 @@ app = typer.Typer(no_args_is_help=True, help="Register and list stores.")
 def load(
     file: Annotated[Path, typer.Argument(help="stores.yaml: a list `stores` of {id, timezone, ...}.")],
     is_lost: Annotated[
-        bool, typer.Option("--restore", help="Restore a lost registry from the stores as they were.")
+        bool, typer.Option("--restore", help="Restore a lost registry; FILE holds the stores as they were.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Register the stores of FILE, or change registered ones."""
+    """Register the stores in FILE, or change registered ones."""
     from deploy.cassandra import session_of
     from master_dataset.registry.registration import register, restore
     from master_dataset.registry.stores_file import load as read
@@ -32,7 +32,7 @@ def load(
     if as_json:
         print_json({"loaded": len(stores)})
     else:
-        print_message(f"  {len(stores)} stores registered; every process has seen them")
+        print_message(f"  {len(stores)} stores registered; every process has read them")
 
 
 @app.command("list")

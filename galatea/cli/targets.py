@@ -10,17 +10,17 @@ from deploy.settings import Settings
 from galatea.cli.loaded_files import Tenant, print_listed, print_loaded
 from galatea.cli.options import AsJson
 
-app = typer.Typer(no_args_is_help=True, help="Load and list targets of stores.")
+app = typer.Typer(no_args_is_help=True, help="Load and list store targets.")
 
 
 @app.command()
 def load(
     file: Annotated[Path, typer.Argument(help="CSV or JSON Lines: store, day, metric, value.")],
     tenant: Tenant = "default",
-    replace: Annotated[bool, typer.Option("--replace", help="Remove the targets that FILE lacks.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Remove targets that are not in FILE.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Load the targets of FILE, all or none. Each replaces the former one of its store, day and metric."""
+    """Load the targets in FILE, all or none. Each replaces the previous one for its store, day and metric."""
     from deploy.cassandra import session_of
     from master_dataset.registry.registry import Registry
     from master_dataset.registry.targets import TargetTables
@@ -41,12 +41,12 @@ def load(
 @app.command("list")
 def list_targets(
     tenant: Tenant = "default",
-    store: Annotated[str, typer.Option("--store", help="Only of this store.")] = "",
-    metric: Annotated[str, typer.Option("--metric", help="Only of this metric.")] = "",
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1_000_000, help="How many at most.")] = 100,
+    store: Annotated[str, typer.Option("--store", help="Only this store.")] = "",
+    metric: Annotated[str, typer.Option("--metric", help="Only this metric.")] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1_000_000, help="List at most this many.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """List the targets of the tenant by store, metric and day."""
+    """List the tenant's targets by store, metric and day."""
     from deploy.cassandra import session_of
     from master_dataset.registry.targets import DIGITS, TargetTables
 

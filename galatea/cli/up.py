@@ -20,14 +20,14 @@ from deploy.local.supervisor import last_line
 from deploy.settings import Settings
 from master_dataset.errors import OperatorError
 
-_NODES = "1 or 3, fixed when a home is created. Of three, one may be lost."
+_NODES = "1 or 3, fixed when a home is created. With three, one may fail."
 _NO_AIRFLOW = "Start without Airflow: nothing is rebuilt on schedule."
 _AIRFLOW_SECONDS = 180.0
 """How long `--detach` waits for Airflow. Nothing else needs it, so the rest runs meanwhile."""
 
 
 def up(
-    detach: Annotated[bool, Option("--detach", help="Return once everything runs.")] = False,
+    detach: Annotated[bool, Option("--detach", help="Return once everything is running.")] = False,
     without_airflow: Annotated[bool, Option("--without-airflow", help=_NO_AIRFLOW)] = False,
     only: Annotated[str, Option("--only", help="Only these components, separated by commas.")] = "",
     brokers: Annotated[int, Option("--brokers", help=f"Brokers, {_NODES}", show_default=False)] = 0,
@@ -39,7 +39,7 @@ def up(
     names = [name for name in only.split(",") if name]
     airflow = not (without_airflow or names)
     if airflow and not is_installed():
-        print_message("  Airflow is not installed and is left out. To install it: uv sync --group airflow")
+        print_message("  Airflow is not installed, so it is not started. To install it: uv sync --group airflow")
     _fetch_jars(settings)
     if detach:
         _detached(settings, names, airflow=airflow)

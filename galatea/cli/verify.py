@@ -28,7 +28,7 @@ def verify(
     from master_dataset.errors import RequestError
 
     if seed is not None and sample is None:
-        raise RequestError("--seed draws the days of a sample, and none is asked for", do="add --sample N")
+        raise RequestError("--seed selects the days of a sample, so it needs --sample", do="add --sample N")
     drawn = None if sample is None else Sample(sample, secrets.randbelow(2**31) if seed is None else seed)
     if drawn:
         print_message(f"  seed {drawn.seed}")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from serving_layer.responses.webhooks import Webhook, WebhookTrial
     from serving_layer.webhooks.service import WebhookService
 
-app = typer.Typer(no_args_is_help=True, help="Manage webhook endpoints of tenants, and show their state.")
+app = typer.Typer(no_args_is_help=True, help="Manage tenants' webhook endpoints and show their state.")
 Id = Annotated[str, typer.Argument(metavar="ID", help="Id as shown by `webhooks list`.")]
 Found = TypeVar("Found")
 LISTED = ("id", "tenant", "url", "state", "since", "last_status", "last_delivered_at")

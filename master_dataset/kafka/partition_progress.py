@@ -58,9 +58,9 @@ def steps_back(
         step = max(each.step_back, newest.get(partition, each.oldest_at) - each.oldest_at)
         at = f"{each.oldest_at:%F %T} UTC"
         if each.oldest_at < cut:
-            yield partition, f"a record is stamped {at}, below the published cut {cut:%F %T} UTC"
+            yield partition, f"a record has the timestamp {at}, before the published cut {cut:%F %T} UTC"
         elif step > skew:
-            yield partition, f"a stamp near {at} is {step.total_seconds():.1f} s behind those before it"
+            yield partition, f"a timestamp near {at} is {step.total_seconds():.1f} s behind earlier ones"
 
 
 @dataclass(frozen=True)

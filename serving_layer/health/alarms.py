@@ -87,8 +87,10 @@ def webhook_retrying(known: HealthState) -> AlarmFinding:
     long = [since for since in failing if known.now - since > HOOK_FAILS]
     if not long:
         return None
-    meaning = f"Endpoints of webhooks that have failed for more than an hour: {len(long)}. What follows waits."
-    return min(long), meaning, "galatea webhooks list, then show ID says what blocks it"
+    meaning = (
+        f"Webhook endpoints failing for more than an hour: {len(long)}. Later alerts wait until these calls succeed."
+    )
+    return min(long), meaning, "galatea webhooks list; to see what blocks it: galatea webhooks show ID"
 
 
 def webhook_refusing(known: HealthState) -> AlarmFinding:
@@ -97,8 +99,12 @@ def webhook_refusing(known: HealthState) -> AlarmFinding:
     long = [since for since in refusing if known.now - since > HOOK_FAILS]
     if not long:
         return None
-    meaning = f"Endpoints of webhooks that have taken nothing and refused for more than an hour: {len(long)}."
-    return min(long), meaning, "galatea webhooks list; galatea dead-letters, reason alert_delivery_rejected, says why"
+    meaning = f"Webhook endpoints that have rejected every call for more than an hour: {len(long)}."
+    return (
+        min(long),
+        meaning,
+        "galatea webhooks list; to see why: galatea dead-letters list --reason alert_delivery_rejected",
+    )
 
 
 def webhook_suspended(known: HealthState) -> AlarmFinding:
@@ -106,8 +112,8 @@ def webhook_suspended(known: HealthState) -> AlarmFinding:
     suspended = [each.suspended_at for each in known.hooks if each.suspended_at]
     if not suspended:
         return None
-    meaning = f"Endpoints of webhooks that failed for too long and are called no more: {len(suspended)}."
-    return min(suspended), meaning, "galatea webhooks list; when it answers again: galatea webhooks resume ID"
+    meaning = f"Webhook endpoints that failed for too long and are no longer called: {len(suspended)}."
+    return min(suspended), meaning, "galatea webhooks list; once it responds again: galatea webhooks resume ID"
 
 
 def dispatcher_stands_still(known: HealthState) -> AlarmFinding:
@@ -116,7 +122,7 @@ def dispatcher_stands_still(known: HealthState) -> AlarmFinding:
     still = [at for at in heard if known.now - at > HOOK_STILL]
     if not still:
         return None
-    meaning = "The process `dispatcher` no longer says how endpoints of webhooks are doing."
+    meaning = "The `dispatcher` process no longer reports the state of webhook endpoints."
     return min(still), meaning, "galatea status, then logs/dispatcher.log"
 
 
@@ -124,7 +130,7 @@ def alerts_behind(known: HealthState) -> AlarmFinding:
     """Events are not evaluated, or alerts not listed."""
     if known.alerts_as_of is None or known.now - known.alerts_as_of <= ALERTS_STILL:
         return None
-    meaning = "Events that were received since then have not been judged by the rules of alerts, or are not listed."
+    meaning = "Alert rules have not evaluated the events received since then, or their alerts are not listed yet."
     return known.alerts_as_of + ALERTS_STILL, meaning, "galatea status, then logs/alerts.log"
 
 
@@ -133,8 +139,8 @@ def alerts_miskeyed(known: HealthState) -> AlarmFinding:
     if not known.left_out:
         return None
     places = ", ".join(f"`{place}`" for place in sorted({each.place for each in known.left_out}))
-    meaning = f"Alerts leave out events of {places}, which lie in another partition than their store's."
-    return known.left_out[0].at, meaning, "let the sender use the store as the record's key, hashed by murmur2"
+    meaning = f"Alerts ignore events of {places} that are in the wrong partition for their store."
+    return known.left_out[0].at, meaning, "make the sender use the store as the record key, hashed with murmur2"
 
 
 def alerts_unexplained(known: HealthState) -> AlarmFinding:
@@ -142,7 +148,7 @@ def alerts_unexplained(known: HealthState) -> AlarmFinding:
     if not known.unexplained_alerts:
         return None
     last = known.unexplained_alerts[-1]
-    meaning = f"By `{last.place}`: {last.detail}"
+    meaning = f"In `{last.place}`: {last.detail}"
     return known.unexplained_alerts[0].at, meaning, "galatea alerts list --json, cause `unexplained`; galatea verify"
 
 
@@ -154,7 +160,11 @@ def alerts_audit_pending(known: HealthState) -> AlarmFinding:
     since = known.published_at + AUDIT_TIME
     if known.now <= since:
         return None
-    return since, f"Alerts were not yet compared with publication `{number}`.", "galatea rebuild, then logs/alerts.log"
+    return (
+        since,
+        f"Alerts have not been compared with publication `{number}` yet.",
+        "galatea rebuild, then logs/alerts.log",
+    )
 
 
 STILL = timedelta(seconds=60)
@@ -182,7 +192,7 @@ def clock_stepped_back(known: HealthState) -> AlarmFinding:
         return known.noticed[0].at, f"In `{last.place}` {last.detail}.", do
     parts = [alarm.partition(": ") for alarm in known.stats.get("alarms", ())]
     if days := [days for name, _, days in parts if name == "clock_stepped_back"]:
-        meaning = f"The last publication picked up records stamped below the cut before it: {'; '.join(days)}."
+        meaning = f"The last publication included records with timestamps before the previous cut: {'; '.join(days)}."
         return known.published_at or known.pointer.cut, meaning, "compare the clocks of the brokers"
     return None
 
@@ -192,8 +202,8 @@ def miskeyed(known: HealthState) -> AlarmFinding:
     number = known.stats.get("miskeyed", 0)
     if not number:
         return None
-    meaning = f"The last publication found {number} repeats in another partition than the first delivery."
-    return known.published_at or known.pointer.cut, meaning, "let the sender use the store as the record's key"
+    meaning = f"The last publication found {number} repeated deliveries in a different partition from the first."
+    return known.published_at or known.pointer.cut, meaning, "make the sender use the store as the record key"
 
 
 def unexplained(known: HealthState) -> AlarmFinding:
@@ -205,7 +215,7 @@ def unexplained(known: HealthState) -> AlarmFinding:
         cells = ledger.cells("unexplained")
         if cells and (ledger is known.ledger or known.now - ledger.written_at <= UNEXPLAINED_TIME):
             parts = f"Publication `{ledger.subject}` corrected {cells} cells"
-            meaning = f"{parts}, and nothing explains why they had been shown otherwise."
+            meaning = f"{parts}, and nothing explains why they showed different values before."
             return ledger.written_at, meaning, f"galatea corrections {ledger.subject} --cause unexplained"
     return None
 
@@ -218,7 +228,7 @@ def ledger_pending(known: HealthState) -> AlarmFinding:
     since = known.published_at + LEDGER_TIME
     if known.now <= since:
         return None
-    return since, f"What publication `{number}` corrected is not written down yet.", "galatea rebuild"
+    return since, f"The corrections of publication `{number}` have not been recorded yet.", "galatea rebuild"
 
 
 def speed_rows_expire(known: HealthState) -> AlarmFinding:
@@ -226,7 +236,7 @@ def speed_rows_expire(known: HealthState) -> AlarmFinding:
     since = known.covered_until + known.ttl / 2
     if not since < known.now <= known.expires_at:
         return None
-    meaning = f"For half of the time that speed rows live nothing was published; answers end {known.expires_at:%F %R}Z."
+    meaning = f"Nothing was published for half the lifetime of speed rows; answers end at {known.expires_at:%F %R}Z."
     return since, meaning, "galatea rebuild"
 
 
@@ -234,7 +244,9 @@ def speed_expired(known: HealthState) -> AlarmFinding:
     """Speed rows after the cut have begun to expire, whether or not events arrive."""
     if known.now <= known.expires_at:
         return None
-    meaning = "The published cut is nearly as old as speed rows live: merged answers are refused, or miss sales."
+    meaning = (
+        "The published cut is nearly as old as the lifetime of speed rows: merged answers are rejected or miss sales."
+    )
     return known.expires_at, meaning, "galatea rebuild"
 
 
@@ -246,13 +258,13 @@ def stands_still(reader: str) -> Callable[[HealthState], AlarmFinding]:
         own = [each for each in known.lag if each.reader == reader]
         heard = min((each.measured_at for each in own), default=known.now)
         if known.now - heard > STILL:
-            return heard, f"The process `{reader}` no longer says how far it is.", do
+            return heard, f"The `{reader}` process no longer reports its progress.", do
         waits = [(max(each.moved_at, each.oldest_at), each) for each in own if each.oldest_at]
         since, longest = min(waits, key=lambda wait: wait[0], default=(known.now, None))
         if longest is None or known.now - since <= STILL:
             return None
         place = f"`{longest.topic}/{longest.partition}`"
-        return since, f"The process `{reader}` stands still, and {longest.records} records of {place} wait.", do
+        return since, f"The `{reader}` process makes no progress, with {longest.records} unread records in {place}.", do
 
     return rule
 
@@ -266,7 +278,7 @@ def speed_not_taken_over(known: HealthState) -> AlarmFinding:
     if not ahead or since is None or known.now - since <= STILL:
         return None
     place = f"`{ahead[0].topic}/{ahead[0].partition}`"
-    meaning = f"Generation {known.pointer.generation} is read and ends in {place} before where speed is now."
+    meaning = f"Queries read generation {known.pointer.generation}, which is behind the speed layer in {place}."
     return since, meaning, "galatea doctor"
 
 

@@ -15,7 +15,7 @@ BUYERS = (
         "percent",
         "traffic",
         ("above_100", "low_coverage"),
-        note="RetailNext, Aura Vision, eMarketer, Bumbee Labs. Above 100 it is flagged and not cut.",
+        note="RetailNext, Aura Vision, eMarketer, Bumbee Labs. Values above 100 are flagged, not capped.",
         example={"sales.sale_tx": 3, "people_in": 10},
     ),
     Metric(
@@ -37,7 +37,7 @@ MONEY = (
         "money",
         "traffic",
         ("low_coverage",),
-        note="RetailNext, eMarketer. VisionArea gives it per 100 visitors.",
+        note="RetailNext, eMarketer. VisionArea reports it per 100 visitors.",
         example=SOLD | {"people_in": 10},
     ),
     Metric(
@@ -48,7 +48,8 @@ MONEY = (
         "traffic",
         ("low_coverage",),
         grains=("hour_of_week",),
-        note="Pygmalios names tills and people counter, hence visitors divide: `shopper_yield` by hour of the week.",
+        note="Pygmalios names tills and people counters as its sources, so we divide by visitors: `shopper_yield` "
+        "by hour of the week.",
         example=SOLD | {"people_in": 10},
     ),
     Metric(
@@ -58,8 +59,8 @@ MONEY = (
         "money",
         "traffic",
         ("below_zero",),
-        note="Sensormatic's what-if: visitors x (target - conversion) x ATV, of the store's `conversion_target`; below "
-        "zero when the target was passed.",
+        note="Sensormatic's what-if: visitors x (target - conversion) x ATV, with the store's `conversion_target`; "
+        "below zero if the store exceeded its target.",
         example=SOLD | {"people_in": 10, "store.conversion_target": 40, "sales.sale_tx": 3},
     ),
 )

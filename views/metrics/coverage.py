@@ -1,4 +1,4 @@
-"""May the zeroes be trusted? How much of the time sensors were alive that should have been."""
+"""Can the zeroes be trusted? How much of the expected time the sensors were alive."""
 
 from views.core.formula import Formula
 from views.core.metric import Metric
@@ -11,7 +11,7 @@ COVERAGE = Metric(
     "coverage",
     ("above_100",),
     is_split=False,
-    note="Ours. Heartbeats, and counting intervals, which are their own proof of life, by the time that passed for all "
-    "registered sensors. Zeroes without coverage are no zeroes.",
+    note="Ours. Time covered by heartbeats and by counting intervals, which prove that the sensor was alive, divided "
+    "by the elapsed time of all registered sensors. A zero without coverage is not a real zero.",
     example={"covered_ms": 0, "traffic.covered_ms": 21_600_000, "store.expected_ms": 28_800_000},
 )

@@ -28,7 +28,7 @@ GENDER = tuple(
         "percent",
         "demographics",
         ("small_sample",),
-        note="RetailNext. Of those whose gender is known.",
+        note="RetailNext. Among people whose gender is known.",
         example={_of_gender(gender): 21, KNOWN_GENDER: 42},
     )
     for gender in ("female", "male")
@@ -41,7 +41,7 @@ AGE = (
         "percent",
         "demographics",
         ("small_sample",),
-        note="Ours. Of those whose age is known; split it with `by=age_band`.",
+        note="Ours. Among people whose age is known; split it with `by=age_band`.",
         example={KNOWN_AGE: 20, f"total({KNOWN_AGE})": 80},
     ),
     Metric(
@@ -51,7 +51,7 @@ AGE = (
         "years",
         "demographics",
         ("estimate",),
-        note="RetailNext. Each age band stands for its midpoint; the last one for 72.",
+        note="RetailNext. Each age band counts as its midpoint, the last one as 72.",
         example=PEOPLE | {KNOWN_AGE: 20},
     ),
 )

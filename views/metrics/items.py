@@ -13,7 +13,7 @@ ITEMS_SOLD = (
         Formula("net_sales"),
         "money",
         "sales_by_sku",
-        note="Ours. Net of returns; lines without an item number are in `net_sales` only.",
+        note="Ours. Net of returns; lines without an item number are counted in `net_sales` only.",
         example={"net_sales": 291},
     ),
     Metric(
@@ -22,7 +22,7 @@ ITEMS_SOLD = (
         Formula("net_units"),
         "n",
         "sales_by_sku",
-        note="Ours. Sold without returned; what is weighed is one unit.",
+        note="Ours. Units sold minus units returned; a weighed item counts as one unit.",
         example={"net_units": 4},
     ),
     Metric(
@@ -31,7 +31,7 @@ ITEMS_SOLD = (
         Formula("sku_receipts"),
         "n",
         "sales_by_sku",
-        note="Ours. Receipts that sell it. Without `by=sku` a receipt counts once for each of its items.",
+        note="Ours. Receipts that sell the item. Without `by=sku`, a receipt counts once for each of its items.",
         example={"sku_receipts": 3},
     ),
     Metric(
@@ -42,7 +42,7 @@ ITEMS_SOLD = (
         "sales_by_sku",
         ("no_net_units",),
         only=Only(Formula("net_units"), "no_net_units"),
-        note="Ours. What a unit brought on average, after discounts of its lines.",
+        note="Ours. The average amount per unit, after line discounts.",
         example=SOLD,
     ),
 )
@@ -73,7 +73,7 @@ ITEMS_RETURNED = (
         "returns_by_sku",
         ("above_100",),
         adds_money=True,
-        note="Ours. By value: what came back of what was sold before returns, as `return_rate`.",
+        note="Ours. By value: returns as a share of sales before returns, like `return_rate`.",
         example=RETURNED,
     ),
 )

@@ -1,4 +1,4 @@
-"""Discounts and payments, of receipts that say them. Where no receipt does, the value is null, and not zero."""
+"""Discounts and payments, of receipts that report them. If no receipt does, the value is null, not zero."""
 
 from views.core.formula import Formula
 from views.core.metric import Caution, Metric, Only
@@ -24,19 +24,19 @@ DISCOUNTS = (
         OF_DISCOUNTS,
         only=SAYS_DISCOUNTS,
         cautions=(SOME_DISCOUNTS,),
-        note="Ours. Taken off lines that sell; `gross_sales` is what is left.",
+        note="Ours. Discounts on sale lines; `gross_sales` is what remains after them.",
         example=SAID | {"discounts": 150},
     ),
     Metric(
         "discounts_returned",
-        "Discounts of returns",
+        "Discounts on returns",
         Formula("discounts_returned"),
         "money",
         "discounts",
         OF_DISCOUNTS,
         only=SAYS_DISCOUNTS,
         cautions=(SOME_DISCOUNTS,),
-        note="Ours. What was not paid back because a returned item had been sold at a discount.",
+        note="Ours. The amount not refunded because returned items had been sold at a discount.",
         example=SAID | {"discounts_returned": 50},
     ),
     Metric(
@@ -49,7 +49,7 @@ DISCOUNTS = (
         adds_money=True,
         only=SAYS_DISCOUNTS,
         cautions=(SOME_DISCOUNTS,),
-        note="Ours. Of gross sales before discounts, over receipts that say their discounts.",
+        note="Ours. The share of gross sales before discounts, over receipts that report their discounts.",
         example=SAID | {"discounts": 150, "gross_sales": 1350},
     ),
     Metric(
@@ -61,7 +61,7 @@ DISCOUNTS = (
         OF_DISCOUNTS,
         only=SAYS_DISCOUNTS,
         cautions=(SOME_DISCOUNTS,),
-        note="Ours. Of the receipts that say their discounts.",
+        note="Ours. Among receipts that report their discounts.",
         example=SAID | {"discounted": 1},
     ),
 )
@@ -75,7 +75,7 @@ PAYMENTS = (
         OF_PAYMENTS,
         only=SAYS_PAYMENTS,
         cautions=(SOME_PAYMENTS,),
-        note="Ours. Split it with `by=payment_type`. Paid out is subtracted.",
+        note="Ours. Split it with `by=payment_type`. Money paid out is subtracted.",
         example=PAID | {"payments": 1350},
     ),
     Metric(
@@ -87,12 +87,12 @@ PAYMENTS = (
         OF_PAYMENTS,
         only=SAYS_PAYMENTS,
         cautions=(SOME_PAYMENTS,),
-        note="Ours. Split it with `by=payment_type`. A receipt may be paid in several.",
+        note="Ours. Split it with `by=payment_type`. A receipt can have several payments.",
         example=PAID | {"payments_count": 5},
     ),
     Metric(
         "payment_share",
-        "Share of a payment type",
+        "Payment type share",
         Formula("payments / total(payments)"),
         "percent",
         "payments",

@@ -41,7 +41,7 @@ TIMES = (
         Formula("wait_ms / served"),
         "ms",
         "queue",
-        note="Pit Crew, Ariadne. Of those who were served; who gave up is counted apart.",
+        note="Pit Crew, Ariadne. Only people who were served; those who gave up are counted separately.",
         example={"wait_ms": 390_000, "served": 3},
     ),
     Metric(
@@ -79,7 +79,7 @@ RATES = (
         Formula("abandoned / (served + abandoned)"),
         "percent",
         "queue",
-        note="Ariadne, Pygmalios. Pit Crew divides by completed services, which can pass 100 %.",
+        note="Ariadne, Pygmalios. Pit Crew divides by completed services, which can exceed 100 %.",
         example={"abandoned": 1, "served": 3},
     ),
     Metric(
@@ -88,7 +88,7 @@ RATES = (
         Formula("within_target / served"),
         "percent",
         "queue",
-        note="Pit Crew counts waits above the target; ours the share within 180 seconds.",
+        note="Pit Crew counts waits above the target; ours is the share served within 180 seconds.",
         example={"within_target": 2, "served": 3},
     ),
 )
@@ -100,7 +100,7 @@ LENGTH = (
         "ratio",
         "queue_length",
         ("low_coverage",),
-        note="Aura Vision. The time that people waited by the time that passed.",
+        note="Aura Vision. Total waiting time divided by elapsed time.",
         example={"person_ms": 690_000, "store.selected_ms": 1_800_000},
     ),
     Metric(
@@ -109,7 +109,7 @@ LENGTH = (
         Formula("length_after"),
         "n",
         "queue_peak",
-        note="Aura Vision. Null when no sensor ever said how many wait.",
+        note="Aura Vision. Null if no sensor reported how many people were waiting.",
         example={"length_after": 4},
     ),
 )

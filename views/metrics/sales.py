@@ -1,4 +1,4 @@
-"""What the tills alone can say: money, receipts, pieces, and what follows from them."""
+"""Metrics from tills alone: money, receipts, units, and what follows from them."""
 
 from views.core.formula import Formula
 from views.core.metric import Metric, Only
@@ -23,7 +23,7 @@ MONEY = (
         Formula("gross_sales"),
         "money",
         "sales",
-        note="Ours. Discounts of a line are already taken off.",
+        note="Ours. Line discounts are already subtracted.",
         example={"gross_sales": 941},
     ),
     Metric(
@@ -54,7 +54,7 @@ RECEIPTS = (
         Formula("sale_tx"),
         "n",
         "sales",
-        note="RetailNext. An exchange is a sale receipt.",
+        note="RetailNext. An exchange counts as a sale receipt.",
         example={"sale_tx": 3},
     ),
     Metric(
@@ -72,7 +72,7 @@ RECEIPTS = (
         Formula("receipts"),
         "n",
         "sales",
-        note="RetailNext adds sale and return receipts; ours also those that are neither.",
+        note="RetailNext adds sale and return receipts; ours also counts those that are neither.",
         example={"receipts": 4},
     ),
     Metric(
@@ -81,7 +81,7 @@ RECEIPTS = (
         UNITS,
         "n",
         "sales",
-        note="RetailNext: sold without returned.",
+        note="RetailNext: units sold minus units returned.",
         example={"units_sold": 8, "units_returned": 2},
     ),
 )
@@ -92,7 +92,7 @@ AVERAGES = (
         Formula(f"{NET} / sale_tx"),
         "money",
         "sales",
-        note="RetailNext, net. Aura Vision: total sales by transactions.",
+        note="RetailNext, net. Aura Vision: total sales divided by transactions.",
         example=MONEY_OF | {"sale_tx": 3},
     ),
     Metric(
@@ -112,7 +112,7 @@ AVERAGES = (
         "sales",
         ("no_net_units",),
         only=Only(UNITS, "no_net_units"),
-        note="RetailNext. Null where no more was sold than returned.",
+        note="RetailNext. Null unless more units were sold than returned.",
         example=MONEY_OF | {"units_sold": 8, "units_returned": 2},
     ),
 )

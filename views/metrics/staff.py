@@ -19,7 +19,7 @@ STAFF = (
         "labor",
         ("planned_only",),
         cautions=(PLANNED,),
-        note="RetailNext. Of segments that were worked.",
+        note="RetailNext. Only segments that were worked.",
         example=PLAN_OF,
     ),
     Metric(
@@ -30,7 +30,7 @@ STAFF = (
         "labor",
         ("planned_only",),
         cautions=(PLANNED,),
-        note="RetailNext. The average over the time that passed.",
+        note="RetailNext. The average over the elapsed time.",
         example=PLAN_OF | {"store.selected_ms": HOUR // 2},
     ),
 )
@@ -43,7 +43,7 @@ PER_HOUR = (
         "traffic",
         ("planned_only",),
         cautions=(PLANNED,),
-        note="RetailNext, ShopperTrak: one quotient, two names. Of the role sales_floor, as ShopperTrak has it.",
+        note="RetailNext, ShopperTrak: one ratio, two names. Only the role sales_floor, as in ShopperTrak.",
         example=PLAN_OF | {"people_in": 10, ON_THE_FLOOR: HOUR // 2},
     ),
     Metric(
@@ -54,7 +54,7 @@ PER_HOUR = (
         "sales",
         ("planned_only",),
         cautions=(PLANNED,),
-        note="Trade usage. Of all roles.",
+        note="Common in retail. All roles count.",
         example=PLAN_OF | {"gross_sales": 941, "returns_value": 359},
     ),
 )

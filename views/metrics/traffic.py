@@ -1,4 +1,4 @@
-"""Who came in: people counted at the doors, how many are inside, and which hours hold most of them."""
+"""Who came in: people counted at the doors, how many are inside, and which hours are the busiest."""
 
 from views.core.formula import Formula
 from views.core.metric import Caution, Metric
@@ -36,7 +36,7 @@ PEOPLE = (
         Formula("group_in"),
         "n",
         "traffic",
-        note="RetailNext. A pair of its own; it never replaces `traffic_in`.",
+        note="RetailNext. Counted separately; it never replaces `traffic_in`.",
         example={"group_in": 7},
     ),
     Metric(
@@ -45,7 +45,7 @@ PEOPLE = (
         Formula("grouped_in / group_in"),
         "ratio",
         "traffic",
-        note="Ours. People of those intervals alone that report groups.",
+        note="Ours. Only people in intervals that report groups.",
         example={"grouped_in": 10, "group_in": 7},
     ),
     Metric(
@@ -56,7 +56,7 @@ PEOPLE = (
         "traffic",
         ("no_staff_split",),
         cautions=(Caution(Formula("unsplit"), "no_staff_split"),),
-        note="RetailNext. `no_staff_split`: some sensor does not tell staff from visitors.",
+        note="RetailNext. `no_staff_split`: at least one sensor does not tell staff from visitors.",
         example={"staff_in": 3, "unsplit": 0},
     ),
 )
@@ -69,8 +69,8 @@ INSIDE = (
         "traffic",
         ("drift_high",),
         grains=ORDERED,
-        note="Per window in order o = max(0, o + in - out), from the start of the business day whatever `from`; a "
-        "point shows the last window. Floor and daily reset are ours.",
+        note="Window by window, o = max(0, o + in - out), from the start of the business day regardless of `from`; a "
+        "point shows its last window. The floor of 0 and the daily reset are ours.",
         example={"inside(people_in, people_out)": HALF_HOUR},
     ),
     Metric(
@@ -81,7 +81,7 @@ INSIDE = (
         "traffic",
         ("drift_high",),
         grains=ORDERED,
-        note="Ours. The most of `occupancy` at the end of a window.",
+        note="Ours. The highest `occupancy` at the end of any window.",
         example={"most_inside(people_in, people_out)": ((9, 1), (2, 8))},
     ),
     Metric(
@@ -94,14 +94,14 @@ INSIDE = (
         cautions=(Caution(MOST_DRIFT, "drift_high"),),
         grains=COARSE,
         whole_days=True,
-        note="Ours. Over the whole business days that the range touches; `drift_high` above 5 % of people in.",
+        note="Ours. Over the whole business days that the range touches; `drift_high` if above 5 % of people in.",
         example={"people_in": 10, "people_out": 5},
     ),
 )
 SHARES = (
     Metric(
         "entrance_share",
-        "Share of a door",
+        "Door share",
         Formula("people_in / total(people_in)"),
         "percent",
         "traffic",
@@ -115,7 +115,8 @@ SHARES = (
         "list",
         "traffic",
         grains=("total", "week", "month", "year"),
-        note="ShopperTrak names them; 40 % is ours. The fewest hours of the week that hold so much of the people in.",
+        note="The name is ShopperTrak's, the 40 % ours. The fewest hours of the week that account for that share of "
+        "people in.",
         example={"busiest(people_in, 40)": {(5, 17): 30, (6, 10): 20, (6, 11): 50}},
     ),
     Metric(

@@ -18,7 +18,7 @@ TRAFFIC = (
         "n",
         "wifi_visits",
         DEVICE_BASED,
-        note="Pygmalios. Everybody in range, those who enter included.",
+        note="Pygmalios. Everyone in range, including those who enter.",
         example={"outside": 7},
     ),
     Metric(
@@ -60,7 +60,7 @@ RATES = (
         "percent",
         "wifi_visits",
         ("above_100",),
-        note="Bumbee Labs, IMAS; for what they measured before.",
+        note="Bumbee Labs, IMAS; for comparison with what they measured before.",
         example=SEEN,
     ),
     Metric(
@@ -79,7 +79,7 @@ RATES = (
         Formula("bounced / in_store"),
         "percent",
         "wifi_visits",
-        note="Cloud4Wi: visits below a threshold, here 5 minutes.",
+        note="Cloud4Wi: visits shorter than a threshold, here 5 minutes.",
         example={"bounced": 1, "in_store": 4},
     ),
     Metric(
@@ -88,7 +88,7 @@ RATES = (
         Formula("(in_store - bounced) / in_store"),
         "percent",
         "wifi_visits",
-        note="FortiPresence. 100 without `bounce_rate`.",
+        note="FortiPresence. 100 minus `bounce_rate`.",
         example={"bounced": 1, "in_store": 4},
     ),
 )
@@ -126,7 +126,7 @@ STAY = (
         Formula("bins(stay)"),
         "list",
         "wifi_visits",
-        note="Pygmalios. Milliseconds from (inclusive) to (exclusive), how many, and their share in percent.",
+        note="Pygmalios. Milliseconds from (inclusive) to (exclusive), count, and share in percent.",
         example={"bins(stay)": STAYS},
     ),
 )
@@ -138,8 +138,8 @@ DEVICES_SEEN = (
         "n",
         "wifi_visits",
         ESTIMATE,
-        note="Identities change with the business day, so over several days each device counts once a day: then the "
-        "point says `device_days`.",
+        note="Device identities change every business day, so over several days a device counts once per day, and the "
+        "point carries `device_days`.",
         example=DEVICES,
     ),
     Metric(
@@ -149,7 +149,7 @@ DEVICES_SEEN = (
         "ratio",
         "wifi_visits",
         ESTIMATE,
-        note="RetailNext. Bespot uses 14 days, ours the life of an identity.",
+        note="RetailNext. Bespot uses 14 days, ours uses the lifetime of an identity.",
         example=DEVICES,
     ),
     Metric(
@@ -159,7 +159,7 @@ DEVICES_SEEN = (
         "percent",
         "wifi_visits",
         ESTIMATE,
-        note="RetailNext counts visitors, ours visits.",
+        note="RetailNext counts visitors; ours counts visits.",
         example=DEVICES,
     ),
     Metric(
@@ -168,7 +168,7 @@ DEVICES_SEEN = (
         Formula("randomized / sightings"),
         "percent",
         "wifi_devices",
-        note="CDRC scales by it; we show it and do not scale.",
+        note="CDRC scales counts by it; we only show it.",
         example={"randomized": 30, "sightings": 40},
     ),
     Metric(
@@ -178,7 +178,7 @@ DEVICES_SEEN = (
         "n",
         "wifi_devices",
         ESTIMATE,
-        note="Ours. Heard, without waiting for visits to end.",
+        note="Ours. Devices heard, without waiting for visits to end.",
         example={"distinct(device)": 6, "sightings": 15},
     ),
 )

@@ -1,4 +1,4 @@
-"""What the weather was: beside other numbers, never a factor of one."""
+"""What the weather was: shown next to other numbers, never used to calculate them."""
 
 from views.core.formula import Formula
 from views.core.metric import Metric, Only
@@ -13,7 +13,7 @@ WEATHER = (
         Formula("temperature_mc_sum / temperature_mc_n / 1000"),
         "celsius",
         "weather",
-        note="Of all observations alike.",
+        note="The mean of all observations, equally weighted.",
         example={"temperature_mc_sum": 14_900, "temperature_mc_n": 2},
     ),
     Metric(

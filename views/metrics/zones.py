@@ -19,7 +19,7 @@ COUNTS = (
         Formula("dwells"),
         "n",
         "zone_traffic",
-        note="RetailNext. From 5 seconds on, as Aura Vision has it.",
+        note="RetailNext. From 5 seconds, as in Aura Vision.",
         example={"dwells": 8},
     ),
 )
@@ -40,7 +40,7 @@ RATES = (
         "percent",
         "zone_traffic",
         ("above_100",),
-        note="RetailNext names it, from traffic to dwells; the formula is ours.",
+        note="The name is RetailNext's, for the step from traffic to dwells; the formula is ours.",
         example={"dwells": 8, "enters": 20},
     ),
     Metric(
@@ -50,7 +50,7 @@ RATES = (
         "percent",
         "zone_traffic",
         ("above_100",),
-        note="RetailNext: out is the default.",
+        note="RetailNext, which counts people going out by default.",
         example={"exits": 20, "traffic.people_out": 80},
     ),
     Metric(
@@ -60,7 +60,7 @@ RATES = (
         "percent",
         "zone_traffic",
         ("above_100",),
-        note="Aura Vision. Who enters again counts again.",
+        note="Aura Vision. A person who enters again counts again.",
         example={"enters": 20, "traffic.people_in": 80},
     ),
 )

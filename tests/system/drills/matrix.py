@@ -147,7 +147,9 @@ MATRIX = (
         "`tests/fast/unit/serving/test_connections.py`, `python -m tests.system.drills.hostile`",
     ),
     Row("D27", "L", "*too little memory, or a tenth of a CPU, for each component", ROOTED),
-    Row("D28", "L", "downgrade and upgrade", "upgrade: `tests/system/deployments/test_upgrade.py`; downgrade is not run"),
+    Row(
+        "D28", "L", "downgrade and upgrade", "upgrade: `tests/system/deployments/test_upgrade.py`; downgrade is not run"
+    ),
     Row(
         "D29",
         "L",

@@ -52,11 +52,13 @@ def test_a_step_within_the_skew_is_no_alarm_and_a_larger_one_is() -> None:
 def test_a_step_between_two_micro_batches_is_seen() -> None:
     found = dict(steps_back({0: reached(0, 10), 1: reached(0, 10)}, {0: at(60), 1: at(2)}, BEFORE, SKEW))
 
-    assert found == {0: "a stamp near 2026-11-21 09:00:00 UTC is 60.0 s behind those before it"}
+    assert found == {0: "a timestamp near 2026-11-21 09:00:00 UTC is 60.0 s behind earlier ones"}
 
 
 def test_a_stamp_below_a_published_cut_is_seen_whatever_came_before() -> None:
     found = dict(steps_back({0: reached(-1, 10), 1: reached(0, 10)}, {}, START, SKEW))
 
     assert list(found) == [0]
-    assert found[0] == "a record is stamped 2026-11-21 08:59:59 UTC, below the published cut 2026-11-21 09:00:00 UTC"
+    assert found[0] == (
+        "a record has the timestamp 2026-11-21 08:59:59 UTC, before the published cut 2026-11-21 09:00:00 UTC"
+    )

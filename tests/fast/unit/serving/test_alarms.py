@@ -70,7 +70,7 @@ def test_unexplained_alerts_stay_an_alarm_for_a_day_and_name_their_publication()
     [raised] = alarms(known(unexplained_alerts=odd))
 
     assert (raised.name, raised.since) == ("alerts_unexplained", NOW - SECOND)
-    assert raised.meaning == "By `publication 1`: 2 corrections of alerts have no explanation."
+    assert raised.meaning == "In `publication 1`: 2 corrections of alerts have no explanation."
 
 
 def test_events_that_alerts_leave_out_are_reported_by_topic() -> None:
@@ -238,7 +238,10 @@ def test_a_dispatcher_that_no_longer_says_how_endpoints_are_doing_stands_still()
 def test_alarms_about_endpoints_name_no_tenant_because_every_tenant_reads_them() -> None:
     raised = alarms(known(hooks=[hook(suspended_at=CUT), hook(failing_since=CUT - timedelta(days=1))]))
 
-    assert [each.meaning.rsplit(": ", 1)[1] for each in raised] == ["1. What follows waits.", "1."]
+    assert [each.meaning.rsplit(": ", 1)[1] for each in raised] == [
+        "1. Later alerts wait until these calls succeed.",
+        "1.",
+    ]
 
 
 def test_freshness_says_how_far_readers_are_behind_and_which_alarms_stand() -> None:
@@ -268,7 +271,7 @@ def test_freshness_says_how_far_readers_are_behind_and_which_alarms_stand() -> N
         {
             "name": "speed_stands_still",
             "since": "2026-11-21T09:58:30Z",
-            "meaning": "The process `speed` stands still, and 4 records of `t/0` wait.",
+            "meaning": "The `speed` process makes no progress, with 4 unread records in `t/0`.",
             "do": "galatea status, then logs/speed.log",
         }
     ]
