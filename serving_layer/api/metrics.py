@@ -67,7 +67,7 @@ ATTRIBUTES = (
     "Groups of stores and attributes of products as they were on each business day, or the newest ones for all days."
 )
 SORT = "Order of series: by value over the whole range, by its change (with `compare`), or by name. `-`: descending."
-TOP = "Keep so many series, by `sort` (default `-value`); all others become one with `other: true`."
+TOP = "Keep this many series, chosen by `sort` (default `-value`); the rest are combined into one with `other: true`."
 SHARE = "Add to each point which part of the total it is, in percent. Only for sums."
 LIMIT = f"Number of stores per page, in order of their ids; default {MOST_STORES}."
 

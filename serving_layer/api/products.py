@@ -51,8 +51,8 @@ class ProductsQuery(BaseModel):
     sku: list[Annotated[str, Field(min_length=1, max_length=SKU_BYTES)]] = Field(
         [], max_length=MAX_SKUS, description="Only these SKUs, on one page."
     )
-    category: str = Field("", max_length=2000, description="Only of this category or one below it: `Food/Dairy`.")
-    search: str = Field("", max_length=TEXT_LENGTH, description="A part of SKU, title, brand or GTIN.")
+    category: str = Field("", max_length=2000, description="Only products in this category or below: `Food/Dairy`.")
+    search: str = Field("", max_length=TEXT_LENGTH, description="Part of a SKU, title, brand or GTIN.")
     limit: int = Field(100, ge=1, le=MAX_PAGE)
     after: AfterToken = None
 
