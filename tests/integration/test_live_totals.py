@@ -292,6 +292,8 @@ def sampled(  # noqa: PLR0913 - what a run is
                     money = ("currency",) if asked.metric == "net_sales" else ()
                     if (added := ask(asked, "store", *money)) != total:
                         found.differed.append(f"{asked}: {total}, but {added} added up over stores")
+            round_ = f"round {len(found.receipts)}: {found.samples} samples, {len(found.differed)} differences"
+            print(round_, flush=True)  # noqa: T201
             if len(found.receipts) == kill_after:
                 kill_speed(stack)
     return found
