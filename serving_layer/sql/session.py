@@ -5,11 +5,12 @@ its tables, reads that through the stages of REST, and lets a sandbox run the qu
 """
 
 import asyncio
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from functools import partial
 from typing import Literal, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -126,8 +127,8 @@ class Sessions:
         self.sources, self.now, self.limits = sources, now, limits or SqlLimits()
         self.turns = asyncio.Semaphore(self.limits.statements)
         self.cached: LRUCache[Hashable, pa.Table] = LRUCache(BYTES_CACHED, getsizeof=_size)
-        self.prepared: LRUCache[Hashable, Prepared] = LRUCache(STATEMENTS_CACHED)
-        self.needed: LRUCache[Hashable, Sequence[Needed]] = LRUCache(STATEMENTS_CACHED)
+        self._columns: LRUCache[Hashable, Sequence[Column]] = LRUCache(STATEMENTS_CACHED)
+        self._needed: LRUCache[Hashable, Sequence[Needed]] = LRUCache(STATEMENTS_CACHED)
         self._statements: LRUCache[str, Statement] = LRUCache(STATEMENTS_CACHED)
         self._threads = ThreadPoolExecutor(self.limits.statements, thread_name_prefix="sql")
         self._idle: dict[Sandbox, tuple[str, str]] = {}
@@ -151,6 +152,16 @@ class Sessions:
         if known is None:
             known = self._statements[sql] = read(sql)
         return known
+
+    async def columns(
+        self, sql: str, of: Hashable, find: Callable[[], Awaitable[Sequence[Column]]]
+    ) -> Sequence[Column]:
+        """The columns of a query. `of`: all else that they depend on."""
+        return await _remembered(self._columns, sql, of, find)
+
+    async def needed(self, sql: str, of: Hashable, find: Callable[[], Awaitable[Sequence[Needed]]]) -> Sequence[Needed]:
+        """What a query that was checked reads of its tables. `sql`: for DuckDB; `of`: all else that this depends on."""
+        return await _remembered(self._needed, sql, of, find)
 
     async def sandbox(self, scope: str, zone: str) -> Sandbox:
         """A database of this visibility scope and time zone that nothing uses. Give it back with `release`."""
@@ -260,18 +271,14 @@ class Session:
         types = _types_of_parameters(query.expression, parameter_types, relations)
         if isinstance(statement, Declare):
             return Prepared(sql, types, None)
-        key = sql, tuple(types), self._settings.get(TIMEZONE), id(relations)
-        known = self._sessions.prepared.get(key) if len(sql) <= SHORT else None
-        if known is None:
-            known = Prepared(sql, types, await self._columns_of(query, types, snapshot, relations))
-            if len(sql) <= SHORT:
-                self._sessions.prepared[key] = known
-        return known
+        of = tuple(types), self._settings.get(TIMEZONE), id(relations)
+        described = partial(self._described, query, types, snapshot, relations)
+        return Prepared(sql, types, await self._sessions.columns(sql, of, described))
 
-    async def _columns_of(
+    async def _described(
         self, query: Query, types: Sequence[SqlType], snapshot: Snapshot, relations: Relations
     ) -> Sequence[Column]:
-        """The columns of a query."""
+        """The columns of a query, without running it."""
         planned = await asyncio.to_thread(self._plan, query.expression, None, types, snapshot, relations)
 
         def describe(sandbox: Sandbox) -> Sequence[Column]:
@@ -475,13 +482,8 @@ class Session:
             check(sandbox.serialized(planned.sql), [use.name for use in planned.uses], relations.macros)
             return planned.reads(lambda expression: _constant(sandbox, expression))
 
-        key = planned.sql, self._settings.get(TIMEZONE), tuple((id(use.table), use.columns) for use in planned.uses)
-        known = self._sessions.needed.get(key) if len(planned.sql) <= SHORT else None
-        if known is None:
-            known = await self._in_sandbox(reads)
-            if len(planned.sql) <= SHORT:
-                self._sessions.needed[key] = known
-        return known
+        of = self._settings.get(TIMEZONE), tuple((id(use.table), use.columns) for use in planned.uses)
+        return await self._sessions.needed(planned.sql, of, lambda: self._in_sandbox(reads))
 
     async def _read_tables(self, planned: Plan, needed: Sequence[Needed], snapshot: Snapshot) -> Mapping[str, pa.Table]:
         """What is needed of each table, by its name in the sandbox."""
@@ -529,7 +531,9 @@ class Session:
             with sandbox.holding({use.name: use.empty for use in planned.uses}):
                 return sandbox.explain(planned.sql)
 
-        lines = [f"Read {use.table.name}: {_described(each)}" for use, each in zip(planned.uses, needed, strict=True)]
+        lines = [
+            f"Read {use.table.name}: {_bounds_in_words(each)}" for use, each in zip(planned.uses, needed, strict=True)
+        ]
         lines += await self._in_sandbox(explain)
         return QueryResult("EXPLAIN", _PLAN_COLUMNS, [(line,) for line in lines])
 
@@ -564,12 +568,24 @@ class Session:
 _PLAN_COLUMNS = (Column("QUERY PLAN", SqlType.TEXT),)
 
 
+async def _remembered(
+    cache: LRUCache[Hashable, Found], sql: str, of: Hashable, find: Callable[[], Awaitable[Found]]
+) -> Found:
+    """What was found for a text before, unless it is long."""
+    if len(sql) > SHORT:
+        return await find()
+    known = cache.get((sql, of))
+    if known is None:
+        known = cache[sql, of] = await find()
+    return known
+
+
 def _show_columns(show: Show) -> Sequence[Column]:
     names = ("name", "setting", "description") if show.name == "all" else (show.name,)
     return [Column(name, SqlType.TEXT) for name in names]
 
 
-def _described(needed: Needed) -> str:
+def _bounds_in_words(needed: Needed) -> str:
     """What is read of a table, in words."""
     first, last = needed.span
     parts = [f"columns {', '.join(needed.columns)}"]

@@ -87,6 +87,22 @@ def test_windows_and_hours_begin_at_instants(sql: AskingSql) -> None:
     ]
 
 
+def test_what_is_remembered_of_a_statement_is_of_its_tables_time_zone_and_tenant(sql: AskingSql) -> None:
+    """DuckDB knows tables by number, so the first three statements have one text there."""
+    far = sql.open()
+    sql.answer("set time zone 'Pacific/Auckland'", session=far)
+    since = "select count(*) from sales_15m where store = '1' and start >= '2026-03-05 20:00'"
+    for _ in range(2):
+        rows = {
+            name: len(sql.rows(f"select store from {name}")) for name in ("alerts", "store_attributes", "sales_day")
+        }
+        assert rows == {"alerts": 1, "store_attributes": 2, "sales_day": len(sql.rows("select day from sales_day"))}
+        assert rows["sales_day"] > 2
+        assert sql.rows("select store from alerts", tenant=CANARY) == [(f"{CANARY}-store",)]
+        assert sql.rows(since) == [(0,)]
+        assert sql.rows(since, session=far) == [(1,)]  # noon of the 5th in UTC is after midnight there
+
+
 def test_lists_hold_what_their_routes_list(sql: AskingSql) -> None:
     assert sql.rows("select store, name, timezone from stores order by 1") == [
         ("1", "One", "Europe/Bratislava"),
@@ -177,17 +193,17 @@ UNBOUNDED = [
 @pytest.mark.parametrize(("statement", "line"), READS)
 def test_filters_say_how_much_is_read(sql: AskingSql, statement: str, line: str) -> None:
     parameters = ("2026-03-02", date(2026, 3, 4)) if "$1" in statement else ()
-    told = [text for (text,) in sql.rows(f"explain {statement}", *parameters) if text.startswith("Read ")]
+    lines = [text for (text,) in sql.rows(f"explain {statement}", *parameters) if text.startswith("Read ")]
 
-    assert any(line in each for each in told), told
+    assert any(line in each for each in lines), lines
 
 
 @pytest.mark.parametrize("statement", UNBOUNDED)
 def test_a_filter_that_does_not_hold_for_all_rows_that_are_needed_is_no_bound(sql: AskingSql, statement: str) -> None:
-    told = [text for (text,) in sql.rows(f"explain {statement}") if text.startswith("Read sales_day")]
+    lines = [text for (text,) in sql.rows(f"explain {statement}") if text.startswith("Read sales_day")]
 
-    assert told
-    assert not any(word in each for each in told for word in ("from ", "to ", "store 1"))
+    assert lines
+    assert not any(word in each for each in lines for word in ("from ", "to ", "store 1"))
 
 
 def test_statements_of_a_transaction_read_one_snapshot() -> None:
