@@ -1,13 +1,15 @@
 """Answers about any number of stores, all of one version.
 
 A response of the API holds a limited number of stores, unless its series are sorted: it then holds all of them, as long
-as they have few enough points. `metric` and `several` therefore ask as they were asked, then for sorted series, and for
-pages if that is refused. Events that arrive in between would make pages of different versions, so pages that are older
-than the newest are read again until all are of one `as_of`; if that does not happen, an error says so.
+as they have few enough points. `metric` and `several` therefore ask as they were asked, then for sorted series unless
+stores are named, and for pages if that is refused. Events that arrive in between would make pages of different
+versions, so pages that are older than the newest are read again until all are of one `as_of`; if that does not happen,
+an error says so.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from http import HTTPStatus
 from typing import NamedTuple, TypedDict
 
 import msgspec
@@ -36,8 +38,6 @@ MAX_POINTS = 2_000_000
 MAX_ROUNDS = 10
 """How often pages are read until all are of one version."""
 TOO_MANY_STORES = "too_many_stores"
-REFUSED = range(400, 500)
-"""The status of a response that says what is wrong with the request."""
 
 
 class MetricOptions(TypedDict, total=False):
@@ -96,29 +96,25 @@ def whole_answers(
     except ResponseError as error:
         if error.code != TOO_MANY_STORES or not _has_pages(options):
             raise
-    try:
-        return (yield from _sorted_by_store(metrics, start, end, options))
-    except ResponseError as error:
-        if error.status not in REFUSED:
-            raise
+    if not options.get("store"):
+        try:
+            return (yield from _sorted_by_store(metrics, start, end, options))
+        except ResponseError as error:
+            if error.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+                raise
     return together((yield from _of_one_version(_pages(metrics, start, end, options))))
 
 
 def _sorted_by_store(
     metrics: Sequence[str], start: When | None, end: When | None, options: MetricOptions
 ) -> Steps[Answers]:
-    """All series in one response, in the order that pages would have."""
+    """The series of all stores in one response, in the order that pages would have."""
     by = _split(options)
-    answers = yield from send(
-        _call(metrics, start, end, {**options, "sort": "name", "by": by if "store" in by else ["store", *by]})
-    )
-    place = {store: number for number, store in enumerate(_named(options))}
-
-    def order(series: Series) -> tuple[int, str]:
-        return place.get(series.store or "", 0), series.store or ""
-
+    sorted_: MetricOptions = {"sort": "name", "by": by if "store" in by else ["store", *by]}
+    answers = yield from send(_call(metrics, start, end, {**options, **sorted_}))
     each = tuple(
-        msgspec.structs.replace(answer, series=tuple(sorted(answer.series, key=order))) for answer in answers.each
+        msgspec.structs.replace(answer, series=tuple(sorted(answer.series, key=lambda series: series.store or "")))
+        for answer in answers.each
     )
     return Answers(answers=each, as_of=answers.as_of)
 
@@ -126,12 +122,6 @@ def _sorted_by_store(
 def _split(options: MetricOptions) -> list[str]:
     """The parts of `by`."""
     return [part.strip() for each in as_list(options.get("by", ())) for part in each.split(",")]
-
-
-def _named(options: MetricOptions) -> list[str]:
-    """The stores that were named, in their order and each once; none if it is all of them."""
-    given = options.get("store", ())
-    return list(dict.fromkeys(map(str, [given] if isinstance(given, int | str) else given)))
 
 
 def _has_pages(options: MetricOptions) -> bool:
@@ -161,7 +151,8 @@ ReadPage = Callable[[Place], Steps[_Page]]
 
 def _pages(metrics: Sequence[str], start: When | None, end: When | None, options: MetricOptions) -> ReadPage:
     """Reads a page of the stores that are named, in their order and each once, or of all."""
-    named = _named(options)
+    given = options.get("store", ())
+    named = list(dict.fromkeys(map(str, [given] if isinstance(given, int | str) else given)))
 
     def of_all(place: Place) -> Steps[_Page]:
         at: MetricOptions = {"limit": STORES_PER_PAGE}
