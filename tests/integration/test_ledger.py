@@ -237,7 +237,7 @@ def test_a_preview_predicts_what_the_ledger_of_the_publication_says(
     stack: Stack, session: Session, published: Published
 ) -> None:
     send(stack, [Sent(LATE, 7, AGES_AGO, 5.0), Sent(LATE, 8, NOW), *[Sent(CONFLICT, 9, NOW)] * 2])()
-    wait_for(stack, LATE, len(published.of(LATE)) and 5)
+    wait_for(stack, LATE, published.after[LATE]["receipts"] + 1)
 
     preview = stack.rebuild(is_preview=True)
     done = stack.rebuild()
