@@ -192,7 +192,7 @@ def test_pages_lead_from_day_to_day_and_each_tenant_is_shown_its_own(shared_cass
 
 def test_one_alert_is_found_with_its_records(shared_cassandra: Session) -> None:
     table, alert = table_of(shared_cassandra), raised(0, "one")
-    table.write(resolved(alert).to_json())  # told before anybody kept alerts: it is not listed
+    table.write(resolved(alert).to_json())  # from before alerts were kept: it is not listed
     unlisted = page(shared_cassandra, AlertsRequest("one")).alerts
     for each in (alert, resolved(alert)):
         table.write(each.to_json())

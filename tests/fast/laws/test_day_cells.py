@@ -60,7 +60,7 @@ class WithDayCellsAlone(WorldTables):
         raise AssertionError(store)
 
 
-def told(world: World, tables: type[WorldTables], path: str, query: Mapping[str, object]) -> Any:
+def answered(world: World, tables: type[WorldTables], path: str, query: Mapping[str, object]) -> Any:
     response = Asking(world, tables(world).readers).response(path, **query)  # type: ignore[arg-type]
     return response.status_code, response.json()
 
@@ -69,10 +69,12 @@ def refuse_difference(world: World, path: str, query: Mapping[str, object], *, r
     """With day cells, so many rows at once; of runs without any; and window by window alone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(day_cells, "ROWS_AT_ONCE", rows)
-        with_day_cells, of_old_runs = (told(world, tables, path, query) for tables in (WorldTables, WithoutDayCells))
+        with_day_cells, of_old_runs = (
+            answered(world, tables, path, query) for tables in (WorldTables, WithoutDayCells)
+        )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(answer, "takes_day_cells", lambda _: False)
-        by_windows = told(world, WithoutDayCells, path, query)
+        by_windows = answered(world, WithoutDayCells, path, query)
 
     assert with_day_cells == by_windows
     assert of_old_runs == by_windows
@@ -183,6 +185,6 @@ def test_whole_days_need_no_block(chain: Chain, grain: str) -> None:
 
     world = chain.world()
     world.rebuild("2026-03-30T00:00:00Z")
-    status, _ = told(world, WithDayCellsAlone, "/v1/metrics/total_transactions_count", query)
+    status, _ = answered(world, WithDayCellsAlone, "/v1/metrics/total_transactions_count", query)
 
     assert status == 200

@@ -35,7 +35,7 @@ class Drill:
     """`run` once."""
 
     def __init__(self, order: Order, settings: Settings, outcome: Callable[[str], None] = lambda _: None) -> None:
-        """`settings`: of a home that does not exist yet. `told` is called with every fault."""
+        """`settings`: of a home that does not exist yet. `outcome` is called with every fault."""
         self._settings, self._report_fault = settings, outcome
         self._chance = random.Random(order.seed)
         self._faults = Faults(settings)

@@ -12,7 +12,7 @@ PATIENCE_SECONDS = 60.0
 
 @pytest.fixture
 def load() -> Load:
-    """That nobody has told to send."""
+    """Sends nothing until it is started."""
     return Load("127.0.0.1:1", 1, Mix(), TillRoll())
 
 

@@ -1,4 +1,4 @@
-"""What was received is an event, a duplicate or a dead letter: nothing is nowhere, and what is would be told."""
+"""What was received is an event, a duplicate or a dead letter; whatever is none of them is reported."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Dead letters sent again: judged by the parser, remembered, told what became of them, and counted once for ever."""
+"""Replayed dead letters: parsed again, recorded with their outcome, and counted once."""
 
 from collections import Counter
 from datetime import timedelta

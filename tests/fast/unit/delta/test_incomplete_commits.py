@@ -1,4 +1,4 @@
-"""What a power cut has left of a table: read as if the commit that nobody was told of had never been."""
+"""What a power cut leaves of a table: a commit that was not acknowledged is read as if it had never been made."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

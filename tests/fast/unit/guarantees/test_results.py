@@ -1,4 +1,4 @@
-"""Lost, duplicated and reordered are told apart, and a number that nobody sent is no count at all.
+"""Lost, duplicated and reordered are distinguished, and a number that nobody sent is no count at all.
 
 A line is as expected only if every count is within its bound; what nobody expected has to be 0."""
 

@@ -219,8 +219,14 @@ def test_without_a_product_master_every_title_is_that_of_receipts() -> None:
 
 def test_the_last_title_counts_and_not_the_last_delivery() -> None:
     world = World(Store(id="1", timezone="UTC"))
-    told = [("12:00", "old"), ("12:31", "Same window"), ("12:40", "same window"), ("12:44", "Same"), ("12:10", "late")]
-    for number, (at, title) in enumerate(told):
+    titles = [
+        ("12:00", "old"),
+        ("12:31", "Same window"),
+        ("12:40", "same window"),
+        ("12:44", "Same"),
+        ("12:10", "late"),
+    ]
+    for number, (at, title) in enumerate(titles):
         line = {"title": title, "price": 1, "amount": 1, "sku": "1"}
         world.receive(receipt(f"2026-03-27T{at}:00Z", [line], number=number), f"2026-03-27T13:00:0{number}Z")
     nameless: list[dict[str, object]] = [{"title": "", "price": 1, "amount": 1, "sku": sku} for sku in ("1", "2")]

@@ -1,4 +1,4 @@
-"""An endpoint is told of its tenant's alerts and of nobody else's."""
+"""An endpoint gets its tenant's alerts and nobody else's."""
 
 import asyncio
 from collections.abc import Sequence
