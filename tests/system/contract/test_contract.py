@@ -66,6 +66,7 @@ def _limit_of_publications(document: Document) -> Document:
     return schema
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("changed", [narrow_limit, widen_limit])
 def test_a_document_that_does_not_say_what_the_api_does_is_found_out(changed: object) -> None:
     found = tried_by_default("reader", FEW, seed=1, changed=changed, only=PUBLICATIONS)  # type: ignore[arg-type]
