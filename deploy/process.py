@@ -2,6 +2,7 @@
 
 import gc
 import os
+import resource
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -55,6 +56,16 @@ def lower_priority(niceness: int) -> None:
     if os.getsid(0) == os.getpid():
         with suppress(OSError):  # not Linux, or sessions are not weighed: then `nice` has effect
             _OWN_SESSION.write_text(str(SESSION_NICENESS))
+
+
+def limit_memory(megabytes: int) -> None:
+    """Let this process allocate no more than this: what needs more fails, and everything else goes on.
+
+    Linux counts reserved memory too, about a gigabyte more than what is used. macOS does not enforce the limit.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = megabytes * 2**20
+    resource.setrlimit(resource.RLIMIT_DATA, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most))
 
 
 def start_parent_watchdog() -> None:

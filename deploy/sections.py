@@ -393,6 +393,8 @@ class SqlSettings(Section):
     """Maximum duration of an SQL statement in seconds, including the time it waits to start."""
     memory_mb: int = Field(default=256, ge=64)
     """Memory of the database that runs one SQL statement, in MB."""
+    process_mb: int = Field(default=3072, ge=2048)
+    """Memory that the SQL component may reserve for all statements together, in MB. Linux enforces it."""
     source_rows: int = Field(default=2_000_000, ge=1_000)
     """Maximum number of table rows that one SQL statement may read, after its filters on store and time."""
     result_rows: int = Field(default=200_000, ge=1)

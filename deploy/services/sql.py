@@ -11,7 +11,7 @@ from prometheus_client import REGISTRY
 
 from deploy.cassandra import session_of
 from deploy.local.nodes import LOOPBACK
-from deploy.process import STREAMING_NICENESS, lower_priority
+from deploy.process import STREAMING_NICENESS, limit_memory, lower_priority
 from deploy.services.api import authenticator_of
 from deploy.services.api_metrics import Pressure, PressureMetrics
 from deploy.services.runner import Process
@@ -36,6 +36,7 @@ GRACE_SECONDS = 5.0
 
 def run(process: Process, settings: Settings) -> None:
     """Answer SQL until the process is stopped."""
+    limit_memory(settings.sql.process_mb)  # DuckDB does not count the texts and lists that its planner computes
     lower_priority(STREAMING_NICENESS)  # dashboards of BI tools wait rather than those who ask over REST
     asyncio.run(_run(process, settings))
 

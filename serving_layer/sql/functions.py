@@ -33,7 +33,7 @@ SCALAR = _words(
     list_transform list_unique list_value list_zip ln log log10 log2 lower lpad ltrim make_date make_time
     make_timestamp make_timestamp_ms make_timestamptz map map_extract md5 microsecond millennium millisecond minute
     mismatches mod month monthname multiply nextafter not_ilike_escape not_like_escape nullif octet_length ord
-    overlay pi position pow power prefix printf quarter radians random regexp_escape regexp_extract
+    overlay pi position pow power prefix quarter radians random regexp_escape regexp_extract
     regexp_extract_all regexp_full_match regexp_matches regexp_replace regexp_split_to_array repeat replace reverse
     right round round_even row row_to_json rpad rtrim second set_bit sha1 sha256 sign signbit sin sinh split
     split_part sqrt starts_with str_split strftime string_split string_to_array strip_accents strlen strpos strptime

@@ -18,6 +18,15 @@ from serving_layer.sql.results import Column, SqlStateError, SqlType, SqlValue
 
 BATCH_ROWS = 2048
 """How many rows are converted to Python values at once."""
+MOST_CHARACTERS = 10_000_000
+"""Characters of a text that one function makes from a number: DuckDB neither counts nor interrupts this work."""
+_TOO_LONG = f"A function would make a text of more than {MOST_CHARACTERS:,} characters."
+_BOUNDED = (
+    ("repeat", "t, n", "t, CASE WHEN n * len(t) > {most} THEN error('{error}') ELSE n END"),
+    ("lpad", "t, n, f", "t, CASE WHEN n > {most} THEN error('{error}') ELSE n END, f"),
+    ("rpad", "t, n, f", "t, CASE WHEN n > {most} THEN error('{error}') ELSE n END, f"),
+)
+"""Functions, their parameters, and what they are called with. The macros hide the functions of the same name."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -94,6 +103,9 @@ class Sandbox:
         self._limits = limits
         self._connection = duckdb.connect(":memory:", config=settings)
         self._connection.execute("SET TimeZone = ?", [zone])
+        for name, parameters, arguments in _BOUNDED:
+            bounded = arguments.format(most=MOST_CHARACTERS, error=_TOO_LONG)
+            self._connection.execute(f"CREATE MACRO {name}({parameters}) AS system.main.{name}({bounded})")
         for statement in setup:
             self._connection.execute(statement)
         self._connection.execute("SET enable_external_access = false")
@@ -209,6 +221,8 @@ def _sql_error(error: duckdb.Error) -> SqlStateError:
     text = _message(error)
     if isinstance(error, duckdb.InterruptException):
         return SqlStateError("57014", "The statement was canceled.", None)
+    if text == _TOO_LONG:
+        return SqlStateError("54000", text, "Make a shorter one.")
     for kind, code, hint in _STATES:
         if isinstance(error, kind):
             is_column = kind is not duckdb.BinderException or "column" in text

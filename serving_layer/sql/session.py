@@ -350,14 +350,19 @@ class Session:
                 raise SqlStateError("25P01", f"{tag} needs a transaction.", "Send BEGIN first.")
             if control.action is Action.ROLLBACK_TO:
                 self._transaction = "open"
+                self._settings.back_to(control.name)
             self._refuse_failed()
+            if control.action is Action.SAVEPOINT:
+                self._settings.savepoint(control.name)
         elif control.action is Action.BEGIN:
             self._refuse_failed()
             if self._transaction == "idle":
                 self._transaction, self._began = "open", self._sessions.now()
+                self._settings.begin()
         else:
             tag = "ROLLBACK" if self._transaction == "failed" else tag
             self._transaction, self._began, self._snapshot = "idle", None, None
+            self._settings.end(is_committed=tag != "ROLLBACK")
             self._end_cursors(is_committed=tag != "ROLLBACK")
         return QueryResult(tag)
 
@@ -370,7 +375,7 @@ class Session:
         if isinstance(statement, Show):
             return self._shown(statement)
         if isinstance(statement, Setting):
-            self._settings.set(statement.name, statement.value)
+            self._settings.set(statement.name, statement.value, is_local=statement.is_local)
             if statement.tag == "DISCARD ALL":
                 self._cursors.clear()
         return QueryResult(statement.tag)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from serving_layer.errors import BadQuestionError
@@ -85,16 +86,28 @@ _ONLY: Mapping[str, re.Pattern[str]] = {
 """Values that results are written in; no others are known."""
 _DURATION = re.compile(r"(\d{1,9}) ?(us|ms|s|min|h|d)?")
 _UNITS = {"us": 0.000001, "ms": 0.001, None: 0.001, "s": 1, "min": 60, "h": 3600, "d": 86_400}
-_OFFSET = re.compile(r"(?:utc|gmt)?([+-]?)(\d{1,2})(?::?00)?", re.IGNORECASE)
+_OFFSET = re.compile(r"(utc|gmt)?([+-]?)(\d{1,2})(?::?00)?", re.IGNORECASE)
+
+
+class _Kept(NamedTuple):
+    """The settings at the begin of a transaction, or at a savepoint of this name."""
+
+    savepoint: str
+    values: Mapping[str, str]
+    session: Mapping[str, str]
 
 
 class SessionSettings:
-    """The settings of one session."""
+    """The settings of one session. A transaction that is rolled back takes its changes back."""
 
     def __init__(self, user: str) -> None:
         """`user`: the name that the caller connected with."""
         self._defaults = {**DEFAULTS, "session_authorization": user}
         self._values = dict(self._defaults)
+        self._session = dict(self._defaults)
+        """The values after a commit: without those of SET LOCAL."""
+        self._kept: list[_Kept] = []
+        """From the begin of the transaction on; empty outside of one."""
 
     @property
     def values(self) -> Mapping[str, str]:
@@ -118,24 +131,54 @@ class SessionSettings:
             raise _unknown(name)
         return self._values[name]
 
-    def set(self, name: str, value: str | None) -> None:
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self.savepoint("")
+
+    def savepoint(self, name: str) -> None:
+        """Remember the settings for `back_to`."""
+        self._kept.append(_Kept(name, dict(self._values), dict(self._session)))
+
+    def back_to(self, savepoint: str) -> None:
+        """Restore the settings of a savepoint, which stays. Without one of that name nothing changes."""
+        found = [place for place, each in enumerate(self._kept) if place and each.savepoint == savepoint]
+        if found:
+            del self._kept[found[-1] + 1 :]
+            self._restore(self._kept[-1])
+
+    def end(self, *, is_committed: bool) -> None:
+        """End a transaction, if there is one."""
+        if self._kept and not is_committed:
+            self._restore(self._kept[0])
+        self._values = dict(self._session)
+        self._kept = []
+
+    def _restore(self, kept: _Kept) -> None:
+        self._values, self._session = dict(kept.values), dict(kept.session)
+
+    def set(self, name: str, value: str | None, *, is_local: bool = False) -> None:
         """Change a setting.
 
         Args:
             name: in lower case; empty for all, which only can be reset.
             value: None for the default.
+            is_local: until the end of the transaction; outside of one, nothing changes.
 
         Raises:
             SqlStateError: 42704 if there is none of that name, 55P02 if it cannot be changed, 22023 for a bad value.
         """
         if not name:
-            self._values = dict(self._defaults)
+            self._values, self._session = dict(self._defaults), dict(self._defaults)
             return
         if name not in self._values:
             raise _unknown(name)
         if name in _FIXED or name == "session_authorization":
             raise SqlStateError("55P02", f'The setting "{name}" cannot be changed.', "Leave it as it is.")
-        self._values[name] = self._defaults[name] if value is None else _checked(name, value)
+        checked = self._defaults[name] if value is None else _checked(name, value)
+        if not is_local:
+            self._session[name] = checked
+        if self._kept or not is_local:
+            self._values[name] = checked
 
 
 def _unknown(name: str) -> SqlStateError:
@@ -157,9 +200,9 @@ def _checked(name: str, value: str) -> str:
 
 def _zone(value: str) -> str:
     offset = _OFFSET.fullmatch(value)
-    if offset:  # in names of zones the sign is the other way round
-        hours = int(offset[2])
-        value = "UTC" if not hours else f"Etc/GMT{'+' if offset[1] == '-' else '-'}{hours}"
+    if offset:  # a bare number counts to the east, and after the name of a zone to the west, as in `Etc/GMT+3`
+        hours, is_west = int(offset[3]), (offset[2] == "-") != bool(offset[1])
+        value = "UTC" if not hours else f"Etc/GMT{'+' if is_west else '-'}{hours}"
     try:
         return zone_named(value).key
     except BadQuestionError as error:

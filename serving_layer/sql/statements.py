@@ -56,11 +56,12 @@ class Control:
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting that is changed. `name`: empty for all of them; `value`: None for the default."""
+    """A setting that is changed. `name`: empty for all; `value`: None for the default; `is_local`: by SET LOCAL."""
 
     name: str
     value: str | None
     tag: str = "SET"
+    is_local: bool = False
 
 
 @dataclass(frozen=True)
@@ -232,20 +233,21 @@ def _session(tokens: list[Token], words: list[str]) -> Setting | Show | NoOperat
 
 
 def _set(tokens: list[Token], words: list[str]) -> Setting | NoOperation | None:
-    place = 1 + (words[1:2] in (["SESSION"], ["LOCAL"]))
+    is_local = words[1:2] == ["LOCAL"]
+    place = 1 + (is_local or words[1:2] == ["SESSION"])
     rest = words[place:]
     if rest[:1] == ["TRANSACTION"] or rest[:1] == ["CHARACTERISTICS"]:
         return NoOperation("SET") if set(rest) <= _ISOLATION else None
     if rest[:1] in (["ROLE"], ["AUTHORIZATION"], ["CONSTRAINTS"]):
         raise SqlStateError("42501", f"SET {rest[0]} is not permitted.", "Connect as the tenant whose data you read.")
     if rest[:2] == ["TIME", "ZONE"]:
-        return Setting("timezone", _value(tokens[place + 2 :]))
+        return Setting("timezone", _value(tokens[place + 2 :]), is_local=is_local)
     if rest[:1] == ["NAMES"]:
-        return Setting("client_encoding", _value(tokens[place + 1 :]))
+        return Setting("client_encoding", _value(tokens[place + 1 :]), is_local=is_local)
     for number, word in enumerate(rest):
         if word in ("=", "TO") and number:
             name = "".join(token.text for token in tokens[place : place + number])
-            return Setting(name.lower(), _value(tokens[place + number + 1 :]))
+            return Setting(name.lower(), _value(tokens[place + number + 1 :]), is_local=is_local)
     return None
 
 
