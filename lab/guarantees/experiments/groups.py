@@ -41,7 +41,7 @@ def _balanced(setup: ExperimentSetup) -> Result:
             "bootstrap": setup.bootstrap,
             "topic": topic,
             "journal": str(journal),
-            "dies_at": DIES_AFTER if first else None,
+            "kill_at": DIES_AFTER if first else None,
         }
         for first, journal in zip((True, False, False), journals, strict=True)
     ]

@@ -8,6 +8,7 @@ where Spark runs; here the rule itself is shown on records of a real broker.)
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 
 import orjson
 
@@ -70,7 +71,7 @@ def child_main(bootstrap: str, topic: str, records: int, kill_at: int | None) ->
     """Run a till: send everything; after a kill, send what is uncertain again, and the rest."""
     sender = producer(bootstrap, acks="all", enable_idempotence=True)
     first = 0 if kill_at is not None else records // 2 - AGAIN
-    for number in count_numbers(first):
+    for number in count(first):
         if number == kill_at:
             flush(sender)
             die()

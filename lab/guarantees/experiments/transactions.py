@@ -28,7 +28,7 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
     route = Route(setup.bootstrap, setup.numbered("p14", count=sent), targets, setup.name("p14"), PER_TRANSACTION)
     partial = killed = 0
     for death in [*deaths(times), None]:
-        killed += live_once(__name__, {"route": route._asdict(), "dies_at": death})
+        killed += live_once(__name__, {"route": route._asdict(), "kill_at": death})
         settle(route)
         partial += _seen(route, COMMITTED, 0) != _seen(route, COMMITTED, 1)
     fault, aborted = "kill -9 after each call", sum(ATTEMPTED.values()) * PER_TRANSACTION * times

@@ -75,7 +75,17 @@ FITTINGS = View(
     metrics={"fittings": Count(), "things": Sum("things")},
 )
 '''
-PACKAGES = ("views", "master_dataset", "batch_layer", "speed_layer", "serving_layer", "dags", "deploy")
+PACKAGES = (
+    "views",
+    "master_dataset",
+    "batch_layer",
+    "speed_layer",
+    "serving_layer",
+    "dags",
+    "deploy",
+    "lab",
+    "galatea",
+)
 
 
 def receipt(number: int, lines: int) -> bytes:
