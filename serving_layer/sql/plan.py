@@ -9,13 +9,13 @@ from sqlglot import exp
 from serving_layer.sql.names import DATABASE, PG_CATALOG, PUBLIC, SCHEMAS
 from serving_layer.sql.pushdown import ANYTHING, Bounds, Evaluate, Pushdown
 from serving_layer.sql.results import SqlStateError
-from serving_layer.sql.table import DATE, EVERYTHING, Needed, Table, TableColumn
+from serving_layer.sql.table import EVERYTHING, Needed, Table, TableColumn
 from serving_layer.sql.translate import duckdb_sql
 
 Tables = Mapping[str, Table]
 """By schema and name, such as `public.sales_day`."""
-PHYSICAL = "galatea_table_"
-"""What tables are called in DuckDB, with a number behind."""
+PHYSICAL = "galatea_table"
+"""What the names of tables in DuckDB begin with; an underscore and a number are behind."""
 UNNAMED = "?column?"
 
 
@@ -43,12 +43,9 @@ class TableUse:
 
     def needed(self, bounds: Bounds) -> Needed:
         """What is read of the table. `bounds`: of its columns."""
-        values = {name: texts for name in self.table.bounded if (texts := bounds.get(name, ANYTHING).texts) is not None}
-        if self.table.time is None:
-            return Needed(self.columns, EVERYTHING, values)
-        bound = bounds.get(self.table.time, ANYTHING)
-        kind = next(each.type for each in self.table.columns if each.name == self.table.time)
-        return Needed(self.columns, bound.days if kind == DATE else bound.instants, values)
+        values = {name: of for name in self.table.bounded if (of := bounds.get(name, ANYTHING).values) is not None}
+        span = EVERYTHING if self.table.time is None else bounds.get(self.table.time, ANYTHING).span
+        return Needed(self.columns, span, values)
 
 
 @dataclass(frozen=True)
@@ -66,9 +63,19 @@ class Plan:
     uses: Sequence[TableUse]
 
     def reads(self, evaluate: Evaluate) -> Sequence[Needed]:
-        """What each of `uses` reads. `evaluate`: the values of an expression without columns."""
-        columns = {id(use.node): frozenset(each.name for each in use.table.columns) for use in self.uses}
-        found = Pushdown(evaluate, lambda node: columns.get(id(node))).bounds(self.query)
+        """What each of `uses` reads.
+
+        Args:
+            evaluate: the values of an expression without columns.
+
+        Raises:
+            SqlStateError: 54001 if the query is nested too deep.
+        """
+        columns = {id(use.node): {each.name: each.type for each in use.table.columns} for use in self.uses}
+        try:
+            found = Pushdown(evaluate, lambda node: columns.get(id(node))).bounds(self.query)
+        except RecursionError as error:
+            raise SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.") from error
         return [use.needed(found.get(id(use.node), {})) for use in self.uses]
 
 
@@ -87,12 +94,13 @@ def plan(query: exp.Query, tables: Tables) -> Plan:
     every = _whole_tables(query)
     names = _column_names(query)
     is_natural = any((join.method or "").upper() == "NATURAL" for join in query.find_all(exp.Join))
+    prefix = _prefix(query)
     uses = []
     for number, (node, table) in enumerate(found):
         alias = node.alias_or_name.lower()
         whole = is_natural or id(node) in every or alias in names[""] or _renames(node)
         columns = _used(table.columns, None if whole else names[""] | names.get(alias, set()))
-        uses.append(TableUse(table, f"{PHYSICAL}{number}", columns, node))
+        uses.append(TableUse(table, f"{prefix}_{number}", columns, node))
     for node in query.find_all(exp.Table):
         if isinstance(node.this, exp.Func) and node.db.lower() in SCHEMAS:  # a function with its schema
             node.set("db", None)
@@ -104,6 +112,14 @@ def plan(query: exp.Query, tables: Tables) -> Plan:
         use.node.set("catalog", None)
         use.node.set("only", None)
     return Plan(query, duckdb_sql(query), uses)
+
+
+def _prefix(query: exp.Query) -> str:
+    """What names of tables begin with in DuckDB: something that no name of the query begins with."""
+    taken, prefix = tuple({each.name.lower() for each in query.find_all(exp.Identifier)}), PHYSICAL
+    while any(name.startswith(prefix) for name in taken):
+        prefix += "_"
+    return prefix
 
 
 def _table(node: exp.Table, tables: Tables) -> Table:

@@ -2,82 +2,77 @@
 
 Bounds are a superset: what cannot be analyzed has no bounds, and DuckDB applies every filter again. So they decide
 how much is read, and never what the result is. A filter passes from a query to the queries and WITH clauses that it
-reads from where they give a column on as it is, and across equalities of joins.
+reads from where they give a column on as it is, and across equalities of joins. It passes between columns of the same
+type alone: a constant may mean something else under another type.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple, Self
 
+import pyarrow as pa
 from sqlglot import exp
 
-from serving_layer.sql.table import EVERYTHING, Span
+from serving_layer.sql.constants import Constant, Constants, Evaluate, Moment, is_constant
+from serving_layer.sql.table import DATE, EVERYTHING, INSTANT, TEXT, WHOLE, Span
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+__all__ = ["ANYTHING", "Bound", "Bounds", "Constant", "Evaluate", "Pushdown"]
+
 ONE_DAY = timedelta(days=1)
-_UNITS = {"WEEK": 7, "MONTH": 31, "QUARTER": 92, "YEAR": 366, "DECADE": 3660}
-"""Days of the units that times are cut by; others are shorter than a day."""
-
-
-class Constant(NamedTuple):
-    """The value of a constant as a date, an instant (microseconds since 1970) and a text; None where it is none.
-
-    A whole number is a text, too: of the digits of it.
-    """
-
-    day: date | None = None
-    micros: int | None = None
-    text: str | None = None
-
-    @property
-    def instant(self) -> datetime | None:
-        """`micros` as an instant; None if there is none, or beyond the years that Python knows."""
-        try:
-            return None if self.micros is None else _EPOCH + timedelta(microseconds=self.micros)
-        except OverflowError:
-            return None
-
-
-Evaluate = Callable[[exp.Expr], Constant]
+_MIXED = 2 * ONE_DAY
+"""How far apart the days of a text are under the types that it may take beside constants of other types."""
+_UNITS = {
+    spelling: days
+    for days, spellings in (
+        (1, "us usec usecs microsecond microseconds ms msec msecs millisecond milliseconds s sec secs second seconds"),
+        (1, "min mins minute minutes h hr hrs hour hours d day days"),
+        (7, "w week weeks"),
+        (31, "mon mons month months"),
+        (92, "qtr quarter quarters"),
+        (366, "y yr yrs year years"),
+        (3660, "dec decs decade decades"),
+        (36_600, "c cent century centuries"),
+        (366_000, "mil mils millennium millennia millenniums"),
+    )
+    for spelling in spellings.split()
+}
+"""By what PostgreSQL and DuckDB call it, how many days a unit has at most that times are cut by."""
+_TIMES = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ)
+_KINDS_OF_JOIN = frozenset({"", "CROSS", "INNER", "OUTER"})
+_METHODS_OF_JOIN = frozenset({"", "NATURAL"})
+_STOPS = ("joins", "limit", "offset", "pivots", "sample")
+"""Parts of a query in brackets through which no filter passes."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """What a column may be, under each type that it may have: dates, instants or texts."""
+    """What a column may be: a span of a column of time, values of a column of texts or whole numbers."""
 
-    days: Span = EVERYTHING
-    instants: Span = EVERYTHING
-    texts: frozenset[str] | None = None
+    span: Span = EVERYTHING
+    values: frozenset[str] | None = None
 
     def both(self, other: Self) -> "Bound":
         """What fulfils both."""
-        texts = [each.texts for each in (self, other) if each.texts is not None]
-        return Bound(
-            _intersected(self.days, other.days),
-            _intersected(self.instants, other.instants),
-            frozenset.intersection(*texts) if texts else None,
-        )
-
-    def either(self, other: Self) -> "Bound":
-        """What fulfils any of them."""
-        texts = None if self.texts is None or other.texts is None else self.texts | other.texts
-        return Bound(_united(self.days, other.days), _united(self.instants, other.instants), texts)
+        values = [each.values for each in (self, other) if each.values is not None]
+        return Bound(_intersected(self.span, other.span), frozenset.intersection(*values) if values else None)
 
     @classmethod
-    def equal(cls, constant: Constant) -> Self:
-        """The column is this."""
-        texts = None if constant.text is None else frozenset({constant.text})
-        return cls(Span(constant.day, constant.day), Span(constant.instant, constant.instant), texts)
-
-    def widened(self, by: timedelta) -> "Bound":
-        """The same bounds of time with a margin, and none of texts."""
-        return Bound(_widened(self.days, by), _widened(self.instants, by + ONE_DAY))
+    def any_of(cls, bounds: Sequence[Self]) -> Self:
+        """What fulfils one of them, of which there is one at least."""
+        span = bounds[0].span
+        for each in bounds[1:]:
+            span = _united(span, each.span)
+        values = [each.values for each in bounds if each.values is not None]
+        return cls(span, frozenset[str]().union(*values) if len(values) == len(bounds) else None)
 
 
 ANYTHING = Bound()
 Bounds = Mapping[str, Bound]
 """By the name of a column, in lower case."""
+Columns = Mapping[str, pa.DataType | None]
+"""By the name of a column, in lower case, its type; None: it has none for which there are bounds."""
 
 
 def _intersected(one: Span, other: Span) -> Span:
@@ -100,124 +95,219 @@ def _widened(span: Span, by: timedelta) -> Span:
         return Span()
 
 
-def _merged(one: Bounds, other: Bounds) -> dict[str, Bound]:
-    return {name: one.get(name, ANYTHING).both(other.get(name, ANYTHING)) for name in {*one, *other}}
-
-
 @dataclass
 class _Source:
-    """Something in a FROM clause. `columns`: what it has, if that is known."""
+    """Something in a FROM clause. `columns`: those that it is known to have, no others; None if that is not known."""
 
     node: exp.Expr
-    columns: frozenset[str] | None
+    columns: Columns | None
     bounds: dict[str, Bound] = field(default_factory=dict)
 
 
-Key = tuple[str, str]
-"""Alias of a source and name of a column."""
+class _Named(NamedTuple):
+    """What a WITH clause defines. `visible`: what names of queries mean within it."""
+
+    cte: exp.CTE
+    visible: "_Scope"
+
+
+_Scope = Mapping[str, _Named]
+"""By name, in lower case, what the WITH clauses around a query define."""
+_Sources = Mapping[str, _Source]
+"""By alias, in lower case."""
+
+
+class _Key(NamedTuple):
+    """A column of a source."""
+
+    alias: str
+    name: str
+    type: pa.DataType
+
+
+_Found = Mapping[_Key, Bound]
 
 
 class Pushdown:
     """Derives the bounds of every table of one query."""
 
-    def __init__(self, evaluate: Evaluate, columns_of: Callable[[exp.Table], frozenset[str] | None]) -> None:
+    def __init__(self, evaluate: Evaluate, columns_of: Callable[[exp.Table], Columns | None]) -> None:
         """Set up.
 
         Args:
             evaluate: the values of an expression without columns.
             columns_of: the columns of a table; None for what a WITH clause names.
         """
-        self._evaluate, self._columns_of = evaluate, columns_of
+        self._constants, self._columns_of = Constants(evaluate), columns_of
         self._found: dict[int, Bounds] = {}
         self._references: dict[int, list[Bounds]] = {}
+        self._seen: set[int] = set()
+        self._named: dict[str, set[int]] = {}
+        self._scopes: dict[int, tuple[_Scope, Sequence[_Named]]] = {}
+        self._outputs_known: dict[int, list[tuple[str, pa.DataType | None]] | None] = {}
 
     def bounds(self, query: exp.Query) -> Mapping[int, Bounds]:
         """By the `id` of each of its tables the bounds of its columns. A table that is not in it has none."""
+        for table in query.find_all(exp.Table):
+            self._named.setdefault(table.name.lower(), set()).add(id(table))
         self._query(query, {}, {})
         return self._found
 
-    def _query(self, query: exp.Expr, incoming: Bounds, named: Mapping[str, exp.CTE]) -> None:
-        """`incoming`: bounds of the columns of its result; `named`: what WITH clauses around it define."""
-        while isinstance(query, exp.Subquery):
-            if query.args.get("limit") or query.args.get("offset") or query.args.get("joins"):
-                incoming = {}
-            query = query.this
-        with_ = query.args.get("with_")
-        ctes = list(with_.expressions) if with_ else []
-        is_recursive = bool(with_ and with_.args.get("recursive"))
-        inner = {**named, **{cte.alias.lower(): cte for cte in ctes}}
-        if isinstance(query, exp.SetOperation):
-            self._set_operation(query, incoming, inner)
+    def _query(self, query: exp.Expr, incoming: Bounds, around: _Scope) -> None:
+        """`incoming`: bounds of the columns of its result; `around`: what WITH clauses around it define."""
+        scope, defined = self._scope(query, around)
+        if isinstance(query, exp.Subquery):
+            self._query(query.this, {} if any(query.args.get(each) for each in _STOPS) else incoming, scope)
+        elif isinstance(query, exp.SetOperation):
+            self._set_operation(query, incoming, scope)
         elif isinstance(query, exp.Select):
-            self._select(query, incoming, inner)
+            self._select(query, incoming, scope)
         else:
-            self._nested(query, inner)
-        visible = dict(inner)
-        for cte in reversed(ctes):
-            references = self._references.pop(id(cte), [])
-            bounds = {} if is_recursive or cte.args["alias"].args.get("columns") else _any_of(references)
-            if not is_recursive:  # it sees those before it, and what was around
-                visible.pop(cte.alias.lower(), None)
-                if cte.alias.lower() in named:
-                    visible[cte.alias.lower()] = named[cte.alias.lower()]
-            self._query(cte.this, bounds, visible)
+            self._nested(query, scope)
+        for cte, visible in reversed(defined):
+            self._query(cte.this, self._bounds_of_references(cte), visible)
 
-    def _set_operation(self, query: exp.SetOperation, incoming: Bounds, named: Mapping[str, exp.CTE]) -> None:
-        if query.args.get("limit") or query.args.get("offset"):
-            incoming = {}
-        left, right = query.left, query.right
-        names, others = _names(left), _names(right)
-        passed = names is not None and others is not None and len(names) == len(others)
-        self._query(left, incoming if passed else {}, named)
-        renamed = {
-            other: incoming[name] for name, other in zip(names or (), others or (), strict=False) if name in incoming
+    def _scope(self, query: exp.Expr, around: _Scope) -> tuple[_Scope, Sequence[_Named]]:
+        """What names of queries mean within a query, and what of that it defines itself."""
+        with_ = query.args.get("with_")
+        if not isinstance(with_, exp.With):
+            return around, ()
+        if id(query) in self._scopes:
+            return self._scopes[id(query)]
+        defined: list[_Named] = []
+        scope = dict(around)
+        for cte in with_.expressions:
+            named = _Named(cte, scope if with_.args.get("recursive") else dict(scope))
+            scope[cte.alias.lower()] = named
+            defined.append(named)
+        self._scopes[id(query)] = scope, defined
+        for cte, visible in defined:
+            self._outputs(cte.this, visible)
+        return scope, defined
+
+    def _bounds_of_references(self, cte: exp.CTE) -> Bounds:
+        """The bounds that hold wherever a WITH query is read; none if that is anywhere that was not analyzed."""
+        references = self._references.get(id(cte), [])
+        is_renamed = bool(cte.args["alias"].args.get("columns"))
+        if is_renamed or not references or not self._named.get(cte.alias.lower(), set()) <= self._seen:
+            return {}
+        names = set(references[0]).intersection(*references[1:])
+        return {name: Bound.any_of([each[name] for each in references]) for name in names}
+
+    def _set_operation(self, query: exp.SetOperation, incoming: Bounds, scope: _Scope) -> None:
+        parts, outputs = _parts_of_set(query), self._outputs(query, scope)
+        names = Counter(name for name, _ in outputs or ())
+        passed = {
+            place: incoming[name]
+            for place, (name, type_) in enumerate(outputs or ())
+            if type_ is not None and name in incoming and names[name] == 1
         }
-        self._query(right, renamed if passed else {}, named)
+        for part in parts:
+            own = self._outputs(part, scope) or [] if passed else []
+            self._query(part, {own[place][0]: bound for place, bound in passed.items()}, scope)
 
-    def _select(self, query: exp.Select, incoming: Bounds, named: Mapping[str, exp.CTE]) -> None:
-        sources = dict(self._sources(query, named))
-        joins = query.args.get("joins") or []
-        keys = self._conjunction(_parts(query.args.get("where")), sources)
+    def _select(self, query: exp.Select, incoming: Bounds, scope: _Scope) -> None:
+        sources, joins = self._sources(query, scope), query.args.get("joins") or []
+        if sources is None:
+            self._nested(query, scope)
+            return
+        keys: dict[_Key, Bound] = dict(self._all(_conjuncts(query.args.get("where")), sources))
         if incoming and _passes_on(query):
-            for key, bound in self._passed(query, incoming, sources):
-                keys[key] = keys.get(key, ANYTHING).both(bound)
-        for key, bound in self._joined(joins, sources).items():
-            keys[key] = keys.get(key, ANYTHING).both(bound)
+            _add(keys, self._passed(query, incoming, sources))
+        _add(keys, self._joined(joins, sources))
         for _ in range(len(joins)):
             self._spread(joins, sources, keys)
-        for (alias, name), bound in keys.items():
+        for (alias, name, _), bound in keys.items():
             sources[alias].bounds[name] = bound
         for source in sources.values():
-            self._source(source, named)
-        self._nested(query, named, without=[source.node for source in sources.values()])
+            self._source(source, scope)
+        self._nested(query, scope, without=[source.node for source in sources.values()])
 
-    def _sources(self, query: exp.Select, named: Mapping[str, exp.CTE]) -> Iterator[tuple[str, _Source]]:
-        from_ = query.args.get("from_")
+    def _sources(self, query: exp.Select, scope: _Scope) -> dict[str, _Source] | None:
+        """What a query reads from; None if it is joined in a way that is not known."""
+        from_, joins = query.args.get("from_"), query.args.get("joins") or []
         nodes = [from_.this] if from_ else []
-        nodes += [join.this for join in query.args.get("joins") or []]
-        for place, node in enumerate(nodes):
-            columns = self._columns_of(node) if isinstance(node, exp.Table) else None
-            if columns is None and (names := _names(_query_of(node, named))) is not None:
-                columns = frozenset(names)
-            is_renamed = bool(node.args.get("alias") and node.args["alias"].args.get("columns"))
-            yield node.alias_or_name.lower() or f"?{place}", _Source(node, None if is_renamed else columns)
+        nodes += [join.this for join in joins]
+        found = {
+            node.alias_or_name.lower() or f"?{place}": _Source(node, self._columns(node, scope))
+            for place, node in enumerate(nodes)
+        }
+        is_known = all(
+            (join.kind or "").upper() in _KINDS_OF_JOIN and (join.method or "").upper() in _METHODS_OF_JOIN
+            for join in joins
+        )
+        return found if is_known and len(found) == len(nodes) and not query.args.get("laterals") else None
 
-    def _source(self, source: _Source, named: Mapping[str, exp.CTE]) -> None:
-        node = source.node
+    def _columns(self, node: exp.Expr, scope: _Scope) -> Columns | None:
+        """The columns of a source."""
         alias = node.args.get("alias")
-        bounds: Bounds = {} if alias and alias.args.get("columns") else source.bounds
-        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
-            cte = named.get(node.name.lower()) if not node.db else None
-            if self._columns_of(node) is None and cte is not None:
-                self._references.setdefault(id(cte), []).append(bounds)
-            else:
-                self._found[id(node)] = bounds
-        elif isinstance(node, exp.Subquery):
-            self._query(node, bounds, named)
+        if any(node.args.get(each) for each in _STOPS) or (alias and alias.args.get("columns")):
+            return None
+        if isinstance(node, exp.Table) and (columns := self._columns_of(node)) is not None:
+            return columns
+        if isinstance(node, exp.Subquery):
+            outputs = self._outputs(node, scope)
         else:
-            self._nested(node, named)
+            named = _named(node, scope)
+            is_renamed = named is None or named.cte.args["alias"].args.get("columns")
+            outputs = None if named is None or is_renamed else self._outputs(named.cte.this, named.visible)
+        if outputs is None:
+            return None
+        names = Counter(name for name, _ in outputs)
+        return {name: type_ if names[name] == 1 else None for name, type_ in outputs}
 
-    def _nested(self, node: exp.Expr, named: Mapping[str, exp.CTE], without: Sequence[exp.Expr] = ()) -> None:
+    def _outputs(self, query: exp.Expr, around: _Scope) -> list[tuple[str, pa.DataType | None]] | None:
+        """The names and types of the columns of a query, in order; None if they are not known."""
+        if id(query) not in self._outputs_known:
+            self._outputs_known[id(query)] = None  # what a recursive query reads of itself
+            self._outputs_known[id(query)] = self._outputs_found(query, around)
+        return self._outputs_known[id(query)]
+
+    def _outputs_found(self, query: exp.Expr, around: _Scope) -> list[tuple[str, pa.DataType | None]] | None:
+        scope = around if isinstance(query, exp.Table) else self._scope(query, around)[0]
+        if isinstance(query, exp.Subquery):
+            return None if query.args.get("joins") or query.args.get("pivots") else self._outputs(query.this, scope)
+        if isinstance(query, exp.SetOperation):
+            parts = [self._outputs(part, scope) for part in _parts_of_set(query)]
+            first = parts[0]
+            if first is None or any(each is None or len(each) != len(first) for each in parts):
+                return None
+            types = [{each[place][1] for each in parts if each} for place in range(len(first))]
+            return [(name, of.pop() if len(of) == 1 else None) for (name, _), of in zip(first, types, strict=True)]
+        if not isinstance(query, exp.Select):
+            return None
+        sources = self._sources(query, scope)
+        return None if sources is None else self._outputs_of_select(query, sources)
+
+    def _outputs_of_select(self, query: exp.Select, sources: _Sources) -> list[tuple[str, pa.DataType | None]] | None:
+        found: list[tuple[str, pa.DataType | None]] = []
+        for projection in query.expressions:
+            if _is_whole_star(projection) and len(sources) == 1:
+                [source] = sources.values()
+                if source.columns is None:
+                    return None
+                found += source.columns.items()
+            elif projection.is_star:
+                return None
+            else:
+                keys = self._keys(projection.unalias(), sources)
+                found.append((projection.alias_or_name.lower(), keys[0].type if keys else None))
+        return found
+
+    def _source(self, source: _Source, scope: _Scope) -> None:
+        node, bounds = source.node, source.bounds
+        if isinstance(node, exp.Subquery):
+            self._query(node, bounds, scope)
+            return
+        named = _named(node, scope)
+        if isinstance(node, exp.Table) and self._columns_of(node) is not None:
+            self._found[id(node)] = bounds
+        elif named is not None:
+            self._references.setdefault(id(named.cte), []).append(bounds)
+            self._seen.add(id(node))
+        self._nested(node, scope)
+
+    def _nested(self, node: exp.Expr, scope: _Scope, without: Sequence[exp.Expr] = ()) -> None:
         """Queries within expressions: filters around them do not reach them."""
         rest: list[exp.Expr] = [node]
         skipped = {id(each) for each in without}
@@ -227,37 +317,36 @@ class Pushdown:
                 if id(child) in skipped or isinstance(child, exp.With):
                     continue
                 if isinstance(child, exp.Query):
-                    self._query(child, {}, named)
+                    self._query(child, {}, scope)
                 else:
                     rest.append(child)
 
-    def _passed(
-        self, query: exp.Select, incoming: Bounds, sources: Mapping[str, _Source]
-    ) -> Iterator[tuple[Key, Bound]]:
+    def _passed(self, query: exp.Select, incoming: Bounds, sources: _Sources) -> Iterator[tuple[_Key, Bound]]:
         """Bounds of the result as those of the sources whose columns are given on."""
+        names = Counter(name for name, _ in self._outputs_of_select(query, sources) or ())
         for projection in query.expressions:
-            inner = projection.unalias()
-            if isinstance(inner, exp.Star) and len(sources) == 1:
-                alias = next(iter(sources))
-                yield from (((alias, name), bound) for name, bound in incoming.items())
-            elif isinstance(inner, exp.Column) and projection.alias_or_name.lower() in incoming:
-                for key in self._keys(inner, sources):
-                    yield key, incoming[projection.alias_or_name.lower()]
+            if _is_whole_star(projection):
+                given = [(name, exp.column(name)) for name in incoming]
+            else:
+                given = [(projection.alias_or_name.lower(), projection.unalias())]
+            for name, inner in given:
+                if name in incoming and names[name] == 1:
+                    yield from ((key, incoming[name]) for key in self._keys(inner, sources))
 
-    def _joined(self, joins: Sequence[exp.Join], sources: Mapping[str, _Source]) -> dict[Key, Bound]:
+    def _joined(self, joins: Sequence[exp.Join], sources: _Sources) -> Iterator[tuple[_Key, Bound]]:
         """The bounds that conditions of joins set."""
-        found: dict[Key, Bound] = {}
         names = list(sources)
         for place, join in enumerate(joins, start=len(names) - len(joins)):
             side = (join.side or "").upper()
             own = names[place]
-            for key, bound in self._conjunction(_parts(join.args.get("on")), sources).items():
-                is_kept = side == "FULL" or (side == "LEFT" and key[0] != own) or (side == "RIGHT" and key[0] == own)
+            for key, bound in self._all(_conjuncts(join.args.get("on")), sources).items():
+                is_kept = (
+                    side == "FULL" or (side == "LEFT" and key.alias != own) or (side == "RIGHT" and key.alias == own)
+                )
                 if not is_kept:
-                    found[key] = found.get(key, ANYTHING).both(bound)
-        return found
+                    yield key, bound
 
-    def _spread(self, joins: Sequence[exp.Join], sources: Mapping[str, _Source], keys: dict[Key, Bound]) -> None:
+    def _spread(self, joins: Sequence[exp.Join], sources: _Sources, keys: dict[_Key, Bound]) -> None:
         """Give the bounds of a column to those that it is joined with."""
         names = list(sources)
         for place, join in enumerate(joins, start=len(names) - len(joins)):
@@ -270,95 +359,133 @@ class Pushdown:
                     keys[one] = bound.both(keys.get(other, ANYTHING))
                 keys[other] = keys.get(other, ANYTHING).both(bound)
 
-    def _equalities(self, join: exp.Join, own: str, sources: Mapping[str, _Source]) -> Iterator[tuple[Key, Key]]:
-        """Pairs of a column of what was there before, and one of what is joined."""
-        for part in _parts(join.args.get("on")):
-            if isinstance(part, exp.EQ) and isinstance(part.left, exp.Column) and isinstance(part.right, exp.Column):
-                left, right = self._keys(part.left, sources), self._keys(part.right, sources)
-                if len(left) == len(right) == 1:
-                    one, other = (left[0], right[0]) if right[0][0] == own else (right[0], left[0])
-                    if other[0] == own and one[0] != own:
-                        yield one, other
-        names = list(sources)
-        before = names[: names.index(own)]
-        for each in join.args.get("using") or []:
-            name = each.name.lower()
-            if len(before) == 1:
-                yield (before[0], name), (own, name)
+    def _equalities(self, join: exp.Join, own: str, sources: _Sources) -> Iterator[tuple[_Key, _Key]]:
+        """Pairs of a column of what was there before, and one of what is joined, of the same type."""
+        pairs: list[tuple[exp.Expr, exp.Expr]] = [
+            (part.left, part.right) for part in _conjuncts(join.args.get("on")) if isinstance(part, exp.EQ)
+        ]
+        before = list(sources)[: list(sources).index(own)]
+        if len(before) == 1:
+            names = [each.name for each in join.args.get("using") or []]
+            pairs += [(exp.column(name, table=before[0]), exp.column(name, table=own)) for name in names]
+        for left, right in pairs:
+            keys = [*self._keys(left, sources), *self._keys(right, sources)]
+            if len(keys) == len(("left", "right")) and keys[0].type == keys[1].type:
+                one, other = sorted(keys, key=lambda key: key.alias == own)
+                if other.alias == own and one.alias != own:
+                    yield one, other
 
-    def _keys(self, column: exp.Column, sources: Mapping[str, _Source]) -> list[Key]:
-        """The source of a column; none if that is not certain."""
-        name = column.name.lower()
-        if column.table:
-            return [(column.table.lower(), name)] if column.table.lower() in sources else []
-        if len(sources) == 1:
-            return [(next(iter(sources)), name)]
-        if any(source.columns is None for source in sources.values()):
+    def _keys(self, of: exp.Expr, sources: _Sources) -> list[_Key]:
+        """The columns of sources that a column is, which a join may have merged; none if that is not certain."""
+        if not isinstance(of, exp.Column):
             return []
-        having = [alias for alias, source in sources.items() if name in (source.columns or ())]
-        return [(alias, name) for alias in having]
+        name, alias = of.name.lower(), of.table.lower()
+        if alias:
+            having = [alias] if alias in sources else []
+        elif any(source.columns is None for source in sources.values()):
+            return []
+        else:
+            having = [each for each, source in sources.items() if name in (source.columns or ())]
+        types = {(sources[each].columns or {}).get(name) for each in having}
+        if len(types) != 1 or None in types:
+            return []
+        [type_] = types
+        return [_Key(each, name, type_) for each in having]
 
-    def _conjunction(self, parts: Sequence[exp.Expr], sources: Mapping[str, _Source]) -> dict[Key, Bound]:
-        found: dict[Key, Bound] = {}
-        for part in parts:
-            for key, bound in self._of(part, sources).items():
-                found[key] = found.get(key, ANYTHING).both(bound)
+    def _all(self, conditions: Iterable[exp.Expr], sources: _Sources) -> _Found:
+        """The bounds that follow from conditions being true together."""
+        found: dict[_Key, Bound] = {}
+        for condition in conditions:
+            _add(found, self._of(condition, sources).items())
         return found
 
-    def _of(self, condition: exp.Expr, sources: Mapping[str, _Source]) -> Mapping[Key, Bound]:
+    def _of(self, condition: exp.Expr, sources: _Sources) -> _Found:
         """The bounds that follow from a condition being true."""
         condition = condition.unnest()
         if isinstance(condition, exp.And):
-            return self._conjunction(_parts(condition), sources)
+            return self._all(condition.flatten(), sources)
         if isinstance(condition, exp.Or):
-            one, other = self._of(condition.left, sources), self._of(condition.right, sources)
-            return {key: one[key].either(other[key]) for key in one.keys() & other.keys()}
+            found = [self._of(each, sources) for each in condition.flatten()]
+            keys = set(found[0]).intersection(*found[1:])
+            return {key: Bound.any_of([each[key] for each in found]) for key in keys}
         if isinstance(condition, exp.Between):
-            low, high = condition.args["low"], condition.args["high"]
-            return self._compared(condition.this, self._span(low, high), sources)
+            return self._between(condition, sources)
         if isinstance(condition, exp.In) and condition.expressions:
-            return self._compared(condition.this, self._any(condition.expressions), sources)
+            return self._equal(condition.this, condition.expressions, sources)
         if isinstance(condition, exp.EQ | exp.GT | exp.GTE | exp.LT | exp.LTE):
             return self._comparison(condition, sources)
         return {}
 
-    def _comparison(self, condition: exp.Binary, sources: Mapping[str, _Source]) -> Mapping[Key, Bound]:
+    def _comparison(self, condition: exp.Binary, sources: _Sources) -> _Found:
         left, right = condition.left, condition.right
-        flipped = not is_constant(right) and not isinstance(right, exp.Any)
+        if isinstance(right, exp.Any):
+            return self._equal(left, _elements(right), sources) if isinstance(condition, exp.EQ) else {}
+        flipped = not is_constant(right)
         column, other = (right, left) if flipped else (left, right)
-        if isinstance(other, exp.Any):
-            array = other.this.unnest()
-            array = array.this.unnest() if isinstance(array, exp.Cast) else array
-            is_equal = isinstance(condition, exp.EQ) and isinstance(array, exp.Array)
-            return self._compared(column, self._any(array.expressions), sources) if is_equal else {}
-        if not is_constant(other):
-            return {}
         if isinstance(condition, exp.EQ):
-            return self._compared(column, Bound.equal(self._evaluate(other)), sources)
+            return self._equal(column, [other], sources)
         is_least = isinstance(condition, exp.GT | exp.GTE) is not flipped
-        return self._compared(column, self._span(other, None) if is_least else self._span(None, other), sources)
+        return self._within(column, other if is_least else None, None if is_least else other, sources)
 
-    def _span(self, low: exp.Expr | None, high: exp.Expr | None) -> Bound:
-        first = self._evaluate(low) if low is not None and is_constant(low) else Constant()
-        last = self._evaluate(high) if high is not None and is_constant(high) else Constant()
-        return Bound(Span(first.day, last.day), Span(first.instant, last.instant))
+    def _between(self, condition: exp.Between, sources: _Sources) -> _Found:
+        low, high = condition.args["low"], condition.args["high"]
+        if condition.args.get("symmetric"):
+            one = self._within(condition.this, low, high, sources)
+            other = self._within(condition.this, high, low, sources)
+            return {key: Bound.any_of([one[key], other[key]]) for key in one.keys() & other.keys()}
+        return self._within(condition.this, low, high, sources)
 
-    def _any(self, values: Sequence[exp.Expr]) -> Bound:
-        if not values or not all(map(is_constant, values)):
-            return ANYTHING
-        found = Bound.equal(self._evaluate(values[0]))
-        for value in values[1:]:
-            found = found.either(Bound.equal(self._evaluate(value)))
+    def _within(self, of: exp.Expr, low: exp.Expr | None, high: exp.Expr | None, sources: _Sources) -> _Found:
+        """The bounds of an expression that is at least and at most what is given."""
+        column, slack = _column_in(of)
+        found: dict[_Key, Bound] = {}
+        for key in self._keys(column, sources) if column else ():
+            if key.type not in (DATE, INSTANT):
+                continue
+            first, last = (self._end(each, key.type) for each in (low, high))
+            margin = _margin([each for each in (first, last) if each], key.type, slack)
+            found[key] = Bound(_widened(Span(first and first.at, last and last.at), margin))
         return found
 
-    def _compared(self, of: exp.Expr, bound: Bound, sources: Mapping[str, _Source]) -> Mapping[Key, Bound]:
+    def _end(self, of: exp.Expr | None, type_: pa.DataType) -> Moment | None:
+        """What a column is compared with; None if it is compared with nothing."""
+        if of is None:
+            return None
+        return self._constants.moment(of, type_) if is_constant(of) else Moment(None)
+
+    def _equal(self, of: exp.Expr, values: Sequence[exp.Expr], sources: _Sources) -> _Found:
+        """The bounds of an expression that is equal to one of these values."""
         column, slack = _column_in(of)
-        if column is None:
-            return {}
-        return {key: bound if slack is None else bound.widened(slack) for key in self._keys(column, sources)}
+        keys = self._keys(column, sources) if column and values and all(map(is_constant, values)) else []
+        return {key: self._any(values, key.type, slack) for key in keys}
+
+    def _any(self, values: Sequence[exp.Expr], type_: pa.DataType, slack: timedelta | None) -> Bound:
+        if type_ in (DATE, INSTANT):
+            moments = self._constants.moments(values, type_)
+            known = [each.at for each in moments if each.at is not None]
+            if len(known) < len(moments):
+                return ANYTHING
+            return Bound(_widened(Span(min(known), max(known)), _margin(moments, type_, slack)))
+        if type_ not in (TEXT, WHOLE) or slack is not None:
+            return ANYTHING
+        value_of = self._constants.text if type_ == TEXT else self._constants.whole
+        found = {value_of(each) for each in values}
+        return ANYTHING if None in found else Bound(values=frozenset(each for each in found if each is not None))
 
 
-def _parts(condition: exp.Expr | None) -> list[exp.Expr]:
+def _add(into: dict[_Key, Bound], bounds: Iterable[tuple[_Key, Bound]]) -> None:
+    """Bounds that hold, too."""
+    for key, bound in bounds:
+        into[key] = into.get(key, ANYTHING).both(bound)
+
+
+def _named(node: exp.Expr, scope: _Scope) -> _Named | None:
+    """The WITH query that a source stands for; None if it is none."""
+    is_name = isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and not node.db
+    return scope.get(node.name.lower()) if is_name else None
+
+
+def _conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
     """The conditions that must all be true."""
     if condition is None:
         return []
@@ -366,22 +493,19 @@ def _parts(condition: exp.Expr | None) -> list[exp.Expr]:
     return list(inner.flatten()) if isinstance(inner, exp.And) else [inner]
 
 
-def _query_of(node: exp.Expr, named: Mapping[str, exp.CTE]) -> exp.Expr | None:
-    """The query that a source stands for; None if it is none, or its columns have other names."""
-    if isinstance(node, exp.Subquery):
-        return node
-    cte = named.get(node.name.lower()) if isinstance(node, exp.Table) and not node.db else None
-    return None if cte is None or cte.args["alias"].args.get("columns") else cte.this
+def _parts_of_set(query: exp.SetOperation) -> list[exp.Expr]:
+    """The queries that set operations put together, in order."""
+    found: list[exp.Expr] = []
+    part: exp.Expr = query
+    while isinstance(part, exp.SetOperation) and (part is query or not part.args.get("with_")):
+        found.append(part.right)
+        part = part.left
+    return [part, *reversed(found)]
 
 
-def _names(query: exp.Expr | None) -> list[str] | None:
-    """The names of the columns of a query; None if a star hides them."""
-    query = query and query.unnest()
-    while isinstance(query, exp.SetOperation):
-        query = query.left.unnest()
-    if not isinstance(query, exp.Select) or query.is_star:
-        return None
-    return [each.alias_or_name.lower() for each in query.expressions]
+def _is_whole_star(projection: exp.Expr) -> bool:
+    """Whether it gives on every column under its own name."""
+    return isinstance(projection, exp.Star) and not any(projection.args.values())
 
 
 def _passes_on(query: exp.Select) -> bool:
@@ -391,54 +515,50 @@ def _passes_on(query: exp.Select) -> bool:
     distinct = query.args.get("distinct")
     if distinct and distinct.args.get("on"):
         return False
-    return not any(_own(query, exp.Window))
+    return not any(projection.find(exp.Window) for projection in query.expressions)
 
 
-def _own(query: exp.Select, kind: type[exp.Expr]) -> Iterator[bool]:
-    return (True for projection in query.expressions for _ in projection.find_all(kind))
+def _elements(of: exp.Any) -> list[exp.Expr]:
+    """The elements of an array that is written, each cast as the array is; none of others."""
+    array, type_ = of.this.unnest(), None
+    if isinstance(array, exp.Cast):
+        array, type_ = array.this.unnest(), array.to
+    if not isinstance(array, exp.Array):
+        return []
+    if type_ is None:
+        return list(array.expressions)
+    if type_.this is not exp.DType.ARRAY or len(type_.expressions) != 1:
+        return []
+    return [exp.Cast(this=each.copy(), to=type_.expressions[0].copy()) for each in array.expressions]
 
 
-def _any_of(references: Sequence[Bounds]) -> Bounds:
-    """The bounds that hold in every reference."""
-    if not references:
-        return {}
-    found = dict(references[0])
-    for each in references[1:]:
-        found = {name: found[name].either(each[name]) for name in found.keys() & each.keys()}
-    return found
-
-
-_NEVER_CONSTANT = (
-    exp.Column,
-    exp.Query,
-    exp.Parameter,
-    exp.Placeholder,
-    exp.Rand,
-    exp.Uuid,
-    exp.Star,
-    exp.AggFunc,
-    exp.Window,
-)
-
-
-def is_constant(expression: exp.Expr) -> bool:
-    """Whether the value of an expression is the same for every row, and can be known before any is read."""
-    return not any(isinstance(node, _NEVER_CONSTANT) for node in expression.walk())
+def _margin(moments: Sequence[Moment], type_: pa.DataType, slack: timedelta | None) -> timedelta:
+    """How far a column may be from what it, or what is made of it, is compared with. `slack`: see `_column_in`."""
+    is_loose = any(each.is_loose for each in moments)
+    margin = timedelta()
+    if is_loose and not all(each.is_text for each in moments):
+        margin += _MIXED
+    if slack is None:
+        return margin
+    return margin + slack + (ONE_DAY if type_ == INSTANT else timedelta()) + (ONE_DAY if is_loose else timedelta())
 
 
 def _column_in(of: exp.Expr) -> tuple[exp.Column | None, timedelta | None]:
     """The column that an expression is, or is cut from, and how far apart they may be; None: they are equal."""
-    of = of.unnest()
-    if isinstance(of, exp.Column):
-        return of, None
-    if isinstance(of, exp.Cast) and of.to.this in (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ):
-        column, slack = _column_in(of.this)
-        return column, (slack or timedelta()) + ONE_DAY
-    if isinstance(of, exp.AtTimeZone):
-        column, slack = _column_in(of.this)
-        return column, (slack or timedelta()) + ONE_DAY
-    if isinstance(of, exp.DateTrunc | exp.TimestampTrunc):
-        column, slack = _column_in(of.this)
-        days = _UNITS.get(str(of.unit).upper().strip("'"), 1)
-        return column, (slack or timedelta()) + timedelta(days=days + 1)
-    return None, None
+    steps, of = list[timedelta](), of.unnest()
+    while not isinstance(of, exp.Column):
+        if isinstance(of, exp.AtTimeZone) or (isinstance(of, exp.Cast) and of.to.this in _TIMES):
+            steps.append(ONE_DAY)
+        elif isinstance(of, exp.DateTrunc | exp.TimestampTrunc) and (days := _days_of(of.args.get("unit"))):
+            steps.append(timedelta(days=days + 1))
+        else:
+            return None, None
+        of = of.this.unnest()
+    return of, sum(steps, timedelta()) if steps else None
+
+
+def _days_of(unit: object) -> int | None:
+    """How many days a unit has at most that times are cut by; None if it is not known."""
+    if not isinstance(unit, exp.Var | exp.Literal):
+        return None
+    return _UNITS.get(unit.name.lower())
