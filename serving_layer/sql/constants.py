@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, timedelta
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -14,8 +14,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_EVALUATED = 200
 """How many constants of a statement DuckDB evaluates, each in a call of its own."""
 MOST_AT_ONCE = 20
-"""How many texts of times that are compared with one column are evaluated one by one."""
+"""How many times that are compared with one column are evaluated; of more, the dates are looked at that they show."""
+TIMES = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ)
+_ANY_ZONE = timedelta(days=3)
+"""More than a time can be from its date in UTC, whatever its time zone."""
 _PLAIN_DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]+(Z|[+-][0-9:]+)?)?")
 _WHOLE_NUMBER = re.compile(r"[ \t\n\r\f\v]*([+-]?[0-9]{1,18})[ \t\n\r\f\v]*")
 _NEVER_CONSTANT = (
     exp.AggFunc,
@@ -107,17 +111,17 @@ class Constants:
         return str(int(number[1])) if number else None
 
     def moments(self, values: Sequence[exp.Expr], kind: object) -> list[Moment]:
-        """Values that a column is compared with, or the least and the greatest of very many texts among them."""
-        texts = [each for each in values if _literal_text(each) is not None and _day(each, kind) is None]
-        if len(texts) <= MOST_AT_ONCE:
+        """Values that a column of dates or instants is compared with; of very many, moments around them all."""
+        unread = [each for each in values if _day(each, kind) is None]
+        if len(unread) <= MOST_AT_ONCE:
             return [self.moment(each, kind) for each in values]
-        of_time = exp.DType.DATE if kind == DATE else exp.DType.TIMESTAMPTZ
-        cast = [exp.TryCast(this=each.copy(), to=exp.DataType(this=of_time)) for each in texts]
-        ends = [self._moment(exp.Anonymous(this=name, expressions=list(cast)), kind) for name in ("least", "greatest")]
-        is_loose = not all(map(_is_plain, texts))
-        skipped = {id(each) for each in texts}
+        days = [day for each in unread if (day := _written_day(each)) is not None]
+        if len(days) < len(unread) or min(days).year == MINYEAR or max(days).year == MAXYEAR:
+            return [Moment(None)]
+        skipped = {id(each) for each in unread}
         others = [self.moment(each, kind) for each in values if id(each) not in skipped]
-        return [*(Moment(end.at, is_text=True, is_loose=is_loose) for end in ends), *others]
+        ends = min(days) - _ANY_ZONE, max(days) + _ANY_ZONE
+        return [*(Moment(end if kind == DATE else datetime.combine(end, time(), UTC)) for end in ends), *others]
 
     def moment(self, of: exp.Expr, kind: object) -> Moment:
         """A value that a column of dates or instants is compared with."""
@@ -132,9 +136,9 @@ class Constants:
     def _evaluated(self, of: exp.Expr) -> Constant:
         known = self._known.get(of)
         if known is None:
-            known = self.evaluate(of) if len(self._known) < MOST_EVALUATED else Constant()
-            if len(self._known) < MOST_EVALUATED:
-                self._known[of] = known
+            if len(self._known) == MOST_EVALUATED:
+                return Constant()
+            known = self._known[of] = self.evaluate(of)
         return known
 
 
@@ -160,6 +164,15 @@ def _day(of: exp.Expr, kind: object) -> date | None:
         of = of.this.unnest()
     text = _literal_text(of)
     return None if text is None else _plain_day(text)
+
+
+def _written_day(of: exp.Expr) -> date | None:
+    """The date that a text of a time begins with, also where it is cast to a time; None for everything else."""
+    of = of.unnest()
+    if isinstance(of, exp.Cast) and of.to.this in TIMES:
+        of = of.this.unnest()
+    text = _literal_text(of)
+    return _plain_day(text[:10]) if text is not None and _TIME.fullmatch(text) else None
 
 
 def _plain_day(text: str) -> date | None:

@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 import pyarrow as pa
 from sqlglot import exp
 
-from serving_layer.sql.constants import Constant, Constants, Evaluate, Moment, is_constant
+from serving_layer.sql.constants import TIMES, Constant, Constants, Evaluate, Moment, is_constant
 from serving_layer.sql.table import DATE, EVERYTHING, INSTANT, TEXT, WHOLE, Span
 
 __all__ = ["ANYTHING", "Bound", "Bounds", "Constant", "Evaluate", "Pushdown"]
@@ -39,7 +39,6 @@ _UNITS = {
     for spelling in spellings.split()
 }
 """By what PostgreSQL and DuckDB call it, how many days a unit has at most that times are cut by."""
-_TIMES = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ)
 _KINDS_OF_JOIN = frozenset({"", "CROSS", "INNER", "OUTER"})
 _METHODS_OF_JOIN = frozenset({"", "NATURAL"})
 _STOPS = ("joins", "limit", "offset", "pivots", "sample")
@@ -547,7 +546,7 @@ def _column_in(of: exp.Expr) -> tuple[exp.Column | None, timedelta | None]:
     """The column that an expression is, or is cut from, and how far apart they may be; None: they are equal."""
     steps, of = list[timedelta](), of.unnest()
     while not isinstance(of, exp.Column):
-        if isinstance(of, exp.AtTimeZone) or (isinstance(of, exp.Cast) and of.to.this in _TIMES):
+        if isinstance(of, exp.AtTimeZone) or (isinstance(of, exp.Cast) and of.to.this in TIMES):
             steps.append(ONE_DAY)
         elif isinstance(of, exp.DateTrunc | exp.TimestampTrunc) and (days := _days_of(of.args.get("unit"))):
             steps.append(timedelta(days=days + 1))

@@ -1,41 +1,19 @@
 """What a statement finds does not depend on how much is read for it."""
 
-# ruff: noqa: S608 - statements of a test
+# ruff: noqa: E501, ISC004, S608 - statements of a test
 
 import time
 from collections import Counter
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Sequence
 
 import pytest
 
-from master_dataset.registry.stores import GroupVersion, Store
-from serving_layer.sql.pushdown import Constant, Pushdown
+from serving_layer.sql.constants import MOST_EVALUATED, Constant
+from serving_layer.sql.pushdown import Bounds, Pushdown
 from serving_layer.sql.statements import Query, read
-from tests.support import World, receipt
-from tests.support.pushdown import ReadingEverything
+from serving_layer.sql.table import DATE, INSTANT, TEXT, WHOLE
+from tests.support.pushdown import ReadingEverything, history
 from tests.support.world_sql import AskingSql
-
-FIRST = datetime(2026, 3, 26, tzinfo=UTC)
-
-
-def history() -> World:
-    """Three stores with receipts of eight days, around a change of summer time, and corrections of a publication."""
-    groups = (GroupVersion(None, {"region": "north"}), GroupVersion(FIRST.date(), {"region": "south"}))
-    world = World(
-        Store(id="0", timezone="Europe/Bratislava", name="Null", groups=groups),
-        Store(id="1", timezone="America/New_York", name="One"),
-        Store(id="00", timezone="Asia/Tokyo", name="Two"),
-    )
-    for number in range(72):
-        at = FIRST + timedelta(hours=2.5 * number)
-        id_ = list(world.stores)[number % 3]
-        world.receive(receipt(at.isoformat(), minor=100 + number, number=number, store=id_), at)
-        if number in (20, 40):
-            world.receive(receipt((at - timedelta(days=1)).isoformat(), minor=7, number=100 + number, store=id_), at)
-            world.rebuild((at + timedelta(hours=1)).isoformat())
-    world.pass_time("2026-04-03T10:00:00Z")
-    return world
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +55,15 @@ SAME = [
     # Whole numbers, also as texts.
     *(
         f"select count(*) from corrections where publication {of}"
-        for of in ("= '01'", "= ' 1'", "in ('01', '99')", "in ('02', 1)", "= any('{+1,3}'::bigint[])", "= 1 + 1", "= 2.0")
+        for of in (
+            "= '01'",
+            "= ' 1'",
+            "in ('01', '99')",
+            "in ('02', 1)",
+            "= any('{+1,3}'::bigint[])",
+            "= 1 + 1",
+            "= 2.0",
+        )
     ),
     "select store from sales_day where store in ('0', '9')",
     "select store from sales_day where store = 0",
@@ -110,3 +96,123 @@ def test_a_statement_finds_what_it_would_find_if_everything_were_read(
     sql, everything = servers
 
     assert Counter(sql.rows(statement)) == Counter(everything.rows(statement))
+
+
+BOUNDS = [
+    ("select store from sales_day where date_trunc('months', day) = '2026-03-01'", "from 2026-01-28; to 2026-04-02"),
+    (
+        "select day from sales_day where day between symmetric '2026-03-30' and '2026-03-27'",
+        "from 2026-03-27; to 2026-03-30",
+    ),
+    ("select view from corrections where publication in ('03', ' 4', 5, '+6')", "publication 3, 4, 5, 6"),
+    ("select view from corrections where publication = any('{7}'::bigint[])", "publication 7"),
+    ("select view from corrections where publication = 1 + 1", "publication 2"),
+    ("select store from sales_day where store in ('a' || 'b', lower('C'))", "store ab, c"),
+    ("select store from sales_day where store = any(array['a', 'b']::text[])", "store a, b"),
+    (
+        "select 1 from (select * from sales_day) s join stores t using (store) where t.store = '1'",
+        "Read sales_day: columns store, day",
+    ),
+    (
+        "select 1 from (select store, day from sales_day union all select store, day from traffic_day) u where day > '2026-03-29'",
+        "Read traffic_day: columns store, day; from 2026-03-29",
+    ),
+    (
+        "select start from sales_hour where start in ("
+        + ", ".join(f"'2026-03-{day:02} 10:00+02'" for day in range(1, 31))
+        + ")",
+        "from 2026-02-26 00:00:00+00:00; to 2026-04-02 00:00:00+00:00",
+    ),
+]
+UNBOUNDED = [
+    "select view from corrections where publication in ('3', 4.0)",
+    "select store from sales_day where store in ('0', 1)",
+    "select store from sales_day where store = gen_random_uuid()::text",
+    "with x as (select * from sales_day) select 1 from x where day = '2026-03-29' order by (select count(*) from x)",
+]
+
+
+@pytest.mark.parametrize(("statement", "line"), BOUNDS)
+def test_filters_are_bounds_whatever_their_spelling(
+    servers: tuple[AskingSql, AskingSql], statement: str, line: str
+) -> None:
+    lines = [text for (text,) in servers[0].rows(f"explain {statement}") if text.startswith("Read ")]
+
+    assert any(line in each for each in lines), lines
+
+
+@pytest.mark.parametrize("statement", UNBOUNDED)
+def test_what_may_mean_something_else_is_no_bound(servers: tuple[AskingSql, AskingSql], statement: str) -> None:
+    lines = [text for (text,) in servers[0].rows(f"explain {statement}") if text.startswith("Read ")]
+
+    assert lines
+    assert not any(word in each for each in lines for word in ("; from ", "; to ", "; store ", "; publication "))
+
+
+def _pushed_down(statement: str) -> tuple[Sequence[Bounds], int, float]:
+    """The bounds of a table `t`, how many constants DuckDB would evaluate, and how many seconds of work that is."""
+    calls = list[object]()
+
+    def evaluate(expression: object) -> Constant:
+        calls.append(expression)
+        return Constant()
+
+    parsed = read(statement)
+    assert isinstance(parsed, Query)
+    columns = {"store": TEXT, "day": DATE, "start": INSTANT, "publication": WHOLE}
+    began = time.thread_time()
+    found = Pushdown(evaluate, lambda node: columns if node.name == "t" else None).bounds(parsed.expression)
+    return list(found.values()), len(calls), time.thread_time() - began
+
+
+def test_a_unit_that_is_not_known_is_no_bound() -> None:
+    assert _pushed_down("select 1 from t where date_trunc('fortnight', day) = '2026-03-01'")[0] == [{}]
+    assert _pushed_down("select 1 from t where date_trunc('weeks', day) = '2026-03-01'")[0] != [{}]
+
+
+@pytest.mark.parametrize(
+    ("value", "column", "most_calls"),
+    [
+        ("'{0}'", "store", 0),
+        ("'{0}'", "publication", 0),
+        ("{0}", "publication", 0),
+        ("'2026-03-{1:02}'", "day", 0),
+        ("'2026-03-{1:02} 10:00+01'", "start", 0),
+        ("date '2026-03-{1:02}'", "start", 0),
+        ("'2026-3-{1}'", "start", 0),
+        ("{0} + 1", "publication", MOST_EVALUATED),
+    ],
+)
+def test_thousands_of_values_are_not_evaluated_one_by_one(value: str, column: str, most_calls: int) -> None:
+    listed = ", ".join(value.format(number, 1 + number % 28) for number in range(4_900))
+    _, calls, seconds = _pushed_down(f"select 1 from t where {column} in ({listed})")
+
+    assert calls <= most_calls
+    assert seconds < 2  # much less, on an idle machine
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select 1 from t where " + " or ".join(["store = '0'"] * 3_000),
+        "select 1 from t where " + " and ".join(["store = '0'"] * 3_000),
+        "select store from (" + " union all ".join(["select store from t"] * 1_500) + ") q where store = '0'",
+        "with x as (select store from t) select 1 from x where store = '0' or store in "
+        + " or store in ".join(["(select store from x)"] * 1_000),
+    ],
+)
+def test_long_chains_are_followed(statement: str) -> None:
+    _, calls, seconds = _pushed_down(statement)
+
+    assert (calls, seconds < 2) == (0, True)
+
+
+def test_what_is_nested_too_deep_for_bounds_is_refused_by_name(
+    servers: tuple[AskingSql, AskingSql], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def bounds(*_: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(Pushdown, "bounds", bounds)
+
+    assert servers[0].refusal("select 'nested' from sales_day where day = '2026-03-29'").code == "54001"
