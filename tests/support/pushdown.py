@@ -39,6 +39,6 @@ class ReadingEverything(AskingSql):
         async def needed(_sql: str, _of: Hashable, find: Callable[[], Awaitable[Sequence[Needed]]]) -> Sequence[Needed]:
             return [replace(each, span=EVERYTHING, values={}) for each in await find()]
 
-        self.sessions.needed = needed  # type: ignore[method-assign]  # of this server alone
+        self.sessions.needed = needed  # type: ignore[assignment, method-assign]  # of this server alone
         super().__enter__()
         return self
