@@ -266,11 +266,31 @@ def _translated(node: exp.Expr, session: SessionValues) -> exp.Expr:  # noqa: C9
         return _with_escape(node)
     if isinstance(node, exp.Collate):
         return cast("exp.Expr", node.this)
+    if _is_sum(node):
+        return _decimal_sum(node)
     if isinstance(node, exp.Cast):
         return _typed(node, session)
     if isinstance(node, exp.Parameter | exp.SessionParameter):
         raise SqlStateError("42601", "Parameters are written `$1`, `$2`, ...", "Use numbers from 1 on.")
     return _function(node, session)
+
+
+def _is_sum(node: exp.Expr) -> bool:
+    """Whether it is a whole sum: with its filter and its window."""
+    of = node
+    while isinstance(of, exp.Filter | exp.Window):
+        of = of.this
+    within = node.parent
+    return isinstance(of, exp.Sum) and not (isinstance(within, exp.Filter | exp.Window) and within.this is node)
+
+
+def _decimal_sum(node: exp.Expr) -> exp.Expr:
+    """A sum that is a decimal where it is one of whole numbers, which DuckDB would divide without a remainder.
+
+    Sums of decimals and of floating-point numbers stay as they are.
+    """
+    zero = _cast(exp.Literal.number(0), "DECIMAL(38,0)")
+    return exp.Paren(this=exp.Add(this=node.copy(), expression=zero))
 
 
 def _from_function(node: exp.Table | exp.Unnest) -> exp.Expr:
