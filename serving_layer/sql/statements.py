@@ -5,9 +5,12 @@ and what it may hold is checked twice: here in the tree that is translated, and 
 (`permissions`).
 """
 
+import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import NoReturn
 
 from sqlglot import exp
@@ -123,12 +126,43 @@ def tokens_of(sql: str) -> list[Token]:
     if "\0" in sql:
         raise SqlStateError("22021", "The statement has a character with the code 0.", "Leave it out.")
     try:
-        found = POSTGRES.tokenize(sql)
+        found = _tokens(sql)
     except SqlglotError as error:
         raise _unreadable(error) from error
     if len(found) > MOST_WORDS:
         raise SqlStateError("54000", f"The statement has more than {MOST_WORDS:,} words.", "Use a shorter one.")
     return found
+
+
+_NO_PARAMETER = re.compile(
+    r"""
+      [eE]'(?:[^'\\]|\\.|'')*' | '[^']*' | "[^"]*" | --[^\r\n]* | /\*.*?\*/ | [^\W\d][\w$]*
+      | \$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$ | (?P<parameter>\$[0-9]+)
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+"""Texts, names and comments; and parameters."""
+
+
+def _tokens(sql: str) -> list[Token]:
+    """The words of a text, in which `$1,$` is no tag of a text: the tokenizer reads a space behind each parameter."""
+    ends = [match.end() for match in _NO_PARAMETER.finditer(sql) if match["parameter"]] if "$" in sql else []
+    if not ends:
+        return POSTGRES.tokenize(sql)
+    spaced = " ".join(sql[start:end] for start, end in pairwise([0, *ends, len(sql)]))
+    places = [end + number for number, end in enumerate(ends)]
+    return [
+        Token(
+            each.token_type,
+            each.text,
+            line=each.line,
+            col=each.col,
+            start=each.start - bisect_left(places, each.start),
+            end=each.end - bisect_left(places, each.end),
+            comments=each.comments,
+        )
+        for each in POSTGRES.tokenize(spaced)
+    ]
 
 
 def split(sql: str) -> list[str]:
