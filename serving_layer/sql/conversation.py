@@ -267,7 +267,7 @@ class Conversation:
             await self._write(EMPTY_QUERY)
             return
         if portal.result is None:
-            portal.result = await self._run(self._session.execute(prepared.sql, portal.parameters))
+            portal.result = await self._run(self._session.execute(prepared.sql, portal.parameters, prepared.parameters))
             portal.formats = _one_each(portal.result_formats, len(portal.result.columns or ()))
         result = portal.result
         self._forget(prepared.sql)

@@ -44,7 +44,22 @@ _TYPE_NAMES: Mapping[str, SqlType] = {
     "varchar[]": SqlType.TEXT_ARRAY,
     "bigint[]": SqlType.INT8_ARRAY,
     "int[]": SqlType.INT8_ARRAY,
+    "boolean[]": SqlType.BOOL_ARRAY,
+    "double precision[]": SqlType.FLOAT8_ARRAY,
+    "decimal[]": SqlType.NUMERIC_ARRAY,
+    "date[]": SqlType.DATE_ARRAY,
+    "timestamp[]": SqlType.TIMESTAMP_ARRAY,
+    "timestamptz[]": SqlType.TIMESTAMPTZ_ARRAY,
 }
+_ARRAYS: Mapping[SqlType, SqlType] = {
+    SqlType.BOOL: SqlType.BOOL_ARRAY,
+    SqlType.INT8: SqlType.INT8_ARRAY,
+    SqlType.FLOAT8: SqlType.FLOAT8_ARRAY,
+    SqlType.NUMERIC: SqlType.NUMERIC_ARRAY,
+    SqlType.DATE: SqlType.DATE_ARRAY,
+    SqlType.TIMESTAMPTZ: SqlType.TIMESTAMPTZ_ARRAY,
+}
+"""The types of arrays whose elements are compared with columns; those of texts are not listed."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +85,8 @@ class Relations:
             return _type_named(parent.to.sql("postgres").lower())
         if isinstance(parent, exp.Limit | exp.Offset):
             return SqlType.INT8
+        if isinstance(parent, exp.Round) and parent.args.get("decimals") is node:
+            return SqlType.INT4
         is_element = isinstance(parent, exp.Any | exp.All)
         compared = parent.parent if is_element and parent is not None else parent
         if not isinstance(compared, exp.Between | exp.In | exp.Binary):
@@ -77,7 +94,7 @@ class Relations:
         columns = [each for each in compared.iter_expressions() if isinstance(each, exp.Column)]
         found = self._type_of(columns[0], node) if columns else None
         if is_element:
-            return SqlType.INT8_ARRAY if found is SqlType.INT8 else SqlType.TEXT_ARRAY
+            return _ARRAYS.get(found, SqlType.TEXT_ARRAY) if found else SqlType.TEXT_ARRAY
         return found
 
     def _type_of(self, column: exp.Column, node: exp.Parameter) -> SqlType | None:

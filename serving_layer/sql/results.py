@@ -34,6 +34,13 @@ class SqlType(StrEnum):
     BYTEA = "bytea"
     TEXT_ARRAY = "_text"
     INT8_ARRAY = "_int8"
+    BOOL_ARRAY = "_bool"
+    FLOAT8_ARRAY = "_float8"
+    NUMERIC_ARRAY = "_numeric"
+    DATE_ARRAY = "_date"
+    TIMESTAMP_ARRAY = "_timestamp"
+    TIMESTAMPTZ_ARRAY = "_timestamptz"
+    UUID = "uuid"
     UNKNOWN = "unknown"
 
 
@@ -115,12 +122,15 @@ class SqlSession(Protocol):
             SqlStateError: the statement cannot be answered.
         """
 
-    async def execute(self, sql: str, parameters: Sequence[SqlValue] = ()) -> QueryResult:
+    async def execute(
+        self, sql: str, parameters: Sequence[SqlValue] = (), types: Sequence[SqlType] = ()
+    ) -> QueryResult:
         """Run one statement.
 
         Args:
             sql: the statement.
             parameters: the values of `$1`, `$2`, ...
+            types: their types, as the statement was prepared.
 
         Raises:
             SqlStateError: it cannot be answered, takes too long, or was interrupted (57014).

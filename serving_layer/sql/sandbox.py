@@ -5,6 +5,7 @@ process, loads no extension and cannot be configured, so even a statement that s
 `statements` finds nothing to read but the caller's own rows.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -29,6 +30,7 @@ _BOUNDED = (
 """Functions, their parameters, and what they are called with. The macros hide the functions of the same name."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+BEYOND = "A date or an instant is beyond the years 1 to 9999."
 
 _TYPES: Mapping[str, SqlType] = {
     "BOOLEAN": SqlType.BOOL,
@@ -57,6 +59,13 @@ _TYPES: Mapping[str, SqlType] = {
     "SMALLINT[]": SqlType.INT8_ARRAY,
     "INTEGER[]": SqlType.INT8_ARRAY,
     "BIGINT[]": SqlType.INT8_ARRAY,
+    "BOOLEAN[]": SqlType.BOOL_ARRAY,
+    "FLOAT[]": SqlType.FLOAT8_ARRAY,
+    "DOUBLE[]": SqlType.FLOAT8_ARRAY,
+    "HUGEINT[]": SqlType.NUMERIC_ARRAY,
+    "DATE[]": SqlType.DATE_ARRAY,
+    "TIMESTAMP[]": SqlType.TIMESTAMP_ARRAY,
+    "TIMESTAMP WITH TIME ZONE[]": SqlType.TIMESTAMPTZ_ARRAY,
     '"NULL"': SqlType.TEXT,
 }
 _WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "INTEGER_LITERAL"})
@@ -201,10 +210,13 @@ def _errors() -> Iterator[None]:
         yield
     except duckdb.Error as error:
         raise _sql_error(error) from error
+    except MemoryError as error:
+        raise SqlStateError("53200", "The statement needs more memory than there is.", LESS_MEMORY) from error
 
 
+LESS_MEMORY = "Filter by store and day, or aggregate before you join."
 _STATES: Sequence[tuple[type[duckdb.Error], str, str | None]] = (
-    (duckdb.OutOfMemoryException, "53200", "Filter by store and day, or aggregate before you join."),
+    (duckdb.OutOfMemoryException, "53200", LESS_MEMORY),
     (duckdb.ParserException, "42601", None),
     (duckdb.BinderException, "42703", None),
     (duckdb.CatalogException, "42883", None),
@@ -236,15 +248,20 @@ def _message(error: duckdb.Error) -> str:
     return first.split(": ", 1)[-1] if first.split(": ", 1)[0].endswith("Error") else first
 
 
+_DECIMAL = re.compile(r"DECIMAL\(([0-9]+),([0-9]+)\)(\[\])?")
+
+
 def _column(name: str, kind: str) -> Column:
-    if kind.startswith("DECIMAL("):
-        precision, scale = kind.removeprefix("DECIMAL(").removesuffix(")").split(",")
-        return Column(name, SqlType.NUMERIC, int(precision), int(scale))
-    return Column(name, _TYPES.get(kind, SqlType.TEXT))
+    decimal = _DECIMAL.fullmatch(kind)
+    if decimal is None:
+        return Column(name, _TYPES.get(kind, SqlType.TEXT))
+    if decimal[3]:
+        return Column(name, SqlType.NUMERIC_ARRAY)
+    return Column(name, SqlType.NUMERIC, int(decimal[1]), int(decimal[2]))
 
 
 def _is_shown_as_text(kind: str) -> bool:
-    return kind not in _TYPES and not kind.startswith("DECIMAL(")
+    return kind not in _TYPES and not _DECIMAL.fullmatch(kind)
 
 
 def _with_texts(sql: str, described: Sequence[tuple[str, str]]) -> str:
@@ -266,7 +283,10 @@ def _values(array: pa.Array, column: Column) -> list[SqlValue]:
     if column.type is SqlType.TIMESTAMPTZ:
         micros = array.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()
         return [None if at is None else _instant(at) for at in micros]
-    found: list[SqlValue] = array.to_pylist()
+    try:
+        found: list[SqlValue] = array.to_pylist()
+    except (OverflowError, ValueError) as error:
+        raise SqlStateError("22008", BEYOND, None) from error
     if column.type is SqlType.INTERVAL:
         return [None if each is None else interval_text(*each) for each in found]  # type: ignore[misc]  # a triple
     if column.type is SqlType.NUMERIC and column.scale is None:
@@ -278,7 +298,7 @@ def _instant(micros: int) -> datetime:
     try:
         return _EPOCH + micros * _MICROSECOND
     except OverflowError as error:
-        raise SqlStateError("22008", "An instant is beyond the years 1 to 9999.", None) from error
+        raise SqlStateError("22008", BEYOND, None) from error
 
 
 def interval_text(months: int, days: int, nanoseconds: int) -> str:

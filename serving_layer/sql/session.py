@@ -70,6 +70,13 @@ STATEMENTS_CACHED = 256
 """How many short statements are remembered: what their texts say, their columns, and what they read of tables."""
 
 
+class Parameters(NamedTuple):
+    """The values of `$1`, `$2`, ..., and what is known of their types."""
+
+    values: Sequence[SqlValue] = ()
+    types: Sequence[SqlType] = ()
+
+
 class SqlLimits(NamedTuple):
     """What the component allows.
 
@@ -288,18 +295,25 @@ class Session:
 
         return await self._in_sandbox(describe)
 
-    async def execute(self, sql: str, parameters: Sequence[SqlValue] = (), most_rows: int | None = None) -> QueryResult:
+    async def execute(
+        self,
+        sql: str,
+        parameters: Sequence[SqlValue] = (),
+        types: Sequence[SqlType] = (),
+        most_rows: int | None = None,
+    ) -> QueryResult:
         """Run one statement.
 
         Args:
             sql: the statement.
             parameters: the values of `$1`, `$2`, ...
+            types: their types, as the statement was prepared.
             most_rows: further rows are left out; None: all are needed.
 
         Raises:
             SqlStateError: it cannot be answered, takes too long, or was interrupted (57014).
         """
-        self._running = asyncio.ensure_future(self._executed(sql, parameters, most_rows))
+        self._running = asyncio.ensure_future(self._executed(sql, Parameters(parameters, types), most_rows))
         try:
             return await self._running
         except asyncio.CancelledError:
@@ -321,7 +335,7 @@ class Session:
             self._transaction = "failed"
         return error if isinstance(error, SqlStateError) else _sql_error(error)
 
-    async def _executed(self, sql: str, parameters: Sequence[SqlValue], most_rows: int | None) -> QueryResult:
+    async def _executed(self, sql: str, parameters: Parameters, most_rows: int | None) -> QueryResult:
         statement = await self._sessions.statement(sql)
         if isinstance(statement, Control):
             return self._control(statement)
@@ -380,7 +394,7 @@ class Session:
                 self._cursors.clear()
         return QueryResult(statement.tag)
 
-    async def _declare(self, sql: str, statement: Declare, parameters: Sequence[SqlValue]) -> QueryResult:
+    async def _declare(self, sql: str, statement: Declare, parameters: Parameters) -> QueryResult:
         """Run the query of a cursor, and keep its result."""
         declared, most = statement.cursor, self._sessions.limits.sandbox.rows
         if self._transaction == "idle" and not declared.holds:
@@ -457,11 +471,12 @@ class Session:
         except RecursionError as error:
             raise SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.") from error
 
-    async def _answered(self, statement: Query, parameters: Sequence[SqlValue], most_rows: int | None) -> QueryResult:
+    async def _answered(self, statement: Query, parameters: Parameters, most_rows: int | None) -> QueryResult:
         snapshot = await self._read_snapshot()
         relations = self._sessions.sources.relations(snapshot.stores)
-        types = _types_of_parameters(statement.expression, (), relations)
-        planned = await asyncio.to_thread(self._plan, statement.expression, parameters, types, snapshot, relations)
+        types = _types_of_parameters(statement.expression, parameters.types, relations)
+        values = parameters.values
+        planned = await asyncio.to_thread(self._plan, statement.expression, values, types, snapshot, relations)
         async with self._sessions.turns:
             return await self._run(statement, planned, snapshot, relations, most_rows)
 

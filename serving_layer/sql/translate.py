@@ -68,8 +68,19 @@ _SQL_TYPES: Mapping[SqlType, str] = {
     SqlType.BYTEA: "BLOB",
     SqlType.TEXT_ARRAY: "VARCHAR[]",
     SqlType.INT8_ARRAY: "BIGINT[]",
+    SqlType.BOOL_ARRAY: "BOOLEAN[]",
+    SqlType.FLOAT8_ARRAY: "DOUBLE[]",
+    SqlType.NUMERIC_ARRAY: "DECIMAL(38,9)[]",
+    SqlType.DATE_ARRAY: "DATE[]",
+    SqlType.TIMESTAMP_ARRAY: "TIMESTAMP[]",
+    SqlType.TIMESTAMPTZ_ARRAY: "TIMESTAMPTZ[]",
+    SqlType.UUID: "UUID",
 }
 MOST_UNSUPPORTED = 100
+MOST_DIGITS = 38
+"""Digits of a decimal."""
+PRODUCT_DIGITS = 19
+"""From so many on, the product of two decimals may have all digits. With more, there is less room for fractions."""
 OF_TIME_ZONES = "EXTRACT from TIMESTAMPTZ"
 """A warning that sqlglot gives about what DuckDB does as PostgreSQL does: in the time zone of the session."""
 _OPERATORS: Mapping[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
@@ -143,11 +154,15 @@ def literal(value: object) -> exp.Expr:  # noqa: C901, PLR0911 - one line a type
 
 
 def _decimal(value: Decimal) -> exp.Expr:
-    """A number as it is written, without an exponent: a decimal in both dialects."""
+    """A decimal of as many digits as it is written with, also if it is whole."""
     if not value.is_finite():
         return _cast(exp.Literal.string(str(value)), "DOUBLE")
-    number = exp.Literal.number(f"{abs(value):f}")
-    return exp.Paren(this=exp.Neg(this=number)) if value.is_signed() else number
+    text = f"{value:f}"
+    whole, _, fraction = text.removeprefix("-").lstrip("0").partition(".")
+    if len(whole) + len(fraction) > MOST_DIGITS:
+        raise SqlStateError("22003", f"A parameter has more than {MOST_DIGITS} digits.", "Round it.")
+    digits = max(len(whole) + len(fraction), PRODUCT_DIGITS)
+    return _cast(exp.Literal.string(text), f"DECIMAL({digits}, {len(fraction)})")
 
 
 _ELEMENT = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^",{}]*))\s*(,|$)')
@@ -198,15 +213,23 @@ def with_parameters(query: exp.Query, values: Sequence[object] | None, types: Se
         if place >= len(types if values is None else values):
             raise SqlStateError("42P02", f"There is no parameter ${place + 1}.", "Give a value for each.")
         kind = _SQL_TYPES.get(types[place]) if place < len(types) else None
-        value = exp.null() if values is None else literal(values[place])
-        is_text = isinstance(value, exp.Literal) and value.is_string
-        if kind is not None and kind.endswith("[]") and is_text:
-            return _cast(array_of(value.name), kind)
-        if kind is None or not (is_text or isinstance(value, exp.Null)):
-            return _cast(value, "VARCHAR") if isinstance(value, exp.Null) else value
-        return _cast(value, kind)
+        if values is None and isinstance(node.parent, exp.Round) and node.arg_key == "decimals":
+            return exp.Literal.number(0)  # DuckDB takes no NULL there
+        return _typed_literal(None if values is None else values[place], kind)
 
     return rewritten(query, bound)
+
+
+def _typed_literal(value: object, kind: str | None) -> exp.Expr:
+    """A constant of a parameter. `kind`: its type for DuckDB; None for a text, and where none is known."""
+    if value is None:
+        return _cast(exp.null(), kind or "VARCHAR")
+    if isinstance(value, str) and kind is not None and kind.endswith("[]"):
+        return _cast(array_of(value), kind)
+    found = literal(value)
+    if kind is None or (isinstance(found, exp.Cast) and not isinstance(value, float)):
+        return found
+    return _cast(found, kind)
 
 
 def rewritten(query: exp.Query, change: Callable[[exp.Expr], exp.Expr]) -> exp.Query:

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from serving_layer.sql.results import Column, SqlStateError, SqlType, SqlValue
 
@@ -43,6 +44,13 @@ WIRE_TYPES: dict[SqlType, WireType] = {
     SqlType.TIMESTAMPTZ: WireType(1184, 8),
     SqlType.INTERVAL: WireType(1186, 16),
     SqlType.NUMERIC: WireType(1700, -1),
+    SqlType.BOOL_ARRAY: WireType(1000, -1),
+    SqlType.FLOAT8_ARRAY: WireType(1022, -1),
+    SqlType.TIMESTAMP_ARRAY: WireType(1115, -1),
+    SqlType.DATE_ARRAY: WireType(1182, -1),
+    SqlType.TIMESTAMPTZ_ARRAY: WireType(1185, -1),
+    SqlType.NUMERIC_ARRAY: WireType(1231, -1),
+    SqlType.UUID: WireType(2950, 16),
 }
 _UNSPECIFIED_OID = 0
 _PARAMETER_TYPES: dict[int, SqlType] = {
@@ -57,6 +65,7 @@ _PARAMETER_TYPES: dict[int, SqlType] = {
     1003: SqlType.TEXT_ARRAY,  # name[]
     1014: SqlType.TEXT_ARRAY,  # character(n)[]
     1015: SqlType.TEXT_ARRAY,  # character varying[]
+    1021: SqlType.FLOAT8_ARRAY,  # float4[]
 }
 
 
@@ -83,6 +92,8 @@ def encoder(column: Column, format_: int, zone: tzinfo = UTC) -> Encoder:
         return _BINARY[column.type]
     if column.type is SqlType.TIMESTAMPTZ:
         return partial(_timestamptz_text, zone)
+    if column.type is SqlType.TIMESTAMPTZ_ARRAY:
+        return _array_text(partial(_timestamptz_text, zone))
     return _TEXT[column.type]
 
 
@@ -204,14 +215,15 @@ def _bytea_text(value: bytes) -> bytes:
 _PLAIN_ITEM = re.compile(r"[^\s{}\",\\]+")
 
 
-def _array_text(value: Sequence[object]) -> bytes:
-    return _utf8("{" + ",".join(map(_item_text, value)) + "}")
+def _array_text(encode: Encoder) -> Encoder:
+    def written(value: Sequence[object]) -> bytes:
+        return _utf8("{" + ",".join("NULL" if item is None else _item_text(encode(item)) for item in value) + "}")
+
+    return written
 
 
-def _item_text(item: object) -> str:
-    if item is None:
-        return "NULL"
-    text = str(item)
+def _item_text(item: bytes) -> str:
+    text = item.decode()
     if _PLAIN_ITEM.fullmatch(text) and text.upper() != "NULL":
         return text
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -221,7 +233,7 @@ def _integer_text(value: int) -> bytes:
     return b"%d" % value
 
 
-_TEXT: dict[SqlType, Encoder] = {  # and TIMESTAMPTZ, whose text has a zone
+_TEXT: dict[SqlType, Encoder] = {  # and TIMESTAMPTZ and its arrays, whose texts have a zone
     SqlType.BOOL: _bool_text,
     SqlType.INT2: _integer_text,
     SqlType.INT4: _integer_text,
@@ -239,8 +251,14 @@ _TEXT: dict[SqlType, Encoder] = {  # and TIMESTAMPTZ, whose text has a zone
     SqlType.TIMESTAMP: _timestamp_text,
     SqlType.INTERVAL: _interval_text,
     SqlType.BYTEA: _bytea_text,
-    SqlType.TEXT_ARRAY: _array_text,
-    SqlType.INT8_ARRAY: _array_text,
+    SqlType.UUID: _utf8,
+    SqlType.TEXT_ARRAY: _array_text(_utf8),
+    SqlType.INT8_ARRAY: _array_text(_integer_text),
+    SqlType.BOOL_ARRAY: _array_text(_bool_text),
+    SqlType.FLOAT8_ARRAY: _array_text(_float_text),
+    SqlType.NUMERIC_ARRAY: _array_text(_numeric_text),
+    SqlType.DATE_ARRAY: _array_text(_date_text),
+    SqlType.TIMESTAMP_ARRAY: _array_text(_timestamp_text),
 }
 
 # --- binary -----------------------------------------------------------------------------------------------------------
@@ -353,8 +371,15 @@ _BINARY: dict[SqlType, Encoder] = {
     SqlType.TIMESTAMPTZ: _timestamptz_binary,
     SqlType.INTERVAL: _interval_binary,
     SqlType.BYTEA: bytes,
+    SqlType.UUID: lambda value: UUID(str(value)).bytes,
     SqlType.TEXT_ARRAY: _array_binary(WIRE_TYPES[SqlType.TEXT].oid, _utf8),
     SqlType.INT8_ARRAY: _array_binary(WIRE_TYPES[SqlType.INT8].oid, _INT8.pack),
+    SqlType.BOOL_ARRAY: _array_binary(WIRE_TYPES[SqlType.BOOL].oid, _bool_binary),
+    SqlType.FLOAT8_ARRAY: _array_binary(WIRE_TYPES[SqlType.FLOAT8].oid, _FLOAT8.pack),
+    SqlType.NUMERIC_ARRAY: _array_binary(WIRE_TYPES[SqlType.NUMERIC].oid, _numeric_binary),
+    SqlType.DATE_ARRAY: _array_binary(WIRE_TYPES[SqlType.DATE].oid, _date_binary),
+    SqlType.TIMESTAMP_ARRAY: _array_binary(WIRE_TYPES[SqlType.TIMESTAMP].oid, _timestamp_binary),
+    SqlType.TIMESTAMPTZ_ARRAY: _array_binary(WIRE_TYPES[SqlType.TIMESTAMPTZ].oid, _timestamptz_binary),
 }
 
 # --- parameters -------------------------------------------------------------------------------------------------------
@@ -468,6 +493,13 @@ _FROM_TEXT: dict[SqlType, Callable[[str], SqlValue]] = {
     SqlType.BYTEA: _read_bytea,
     SqlType.TEXT_ARRAY: _read_array(str),
     SqlType.INT8_ARRAY: _read_array(_read_int8),
+    SqlType.BOOL_ARRAY: _read_array(_read_bool),
+    SqlType.FLOAT8_ARRAY: _read_array(float),
+    SqlType.NUMERIC_ARRAY: _read_array(_read_numeric),
+    SqlType.DATE_ARRAY: _read_array(_read_date),
+    SqlType.TIMESTAMP_ARRAY: _read_array(_read_timestamp),
+    SqlType.TIMESTAMPTZ_ARRAY: _read_array(_read_timestamptz),
+    SqlType.UUID: lambda text: str(UUID(text.strip())),
 }
 
 
@@ -553,5 +585,12 @@ _FROM_BINARY: dict[SqlType, Decoder] = {
     SqlType.BYTEA: bytes,
     SqlType.TEXT_ARRAY: _array_from,
     SqlType.INT8_ARRAY: _array_from,
+    SqlType.BOOL_ARRAY: _array_from,
+    SqlType.FLOAT8_ARRAY: _array_from,
+    SqlType.NUMERIC_ARRAY: _array_from,
+    SqlType.DATE_ARRAY: _array_from,
+    SqlType.TIMESTAMP_ARRAY: _array_from,
+    SqlType.TIMESTAMPTZ_ARRAY: _array_from,
+    SqlType.UUID: lambda data: str(UUID(bytes=data)),
 }
 """Other types are text in binary too."""

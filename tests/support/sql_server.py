@@ -99,7 +99,9 @@ class ScriptedSession:
             case _:
                 return Prepared(sql, types, None)
 
-    async def execute(self, sql: str, parameters: Sequence[SqlValue] = ()) -> QueryResult:
+    async def execute(
+        self, sql: str, parameters: Sequence[SqlValue] = (), _types: Sequence[SqlType] = ()
+    ) -> QueryResult:
         self.ran.append(sql)
         if self.transaction == "failed" and sql.lower() != "rollback":
             raise SqlStateError("25P02", "The transaction has failed.", "Roll it back.")

@@ -174,8 +174,8 @@ def test_types_of_other_names_are_read_as_the_ones_that_there_are() -> None:
     assert parameter_type(1043) is SqlType.TEXT
     assert parameter_type(0) is SqlType.UNKNOWN
     assert parameter_type(1007) is SqlType.INT8_ARRAY
-    with pytest.raises(SqlStateError, match="OID 2950") as refused:
-        parameter_type(2950)
+    with pytest.raises(SqlStateError, match="OID 600") as refused:
+        parameter_type(600)  # a point
     assert refused.value.code == "42704"
 
 
@@ -183,3 +183,29 @@ def test_a_numeric_tells_its_digits_as_postgresql_does() -> None:
     assert modifier(Column("c", SqlType.NUMERIC, 10, 2)) == 655366
     assert modifier(Column("c", SqlType.NUMERIC)) == -1
     assert modifier(Column("c", SqlType.INT8)) == -1
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "text"),
+    [
+        (SqlType.BOOL_ARRAY, [True, None, False], "{t,NULL,f}"),
+        (SqlType.FLOAT8_ARRAY, [1.5, 100.0], "{1.5,100}"),
+        (SqlType.NUMERIC_ARRAY, [Decimal("1.50"), Decimal(7)], "{1.50,7}"),
+        (SqlType.DATE_ARRAY, [date(2026, 3, 6)], "{2026-03-06}"),
+        (SqlType.TIMESTAMP_ARRAY, [datetime(2026, 3, 6, 10)], '{"2026-03-06 10:00:00"}'),  # noqa: DTZ001 - has no zone
+        (SqlType.TIMESTAMPTZ_ARRAY, [datetime(2026, 3, 6, 10, tzinfo=UTC)], '{"2026-03-06 10:00:00+00"}'),
+    ],
+)
+def test_arrays_are_written_and_read_in_both_formats(type_: SqlType, value: SqlValue, text: str) -> None:
+    column = Column("c", type_)
+
+    assert encoder(column, TEXT_FORMAT)(value) == text.encode()
+    assert decode(type_, TEXT_FORMAT, text.encode()) == value
+    assert decode(type_, BINARY_FORMAT, encoder(column, BINARY_FORMAT)(value)) == value
+
+
+def test_a_uuid_is_read_in_both_formats() -> None:
+    text = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
+
+    assert decode(SqlType.UUID, TEXT_FORMAT, text.upper().encode()) == text
+    assert decode(SqlType.UUID, BINARY_FORMAT, bytes.fromhex(text.replace("-", ""))) == text

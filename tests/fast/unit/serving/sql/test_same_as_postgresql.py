@@ -3,6 +3,9 @@
 # ruff: noqa: S608, ISC004 - statements of a test
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from uuid import UUID
 
 import pytest
 
@@ -62,3 +65,76 @@ def test_parameters_need_no_space_between_them(both: Both, place: str) -> None:
 
 def test_texts_in_dollars_stay_texts(both: Both) -> None:
     require_same(both, "select $$it's$$ || $a$ $$ $a$ || $a1_$x$a1_$")
+
+
+SEVEN = Decimal(7)
+PARAMETERS: list[tuple[str, Sequence[object]]] = [
+    (f"select count(*) from {SALES} where receipts / $1 > 2.5", (Decimal(2),)),
+    (f"select count(*) from {SALES} where units / $1 > 2.5", (Decimal(3),)),
+    (f"select sum((receipts / $1)::int), sum(receipts) / $1, avg(units / $1) from {SALES}", (Decimal(2),)),
+    ("select 7 / $1, $1 / 2, $1::float8, -$1, $1 + 1, $1::text", (SEVEN,)),
+    ("select $1 / 2, $1 * $1, round($1, 1), $1 = 7, $1 > 6", (Decimal("7.25"),)),
+    ("select $1 * $2", (Decimal(100000000000), Decimal(100000000000))),
+    ("select $1, $1 + 1, -$1, 7 - $1, $1 / 2, $1 % 3", (5,)),
+    ("select $1, $1 + 1, -$1, 7 - $1, $1 / 2, $1 % 3", (-5,)),
+    ("select $1, $1 + 1, -$1, $1 / 2", (5_000_000_000,)),
+    ("select $1, $1 / 2, -$1", (1.5,)),
+    ("select $1 and true, not $1", (True,)),
+    ("select coalesce($1::int4, 3), coalesce($2::date, date '2026-01-01')", (None, None)),
+    ("select $1::numeric / 2, $1::int / 2, $2::numeric / 2", (7, "7")),
+    ("select $1, date '2026-03-06' - $1, timestamp '2026-03-06' + $1", (timedelta(days=2, hours=3),)),
+    ("select $1 - 1, $1 - date '2026-01-01', $1::text", (date(2026, 3, 6),)),
+    ("select $1::timestamptz - interval '1 hour'", (datetime(2026, 3, 6, tzinfo=UTC),)),
+    ("select round(2.345::numeric(18,2), $1), round(1234.5, $2)", (1, -2)),
+    ("select $1::uuid::text", (UUID("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),)),
+    ("select date '2026-03-06' = any($1)", ([date(2026, 3, 6), date(2026, 3, 7)],)),
+    ("select $1, $1[1]", ([date(2026, 3, 6), None],)),
+    ("select $1", ([Decimal("1.5"), Decimal("2.25")],)),
+    ("select $1, 2 = any($1)", ([1, 2],)),
+    ("select $1, 2.5 = any($1)", ([1.5, 2.5],)),
+    ("select $1", ([True, None, False],)),
+    ("select $1::text[], 'a' = any($1::text[])", (["a", 'b "c"', None],)),
+    ("select $1", ([datetime(2026, 3, 6, 10, tzinfo=UTC)],)),
+    ("select x from (values (1), (2), (3)) v(x) order by 1 limit $1 offset $2", (1, 1)),
+]
+
+
+@pytest.mark.parametrize(("statement", "parameters"), PARAMETERS)
+def test_a_parameter_has_the_type_that_its_client_says(
+    both: Both, statement: str, parameters: Sequence[object]
+) -> None:
+    require_same(both, statement, parameters)
+
+
+ARRAYS = [
+    f"select array_agg(sales order by sales), array_agg(units order by units) from {SALES}",
+    "select array[1.5, 2.5], array[1::bigint, null], array[true], array['a', null], array[1.5::float8]",
+    "select array_agg(d) from (values (date '2026-03-06')) v(d)",
+    "select array[timestamp '2026-03-06 10:00'], array[timestamptz '2026-03-06 10:00+00']",
+    f"select percentile_cont(array[0.5, 0.9]) within group (order by ratio) from {SALES}",
+]
+
+
+@pytest.mark.parametrize("statement", ARRAYS)
+@pytest.mark.parametrize("parameters", [None, ()], ids=["text", "prepared"])
+def test_an_array_has_elements_of_its_type(both: Both, statement: str, parameters: Sequence[object] | None) -> None:
+    require_same(both, statement, parameters)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "'infinity'::timestamptz",
+        "'infinity'::timestamp",
+        "'-infinity'::date",
+        "date '9999-12-31' + 1",
+        "date '0001-01-01' - 1",
+        "timestamp '0001-01-01 00:00' - interval '1 second'",
+        "'294246-01-01'::timestamp",
+        "array[date '9999-12-31' + 1]",
+    ],
+)
+def test_a_time_beyond_the_years_1_to_9999_is_refused(both: Both, expression: str) -> None:
+    ours, _ = both.answers(f"select {expression}")
+
+    assert ours == "22008"
