@@ -90,6 +90,32 @@ _BODIES: Mapping[str, Sequence[tuple[str, str]]] = {
     "inet_server_port": [("", "CAST(NULL AS INTEGER)")],
     "inet_client_addr": [("", _NULL_TEXT)],
     "pg_typeof": [("v", "lower(typeof(v))")],
+    "float_text": [
+        (
+            "x",
+            "replace(replace(regexp_replace(x::VARCHAR, '\\.0$', ''), 'inf', 'Infinity'), 'nan', 'NaN')",
+        )
+    ],
+    "array_text": [
+        (
+            "a",
+            (
+                "'{' || array_to_string(list_transform(a, lambda v: CASE WHEN v IS NULL THEN 'NULL' "
+                "WHEN regexp_full_match(v::VARCHAR, '[^\\s{}\",\\\\]+') AND upper(v::VARCHAR) <> 'NULL' "
+                "THEN v::VARCHAR ELSE '\"' || replace(replace(v::VARCHAR, '\\', '\\\\'), '\"', '\\\"') "
+                "|| '\"' END), ',') || '}'"
+            ),
+        )
+    ],
+    "elapsed": [
+        (
+            "a, b",
+            (
+                "to_days(((epoch_us(a::TIMESTAMPTZ) - epoch_us(b::TIMESTAMPTZ)) // 86400000000)::INTEGER) "
+                "+ to_microseconds((epoch_us(a::TIMESTAMPTZ) - epoch_us(b::TIMESTAMPTZ)) % 86400000000)"
+            ),
+        )
+    ],
     "initcap": [
         ("t", "array_to_string(list_transform(string_split(t, ' '), lambda w: upper(w[1]) || lower(w[2:])), ' ')")
     ],

@@ -22,7 +22,7 @@ from serving_layer.sql.list_tables import (
     StoresTable,
 )
 from serving_layer.sql.metrics_table import MetricsTable
-from serving_layer.sql.names import PUBLIC
+from serving_layer.sql.names import PG_CATALOG, PUBLIC
 from serving_layer.sql.postgres_catalog import PostgresCatalog
 from serving_layer.sql.results import SqlType
 from serving_layer.sql.table import SQL_TYPES, Table, money_type
@@ -96,6 +96,14 @@ class Relations:
         if is_element:
             return _ARRAYS.get(found, SqlType.TEXT_ARRAY) if found else SqlType.TEXT_ARRAY
         return found
+
+    def type_of_column(self, table: exp.Table, name: str) -> SqlType | None:
+        """The type of a column of a table that a statement names; None if there is none."""
+        schemas = [table.db.lower()] if table.db else [PUBLIC, PG_CATALOG]
+        found = next(filter(None, (self.tables.get(f"{each}.{table.name.lower()}") for each in schemas)), None)
+        columns = found.columns if found is not None else ()
+        type_ = next((each.type for each in columns if each.name == name), None)
+        return None if type_ is None else SQL_TYPES.get(type_, SqlType.NUMERIC)
 
     def _type_of(self, column: exp.Column, node: exp.Parameter) -> SqlType | None:
         """The type of a column by its name in the tables of the statement."""

@@ -231,6 +231,8 @@ _STATES: Sequence[tuple[type[duckdb.Error], str, str | None]] = (
 
 def _sql_error(error: duckdb.Error) -> SqlStateError:
     text = _message(error)
+    if text.startswith("Division by zero"):
+        return SqlStateError("22012", "Division by zero.", "Write `nullif(divisor, 0)`: the result is NULL then.")
     if isinstance(error, duckdb.InterruptException):
         return SqlStateError("57014", "The statement was canceled.", None)
     if text == _TOO_LONG:
@@ -245,7 +247,14 @@ def _sql_error(error: duckdb.Error) -> SqlStateError:
 def _message(error: duckdb.Error) -> str:
     """The first paragraph, without the kind of error that it begins with and the quoted statement that follows."""
     first = str(error).split("\n\nLINE ")[0].split("\n\tCandidate")[0].strip()
-    return first.split(": ", 1)[-1] if first.split(": ", 1)[0].endswith("Error") else first
+    text = first.split(": ", 1)[-1] if first.split(": ", 1)[0].endswith("Error") else first
+    return _ADVICE.sub("", text).strip()
+
+
+_ADVICE = re.compile(
+    r"[ \n](?:You (?:can|might)|Use|To|In order to|Try)\b[^.]*(?:\bSET\b|TRY|try_cast|TRY_CAST).*", re.DOTALL
+)
+"""What DuckDB recommends that cannot be done here."""
 
 
 _DECIMAL = re.compile(r"DECIMAL\(([0-9]+),([0-9]+)\)(\[\])?")

@@ -31,6 +31,7 @@ from serving_layer.caching import keep
 from serving_layer.errors import CellMissingError, PublicationCollectedError
 from serving_layer.keys.key import Caller
 from serving_layer.query.snapshot import ReadVersion
+from serving_layer.sql.arithmetic import as_in_postgresql
 from serving_layer.sql.catalog_functions import MACROS
 from serving_layer.sql.cursors import MOST_CURSORS, CloseCursor, Cursor, Fetch, missing
 from serving_layer.sql.permissions import check
@@ -467,7 +468,8 @@ class Session:
         session = SessionValues(self._user, self._settings.zone, snapshot.now, self._settings.values, relations.oids)
         try:
             named = with_column_names(with_parameters(query, values, types))
-            return plan(translated(named, session), relations.tables)
+            typed = as_in_postgresql(named, relations.type_of_column)
+            return plan(translated(typed, session), relations.tables)
         except RecursionError as error:
             raise SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.") from error
 

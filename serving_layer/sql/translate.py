@@ -42,7 +42,8 @@ _TYPE_NAMES: Mapping[str, str] = {
     "float4": "FLOAT",
     "float8": "DOUBLE",
     "bool": "BOOLEAN",
-    "numeric": "DECIMAL(38,9)",
+    "numeric": "DECIMAL(38,12)",
+    "decimal": "DECIMAL(38,12)",
     "date": "DATE",
     "timestamp": "TIMESTAMP",
     "timestamptz": "TIMESTAMPTZ",
@@ -59,7 +60,7 @@ _SQL_TYPES: Mapping[SqlType, str] = {
     SqlType.OID: "BIGINT",
     SqlType.FLOAT4: "FLOAT",
     SqlType.FLOAT8: "DOUBLE",
-    SqlType.NUMERIC: "DECIMAL(38,9)",
+    SqlType.NUMERIC: "DECIMAL(38,12)",
     SqlType.DATE: "DATE",
     SqlType.TIME: "TIME",
     SqlType.TIMESTAMP: "TIMESTAMP",
@@ -70,7 +71,7 @@ _SQL_TYPES: Mapping[SqlType, str] = {
     SqlType.INT8_ARRAY: "BIGINT[]",
     SqlType.BOOL_ARRAY: "BOOLEAN[]",
     SqlType.FLOAT8_ARRAY: "DOUBLE[]",
-    SqlType.NUMERIC_ARRAY: "DECIMAL(38,9)[]",
+    SqlType.NUMERIC_ARRAY: "DECIMAL(38,12)[]",
     SqlType.DATE_ARRAY: "DATE[]",
     SqlType.TIMESTAMP_ARRAY: "TIMESTAMP[]",
     SqlType.TIMESTAMPTZ_ARRAY: "TIMESTAMPTZ[]",
@@ -289,31 +290,11 @@ def _translated(node: exp.Expr, session: SessionValues) -> exp.Expr:  # noqa: C9
         return _with_escape(node)
     if isinstance(node, exp.Collate):
         return cast("exp.Expr", node.this)
-    if _is_sum(node):
-        return _decimal_sum(node)
     if isinstance(node, exp.Cast):
         return _typed(node, session)
     if isinstance(node, exp.Parameter | exp.SessionParameter):
         raise SqlStateError("42601", "Parameters are written `$1`, `$2`, ...", "Use numbers from 1 on.")
     return _function(node, session)
-
-
-def _is_sum(node: exp.Expr) -> bool:
-    """Whether it is a whole sum: with its filter and its window."""
-    of = node
-    while isinstance(of, exp.Filter | exp.Window):
-        of = of.this
-    within = node.parent
-    return isinstance(of, exp.Sum) and not (isinstance(within, exp.Filter | exp.Window) and within.this is node)
-
-
-def _decimal_sum(node: exp.Expr) -> exp.Expr:
-    """A sum that is a decimal where it is one of whole numbers, which DuckDB would divide without a remainder.
-
-    Sums of decimals and of floating-point numbers stay as they are.
-    """
-    zero = _cast(exp.Literal.number(0), "DECIMAL(38,0)")
-    return exp.Paren(this=exp.Add(this=node.copy(), expression=zero))
 
 
 def _from_function(node: exp.Table | exp.Unnest) -> exp.Expr:

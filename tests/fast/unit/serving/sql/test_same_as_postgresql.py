@@ -1,6 +1,6 @@
 """What is asked here and of a PostgreSQL 16 has the same answer, or is refused here by name."""
 
-# ruff: noqa: S608, ISC004 - statements of a test
+# ruff: noqa: S608, ISC004, E501 - statements of a test
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -39,6 +39,12 @@ SUMS = [
     f"select store, sum(receipts) / sum(sum(receipts)) over () from {SALES} group by store order by 1",
     f"select store, round(100 * sum(receipts) / sum(sum(receipts)) over (), 2) from {SALES} group by store order by 1",
     f"select a / b from (select sum(receipts) a, count(*) b from {SALES}) q",
+    f"select a / 2, b / 2, c.a / 2 from (select * from (select sum(receipts) a, count(*) b from {SALES}) q) c",
+    f"select x / 2 from (select sum(receipts) from {SALES}) q(x)",
+    f"with q as (select store, sum(units) as receipts from {SALES} group by 1) select receipts / 2 from q order by 1",
+    f"select receipts / 2, (select sum(receipts) from {SALES}) / 4 from {SALES} order by 1",
+    f"select coalesce(sum(receipts), 0) / 2, case when sum(receipts) > 1 then sum(receipts) end / 2 from {SALES}",
+    f"select s / n from (select sum(receipts) s, 2 n from {SALES} union all select 1, 3) q order by 1",
     f"with q as (select sum(receipts) a, sum(units) b from {SALES}) select a / b from q",
     f"select sum(units) filter (where store = 'a') / sum(receipts) filter (where store = 'a') from {SALES}",
     f"select sum(receipts) over (partition by store) / 2, sum(receipts) over w / 2 from {SALES} "
@@ -138,3 +144,72 @@ def test_a_time_beyond_the_years_1_to_9999_is_refused(both: Both, expression: st
     ours, _ = both.answers(f"select {expression}")
 
     assert ours == "22008"
+
+
+MERGED = [
+    "select coalesce(sum(x), 0.5), greatest(sum(x), 0.25), case when false then sum(x) else 0.125 end from "
+    "(values (1)) v(x) where false",
+    "select x from (select sum(y) as x from (values (1), (2)) v(y) union all select 2.4) q order by 1",
+]
+
+
+@pytest.mark.parametrize("statement", MERGED)
+def test_a_sum_of_whole_numbers_beside_a_decimal_leaves_it_its_fraction(both: Both, statement: str) -> None:
+    require_same(both, statement)
+
+
+INSTANTS = (
+    "(values (timestamptz '2026-03-28 12:00+00', timestamptz '2026-03-30 12:00+00', date '2026-03-28'), "
+    "('2026-10-24 12:00+00', '2026-10-26 00:00+00', '2026-10-24'), ('2026-03-01 00:00+00', null, null)) as t(a, b, d)"
+)
+ELAPSED = [
+    f"select b - a, a - b, b - a > interval '48 hours', b - a = interval '2 days' from {INSTANTS} order by a",
+    f"select max(b) - min(a), extract(epoch from max(b) - min(a)), max(b) - date '2026-10-25' > interval '1 day' from {INSTANTS}",
+    f"select x - y from (select max(b) as x, min(a) as y from {INSTANTS}) q",
+    f"with q as (select b as x, a as y from {INSTANTS}) select q.x - q.y, x - y as z from q order by 1",
+    f"select a - lag(a) over (order by a) from {INSTANTS} order by a",
+    f"select a - date_trunc('month', a), b - '2026-01-01', timestamptz '2026-12-01' - a from {INSTANTS} order by a",
+    f"select a - interval '1 day', a + interval '1 day' - a, a - (b - a), d - a, a - d from {INSTANTS} order by a",
+    f"select d - 1, d - date '2026-01-01', (a at time zone 'UTC') - (b at time zone 'UTC') from {INSTANTS} order by a",
+    f"select avg(extract(epoch from b - a)), count(*) filter (where b - a < interval '1 day 23 hours 30 minutes') from {INSTANTS}",
+]
+
+
+@pytest.mark.parametrize("statement", ELAPSED)
+@pytest.mark.parametrize("zone", ["Europe/Bratislava", "America/New_York", "UTC"])
+def test_between_two_instants_is_the_time_that_passed(both: Both, statement: str, zone: str) -> None:
+    both.set_zone(zone)
+    try:
+        require_same(both, statement)
+    finally:
+        both.set_zone("UTC")
+
+
+CASTS = [
+    f"select round(ratio::numeric, 4), (ratio / 3)::numeric(20,6), round((sales / 7)::numeric, 4) from {SALES} order by 1",
+    f"select round(sum(sales)::numeric / 7, 6), round(avg(receipts)::numeric, 6), sum(units)::numeric / 7 from {SALES}",
+    f"select units::numeric / 2, receipts::decimal * 1.19, sales::numeric * sales::numeric from {SALES} order by 1",
+    "select 12345678901234567890123.5::numeric, 1e20::numeric, 1e-12::numeric, 1.234567891::numeric, '2.5'::numeric",
+    "select 3214567.1::float8::numeric, 1000000000000000::bigint::numeric, 0.1::float8::numeric",
+    "select coalesce(7::numeric, 0.5), case when true then 0.123 else 7::numeric end, greatest(1::numeric, 1.5)",
+    "select array[1.123456]::numeric[], 5::numeric(4), 1.005::numeric(10,2)",
+    "select date '2026-03-06'::varchar(7) = '2026-03', 'abc'::varchar(2), 'abc'::char(2), 'abc'::char, 'abc'::bpchar",
+    "select 12345::varchar(3), true::varchar(2), null::varchar(2), 'abc  '::char(3) || 'x', 'abc'::varchar, 'ž€x'::varchar(2)",
+    "select cast('abcdef' as character varying(3)), cast('abc' as character(2)) as x group by 2",
+    "select 100::float8::text, 1.5::float8::text, 1e20::float8::text, 'nan'::float8::text, '-inf'::float8::text, 2::text",
+    "select array[1,2,3]::text, array['a','b c',null,'NULL','q\"x','']::text, array[1.5]::text",
+    "select round(7) / 2, ceil(7) / 2, extract(month from date '2026-03-06') / 2, 7 / 2, 7.0 / 2, count(*) / 2",
+]
+
+
+@pytest.mark.parametrize("statement", CASTS)
+def test_a_cast_gives_what_it_gives_in_postgresql(both: Both, statement: str) -> None:
+    require_same(both, statement)
+
+
+ERRORS = ["1 / 0", "1 % 0", "1.5 / 0", "1::float8 / 0", "mod(1, 0)", "sum(1) / 0"]
+
+
+@pytest.mark.parametrize("expression", ERRORS)
+def test_an_error_has_the_code_of_postgresql(both: Both, expression: str) -> None:
+    require_same(both, f"select {expression}")
