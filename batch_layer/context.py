@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from batch_layer.fence import Fence
 from batch_layer.master import Master
 from master_dataset.delta.tables import MasterTables
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.visits.visit import VisitRules
 from views.control.publication import Publication
 
@@ -37,7 +38,7 @@ class BatchContext:
         cut_timeout: How long to wait until the archive or the speed layer has read up to a cut.
         speed_ttl: How long speed rows are kept.
         retention: How long the topics keep records.
-        bootstrap: The Kafka brokers.
+        kafka: The Kafka cluster.
         partitions: Partitions per source topic.
         horizons: Those of alerts.
     """
@@ -51,7 +52,7 @@ class BatchContext:
     cut_timeout: timedelta
     speed_ttl: timedelta
     retention: timedelta
-    bootstrap: str
+    kafka: KafkaConnection
     partitions: int
     horizons: AlertHorizons
 

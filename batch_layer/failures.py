@@ -9,7 +9,8 @@ import msgspec
 from deltalake.exceptions import DeltaError
 
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
-from master_dataset.errors import CassandraUnavailableError, DiskFullError, GalateaError
+from master_dataset.errors import CassandraAccessError, CassandraUnavailableError, DiskFullError, GalateaError
+from master_dataset.kafka.client_errors import rejection_in
 
 UNEXPECTED_DATA = (
     LookupError,
@@ -26,6 +27,7 @@ UNEXPECTED_DATA = (
 _FROM_CASSANDRA = re.compile(
     r"cassandra\.\w|NoHostAvailable|OperationTimedOut|(?:Write|Read)Timeout|CassandraUnavailableError"
 )
+_NO_RIGHT = re.compile(r'code=2100 \[Unauthorized\] message="([^"]*)"')
 _NO_SPACE = "No space left on device"
 
 
@@ -36,6 +38,8 @@ def translated_failures(recompute_id: str) -> Iterator[None]:
     Spark reports the errors of its workers as text only, so their text is searched.
 
     Raises:
+        BrokerAccessError: Kafka has rejected Spark's client.
+        CassandraAccessError: A right is missing.
         CassandraUnavailableError: Cassandra did not answer in time.
         DiskFullError: A disk of the master dataset, or of Spark, is full.
     """
@@ -50,6 +54,11 @@ def translated_failures(recompute_id: str) -> Iterator[None]:
         if _NO_SPACE in str(error) or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
             message = "a disk is full; nothing was published"
             raise DiskFullError(message, do=f"free some space where GALATEA_HOME is, then: {do}") from error
+        if (lacking := _NO_RIGHT.search(str(error))) is not None:
+            message = f"Cassandra does not allow this: {lacking[1]}"
+            raise CassandraAccessError(message, do=f"grant the right, then: {do}") from error
+        if (rejected := rejection_in(str(error))) is not None:
+            raise rejected from error
         if _FROM_CASSANDRA.search(str(error)):
             raise _cassandra_unavailable(error, do) from error
         raise

@@ -14,6 +14,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from master_dataset.errors import BrokerUnavailableError, CutNotReachedError, OperatorError
 from master_dataset.failpoints import Failpoint, failpoint
+from master_dataset.kafka.client_errors import explained
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.topics import Topics
 from master_dataset.parsing.parse import MARKER_HEADER
 from views.core.cut import floor_to
@@ -44,7 +46,7 @@ class Marked:
 class Fence:
     """Makes cuts on one cluster. `epoch`: a cut is a multiple of it. `skew`: how far clocks may differ."""
 
-    bootstrap: str
+    kafka: KafkaConnection
     topics: Iterable[str]
     epoch: timedelta
     skew: timedelta
@@ -69,7 +71,7 @@ class Fence:
         while (left := (cut + self.skew - self.now()).total_seconds()) > 0:
             waiting(left)
             time.sleep(min(left, 1.0))
-        sent = _Markers(self.bootstrap).send(self.topics)
+        sent = _Markers(self.kafka).send(self.topics)
         early = [partition for partition, stamp in sent.stamps.items() if stamp < cut + self.skew]
         if early:
             message = f"the broker stamped a marker in {early[0]} before the cut `{cut}`, which has passed here"
@@ -104,7 +106,7 @@ class Fence:
 
     def ends(self) -> Offsets:
         """The current end offsets of the topics."""
-        admin = Topics(self.bootstrap)
+        admin = Topics(self.kafka)
         return {topic: admin.end_offsets(topic) for topic in self.topics}
 
 
@@ -121,16 +123,16 @@ def _behind(marked: Marked, positions: Offsets, reader: str) -> str:
 class _Markers:
     """Sends one marker to every partition and records their offsets."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, kafka: KafkaConnection) -> None:
+        self._kafka = kafka
         self.offsets: dict[str, dict[int, int]] = {}
         self.stamps: dict[tuple[str, int], datetime] = {}
         self._failed: list[KafkaError] = []
 
     def send(self, topics: Iterable[str]) -> "_Markers":
         quiet = {"log_level": 2}  # of a broker that is lost
-        producer = Producer({"bootstrap.servers": self._bootstrap, "enable.idempotence": True, "acks": "all", **quiet})
-        admin = Topics(self._bootstrap)
+        producer = Producer({**self._kafka.client(), "enable.idempotence": True, "acks": "all", **quiet})
+        admin = Topics(self._kafka)
         try:
             for topic in topics:
                 for partition in admin.partitions(topic):
@@ -143,7 +145,7 @@ class _Markers:
                     )
             left = producer.flush(30)
         except KafkaException as error:
-            raise BrokerUnavailableError(f"no marker could be written: {error}", do="galatea status") from error
+            raise explained(error.args[0], self._kafka, "write a marker") from error
         if left or self._failed:
             raise BrokerUnavailableError(
                 f"{left or len(self._failed)} markers were not acknowledged", do="galatea status"

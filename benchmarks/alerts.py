@@ -75,7 +75,7 @@ def _register(settings: "Settings", stores: int) -> None:
 
 def _sent(settings: "Settings", probes: int, emitted: "_Seen", copied: "_Seen") -> dict[str, float]:
     """Store to when the broker had its event; one after the other, each when both have seen the one before."""
-    sending, found = bare.producer(settings.kafka.bootstrap, linger_ms=0), dict[str, float]()
+    sending, found = bare.producer(settings.kafka.connection, linger_ms=0), dict[str, float]()
     for number in range(probes):
         store = str(FIRST_STORE + number)
         body = orjson.loads(next(traffic.live_receipts(number)))
@@ -115,7 +115,7 @@ class _Copying:
     def __init__(self, settings: "Settings") -> None:
         """From the end of the topic."""
         self._consumer = _from_the_end(settings, POS_TRANSACTIONS.topic)
-        self._producer = bare.producer(settings.kafka.bootstrap, linger_ms=0)
+        self._producer = bare.producer(settings.kafka.connection, linger_ms=0)
 
     def __call__(self, leave: Event) -> None:
         """Runs until stopped."""
@@ -132,13 +132,13 @@ class _Copying:
 def _from_the_end(settings: "Settings", topic: str) -> Consumer:
     consumer = Consumer(
         {
-            "bootstrap.servers": settings.kafka.bootstrap,
+            **settings.kafka.connection.client(),
             "group.id": "bench",
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
             "fetch.wait.max.ms": 10,
         }
     )
-    ends = Topics(settings.kafka.bootstrap).end_offsets(topic)
+    ends = Topics(settings.kafka.connection).end_offsets(topic)
     consumer.assign([TopicPartition(topic, number, at) for number, at in ends.items()])
     return consumer

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from master_dataset.kafka.connection import KafkaConnection
+
 if TYPE_CHECKING:
     from threading import Event
 
@@ -15,11 +17,11 @@ TOPIC = "bench_bare"
 TABLE = "CREATE TABLE IF NOT EXISTS bench_seen (id text PRIMARY KEY, value blob)"
 
 
-def producer(bootstrap: str, linger_ms: int = 10) -> Any:  # noqa: ANN401 - confluent_kafka ships no types
+def producer(kafka: KafkaConnection, linger_ms: int = 10) -> Any:  # noqa: ANN401 - confluent_kafka ships no types
     """Idempotent, acknowledged by all, compressed: as `galatea ingest` sends."""
     return Producer(
         {
-            "bootstrap.servers": bootstrap,
+            **kafka.client(),
             "enable.idempotence": True,
             "acks": "all",
             "compression.type": "lz4",
@@ -31,7 +33,7 @@ def producer(bootstrap: str, linger_ms: int = 10) -> Any:  # noqa: ANN401 - conf
     )
 
 
-def produce(bootstrap: str, keyed: Sequence[tuple[bytes, bytes]]) -> float:
+def produce(kafka: KafkaConnection, keyed: Sequence[tuple[bytes, bytes]]) -> float:
     """Acknowledged records a second of a loop that does nothing else."""
     acknowledged = 0
 
@@ -39,7 +41,7 @@ def produce(bootstrap: str, keyed: Sequence[tuple[bytes, bytes]]) -> float:
         nonlocal acknowledged
         acknowledged += error is None
 
-    sending = producer(bootstrap)
+    sending = producer(kafka)
     sending.list_topics(TOPIC, timeout=15)
     began = time.monotonic()
     for number, (key, value) in enumerate(keyed):
@@ -61,12 +63,12 @@ def produce(bootstrap: str, keyed: Sequence[tuple[bytes, bytes]]) -> float:
 class ConsumeAndInsert:
     """A consumer with one prepared insert. Called with an event, it works until the event is set."""
 
-    def __init__(self, bootstrap: str, session: "Session", partitions: Iterable[int]) -> None:
+    def __init__(self, kafka: KafkaConnection, session: "Session", partitions: Iterable[int]) -> None:
         """Reads `TOPIC` from its end."""
         self._session = session
         session.execute(TABLE)
         self._insert = session.prepare("INSERT INTO bench_seen (id, value) VALUES (?, ?)")
-        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "fetch.wait.max.ms": 10})
+        self._consumer = Consumer({**kafka.client(), "group.id": "bench", "fetch.wait.max.ms": 10})
         self._consumer.assign([TopicPartition(TOPIC, number, self._end(number)) for number in partitions])
 
     def __call__(self, leave: "Event") -> None:

@@ -49,7 +49,7 @@ def capacity(size: int) -> Iterator[Measured]:
     """`size` receipts and a tenth of them again. RuntimeError if Quix Streams counted something else than we did."""
     with local.own_home() as settings:
         with local.running(settings, "kafka"):
-            ingest(POS_TRANSACTIONS, traffic.receipt_backlog(size), settings.kafka.bootstrap, lambda _result: None)
+            ingest(POS_TRANSACTIONS, traffic.receipt_backlog(size), settings.kafka.connection, lambda _result: None)
             parsed = _bare(settings, lambda value: parse(POS_TRANSACTIONS, value, lambda _store: DEFAULT_TERMS))
             decoded = _bare(settings, msgspec.json.decode)
             quix, theirs = _quix(settings)
@@ -81,8 +81,8 @@ def _both(
 
 def _bare(settings: "Settings", read: Callable[[bytes], object]) -> Pace:
     """From the first record that arrives to the last one, each made into Python objects."""
-    ends = Topics(settings.kafka.bootstrap).end_offsets(TOPIC)
-    consumer = Consumer({"bootstrap.servers": settings.kafka.bootstrap, "group.id": "bench-bare"})
+    ends = Topics(settings.kafka.connection).end_offsets(TOPIC)
+    consumer = Consumer({**settings.kafka.connection.client(), "group.id": "bench-bare"})
     consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in ends])
     left = sum(ends.values())
     began = spent = 0.0

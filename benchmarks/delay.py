@@ -48,8 +48,8 @@ def delays(settings: "Settings", probes: int) -> list[Measured]:
 
 def _bare(settings: "Settings", probes: int) -> list[float]:
     session = local.cassandra(settings)
-    partitions = Topics(settings.kafka.bootstrap).partitions(bare.TOPIC)
-    with in_background(bare.ConsumeAndInsert(settings.kafka.bootstrap, session, partitions)):
+    partitions = Topics(settings.kafka.connection).partitions(bare.TOPIC)
+    with in_background(bare.ConsumeAndInsert(settings.kafka.connection, session, partitions)):
         select = session.prepare("SELECT value FROM bench_seen WHERE id = ?")
         sending = Sender(settings, bare.TOPIC)
         found = []
@@ -108,7 +108,7 @@ class Sender:
 
     def __init__(self, settings: "Settings", topic: str) -> None:
         """To this topic."""
-        self._producer, self._topic = bare.producer(settings.kafka.bootstrap, linger_ms=0), topic
+        self._producer, self._topic = bare.producer(settings.kafka.connection, linger_ms=0), topic
         self._rng = random.Random(9)  # noqa: S311 - no secret
 
     def send(self, key: str) -> float:

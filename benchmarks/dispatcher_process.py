@@ -9,6 +9,7 @@ from ipaddress import ip_network
 
 import httpx
 
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.consumer import ConsumerLimits, ConsumerRecord, KeyedConsumer
 from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.client import WebhookClient, http_client
@@ -27,12 +28,12 @@ class Nowhere:
         raise RuntimeError(f"{record.offset} was refused: {why}")
 
 
-async def deliver(bootstrap: str, topic: str, url: str, id_: str, batch: int) -> None:
+async def deliver(kafka: KafkaConnection, topic: str, url: str, id_: str, batch: int) -> None:
     """Until the process is ended."""
     endpoint = Endpoint(id_, TENANT, url, "secret", batch)
     sender = WebhookClient(endpoint, [ip_network("127.0.0.0/8")], http_client(httpx.create_ssl_context()))
     delivery = Delivery(endpoint, sender, Nowhere())
-    settings = {**group(bootstrap, endpoint), "session.timeout.ms": 6000}
+    settings = {**group(kafka, endpoint), "session.timeout.ms": 6000}
     await EndpointWorker(
         sender, delivery, KeyedConsumer(settings, [topic], delivery, ConsumerLimits(batch=batch))
     ).run()
@@ -40,4 +41,4 @@ async def deliver(bootstrap: str, topic: str, url: str, id_: str, batch: int) ->
 
 if __name__ == "__main__":
     where, of, to, named, most = sys.argv[1:6]
-    asyncio.run(deliver(where, of, to, named, int(most)))
+    asyncio.run(deliver(KafkaConnection(where), of, to, named, int(most)))

@@ -34,9 +34,9 @@ def ingested(settings: "Settings", lines: list[bytes]) -> Measured:
     ours, beside = [], []
     for number in range(ROUNDS):
         part = slice(number * share, (number + 1) * share)
-        done = ingest(POS_TRANSACTIONS, lines[part], settings.kafka.bootstrap, lambda _result: None)
+        done = ingest(POS_TRANSACTIONS, lines[part], settings.kafka.connection, lambda _result: None)
         ours.append(done.acknowledged / done.seconds)
-        beside.append(bare.produce(settings.kafka.bootstrap, keyed[part]))
+        beside.append(bare.produce(settings.kafka.connection, keyed[part]))
     details = {"receipts": share * ROUNDS, "bytes_per_receipt": sum(map(len, lines)) // len(lines)}
     return Measured("ingest", max(ours), max(beside), "receipts/s", "bare produce loop", details=details)
 
@@ -44,7 +44,7 @@ def ingested(settings: "Settings", lines: list[bytes]) -> Measured:
 def archived(settings: "Settings", lines: list[bytes]) -> Measured:
     """Kafka to Delta, from the first micro-batch on, beside parsing alone in one process."""
     positions = ArchivePositions(local.cassandra(settings))
-    ends = Topics(settings.kafka.bootstrap).end_offsets(POS_TRANSACTIONS.topic)
+    ends = Topics(settings.kafka.connection).end_offsets(POS_TRANSACTIONS.topic)
 
     def reached() -> int:
         found: Mapping[int, int] = positions.read().get(POS_TRANSACTIONS.topic, {})

@@ -70,12 +70,12 @@ def connecting(settings: Settings) -> "Callable[[], Session]":
 def new_topic(settings: Settings, name: str) -> None:
     """A topic like those of the sources."""
     retention_ms = int(settings.kafka.retention.total_seconds() * 1000)
-    Topics(settings.kafka.bootstrap).create([name], settings.kafka.partitions, 1, retention_ms)
+    Topics(settings.kafka.connection).create([name], settings.kafka.partitions, 1, retention_ms)
 
 
 def received(settings: Settings) -> int:
     """How many receipts the broker has."""
-    return sum(Topics(settings.kafka.bootstrap).end_offsets(POS_TRANSACTIONS.topic).values())
+    return sum(Topics(settings.kafka.connection).end_offsets(POS_TRANSACTIONS.topic).values())
 
 
 def counted(settings: Settings) -> int:

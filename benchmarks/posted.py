@@ -31,7 +31,7 @@ def posted(settings: "Settings", lines: "Sequence[bytes]") -> Measured:
     for number in range(ROUNDS):
         part = lines[number * share : (number + 1) * share]
         ours.append(_posted(settings, part))
-        beside.append(bare.produce(settings.kafka.bootstrap, [(key(each) or b"", each) for each in part]))
+        beside.append(bare.produce(settings.kafka.connection, [(key(each) or b"", each) for each in part]))
     details = {"events": share * ROUNDS, "senders": SENDERS, "most_events_of_a_request": EVENTS}
     return Measured("posted", max(ours), max(beside), "events/s", "bare produce loop", details=details)
 

@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 
 from benchmarks import bare, local, traffic
 from benchmarks.report import Measured
+from master_dataset.kafka.connection import KafkaConnection
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -46,7 +47,7 @@ def _records(size: int, length: int) -> int:
 def _rate(settings: "Settings", size: int, name: str, length: int, number: int) -> float:
     """Acknowledged, or committed, records a second. The first transaction, or record, is not timed."""
     records = list(islice(cycle(traffic.receipt_history(RECEIPTS, 1)), _records(size, length)))
-    producer = _producer(settings.kafka.bootstrap, name, number)
+    producer = _producer(settings.kafka.connection, name, number)
     if length:
         producer.init_transactions(CALL_SECONDS)
         _transact(producer, records[:length])
@@ -61,13 +62,13 @@ def _rate(settings: "Settings", size: int, name: str, length: int, number: int) 
     return len(records) / (time.monotonic() - began)
 
 
-def _producer(bootstrap: str, name: str, number: int) -> Any:  # noqa: ANN401 - confluent_kafka ships no types
+def _producer(kafka: KafkaConnection, name: str, number: int) -> Any:  # noqa: ANN401 - confluent_kafka ships no types
     own: dict[str, Any] = {"enable.idempotence": name != "plain"}
     if name.startswith("transactions"):
         own |= {"transactional.id": f"bench {name} {number}", "linger.ms": 0}
     return Producer(
         {
-            "bootstrap.servers": bootstrap,
+            **kafka.client(),
             "acks": "all",
             "compression.type": "lz4",
             "linger.ms": 10,

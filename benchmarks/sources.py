@@ -48,9 +48,9 @@ def _counted(topics: list[str], size: int) -> Pace:
         with local.running(settings, "kafka"):
             for topic in topics:
                 lines = source_records(topic, size // len(topics))
-                ingest(registered_sources()[topic], lines, settings.kafka.bootstrap, lambda _result: None)
+                ingest(registered_sources()[topic], lines, settings.kafka.connection, lambda _result: None)
         with local.running(settings, "kafka", "cassandra", "speed"):
-            total = sum(sum(Topics(settings.kafka.bootstrap).end_offsets(topic).values()) for topic in topics)
+            total = sum(sum(Topics(settings.kafka.connection).end_offsets(topic).values()) for topic in topics)
             local.until(lambda: _read(settings) > 0, "the first micro-batch")
             first, began = _read(settings), time.monotonic()
             with Meter(Records(settings.home).pid("speed")) as meter:

@@ -61,7 +61,7 @@ def _whole(settings: "Settings", lines: list[bytes], probes: int) -> "Iterator[M
             _rebuild(memory)
         memory.phase = "ingest"
         again = lines[: len(lines) // 3]  # the same receipts: every one a duplicate
-        send(POS_TRANSACTIONS, again, settings.kafka.bootstrap, lambda _result: None)
+        send(POS_TRANSACTIONS, again, settings.kafka.connection, lambda _result: None)
         _until_speed_has_read(settings)
         memory.phase = "live"
         yield from delays(settings, probes)
@@ -90,7 +90,7 @@ def _rebuild(memory: Sampler) -> None:
 
 def _until_speed_has_read(settings: "Settings") -> None:
     generations, topic = Generations(local.cassandra(settings)), POS_TRANSACTIONS.topic
-    ends = Topics(settings.kafka.bootstrap).end_offsets(topic)
+    ends = Topics(settings.kafka.connection).end_offsets(topic)
 
     def has_read() -> bool:
         found = generations.positions(generations.pointer().generation).get(topic, {})

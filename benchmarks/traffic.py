@@ -143,12 +143,12 @@ class ReceiptStream:
 
     def __init__(self, settings: "Settings", topic: str, per_second: int = PER_SECOND) -> None:
         """On this topic."""
-        self._bootstrap, self._topic, self._per_second = settings.kafka.bootstrap, topic, per_second
+        self._kafka, self._topic, self._per_second = settings.kafka.connection, topic, per_second
         self.rate = 0.0
 
     def __call__(self, leave: "Event") -> None:
         """Send, and wait in the end until all is acknowledged."""
-        producer, key = bare.producer(self._bootstrap), key_of(POS_TRANSACTIONS)
+        producer, key = bare.producer(self._kafka), key_of(POS_TRANSACTIONS)
         began, sent = time.monotonic(), 0
         for value in paced(live_receipts(time.time_ns() // 1000), self._per_second):
             if leave.is_set():

@@ -139,7 +139,7 @@ def _receiving(settings: "Settings", stores: int, each: int) -> Iterator[tuple[_
     """A topic with that many alerts of so many stores, and a receiver."""
     topic, file = f"alerts_{uuid4().hex[:8]}", settings.home / f"{uuid4().hex}.jsonl"
     local.new_topic(settings, topic)
-    producer = Producer(producer_settings(settings.kafka.bootstrap, "benchmark", 30))
+    producer = Producer(producer_settings(settings.kafka.connection, "benchmark", 30))
     for number in range(each):
         for store in range(stores):
             producer.produce(topic, _alert(str(store), number).to_json(), key=str(store))

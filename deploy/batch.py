@@ -80,14 +80,14 @@ def context_of(settings: "Settings") -> BatchContext:
     return BatchContext(
         connect=partial(session_of, settings.cassandra.address),
         tables=MasterTables(settings.paths.master_uri),
-        fence=Fence(settings.kafka.bootstrap, topics, settings.layers.epoch, settings.layers.skew),
+        fence=Fence(settings.kafka.connection, topics, settings.layers.epoch, settings.layers.skew),
         definitions=settings.definitions,
         visits=settings.layers.visits,
         oldest=settings.speed.oldest,
         cut_timeout=settings.batch.cut_timeout,
         speed_ttl=settings.speed.ttl,
         retention=settings.kafka.retention,
-        bootstrap=settings.kafka.bootstrap,
+        kafka=settings.kafka.connection,
         partitions=settings.kafka.partitions,
         horizons=AlertHorizons(horizons.grace, horizons.fresh, horizons.kept),
     )

@@ -1,24 +1,66 @@
 """Connections to Cassandra. Every process connects with these options."""
 
-from collections.abc import Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache, wraps
+from typing import Any, ParamSpec, TypeVar
 
-from cassandra import ConsistencyLevel
+from cassandra import AuthenticationFailed, ConsistencyLevel, Unauthorized
+from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
-from cassandra.policies import ConstantReconnectionPolicy, RetryPolicy, RoundRobinPolicy, TokenAwarePolicy
+from cassandra.policies import (
+    ConstantReconnectionPolicy,
+    DCAwareRoundRobinPolicy,
+    RetryPolicy,
+    RoundRobinPolicy,
+    TokenAwarePolicy,
+)
 
-from master_dataset.errors import CassandraUnavailableError
+from master_dataset.errors import CassandraAccessError, CassandraUnavailableError
+from master_dataset.tls import Tls, TlsNames
+
+Args = ParamSpec("Args")
+Answer = TypeVar("Answer")
 
 
-class Address(NamedTuple):
-    """Contact points and port of Cassandra, and Galatea's keyspace."""
+@dataclass(frozen=True)
+class Login:
+    """A user, which Cassandra calls a role, and the password."""
+
+    user: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Address:
+    """The way to a cluster, for every client of it. Equal ones have equal hashes, and secrets are not in the `repr`.
+
+    Attributes:
+        contact_points: Hosts through which the others are found.
+        port: Port of the native protocol.
+        keyspace: Galatea's keyspace; None for none.
+        login: None if the cluster asks for no login.
+        tls: None for unencrypted connections.
+        local_dc: Data centre whose nodes are used; if empty, those of every one.
+        consistency: Level of reads and writes: a quorum, so that a read sees what was acknowledged before.
+    """
 
     contact_points: tuple[str, ...]
     port: int
-    keyspace: str | None
+    keyspace: str | None = None
+    login: Login | None = None
+    tls: Tls | None = None
+    local_dc: str = ""
+    consistency: str = "QUORUM"
+
+    @property
+    def places(self) -> str:
+        """Host and port of each contact point, as errors show them."""
+        return ", ".join(f"{point}:{self.port}" for point in self.contact_points)
 
 
+NAMES = TlsNames("GALATEA_CASSANDRA", "GALATEA_CASSANDRA_CONTACT_POINTS", "GALATEA_CASSANDRA_TLS")
+GUIDE = "docs/how-to/secured-clusters.md"
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 15.0
 """Longer than three tries. A node gives up after 4 s if it waits for a replica that is down."""
@@ -51,37 +93,89 @@ class AnotherNode(RetryPolicy):  # type: ignore[misc]  # the driver has no types
         return (self.RETRY_NEXT_HOST if retry_num < _TRIES - 1 else self.RETHROW), None
 
 
-def connect(contact_points: Sequence[str], port: int, keyspace: str | None) -> Session:
-    """Open a session that reads and writes at QUORUM and caches its prepared statements.
+def connect(address: Address) -> Session:
+    """Open a session that caches its prepared statements.
 
-    CassandraUnavailableError if no node answers.
+    Compare-and-set is always SERIAL. With LOCAL_SERIAL, two data centres could both switch the publication or take the
+    same claim.
+
+    Raises:
+        CassandraAccessError: Login or certificate are wrong. The statements of the session raise it for missing rights.
+        CassandraUnavailableError: No node responds.
     """
+    nodes = DCAwareRoundRobinPolicy(address.local_dc) if address.local_dc else RoundRobinPolicy()
     profile = ExecutionProfile(
-        load_balancing_policy=TokenAwarePolicy(RoundRobinPolicy()),
-        consistency_level=ConsistencyLevel.QUORUM,
+        load_balancing_policy=TokenAwarePolicy(nodes),
+        consistency_level=ConsistencyLevel.name_to_value[address.consistency],
+        serial_consistency_level=ConsistencyLevel.SERIAL,
         request_timeout=REQUEST_SECONDS,
         retry_policy=AnotherNode(),
     )
+    login = address.login
     cluster = Cluster(
-        list(contact_points),
-        port=port,
+        list(address.contact_points),
+        port=address.port,
         protocol_version=5,
         execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+        auth_provider=PlainTextAuthProvider(login.user, login.password) if login else None,
+        ssl_context=address.tls.context() if address.tls else None,
         connect_timeout=CONNECT_SECONDS,
         compression=False,
         reconnection_policy=ConstantReconnectionPolicy(RECONNECT_SECONDS, max_attempts=None),
     )
     try:
-        session = cluster.connect(keyspace)
+        session = cluster.connect(address.keyspace)
     except NoHostAvailable as error:
         cluster.shutdown()
-        places = ", ".join(f"{point}:{port}" for point in contact_points)
-        raise CassandraUnavailableError(f"Cassandra does not answer at `{places}`", do="galatea status") from error
+        raise _why_not(error, address) from error
     session.prepare = cache(session.prepare)
+    session.execute = _explained(session.execute, address)
     return session
+
+
+def _why_not(error: NoHostAvailable, address: Address) -> CassandraUnavailableError:
+    """Return why no session could be opened, with the setting to change."""
+    reasons = list(error.errors.values()) if isinstance(error.errors, dict) else []
+    for reason in reasons:
+        # A node that cannot read the passwords says so in the same way as one that rejects them.
+        if isinstance(reason, AuthenticationFailed) and "Unable to perform authentication" not in str(reason):
+            return _not_authenticated(reason, address)
+    if address.tls is not None:
+        for point in address.contact_points:
+            if (problem := address.tls.problem(point, address.port, NAMES)) is not None:
+                kind = CassandraUnavailableError if problem.passes else CassandraAccessError
+                return kind(f"Cassandra cannot be reached: {problem.message}", do=problem.do)
+    if address.local_dc and not reasons:
+        message = f"Cassandra at `{address.places}` has no node in the data centre `{address.local_dc}`"
+        return CassandraAccessError(message, do="correct GALATEA_CASSANDRA_LOCAL_DC")
+    return CassandraUnavailableError(f"Cassandra does not answer at `{address.places}`", do="galatea status")
+
+
+def _not_authenticated(reason: AuthenticationFailed, address: Address) -> CassandraAccessError:
+    if address.login is None:
+        message = f"Cassandra at `{address.places}` asks for a login"
+        return CassandraAccessError(message, do="set GALATEA_CASSANDRA_USER and GALATEA_CASSANDRA_PASSWORD_FILE")
+    message = f"Cassandra at `{address.places}` rejects the user `{address.login.user}`: {reason}"
+    do = "correct GALATEA_CASSANDRA_USER and GALATEA_CASSANDRA_PASSWORD, or its file"
+    return CassandraAccessError(message, do=do)
+
+
+def _explained(execute: Callable[Args, Answer], address: Address) -> Callable[Args, Answer]:
+    """Let a statement for which the user lacks a right raise our error."""
+
+    @wraps(execute)
+    def explained(*args: Args.args, **kwargs: Args.kwargs) -> Answer:
+        try:
+            return execute(*args, **kwargs)
+        except Unauthorized as error:
+            user = f"the user `{address.login.user}`" if address.login else "a client without a login"
+            message = f"Cassandra does not allow this to {user}: {error}"
+            raise CassandraAccessError(message, do=f"grant the right: {GUIDE}#rights-in-cassandra") from error
+
+    return explained
 
 
 @cache
 def session_of(address: Address) -> Session:
     """Return the one session of this process with that address; also in Spark's workers, which import this function."""
-    return connect(address.contact_points, address.port, address.keyspace)
+    return connect(address)

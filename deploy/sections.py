@@ -1,9 +1,9 @@
-"""The sections of the settings: every setting, its unit and its default."""
+"""The sections of the settings: every setting, its unit and its default. Those of clusters are in `clusters`."""
 
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
 from functools import cached_property
@@ -11,16 +11,15 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
-from deploy.local.nodes import HOSTS, LOOPBACK, THREE, Nodes, addresses
+from deploy.local.nodes import LOOPBACK
 from master_dataset.failpoints import parse_plan
 from master_dataset.kafka.client_settings import BufferLimits
 from master_dataset.visits.visit import VisitRules
 from serving_layer.api.limits import LIMITS, RANGES, Limits, Ranges
 
 if TYPE_CHECKING:
-    from deploy.cassandra import Address
     from serving_layer.http.connections import ConnectionLimits
 
 PREFIX = "GALATEA_"
@@ -29,6 +28,16 @@ Networks = Sequence[IPv4Network | IPv6Network]
 Port = Annotated[int, Field(ge=1, le=65535)]
 PortOrZero = Annotated[int, Field(ge=0, le=65535)]
 
+
+def _from_json(value: object) -> object:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        raise ValueError("not a JSON object") from None  # its text may be a secret
+
+
+JsonObject = BeforeValidator(_from_json)
+"""For a dictionary that a variable gives as JSON."""
 
 _ORIGIN = re.compile(r"https?://[a-z0-9.\-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]{1,5})?")
 """As browsers send it: in lower case, without a path, and without `*`."""
@@ -54,7 +63,7 @@ class Section(BaseModel):
             not set.
     """
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, hide_input_in_errors=True)
     prefix: ClassVar[str] = ""
     former: ClassVar[Mapping[str, str]] = {}
 
@@ -79,6 +88,24 @@ class Section(BaseModel):
         except ValidationError as error:
             problems = ((cls._variable(str(wrong["loc"][0])), wrong["msg"]) for wrong in error.errors())
             raise InvalidSettingsError([f"`{variable}`: {what}" for variable, what in problems]) from error
+
+    def conflicts(self) -> Iterator[str]:
+        """Say which settings of this section contradict each other, one sentence each, which names them."""
+        yield from ()
+
+    @classmethod
+    def names_of(cls, fields: Iterable[str]) -> Sequence[str]:
+        """Return the variables of these fields."""
+        return [cls._variable(field) for field in fields]
+
+    def given(self) -> frozenset[str]:
+        """Return the variables that have a value other than their default."""
+        fields_of = type(self).model_fields
+        return frozenset(
+            f"{PREFIX}{name}".upper()
+            for name, field in self.names().items()
+            if getattr(self, field) != fields_of[field].get_default(call_default_factory=True)
+        )
 
     @classmethod
     def _variable(cls, location: str) -> str:
@@ -121,74 +148,6 @@ class JarSettings(Section):
     """Folder where jars are cached for all homes of this user."""
 
 
-class KafkaSettings(Section):
-    """The brokers and topics."""
-
-    prefix = "kafka_"
-
-    port: Port = 9092
-    """Port of the brokers of the local stack."""
-    controller_port: PortOrZero = 0
-    """Port of the local brokers' KRaft controllers; 0: `GALATEA_KAFKA_PORT` + 1."""
-    brokers: int = Field(default=0, ge=0, le=THREE)
-    """Brokers of the local stack, 1 or 3; 0: as many as the home was created with, 1 for a new one."""
-    bootstrap: str = ""
-    """Bootstrap servers, host:port; if empty, the brokers of the local stack."""
-    partitions: int = Field(default=2, ge=1)
-    """Partitions of each source's topic. Fixed once the topic exists."""
-    retention_days: int = Field(default=14, ge=1)
-    """Days that topics keep records: at least the lifetime of speed rows plus D. Alerts look 13 days back."""
-
-    @property
-    def retention(self) -> timedelta:
-        """How long the topics keep records."""
-        return timedelta(days=self.retention_days)
-
-    def resolved(self, kept: Nodes) -> Self:
-        """Fill in the defaults of the local stack. `kept`: the nodes that the home was created with."""
-        brokers = self.brokers or kept.brokers
-        return self.model_copy(
-            update={
-                "brokers": brokers,
-                "controller_port": self.controller_port or self.port + 1,
-                "bootstrap": self.bootstrap or addresses(brokers, self.port),
-            }
-        )
-
-
-class CassandraSettings(Section):
-    """The Cassandra cluster."""
-
-    prefix = "cassandra_"
-
-    port: Port = 9042
-    """Port of Cassandra's native protocol."""
-    storage_port: PortOrZero = 0
-    """Port between the nodes of the local stack; 0: `GALATEA_CASSANDRA_PORT` + 1."""
-    nodes: int = Field(default=0, ge=0, le=THREE)
-    """Cassandra nodes of the local stack, 1 or 3; 0: as many as the home was created with, 1 for a new one."""
-    contact_points: str = ""
-    """Hosts of Cassandra, separated by commas; if empty, those of the local stack."""
-
-    @cached_property
-    def address(self) -> "Address":
-        """Contact points, port and Galatea's keyspace."""
-        from deploy.cassandra import Address  # noqa: PLC0415 - the driver is slow to import
-
-        return Address(tuple(self.contact_points.split(",")), self.port, "galatea")
-
-    def resolved(self, kept: Nodes) -> Self:
-        """Fill in the defaults of the local stack. `kept`: the nodes that the home was created with."""
-        nodes = self.nodes or kept.cassandra
-        return self.model_copy(
-            update={
-                "nodes": nodes,
-                "storage_port": self.storage_port or self.port + 1,
-                "contact_points": self.contact_points or ",".join(HOSTS[:nodes]),
-            }
-        )
-
-
 class SparkSettings(Section):
     """How Spark processes run."""
 
@@ -204,16 +163,8 @@ class SparkSettings(Section):
     """Address at which executors reach a driver; if empty, loopback for a local master, else Spark's default."""
     python: str = ""
     """Path to Python on a cluster's executors, with this package installed; if empty, the driver's."""
-    conf: dict[str, str] = Field(default_factory=dict)
+    conf: Annotated[dict[str, str], JsonObject] = Field(default_factory=dict)
     """Further Spark options as a JSON object, for example for a cluster manager. Galatea's options take precedence."""
-
-    @field_validator("conf", mode="before")
-    @classmethod
-    def _from_json(cls, value: object) -> object:
-        try:
-            return json.loads(value) if isinstance(value, str) else value
-        except ValueError as error:
-            raise ValueError("not a JSON object") from error
 
 
 class AirflowSettings(Section):
@@ -229,6 +180,8 @@ class AirflowSettings(Section):
     """Airflow user for Galatea's commands and REST interface."""
     password_file: str = ""
     """File with that user's password; if empty, `airflow.password` in the home."""
+    ca_file: str = ""
+    """Authorities to trust for a URL of https, PEM; if empty, those of the package `certifi`."""
     rebuild_schedule: str = Field(default="0 * * * *", validation_alias="rebuild_schedule")
     """When the local stack's Airflow rebuilds: a cron expression, in UTC."""
 
@@ -238,8 +191,14 @@ class AirflowSettings(Section):
             update={
                 "url": self.url.rstrip("/") or f"http://{LOOPBACK}:{self.port}",
                 "password_file": self.password_file or str(home / "airflow.password"),
+                "ca_file": self.ca_file and os.path.abspath(os.path.expanduser(self.ca_file)),  # noqa: PTH100, PTH111 - links stay
             }
         )
+
+    def conflicts(self) -> Iterator[str]:
+        """Say which settings contradict each other."""
+        if self.ca_file and not self.url.startswith("https://"):
+            yield "GALATEA_AIRFLOW_CA_FILE has no effect without a GALATEA_AIRFLOW_URL of https"
 
 
 class LayerSettings(Section):

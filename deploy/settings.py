@@ -8,8 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
+from deploy.clusters import CassandraSettings, KafkaSettings
 from deploy.local.nodes import ONE, THREE, Nodes, recorded_nodes
 from deploy.sections import (
     PREFIX,
@@ -18,11 +20,9 @@ from deploy.sections import (
     ApiSettings,
     ArchiveSettings,
     BatchSettings,
-    CassandraSettings,
     FailpointSettings,
     InvalidSettingsError,
     JarSettings,
-    KafkaSettings,
     LayerSettings,
     LimitSettings,
     PathSettings,
@@ -107,6 +107,8 @@ class Settings:
             yield "GALATEA_ALERT_RULES_SECONDS must be more than GALATEA_SKEW_SECONDS"
         if self.layers.visits.longest_known >= self.speed.remembered:
             yield "GALATEA_REMEMBERED_HOURS must be more than 14 times GALATEA_VISIT_GAP_SECONDS"
+        for name in sections():
+            yield from getattr(self, name).conflicts()
         if not {self.kafka.brokers, self.cassandra.nodes} <= {ONE, THREE}:
             yield "GALATEA_KAFKA_BROKERS and GALATEA_CASSANDRA_NODES must be 1 or 3: with 2, none may fail"
 
@@ -120,7 +122,7 @@ class Settings:
         }
 
     def values(self) -> Mapping[str, Any]:
-        """Return the value of every setting, by the setting's name."""
+        """Return the value of every setting, by the setting's name. Secrets are `SecretStr`, which hides them."""
         return {
             name: getattr(getattr(self, own), field)
             for own, section in sections().items()
@@ -132,11 +134,13 @@ class Settings:
         return Settings(**{**self.values(), **overrides})
 
     def environment(self) -> dict[str, str]:
-        """Return every setting as a variable, so that a child process has the same settings."""
-        text = {
-            name: json.dumps(value) if isinstance(value, dict) else str(value) for name, value in self.values().items()
-        }
-        return {f"{PREFIX}{name.upper()}": value for name, value in text.items()}
+        """Return every setting as a variable, so that a child process has the same settings. It contains secrets."""
+        return {f"{PREFIX}{name.upper()}": _as_text(value) for name, value in self.values().items()}
+
+    def secrets(self) -> Mapping[str, str]:
+        """Return the settings that have a secret value as variables; they are in `environment` too."""
+        secret = {name: value for name, value in self.values().items() if _is_secret(value)}
+        return {f"{PREFIX}{name.upper()}": _as_text(value) for name, value in secret.items()}
 
     @property
     def home(self) -> Path:
@@ -159,6 +163,20 @@ class Settings:
         from views.registry import current_definitions  # noqa: PLC0415 - imports every view
 
         return current_definitions(self.layers.epoch_seconds, self.layers.visit_gap_seconds)
+
+
+def _is_secret(value: object) -> bool:
+    """Whether it hides something."""
+    if isinstance(value, dict):
+        return any(map(_is_secret, value.values()))
+    return isinstance(value, SecretStr) and bool(value)
+
+
+def _as_text(value: object) -> str:
+    """Return a value as a variable has it, secrets too."""
+    if isinstance(value, dict):
+        return json.dumps(value, default=_as_text)
+    return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
 
 
 def sections() -> Mapping[str, type[Section]]:

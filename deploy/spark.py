@@ -11,6 +11,7 @@ from deploy.jars import jar_paths
 from deploy.java import ONE_COMPILER, java_home_for_spark
 from deploy.local.nodes import LOOPBACK
 from master_dataset.errors import OperatorError
+from master_dataset.kafka.connection import OAUTH_URLS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,13 +35,19 @@ def executor_options(settings: "Settings") -> "Mapping[str, str]":
     if not on_cluster(settings):
         return {}
     cores = str(settings.spark.cores)
+    java = " ".join(filter(None, (ARROW, _oauth_option(settings))))
     return {
         "spark.cores.max": cores,  # else one application would take a whole standalone cluster
         "spark.default.parallelism": cores,  # else the number registered when a stream starts
         "spark.executor.memory": f"{settings.spark.executor_memory_mb}m",
-        "spark.executor.defaultJavaOptions": ARROW,  # `extraJavaOptions` stays free for `spark-defaults.conf`
+        "spark.executor.defaultJavaOptions": java,  # `extraJavaOptions` stays free for `spark-defaults.conf`
         "spark.executorEnv.MALLOC_ARENA_MAX": "2",
     }
+
+
+def _oauth_option(settings: "Settings") -> str:
+    """Return the option without which Java asks no identity provider for tokens; empty if none is used."""
+    return f"-D{OAUTH_URLS}={settings.kafka.oauth_token_url}" if settings.kafka.oauth_token_url else ""
 
 
 def further_options(settings: "Settings", own: "Mapping[str, str]") -> "Mapping[str, str]":
@@ -68,8 +75,12 @@ _ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "2",  # glibc's default arenas cost each process some hundred MB
     "PYSPARK_DRIVER_PYTHON": sys.executable,
 }
+SECRETS = r"(?i)secret|password|passphrase|token|access[.]?key|jaas|keystore[.]?key|private key"
+"""What Spark hides the values of, by names of options and by their values: Kafka's are in plans and event logs."""
 _ALWAYS = {
     "spark.ui.enabled": "false",
+    "spark.redaction.regex": SECRETS,
+    "spark.sql.redaction.options.regex": rf"{SECRETS}|(?i)url",  # Spark hides URLs by default
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -144,7 +155,7 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
     scratch.mkdir(parents=True, exist_ok=True)
     jars = [str(path) for path in jar_paths("spark", settings)]
     compiler = _LATE_COMPILER if work is Work.LONG else ONE_COMPILER
-    java = f"{_JAVA_OPTIONS} {compiler} -Dderby.system.home={scratch}"
+    java = f"{_JAVA_OPTIONS} {compiler} -Dderby.system.home={scratch} {_oauth_option(settings)}".rstrip()
     options = {
         "spark.jars": ",".join(jars),
         "spark.driver.extraClassPath": os.pathsep.join(jars),  # there already when Spark looks for its jars

@@ -65,7 +65,7 @@ def replayer_of(settings: "Settings") -> Replayer:
         DeadLetterTable(settings.paths.master_uri, replays),
         ArchivedEvents(settings.paths.master_uri),
     )
-    return Replayer(dead_letters, replays, events, ReplaySender(settings.kafka.bootstrap), partial(datetime.now, UTC))
+    return Replayer(dead_letters, replays, events, ReplaySender(settings.kafka.connection), partial(datetime.now, UTC))
 
 
 @dataclass(frozen=True)

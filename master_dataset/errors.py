@@ -30,7 +30,9 @@ GalateaError
 |   `-- LinesNotSentError            an ingest did not deliver every line to the broker
 `-- DependencyUnavailableError       nobody yet; retried, then 503 with Retry-After
     |-- BrokerUnavailableError
+    |   `-- BrokerAccessError          also an OperatorError: the password, certificate or rights are wrong
     |-- CassandraUnavailableError
+    |   `-- CassandraAccessError       also an OperatorError: likewise
     |-- SpeedUnavailableError
     `-- AirflowUnavailableError
 """
@@ -260,10 +262,21 @@ class BrokerUnavailableError(DependencyUnavailableError):
     """Kafka did not respond in time."""
 
 
+class BrokerAccessError(BrokerUnavailableError, OperatorError):
+    """Kafka rejects the login, certificate or rights of this process, or shows a certificate that cannot be trusted.
+
+    A process that is starting stops. One that is running tries again.
+    """
+
+
 class CassandraUnavailableError(DependencyUnavailableError):
     """Cassandra did not respond in time."""
 
     code = "store_unavailable"
+
+
+class CassandraAccessError(CassandraUnavailableError, OperatorError):
+    """Cassandra rejects the login, certificate or rights of this process, or shows one that cannot be trusted."""
 
 
 class SpeedUnavailableError(DependencyUnavailableError):

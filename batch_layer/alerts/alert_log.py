@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 
 from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.client_settings import producer_settings
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.topics import Topics
 from views.alerts.alert import (
     ALERTS_TOPIC,
@@ -56,9 +57,9 @@ class CorrectionRequest(NamedTuple):
 class AlertLog:
     """The topics of one cluster. Every method raises BrokerUnavailableError."""
 
-    def __init__(self, bootstrap: str) -> None:
-        """`bootstrap`: host:port of any broker."""
-        self._bootstrap, self._topics = bootstrap, Topics(bootstrap)
+    def __init__(self, kafka: KafkaConnection) -> None:
+        """`kafka`: the cluster."""
+        self._kafka, self._topics = kafka, Topics(kafka)
 
     def emitted(self, since_ms: int) -> Iterator[Alert]:
         """The committed alerts about windows that began since then, up to the current end of the topic."""
@@ -82,7 +83,7 @@ class AlertLog:
             if error is not None:
                 failed.append(str(error))
 
-        producer = Producer(producer_settings(self._bootstrap, "galatea-alert-audit", _GIVE_UP_SECONDS))
+        producer = Producer(producer_settings(self._kafka, "galatea-alert-audit", _GIVE_UP_SECONDS))
         try:
             for each in records:
                 while len(producer) >= _MAX_IN_FLIGHT:  # the client's queue is full
@@ -97,7 +98,7 @@ class AlertLog:
 
     def processor_positions(self, topics: Sequence[str]) -> dict[str, dict[int, int]]:
         """The committed positions of the alert processor: the alerts for earlier records have been emitted."""
-        consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": PROCESSOR_GROUP, **_QUIET})
+        consumer = Consumer({**self._kafka.client(), "group.id": PROCESSOR_GROUP, **_QUIET})
         try:
             places = [TopicPartition(topic, part) for topic in topics for part in self._topics.partitions(topic)]
             found: dict[str, dict[int, int]] = {}
@@ -129,7 +130,7 @@ class AlertLog:
         """Read up to the end of everything written; waits for open transactions."""
         consumer = Consumer(
             {
-                "bootstrap.servers": self._bootstrap,
+                **self._kafka.client(),
                 "group.id": "galatea.alert-audit",
                 "enable.partition.eof": True,
                 "isolation.level": "read_committed",

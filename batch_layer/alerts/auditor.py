@@ -88,7 +88,7 @@ class AlertAuditor:
         """Whether an audit that was overtaken has ended before it could audit again."""
         if not _any_audited(_rules(rows)):
             return False
-        topics = AlertLog(self.context.bootstrap)
+        topics = AlertLog(self.context.kafka)
         return EmittedAlerts(topics, seen.request_positions, topics.request_ends()).has_foreign_requests(
             seen.publication
         )
@@ -104,7 +104,7 @@ class AlertAuditor:
         """The number of corrections by kind, and how far requests were read."""
         rules, positions = _rules(rows), seen.request_positions
         corrections: Sequence[Alert] = []
-        topics = AlertLog(self.context.bootstrap)
+        topics = AlertLog(self.context.kafka)
         if _any_audited(rules):
             self._wait_for_processor(topics, found.cut, steps)
             steps.step(0, 0, "alerts")

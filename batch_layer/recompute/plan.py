@@ -200,13 +200,13 @@ class RecomputePlanner:
             return plan
         try:
             cut = self._reach(base, steps, wait=request.wait)
-        except BrokerUnavailableError:
+        except BrokerUnavailableError as error:
             if not base.publication or request.wait or base.cut != floor_to(base.cut, self._epoch):
                 raise
             plan = self._planned(request, base, versions, generation, base.cut)
             if not plan.days:
                 raise
-            steps.step(0, 0, f"Kafka does not respond: using the published cut, {base.cut:%H:%M:%S} UTC")
+            steps.step(0, 0, f"{error.message}; using the published cut, {base.cut:%H:%M:%S} UTC")
             return plan
         return self._planned(request, base, versions, generation, cut)
 

@@ -1,12 +1,13 @@
 """Airflow over REST: start a recompute, read its state, write the progress of a command into the note of its task."""
 
 import os
+import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import httpx
 import structlog
@@ -14,6 +15,7 @@ import structlog
 from deploy.airflow.component import NAME, local_url
 from deploy.local.records import read_states
 from master_dataset.errors import AirflowUnavailableError, GalateaError, OperatorError, RequestError
+from master_dataset.tls import Tls, TlsNames, TlsProblem
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -23,6 +25,8 @@ RECOMPUTE, REBUILD = "recompute", "rebuild_views"
 """The DAG that recomputes on demand, whose runs have the ids of the recomputes; the scheduled DAG."""
 LONGEST_NOTE = 1000
 _SECONDS = 10.0
+HTTPS_PORT = 443
+NAMES = TlsNames("GALATEA_AIRFLOW", "GALATEA_AIRFLOW_URL", "GALATEA_AIRFLOW_URL")
 
 
 class Task(NamedTuple):
@@ -35,7 +39,7 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True)
 class AirflowClient:
-    """The REST API of one Airflow, as one user.
+    """The REST API of one Airflow, as one user. `ca_file`: authorities to trust for https; if empty, the usual ones.
 
     Every method raises AirflowUnavailableError if Airflow does not answer, and OperatorError if it rejects the user.
     """
@@ -43,11 +47,13 @@ class AirflowClient:
     url: str
     user: str
     password_file: Path
+    ca_file: str = ""
 
     @classmethod
     def of(cls, settings: "Settings") -> "AirflowClient":
         """Return the client of the Airflow that the settings name."""
-        return cls(settings.airflow.url, settings.airflow.user, Path(settings.airflow.password_file))
+        airflow = settings.airflow
+        return cls(airflow.url, airflow.user, Path(airflow.password_file), airflow.ca_file)
 
     def trigger(self, recompute_id: str, request: "RecomputeRequest", reason: str) -> None:
         """Start a DAG run for this recompute. One that exists stays as it is.
@@ -82,17 +88,36 @@ class AirflowClient:
 
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> httpx.Response:
         try:
-            with httpx.Client(base_url=self.url, timeout=_SECONDS, trust_env=False) as client:
+            with httpx.Client(base_url=self.url, timeout=_SECONDS, trust_env=False, verify=self._trust()) as client:
                 who = {"username": self.user, "password": self._password()}
                 token = client.post("/auth/token", json=who)
                 self._check(token)
                 bearer = {"Authorization": f"Bearer {token.json()['access_token']}"}
                 return client.request(method, f"/api/v2/{path}", json=body, headers=bearer)
         except httpx.HTTPError as error:
+            if (problem := self._tls_problem()) is not None:
+                kind = AirflowUnavailableError if problem.passes else OperatorError
+                raise kind(f"Airflow cannot be reached: {problem.message}", do=problem.do) from error
             do = "galatea status, or start Airflow"
             raise AirflowUnavailableError(
                 f"Airflow at `{self.url}` does not respond: {type(error).__name__}", do=do
             ) from error
+
+    def _trust(self) -> ssl.SSLContext:
+        """Return the authorities that Airflow's certificate is checked against."""
+        if not self.ca_file:
+            return httpx.create_ssl_context(trust_env=False)
+        try:
+            return Tls(self.ca_file).context()
+        except OSError as error:  # of which an error of OpenSSL is a kind
+            message = f"`{self.ca_file}` of GALATEA_AIRFLOW_CA_FILE cannot be used: {error}"
+            raise OperatorError(message, do="correct the path, or its rights; it has to be PEM") from error
+
+    def _tls_problem(self) -> TlsProblem | None:
+        place = urlsplit(self.url)
+        if place.scheme != "https" or not self.ca_file:
+            return None
+        return Tls(self.ca_file).problem(place.hostname or "", place.port or HTTPS_PORT, NAMES)
 
     def _password(self) -> str:
         try:

@@ -92,15 +92,19 @@ def airflow(settings: "Settings") -> Component:
         serves=lambda: _is_healthy(url),
         where={"url": url},
         ports={settings.airflow.port: "GALATEA_AIRFLOW_PORT"},
-        environment={**_airflow(settings, home), **connections(settings)},
+        environment={**_airflow(settings, home), **connections(settings), **settings.secrets()},
         prepare=lambda: home.prepare(settings.airflow.user),
         stage=2,
     )
 
 
 def connections(settings: "Settings") -> "Mapping[str, str]":
-    """Return the two connections of the DAGs, as variables that Airflow reads."""
-    known = {name.removeprefix("GALATEA_").lower(): value for name, value in settings.environment().items()}
+    """Return the two connections of the DAGs, as variables that Airflow reads.
+
+    Secrets are not in them, because Airflow shows connections: tasks inherit the variables of this process.
+    """
+    shown = settings.environment().items() - settings.secrets().items()
+    known = {name.removeprefix("GALATEA_").lower(): value for name, value in sorted(shown)}
     own = {name: value for name, value in known.items() if name not in _OF_SPARK}
     spark = {"conn_type": "spark", "host": settings.spark.master, "extra": settings.spark.conf}
     return {

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deploy.clusters import KEYSPACE
 from deploy.jars import jar_paths
 from deploy.java import ONE_COMPILER, find_java
 from deploy.local.component import Component, require_free_disk
@@ -167,7 +168,7 @@ def _configure(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
 def _refuse_without_data(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     """Refuse a node without its data: with it, a majority could have forgotten what it acknowledged."""
     data = {each.name: settings.home / each.name / "data" for each in nodes}
-    complete = any((place / str(settings.cassandra.address.keyspace)).exists() for place in data.values())
+    complete = any((place / KEYSPACE).exists() for place in data.values())
     if complete and not (data[node.name] / "system").exists():
         message = f"{node.name} has lost its data, `{data[node.name]}`, and would answer as if it had never had any"
         raise OperatorError(message, do="put the folder back, or create all tables again: docs/how-to/backups.md")
@@ -184,10 +185,10 @@ def _in_ring(node: Node, nodes: int) -> dict[str, Any]:
 
 
 def _serves(node: Node, settings: "Settings") -> bool:
-    from deploy.cassandra import connect
+    from deploy.cassandra import Address, connect
 
     try:
-        session = connect([node.host], settings.cassandra.port, None)
+        session = connect(Address((node.host,), settings.cassandra.port))
     except CassandraUnavailableError:
         return False
     session.cluster.shutdown()
@@ -195,18 +196,18 @@ def _serves(node: Node, settings: "Settings") -> bool:
 
 
 def _create_tables(settings: "Settings") -> None:
-    from deploy.cassandra import connect
+    from deploy.cassandra import Address, connect
     from deploy.schema import migrate
     from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
     from views.control.publication import PointerRow
 
-    session = connect(HOSTS[: settings.cassandra.nodes], settings.cassandra.port, None)
+    session = connect(Address(HOSTS[: settings.cassandra.nodes], settings.cassandra.port))
     try:
         known = len(session.cluster.metadata.all_hosts())
         if known < settings.cassandra.nodes:  # the others would not learn of a table
             message = f"the ring has {known} of {settings.cassandra.nodes} nodes so far"
             raise CassandraUnavailableError(message, do="galatea status")
-        migrate(session, settings.cassandra.address.keyspace or "", settings.cassandra.nodes)
+        migrate(session, KEYSPACE, settings.cassandra.replication or settings.cassandra.nodes)
         PointerRow(session).begin(datetime.now(UTC))
     except CASSANDRA_UNAVAILABLE as error:
         raise CassandraUnavailableError(f"the tables could not be created: {error}", do="galatea status") from error

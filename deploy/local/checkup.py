@@ -4,7 +4,7 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
@@ -22,7 +22,9 @@ from deploy.local.records import Records
 from deploy.local.stack import components
 from deploy.local.supervisor import SUPERVISOR
 from deploy.spark import on_cluster
-from master_dataset.errors import CassandraUnavailableError, OperatorError
+from master_dataset.errors import CassandraUnavailableError, GalateaError, OperatorError
+from master_dataset.kafka.connection import PLAINTEXT
+from master_dataset.kafka.topics import Topics
 from views.control.generation import Generation, Generations
 
 if TYPE_CHECKING:
@@ -140,13 +142,26 @@ def _ports(settings: "Settings") -> Iterator[Finding]:
 
 
 def remote_findings(settings: "Settings") -> Iterator[Finding]:
-    """Check what is outside the home: the Spark master, and the folders of master dataset and checkpoints."""
+    """Check what is outside the home: secured clusters, the Spark master, folders of master dataset and checkpoints."""
+    if settings.kafka.security_protocol != PLAINTEXT:
+        yield _login("kafka", settings.kafka.bootstrap, lambda: Topics(settings.kafka.connection).reach())
+    if settings.cassandra.user or settings.cassandra.is_encrypted:
+        yield _login("cassandra", settings.cassandra.contact_points, lambda: session_of(settings.cassandra.address))
     if on_cluster(settings) and settings.spark.master.startswith("spark://"):
         yield _spark(settings.spark.master)
     for name in ("master_uri", "checkpoint_uri"):
         folder = as_folder(getattr(settings.paths, name))
         if folder is not None and settings.home not in folder.parents:
             yield _folder(f"GALATEA_{name.upper()}", folder)
+
+
+def _login(name: str, where: str, connect: Callable[[], object]) -> Finding:
+    """Check that a cluster lets this process in."""
+    try:
+        connect()
+    except GalateaError as error:
+        return Finding(name, ok=False, found=error.message, do=error.do)
+    return Finding(name, ok=True, found=f"{where} lets this process in")
 
 
 def as_folder(uri: str) -> Path | None:

@@ -20,7 +20,7 @@ class Component:
         where: Its address or URL, for `galatea status`.
         ports: Each port that it listens on, and the setting that changes it.
         host: Address of these ports.
-        environment: Variables in addition to those of the supervisor.
+        environment: Variables in addition to those of the supervisor; they may contain secrets.
         prepare: Called before every start.
         once_ready: Called when it serves, after every start; again while it raises DependencyUnavailableError.
         stage: Components of one stage start together, once all of the stage before are ready.
@@ -34,7 +34,7 @@ class Component:
     where: Mapping[str, str] = field(default_factory=dict)
     ports: Mapping[int, str] = field(default_factory=dict)
     host: str = LOOPBACK
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     prepare: Callable[[], None] = lambda: None
     once_ready: Callable[[], None] = lambda: None
     stage: int = 0

@@ -15,6 +15,7 @@ from deploy.local.component import Component, require_free_disk
 from deploy.local.nodes import ONE, THREE, Node, addresses, nodes_of
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.client_settings import majority
+from master_dataset.kafka.connection import KafkaConnection
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -137,7 +138,7 @@ def _create_topics(settings: "Settings") -> None:
     from views.alerts.alert import CORRECTIONS_TOPIC
 
     retention_ms = int(settings.kafka.retention.total_seconds() * 1000)
-    topics = Topics(addresses(settings.kafka.brokers, settings.kafka.port))
+    topics = Topics(KafkaConnection(addresses(settings.kafka.brokers, settings.kafka.port)))
     wanted = [*registered_sources(), ALERTS, CORRECTIONS_TOPIC]
     topics.create(wanted, settings.kafka.partitions, settings.kafka.brokers, retention_ms)
 
@@ -176,7 +177,9 @@ def serves(number: int, address: str) -> bool:
     from confluent_kafka.admin import AdminClient
 
     try:
-        return number in AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(timeout=2).brokers
+        return (
+            number in AdminClient({**KafkaConnection(address).client(), "log_level": 0}).list_topics(timeout=2).brokers
+        )
     except KafkaException:
         return False
 

@@ -1,6 +1,7 @@
 """The tables in Cassandra, as numbered CQL files that are applied once each, in order, and never edited afterwards."""
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,19 +12,20 @@ from master_dataset.errors import CassandraUnavailableError, OperatorError
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
-KEYSPACE = "galatea"
 _DEFINES = ("CREATE ", "ALTER ", "DROP ")
 _AGREEMENT_SECONDS = 60
 
 
-def migrate(session: "Session", keyspace: str = KEYSPACE, replication: int = 1) -> None:
+def migrate(session: "Session", keyspace: str, replication: int | Mapping[str, int] = 1) -> None:
     """Bring a keyspace to the newest schema. OperatorError if a file that was applied has been edited since.
 
-    A new keyspace has `replication` copies of each row. The session is for this alone: it learns no tables by itself.
+    Args:
+        session: A session for this alone: it learns no tables by itself.
+        keyspace: Its name.
+        replication: Copies of each row of a new keyspace: their number, or those of each data centre.
     """
-    strategy = "{'class': 'SimpleStrategy', 'replication_factor': %d}" % replication  # noqa: UP031 - braces of CQL
     definition = _Definition(session)
-    definition.change(f"CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {strategy}")
+    definition.change(f"CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {_strategy(replication)}")
     definition.change(f"CREATE TABLE IF NOT EXISTS {keyspace}.migrations (name text PRIMARY KEY, checksum text)")
     definition.agree()
     session.set_keyspace(keyspace)
@@ -40,6 +42,14 @@ def migrate(session: "Session", keyspace: str = KEYSPACE, replication: int = 1) 
                 definition.change(statement)
             definition.agree()
             session.execute(record, (file.name, checksum))
+
+
+def _strategy(replication: int | Mapping[str, int]) -> str:
+    """Return the replication of a keyspace as CQL."""
+    if isinstance(replication, int):
+        return f"{{'class': 'SimpleStrategy', 'replication_factor': {replication}}}"
+    copies = "".join(f", '{name}': {number}" for name, number in replication.items())
+    return f"{{'class': 'NetworkTopologyStrategy'{copies}}}"
 
 
 class _Definition:

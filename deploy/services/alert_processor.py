@@ -180,7 +180,7 @@ def run(process: Process, settings: Settings) -> None:
     start_parent_watchdog()
     pipe = int(sys.argv[1])
     partitions = settings.kafka.partitions
-    topics = Topics(settings.kafka.bootstrap)
+    topics = Topics(settings.kafka.connection)
     for topic in (*registered_sources(), ALERTS_TOPIC, CORRECTIONS_TOPIC):
         topics.check(topic, partitions)
     session = session_of(settings.cassandra.address)
@@ -218,7 +218,7 @@ def _processor(
 ) -> AlertProcessor:
     partition = heartbeat.number
     config = ProcessorConfig(
-        settings.kafka.bootstrap,
+        settings.kafka.connection,
         tuple(registered_sources()),
         rules,
         Snapshots(settings.home / "alerts" / str(partition)),
@@ -237,13 +237,13 @@ def _tick_loop(settings: Settings, session: "Session", rules: CassandraRuleStore
     """Record the stores that are already registered, before any record is read."""
     registry = Registry(session)
     rules.record_stores(registry.stores(), heartbeat.beat)
-    ticker = Ticker(settings.kafka.bootstrap, range(settings.kafka.partitions))
+    ticker = Ticker(settings.kafka.connection, range(settings.kafka.partitions))
     return TickLoop(rules, registry.stores, ticker, heartbeat.beat)
 
 
 def _history_writer(settings: Settings, session: "Session", heartbeat: Heartbeat) -> HistoryWriter:
     now = partial(datetime.now, UTC)
-    topic = KafkaAlertsTopic(settings.kafka.bootstrap, tuple(registered_sources()), now)
+    topic = KafkaAlertsTopic(settings.kafka.connection, tuple(registered_sources()), now)
     return HistoryWriter(topic, HistoryTable(session), now, beat=heartbeat.beat)
 
 

@@ -74,7 +74,7 @@ def run(process: Process, settings: Settings) -> None:
     runner = runner_of(settings)
     trigger = AirflowElseRunner(lambda: airflow_of(settings), runner)
     operations = operations_of(settings, answers, trigger, RestRollback(settings))
-    producer = AsyncProducer(async_producer_settings(settings.kafka.bootstrap), limits=settings.limits.producer_limits)
+    producer = AsyncProducer(async_producer_settings(settings.kafka.connection), limits=settings.limits.producer_limits)
     disk = disk_room(settings)
     ingest = IngestService(
         producer, answers.stores.all, lambda: time.time_ns() // 1000, settings.limits.request_limits, disk.refuse_low

@@ -76,7 +76,7 @@ def run(process: Process, settings: Settings) -> None:
     """Archive every registered source until the process is stopped."""
     lower_priority(BACKGROUND_NICENESS)
     connect = partial(session_of, settings.cassandra.address)
-    topics = Topics(settings.kafka.bootstrap)
+    topics = Topics(settings.kafka.connection)
     for topic in registered_sources():
         topics.check(topic, settings.kafka.partitions)
     spark = spark_session(settings, "archive", Work.STREAM, memory_mb=HEAP_MB, partitions=max(2, settings.spark.cores))
@@ -91,8 +91,8 @@ def run(process: Process, settings: Settings) -> None:
     }
     archive.roll_back_incomplete(checkpoints)
     for source, checkpoint in checkpoints.items():
-        archive.start(source, settings.kafka.bootstrap, checkpoint, trigger)
-    monitor = LagMonitor("archive", list(registered_sources()), positions.read, settings.kafka.bootstrap)
+        archive.start(source, settings.kafka.connection, checkpoint, trigger)
+    monitor = LagMonitor("archive", list(registered_sources()), positions.read, settings.kafka.connection)
     monitor.start(connect(), also=watch.refresh)
     process.show_metrics(settings.archive.metrics_port)
     process.ready()

@@ -116,12 +116,12 @@ class WorkerFactory:
 
         Raises what the Kafka client does, BrokerUnavailableError, and PositionLostError.
         """
-        endpoint, bootstrap = wanted.endpoint, self._settings.kafka.bootstrap
-        consumer_group = group(bootstrap, endpoint)
+        endpoint, kafka = wanted.endpoint, self._settings.kafka.connection
+        consumer_group = group(kafka, endpoint)
         commit_start_positions(
             consumer_group,
             ALERTS_TOPIC,
-            Topics(bootstrap).partitions(ALERTS_TOPIC),
+            Topics(kafka).partitions(ALERTS_TOPIC),
             endpoint.made_ms,
             has_begun=wanted.has_begun,
         )

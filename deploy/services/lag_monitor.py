@@ -15,6 +15,7 @@ from prometheus_client import Counter, Gauge
 
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import DependencyUnavailableError
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.lag import ConsumerGroup, Lag, LagProbe, LagTable, Offsets
 
 if TYPE_CHECKING:
@@ -37,11 +38,13 @@ log = structlog.get_logger()
 class LagMonitor:
     """One per streaming process."""
 
-    def __init__(self, reader: str, topics: Sequence[str], positions: Callable[[], Offsets], bootstrap: str) -> None:
+    def __init__(
+        self, reader: str, topics: Sequence[str], positions: Callable[[], Offsets], kafka: KafkaConnection
+    ) -> None:
         """`reader`: archive or speed. `positions` reads the positions that its queries recorded."""
         self._reader, self._topics, self._positions = reader, topics, positions
-        self._probe = LagProbe(bootstrap)
-        self._group = ConsumerGroup(bootstrap, f"galatea.{reader}")
+        self._probe = LagProbe(kafka)
+        self._group = ConsumerGroup(kafka, f"galatea.{reader}")
         NOT_MEASURED.labels(reader)  # a counter that exists from the start shows its first increase
         NOT_COMMITTED.labels(reader)
 

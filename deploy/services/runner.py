@@ -17,6 +17,7 @@ from deploy.local.records import write_metrics_target
 from deploy.process import arm_failpoints, freeze_startup_objects, tune_garbage_collection
 from deploy.settings import Settings
 from master_dataset.errors import GenerationReplacedError, OperatorError
+from master_dataset.kafka.client_errors import rejection_in
 
 NAMED_STOP = 3
 RESTART_ME = 75
@@ -66,8 +67,10 @@ class Process:
         except OperatorError as error:
             log.error("process.stopped", process=self._name, code=error.code, message=error.message, do=error.do)  # noqa: TRY400 - the sentence is enough
             self._exit(NAMED_STOP)
-        except Exception:
+        except Exception as error:
             log.exception("process.failed", process=self._name)
+            if (rejected := rejection_in(str(error))) is not None:  # from Spark
+                log.error("process.rejected", process=self._name, message=rejected.message, do=rejected.do)  # noqa: TRY400 - said above
             self._exit(RESTART_ME)
 
     def _exit(self, code: int) -> None:

@@ -47,7 +47,7 @@ def run(process: Process, settings: Settings) -> None:
     """
     lower_priority(STREAMING_NICENESS)
     connect = partial(session_of, settings.cassandra.address)
-    topics = Topics(settings.kafka.bootstrap)
+    topics = Topics(settings.kafka.connection)
     for source in sources_of(registered_views()):
         topics.check(source.topic, settings.kafka.partitions)
     spark = spark_session(settings, "speed", Work.STREAM, memory_mb=HEAP_MB, partitions=settings.speed.partitions)
@@ -91,7 +91,7 @@ def _feed(settings: Settings, generation: Generation, topics: Topics) -> Feed:
     receipts = ReceiptWriter(connect, int(settings.speed.receipts_ttl.total_seconds()))
     titles = TitleWriter(connect, partial(store_tenants, connect))
     return Feed(
-        settings.kafka.bootstrap,
+        settings.kafka.connection,
         offsets_json(offsets),
         settings.layers.records_per_batch,
         partial(store_terms, connect),
@@ -117,7 +117,7 @@ def can_resume(
 
 def _start_monitor(process: Process, settings: Settings, generations: Generations, generation: Generation) -> None:
     topics = [source.topic for source in sources_of(registered_views())]
-    monitor = LagMonitor("speed", topics, lambda: generations.positions(generation.number), settings.kafka.bootstrap)
+    monitor = LagMonitor("speed", topics, lambda: generations.positions(generation.number), settings.kafka.connection)
     monitor.start(session_of(settings.cassandra.address))
     GENERATION.set(generation.number)
     process.show_metrics(settings.speed.metrics_port)

@@ -40,7 +40,7 @@ def ingest(
     with _opened(file) as opened, Shown(opened) as shown:
         lines = islice(read_lines(opened), from_line - 1, None)
         in_time = paced(lines, rate) if rate else lines
-        result = send(into, in_time, Settings().kafka.bootstrap, shown.tell, IngestOptions(first_line=from_line))
+        result = send(into, in_time, Settings().kafka.connection, shown.tell, IngestOptions(first_line=from_line))
     if result.rejected:
         named = ", ".join(map(str, result.rejected_lines))
         print_message(f"  {result.rejected:,} lines exceed the broker's limit and were not sent: {named}")

@@ -22,7 +22,7 @@ def lag(as_json: AsJson = False) -> None:
         "archive": ArchivePositions(session).read(),
         "speed": generations.positions(generations.greatest()),  # the running one, served or catching up
     }
-    with LagProbe(settings.kafka.bootstrap) as probe:
+    with LagProbe(settings.kafka.connection) as probe:
         measured = {reader: probe.measure(registered_sources(), positions) for reader, positions in readers.items()}
     now = datetime.now(UTC)
     rows = [

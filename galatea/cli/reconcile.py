@@ -28,14 +28,14 @@ def reconcile(as_json: AsJson = False) -> None:
 
     settings = Settings()
     positions = ArchivePositions(session_of(settings.cassandra.address)).read()  # first: the tables are never behind
-    bootstrap, topics = settings.kafka.bootstrap, Topics(settings.kafka.bootstrap)
+    kafka, topics = settings.kafka.connection, Topics(settings.kafka.connection)
     of = {
         topic: counted_until(topic, topics.end_offsets(topic) if topic in positions else {}, positions.get(topic, {}))
         for topic in registered_sources()
     }
     with ProgressSteps("reconcile") as steps:
         found = [
-            counted(settings.paths.master_uri, topic, audit_offsets(bootstrap, topic, own.until, steps.step))
+            counted(settings.paths.master_uri, topic, audit_offsets(kafka, topic, own.until, steps.step))
             for topic, own in of.items()
             if own.until
         ]

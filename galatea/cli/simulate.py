@@ -86,7 +86,7 @@ def _sent(simulation: "Simulation", live: float | None, shown: "Shown") -> None:
     register(settings.paths.master_uri, session_of(settings.cassandra.address), simulation.stores)
     deliveries = simulation.deliveries()
     try:
-        acknowledged = send(counted(paced(deliveries, live) if live else deliveries), settings.kafka.bootstrap)
+        acknowledged = send(counted(paced(deliveries, live) if live else deliveries), settings.kafka.connection)
     except LinesNotSentError as error:
         do = "Repeat the command with the same seed: duplicates count once."
         raise LinesNotSentError(error.message, do=do) from error

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 from deploy.console import ProgressSteps, is_terminal, print_message
 from master_dataset.cassandra_tables import ArchivePositions
 from master_dataset.errors import OperatorError
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.topics import Topics
 from views.control.generation import Generations
 
@@ -54,9 +55,9 @@ class Stage:
 class LayerProgress:
     """How far archive and speed have read one topic."""
 
-    def __init__(self, session: "Session", bootstrap: str, topic: str) -> None:
+    def __init__(self, session: "Session", kafka: KafkaConnection, topic: str) -> None:
         """`session` uses Galatea's keyspace."""
-        self._topics, self._topic = Topics(bootstrap), topic
+        self._topics, self._topic = Topics(kafka), topic
         self._archive, self._generations = ArchivePositions(session), Generations(session)
 
     def until_read(self, layer: str, step: Step) -> None:

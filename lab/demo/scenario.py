@@ -98,7 +98,7 @@ class HistoryLoader:
             result = ingest(
                 POS_TRANSACTIONS,
                 lines,
-                self._settings.kafka.bootstrap,
+                self._settings.kafka.connection,
                 lambda so_far: stage.step(so_far.acknowledged, total, "receipts"),
             )
         return result.acknowledged
@@ -161,7 +161,7 @@ class Scenario:
     def run(self) -> DemoResult:
         """Play it all."""
         with Stage("two days of simulated sensors to Kafka"):
-            self.simulated += send(self.sensors.before(), self.settings.kafka.bootstrap)
+            self.simulated += send(self.sensors.before(), self.settings.kafka.connection)
         with Stage("archive writes the master dataset") as stage:
             self.reading.until_read("archive", stage.step)
         print_message(f"  {self.rebuild()}")
@@ -176,7 +176,7 @@ class Scenario:
     @property
     def reading(self) -> LayerProgress:
         """How far the layers are."""
-        return LayerProgress(self.session, self.settings.kafka.bootstrap, POS_TRANSACTIONS.topic)
+        return LayerProgress(self.session, self.settings.kafka.connection, POS_TRANSACTIONS.topic)
 
     @cached_property
     def sensors(self) -> SimulatedSensors:
@@ -237,10 +237,10 @@ class Scenario:
                 day.focus,
                 [*day.windows, day.late_window],
             )
-            bootstrap, sensors = self.settings.kafka.bootstrap, self.sensors.during(day, ends_at)
+            kafka, sensors = self.settings.kafka.connection, self.sensors.during(day, ends_at)
             with (
-                ReceiptPlayback(day, bootstrap, PLAY_SECONDS) as play,
-                SensorPlayback(sensors, bootstrap, PLAY_SECONDS) as beside,
+                ReceiptPlayback(day, kafka, PLAY_SECONDS) as play,
+                SensorPlayback(sensors, kafka, PLAY_SECONDS) as beside,
             ):
                 with LiveTable(watch) as table:
                     rebuild = AirflowRebuild(self.settings).rebuild if self.has_airflow else self._rebuild

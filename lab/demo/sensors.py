@@ -19,6 +19,7 @@ from lab.simulation.output import paced, send
 from lab.simulation.records import TimedRecord
 from lab.simulation.simulation import matching_records
 from lab.simulation.stores import equipped
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.parsing.parse import parse
 from master_dataset.parsing.results import Event
 from master_dataset.registry.stores import Store, Terms
@@ -91,9 +92,9 @@ def receipts(day: TradingDay) -> dict[str, list[datetime]]:
 class SensorPlayback:
     """Use as a context manager; leaving it early ends the play."""
 
-    def __init__(self, deliveries: Sequence[TimedRecord], bootstrap: str, seconds: float) -> None:
+    def __init__(self, deliveries: Sequence[TimedRecord], kafka: KafkaConnection, seconds: float) -> None:
         """`deliveries` by when they are sent, at least one."""
-        self._deliveries, self._bootstrap = deliveries, bootstrap
+        self._deliveries, self._kafka = deliveries, kafka
         lasts = (deliveries[-1].send_at - deliveries[0].send_at).total_seconds()
         self._speed = max(lasts, 1) / seconds
         self._ended = threading.Event()
@@ -102,7 +103,7 @@ class SensorPlayback:
 
     def __enter__(self) -> Self:
         """Begin."""
-        self._playing = self._pool.submit(lambda: send(self._until_ended(), self._bootstrap))
+        self._playing = self._pool.submit(lambda: send(self._until_ended(), self._kafka))
         return self
 
     def __exit__(

@@ -19,6 +19,7 @@ import orjson
 import pandas as pd
 
 from lab.demo.journey import Journey, zone_of
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.ingest import IngestResult, ingest
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
@@ -154,9 +155,9 @@ TAIL_FROM = 0.9
 class ReceiptPlayback:
     """Plays the day through the real ingest path in a thread. Leaving the context early ends the play."""
 
-    def __init__(self, day: TradingDay, bootstrap: str, seconds: float) -> None:
+    def __init__(self, day: TradingDay, kafka: KafkaConnection, seconds: float) -> None:
         """`seconds`: how long the play takes if `release` is called in time."""
-        self._day, self._bootstrap, self._seconds = day, bootstrap, seconds
+        self._day, self._kafka, self._seconds = day, kafka, seconds
         self._released, self._ended = threading.Event(), threading.Event()
         self._pool = ThreadPoolExecutor(1, "play")
         self._playing: Future[IngestResult] | None = None
@@ -164,9 +165,7 @@ class ReceiptPlayback:
 
     def __enter__(self) -> Self:
         """Begin."""
-        self._playing = self._pool.submit(
-            lambda: ingest(POS_TRANSACTIONS, self._lines(), self._bootstrap, lambda _: None)
-        )
+        self._playing = self._pool.submit(lambda: ingest(POS_TRANSACTIONS, self._lines(), self._kafka, lambda _: None))
         return self
 
     def __exit__(

@@ -17,6 +17,7 @@ from deploy.local.ports import free_ports, is_free
 from deploy.local.records import Records
 from deploy.local.supervisor import Supervisor
 from lab.fault_proxy import FaultProxy
+from master_dataset.kafka.connection import KafkaConnection
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -49,9 +50,9 @@ log.segment.bytes=16777216
 
 @dataclass(frozen=True)
 class Cluster:
-    """A controller and two brokers. `bootstrap`: both brokers."""
+    """A controller and two brokers. `kafka`: both brokers."""
 
-    bootstrap: str
+    kafka: KafkaConnection
     home: Path
 
     def pid(self, number: int) -> int:
@@ -63,8 +64,8 @@ class Cluster:
 
 
 @contextmanager
-def one_broker(settings: "Settings", home: Path) -> Iterator[tuple[str, str, FaultProxy]]:
-    """Start a broker; yields its address, its address through the fault proxy, and the proxy."""
+def one_broker(settings: "Settings", home: Path) -> Iterator[tuple[KafkaConnection, KafkaConnection, FaultProxy]]:
+    """Start a broker; yields the way to it, the way through the fault proxy, and the proxy."""
     port, behind, before, controller = free_ports(4)
     listeners = f"PLAINTEXT://{LOOPBACK}:{port},PROXY://{LOOPBACK}:{behind},CONTROLLER://{LOOPBACK}:{controller}"
     advertised = f"PLAINTEXT://{LOOPBACK}:{port},PROXY://{LOOPBACK}:{before}"
@@ -75,7 +76,7 @@ def one_broker(settings: "Settings", home: Path) -> Iterator[tuple[str, str, Fau
     with Supervisor(home, [node]) as running:
         running.start()
         with FaultProxy(LOOPBACK, before, behind) as proxy:
-            yield f"{LOOPBACK}:{port}", f"{LOOPBACK}:{before}", proxy
+            yield KafkaConnection(f"{LOOPBACK}:{port}"), KafkaConnection(f"{LOOPBACK}:{before}"), proxy
 
 
 @contextmanager
@@ -92,7 +93,7 @@ def three_nodes(settings: "Settings", home: Path) -> Iterator[Cluster]:
         nodes.append(_component(number, own, address, ports_of, made))
     with Supervisor(home, nodes) as running:
         running.start()
-        yield Cluster(",".join(at.values()), home)
+        yield Cluster(KafkaConnection(",".join(at.values())), home)
 
 
 def _properties(number: int, roles: str, listeners: str, controller: int, home: Path) -> str:

@@ -1,4 +1,6 @@
-"""Child processes that an experiment kills and starts again: `python -m lab.guarantees.child EXPERIMENT JSON`.
+"""Child processes that an experiment kills and starts again: `python -m lab.guarantees.child EXPERIMENT`.
+
+A child reads its task from standard input, because a connection to Kafka may contain a password.
 
 A child runs `child_main` of the experiment, which ends itself as by `kill -9` at a given point: no handler, no
 buffer and no `finally` takes effect. A child also ends when the process that started it does.
@@ -6,14 +8,13 @@ buffer and no `finally` takes effect. A child also ends when the process that st
 
 import importlib
 import os
+import pickle
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn
-
-import orjson
 
 from deploy.process import WATCHDOG_VARIABLE, start_parent_watchdog
 from master_dataset.errors import OperatorError
@@ -23,14 +24,18 @@ _TIMEOUT_SECONDS = 600
 
 def start_child(module: str, task: dict[str, Any]) -> subprocess.Popen[bytes]:
     """Start a child that calls `child_main(**task)` of this experiment's module. It ends with this process."""
-    command = [sys.executable, "-m", "lab.guarantees.child", module.rpartition(".")[2], orjson.dumps(task).decode()]
-    return subprocess.Popen(  # noqa: S603 - our own module
+    command = [sys.executable, "-m", "lab.guarantees.child", module.rpartition(".")[2]]
+    child = subprocess.Popen(  # noqa: S603 - our own module
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         env={**os.environ, WATCHDOG_VARIABLE: "1"},
     )
+    if child.stdin is not None:  # it stays open: the child ends when it is closed
+        pickle.dump(task, child.stdin)
+        child.stdin.flush()
+    return child
 
 
 def run_child(module: str, task: dict[str, Any]) -> bool:
@@ -67,10 +72,11 @@ def processed(journal: Path) -> list[int]:
     return [int(line) for line in journal.read_text().split()] if journal.exists() else []
 
 
-def main(experiment: str, task: str) -> None:
+def main(experiment: str) -> None:
     """Run the child side of an experiment."""
+    task = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our own parent
     start_parent_watchdog()
-    importlib.import_module(f"lab.guarantees.experiments.{experiment}").child_main(**orjson.loads(task))
+    importlib.import_module(f"lab.guarantees.experiments.{experiment}").child_main(**task)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import stamina
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.consumer import ConsumerLimits, Handler, KeyedConsumer
 
 PATIENCE_SECONDS = 60.0
@@ -37,10 +38,10 @@ class ReceivedRecord(NamedTuple):
         return int(self.value)
 
 
-def consumer(bootstrap: str, group: str, options: Options | None = None) -> Consumer:
+def consumer(kafka: KafkaConnection, group: str, options: Options | None = None) -> Consumer:
     """Return a consumer without auto-commit that reports the end of a partition."""
     usual = {
-        "bootstrap.servers": bootstrap,
+        **kafka.client(),
         "group.id": group,
         "enable.auto.commit": False,
         "enable.partition.eof": True,
@@ -51,9 +52,9 @@ def consumer(bootstrap: str, group: str, options: Options | None = None) -> Cons
     return Consumer({**usual, **(options or {})})
 
 
-def read(bootstrap: str, topic: str, isolation: str = COMMITTED) -> list[list[ReceivedRecord]]:
+def read(kafka: KafkaConnection, topic: str, isolation: str = COMMITTED) -> list[list[ReceivedRecord]]:
     """Read everything in the topic now, by partition. The broker reports the end, because offsets may have gaps."""
-    reader = consumer(bootstrap, "galatea-prove-reader", {"isolation.level": isolation})
+    reader = consumer(kafka, "galatea-prove-reader", {"isolation.level": isolation})
     try:
         numbers = sorted(reader.list_topics(topic, timeout=PATIENCE_SECONDS).topics[topic].partitions)
         reader.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
@@ -67,9 +68,9 @@ def read(bootstrap: str, topic: str, isolation: str = COMMITTED) -> list[list[Re
         reader.close()
 
 
-def numbers(bootstrap: str, topic: str, isolation: str = COMMITTED) -> list[list[int]]:
+def numbers(kafka: KafkaConnection, topic: str, isolation: str = COMMITTED) -> list[list[int]]:
     """Read the numbers in the topic, by partition."""
-    return [[seen.number for seen in partition] for partition in read(bootstrap, topic, isolation)]
+    return [[seen.number for seen in partition] for partition in read(kafka, topic, isolation)]
 
 
 def until_end(reader: Consumer, partitions: int = 1) -> Iterator[Message]:
@@ -88,12 +89,12 @@ def until_end(reader: Consumer, partitions: int = 1) -> Iterator[Message]:
             raise KafkaException(error)
 
 
-def resumed(bootstrap: str, group: str, topic: str, options: Options | None = None) -> Consumer:
+def resumed(kafka: KafkaConnection, group: str, topic: str, options: Options | None = None) -> Consumer:
     """Return a consumer of partition 0 at the committed offset of a group, without being a member of it.
 
     The group would wait for a killed member; a consumer that assigns partitions itself continues at once.
     """
-    reader = consumer(bootstrap, group, options)
+    reader = consumer(kafka, group, options)
     reader.list_topics(topic, timeout=PATIENCE_SECONDS)  # otherwise it looks for the leader a second later
     reader.assign([TopicPartition(topic, 0, committed(reader, topic))])
     return reader
@@ -140,13 +141,13 @@ class SendReport:
     seconds: float = 0.0
 
 
-def producer(bootstrap: str, **more: object) -> Producer:
+def producer(kafka: KafkaConnection, **more: object) -> Producer:
     """Return a producer that sends one record per request and retries after 50 ms.
 
     `more`: librdkafka options with `_` for `.`, such as `enable_idempotence`.
     """
     options = {
-        "bootstrap.servers": bootstrap,
+        **kafka.client(),
         "linger.ms": 0,
         "batch.num.messages": 1,
         "retry.backoff.ms": 50,

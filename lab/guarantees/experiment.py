@@ -23,6 +23,7 @@ from lab.guarantees import experiments
 from lab.guarantees.clients import flush, producer
 from lab.guarantees.results import Result
 from master_dataset.errors import OperatorError
+from master_dataset.kafka.connection import KafkaConnection
 
 
 class Need(StrEnum):
@@ -70,17 +71,17 @@ class Size:
 
 @dataclass(frozen=True)
 class ExperimentSetup:
-    """`bootstrap`: the broker; `proxied`: the broker through the fault proxy; `cluster`: starts three nodes to kill.
+    """`kafka`: the broker; `proxied`: the broker through the fault proxy; `cluster`: starts three nodes to kill.
 
     `run` makes the names of this run unique; `topics` are those that it created.
     """
 
-    bootstrap: str
+    kafka: KafkaConnection
     folder: Path
     seed: int
     size: Size = field(default_factory=Size)
     proxy: FaultProxy | None = None
-    proxied: str = ""
+    proxied: KafkaConnection = field(default_factory=lambda: KafkaConnection(""))
     cluster: Callable[[], Any] | None = None
     run: str = field(default_factory=lambda: secrets.token_hex(3))
     topics: list[str] = field(default_factory=list)
@@ -108,7 +109,7 @@ class ExperimentSetup:
 
     def topic(self, name: str, partitions: int = 1) -> str:
         """Create a topic, wait until every partition has a leader, and return its full name."""
-        admin, topic = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0}), self.name(name)
+        admin, topic = AdminClient({**self.kafka.client(), "log_level": 0}), self.name(name)
         admin.create_topics([NewTopic(topic, partitions)], operation_timeout=_TIMEOUT_SECONDS)[topic].result()
         self.topics.append(topic)
         await_leaders(admin, topic, partitions)
@@ -117,7 +118,7 @@ class ExperimentSetup:
     def filled(self, name: str, values: Iterable[tuple[bytes | None, bytes]], partitions: int = 1) -> str:
         """Create a topic with these keys and values in it, each acknowledged."""
         topic = self.topic(name, partitions)
-        sender = producer(self.bootstrap, acks="all", enable_idempotence=True, batch_num_messages=1000)
+        sender = producer(self.kafka, acks="all", enable_idempotence=True, batch_num_messages=1000)
         for key, value in values:
             sender.produce(topic, value, key)
             sender.poll(0)
@@ -137,7 +138,7 @@ class ExperimentSetup:
     def delete_topics(self) -> None:
         """Delete every topic that was created."""
         if self.topics:
-            admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+            admin = AdminClient({**self.kafka.client(), "log_level": 0})
             for future in admin.delete_topics(self.topics, operation_timeout=_TIMEOUT_SECONDS).values():
                 future.exception()
 

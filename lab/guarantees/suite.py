@@ -4,7 +4,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,9 @@ from deploy.jars import ensure_jars, locked_jars
 from lab.guarantees.brokers import one_broker, three_nodes
 from lab.guarantees.experiment import Experiment, ExperimentSetup, Need, Size, registered
 from lab.guarantees.results import Result, Verdict
-from master_dataset.errors import BrokerUnavailableError, GalateaError, UnknownNameError
+from master_dataset.errors import GalateaError, UnknownNameError
+from master_dataset.kafka.client_errors import ClientErrors
+from master_dataset.kafka.connection import KafkaConnection
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -31,7 +33,10 @@ _FAILURES = (KafkaException, GalateaError, OSError, LookupError, ValueError)
 
 @dataclass(frozen=True)
 class ExperimentSelection:
-    """Which experiments to run (all if `ids` is empty), and on what: an address, or 1 or 3 nodes of our own."""
+    """Which experiments to run (all if `ids` is empty), and on what: an address, or 1 or 3 nodes of our own.
+
+    At the address, the settings for the security of Kafka apply.
+    """
 
     ids: Sequence[str] = ()
     seed: int = 1
@@ -131,8 +136,9 @@ def _setup(settings: "Settings", selection: ExperimentSelection) -> Iterator[Exp
         work.mkdir(parents=True, exist_ok=True)
         opened.callback(shutil.rmtree, work, ignore_errors=True)
         if selection.bootstrap:
-            _check_answers(selection.bootstrap)
-            setup = ExperimentSetup(selection.bootstrap, work, selection.seed, selection.size)
+            kafka = replace(settings.kafka.connection, bootstrap=selection.bootstrap)
+            _check_answers(kafka)
+            setup = ExperimentSetup(kafka, work, selection.seed, selection.size)
         else:
             setup = opened.enter_context(_own_brokers(settings, selection, home, work))
         opened.callback(setup.delete_topics)
@@ -152,14 +158,15 @@ def _own_brokers(
         yield ExperimentSetup(direct, work, selection.seed, selection.size, proxy, proxied, cluster)
 
 
-def _check_answers(bootstrap: str) -> None:
+def _check_answers(kafka: KafkaConnection) -> None:
+    """BrokerUnavailableError, which is a BrokerAccessError if the settings for security do not fit the broker."""
+    errors = ClientErrors(kafka)
+    admin: AdminClient = errors.connect(AdminClient, {"log_level": 0})
     try:
-        AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}).list_topics(timeout=_ANSWERS_SECONDS)
+        admin.list_topics(timeout=_ANSWERS_SECONDS)
     except KafkaException as error:
-        message = f"the broker at `{bootstrap}` does not answer"
-        raise BrokerUnavailableError(
-            message, do="check the address, or leave out --bootstrap for a broker of its own"
-        ) from error
+        admin.poll(0)
+        raise errors.translated(error, "run experiments") from error
 
 
 def _broker_version() -> str:

@@ -25,6 +25,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from lab.guarantees.clients import COMMITTED, committed, consumer, flush, producer, until_end
+from master_dataset.kafka.connection import KafkaConnection
 
 _TIMEOUT_SECONDS = 60.0
 _STATISTICS_MS = 50
@@ -43,7 +44,7 @@ class AbandonedError(Exception):
 class Route(NamedTuple):
     """A source, two targets, and the transactional id. `per_transaction`: number of records."""
 
-    bootstrap: str
+    kafka: KafkaConnection
     source: str
     targets: Sequence[str]
     transactional_id: str
@@ -97,7 +98,7 @@ class TransactionalCopy:
             self._producer.init_transactions(_TIMEOUT_SECONDS)  # rule 1
             self._errors.now(self._producer)  # errors before the first transaction do not count
             self._passed("init")
-        reader = consumer(self._route.bootstrap, self._route.transactional_id, {"isolation.level": COMMITTED})
+        reader = consumer(self._route.kafka, self._route.transactional_id, {"isolation.level": COMMITTED})
         try:
             place = TopicPartition(self._route.source, 0, committed(reader, self._route.source))  # rule 2
             reader.list_topics(self._route.source, timeout=_TIMEOUT_SECONDS)
@@ -146,7 +147,7 @@ def settle(route: Route) -> None:
 
 def _transactional(route: Route, errors: ConnectionErrors) -> Producer:
     return producer(
-        route.bootstrap,
+        route.kafka,
         transactional_id=route.transactional_id,
         transaction_timeout_ms=30_000,
         batch_num_messages=1000,

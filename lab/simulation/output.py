@@ -15,6 +15,7 @@ from lab.simulation.records import TimedRecord
 from lab.simulation.simulation import Simulation
 from lab.simulation.stores import stores_text
 from master_dataset.errors import RequestError
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.ingest import IngestResult, ingest
 from master_dataset.sources import registered_sources, source_named
 
@@ -89,11 +90,11 @@ PUT_SECONDS = 0.5
 class _SourceSender:
     """One source and its ingest, which takes the records in order."""
 
-    def __init__(self, topic: str, bootstrap: str, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, topic: str, kafka: KafkaConnection, pool: ThreadPoolExecutor) -> None:
         self._lines: Queue[bytes | None] = Queue(QUEUED)
         source = source_named(topic)
         self.sent: Future[IngestResult] = pool.submit(
-            lambda: ingest(source, iter(self._lines.get, None), bootstrap, lambda _: None)
+            lambda: ingest(source, iter(self._lines.get, None), kafka, lambda _: None)
         )
 
     def put(self, value: bytes | None) -> None:
@@ -121,14 +122,14 @@ class _SourceSender:
 class _SourceSenders:
     """The senders of the sources that have had a record."""
 
-    def __init__(self, bootstrap: str, pool: ThreadPoolExecutor) -> None:
-        self._bootstrap, self._pool = bootstrap, pool
+    def __init__(self, kafka: KafkaConnection, pool: ThreadPoolExecutor) -> None:
+        self._kafka, self._pool = kafka, pool
         self._senders: dict[str, _SourceSender] = {}
 
     def put(self, topic: str, value: bytes) -> None:
         """Queue a record for its source."""
         if topic not in self._senders:
-            self._senders[topic] = _SourceSender(topic, self._bootstrap, self._pool)
+            self._senders[topic] = _SourceSender(topic, self._kafka, self._pool)
         self._senders[topic].put(value)
 
     def acknowledged(self) -> int:
@@ -143,13 +144,13 @@ class _SourceSenders:
             sender.end()
 
 
-def send(records: Iterable[TimedRecord], bootstrap: str) -> int:
+def send(records: Iterable[TimedRecord], kafka: KafkaConnection) -> int:
     """Send all records, each source by an ingest of its own, and return how many the broker has acknowledged.
 
     Raises BrokerUnavailableError or LinesNotSentError.
     """
     with ThreadPoolExecutor(len(registered_sources()), "simulate") as pool:  # every sender needs its own thread
-        senders = _SourceSenders(bootstrap, pool)
+        senders = _SourceSenders(kafka, pool)
         try:
             for each in records:
                 senders.put(each.topic, each.value)

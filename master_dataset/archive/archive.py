@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.accumulators import Accumulator
 
+    from master_dataset.kafka.connection import KafkaConnection
     from master_dataset.registry.registry import TermsOf
     from master_dataset.source import Source
 
@@ -93,18 +94,20 @@ class Archive:
         self._tables.roll_back_incomplete(DEAD_LETTERS, [mark for own in marks.values() for mark in own])
         self._tables.roll_back_incomplete(CONFLICTS)
 
-    def start(self, source: "Source[Any]", bootstrap: str, checkpoint: str, trigger: Trigger) -> StreamingQuery:
+    def start(
+        self, source: "Source[Any]", kafka: "KafkaConnection", checkpoint: str, trigger: Trigger
+    ) -> StreamingQuery:
         """Start the query of a source.
 
         Args:
             source: The source to archive; its tables are created if they are missing.
-            bootstrap: `host:port` of any broker.
+            kafka: The cluster.
             checkpoint: Folder of Spark's checkpoint. Without one the query starts at the recorded positions.
             trigger: Interval and size of micro-batches.
         """
         self._tables.create(self._spark, source)
         tasks = self._spark.sparkContext.defaultParallelism
-        intake = Intake(bootstrap, self._starting_offsets(source, bootstrap), trigger.records, tasks)
+        intake = Intake(kafka, self._starting_offsets(source, kafka), trigger.records, tasks)
         parsed, progress = self.parse(source, record_stream(self._spark, [source.topic], intake))
 
         def write(batch: DataFrame, number: int) -> None:
@@ -119,13 +122,13 @@ class Archive:
             .start()
         )
 
-    def _starting_offsets(self, source: "Source[Any]", bootstrap: str) -> str:
+    def _starting_offsets(self, source: "Source[Any]", kafka: "KafkaConnection") -> str:
         """Without a checkpoint: the recorded positions, which were written after everything before them was archived.
 
         Records archived beyond a position are archived twice. Batch drops equal positions together with duplicates.
         """
         positions = self._positions.read().get(source.topic, {})
-        partitions = Topics(bootstrap).partitions(source.topic)
+        partitions = Topics(kafka).partitions(source.topic)
         return offsets_json({source.topic: {number: positions.get(number, EARLIEST) for number in partitions}})
 
     def parse(self, source: "Source[Any]", records: DataFrame) -> "tuple[DataFrame, Accumulator[Progress]]":

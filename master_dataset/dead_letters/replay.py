@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 import structlog
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from master_dataset.dead_letters.dead_letter import DeadLetterSummary, Headers, StoredDeadLetter
 from master_dataset.dead_letters.deliveries import ArchivedEvents, EventKey, first_of
@@ -27,8 +27,9 @@ from master_dataset.dead_letters.replay_history import (
     replay_results,
 )
 from master_dataset.dead_letters.table import DeadLetterTable
-from master_dataset.errors import BrokerUnavailableError
+from master_dataset.kafka.client_errors import ClientErrors, explained
 from master_dataset.kafka.client_settings import producer_settings
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.producer import DeliveryStatus, delivery_status
 from master_dataset.kafka.record import RecordPosition
 from master_dataset.parsing.masking import mask_value
@@ -337,21 +338,24 @@ LEAVE_SECONDS = 1.0
 class ReplaySender:
     """A `Sender` that makes a producer for each call, so that none is idle between replays."""
 
-    def __init__(self, bootstrap: str, connect: Callable[[dict[str, Any]], Any] = Producer) -> None:
+    def __init__(self, kafka: KafkaConnection, connect: Callable[[dict[str, Any]], Any] = Producer) -> None:
         """`connect` makes the producer from settings of librdkafka."""
-        self._settings, self._connect = producer_settings(bootstrap, "galatea-replay", GIVE_UP_SECONDS), connect
+        self._kafka, self._connect = kafka, connect
+        self._settings = producer_settings(kafka, "galatea-replay", GIVE_UP_SECONDS)
 
     def check_topics(self, topics: Collection[str]) -> None:
         """BrokerUnavailableError if the broker does not respond or lacks one of these topics: then nothing is sent."""
-        producer = self._connect(self._settings)
+        errors = ClientErrors(self._kafka)
+        producer = errors.connect(self._connect, self._settings)
         try:
             known = producer.list_topics(timeout=METADATA_SECONDS).topics
         except KafkaException as error:
-            message = "The broker does not respond; nothing was sent."
-            raise BrokerUnavailableError(message, do="galatea status") from error
-        for topic in topics:
-            if topic not in known or known[topic].error is not None:
-                raise BrokerUnavailableError(f"There is no topic `{topic}`; nothing was sent.", do="galatea up")
+            producer.poll(0)
+            raise errors.translated(error, "send anything") from error
+        for topic in topics:  # topics that this user may not see are missing, too
+            missing = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+            if (found := missing if topic not in known else known[topic].error) is not None:
+                raise explained(found, self._kafka, f"send anything to the topic `{topic}`")
 
     def send(self, records: Sequence[ReplayRecord]) -> Sequence[SendReport]:
         """Send them in order, and wait until each is acknowledged or given up."""

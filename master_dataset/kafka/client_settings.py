@@ -1,18 +1,21 @@
 """Settings and limits shared by Kafka clients. Imports no driver, so the settings and `galatea status` load fast."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from master_dataset.kafka.connection import KafkaConnection
 
 
-def producer_settings(bootstrap: str, client: str, give_up_seconds: float) -> dict[str, Any]:
+def producer_settings(kafka: "KafkaConnection", client: str, give_up_seconds: float) -> dict[str, Any]:
     """Return settings of librdkafka for a producer that neither duplicates nor reorders events.
 
     Args:
-        bootstrap: `host:port` of any broker.
+        kafka: The cluster.
         client: Client id.
         give_up_seconds: How long a record may stay unacknowledged before it is given up.
     """
     return {
-        "bootstrap.servers": bootstrap,
+        **kafka.client(),
         "client.id": client,
         "enable.idempotence": True,  # retries neither repeat nor reorder
         "acks": "all",
@@ -27,6 +30,78 @@ def producer_settings(bootstrap: str, client: str, give_up_seconds: float) -> di
         "message.max.bytes": 4 * 1024 * 1024,
         "log_level": 2,  # do not log each failed connection while a broker restarts
     }
+
+
+SET_BY_GALATEA = frozenset(
+    {
+        # The connection, see `KafkaConnection.client`.
+        "bootstrap.servers",
+        "enable.ssl.certificate.verification",
+        "https.ca.location",
+        "sasl.mechanism",
+        "sasl.oauthbearer.client.id",
+        "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.method",
+        "sasl.oauthbearer.scope",
+        "sasl.oauthbearer.token.endpoint.url",
+        "sasl.password",
+        "sasl.username",
+        "security.protocol",
+        "ssl.ca.location",
+        "ssl.certificate.location",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.key.location",
+        "ssl.key.password",
+        # What single clients set.
+        "acks",
+        "auto.offset.reset",
+        "client.id",
+        "compression.type",
+        "delivery.timeout.ms",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "enable.idempotence",
+        "enable.partition.eof",
+        "error_cb",
+        "fetch.max.bytes",
+        "fetch.message.max.bytes",
+        "fetch.wait.max.ms",
+        "group.id",
+        "isolation.level",
+        "linger.ms",
+        "log_level",
+        "max.in.flight.requests.per.connection",
+        "message.max.bytes",
+        "partitioner",
+        "queue.buffering.max.kbytes",
+        "queue.buffering.max.messages",
+        "queued.max.messages.kbytes",
+        "queued.min.messages",
+        "reconnect.backoff.max.ms",
+        "session.timeout.ms",
+        "statistics.interval.ms",
+        "stats_cb",
+        "transaction.timeout.ms",
+        "transactional.id",
+        # Other names of the same.
+        "compression.codec",
+        "https.ca.pem",
+        "max.in.flight",
+        "max.partition.fetch.bytes",
+        "message.timeout.ms",
+        "metadata.broker.list",
+        "queue.buffering.max.ms",
+        "request.required.acks",
+        "sasl.mechanisms",
+        "sasl.oauthbearer.client.credentials.client.id",
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "ssl.ca.pem",
+        "ssl.certificate.pem",
+        "ssl.key.pem",
+        "ssl.keystore.location",
+    }
+)
+"""Options of librdkafka that an operator cannot choose: exactness, or the connection itself, depends on them."""
 
 
 def majority(copies: int) -> int:

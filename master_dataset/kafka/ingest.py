@@ -11,8 +11,10 @@ from typing import Any, BinaryIO
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from master_dataset.errors import BrokerUnavailableError, LinesNotSentError
+from master_dataset.errors import LinesNotSentError
+from master_dataset.kafka.client_errors import ClientErrors
 from master_dataset.kafka.client_settings import producer_settings
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.parsing.masking import mask_value
 from master_dataset.parsing.parse import key_of
 from master_dataset.source import Source
@@ -76,7 +78,7 @@ ProgressCallback = Callable[[IngestResult], None]
 def ingest(
     source: Source[Any],
     lines: Iterable[bytes],
-    bootstrap: str,
+    kafka: KafkaConnection,
     progress: ProgressCallback,
     options: IngestOptions | None = None,
 ) -> IngestResult:
@@ -87,7 +89,7 @@ def ingest(
     Args:
         source: The source of the lines.
         lines: The lines, without line ends.
-        bootstrap: `host:port` of any broker.
+        kafka: The cluster.
         progress: Called about ten times a second.
         options: None for the defaults.
 
@@ -99,7 +101,7 @@ def ingest(
         LinesNotSentError: A line was not acknowledged in time, or the ingest was interrupted; says where to resume.
     """
     options = options or IngestOptions()
-    sender = _LineSender(source, bootstrap, progress, options.give_up_seconds)
+    sender = _LineSender(source, kafka, progress, options.give_up_seconds)
     number = options.first_line - 1
     try:
         for number, line in enumerate(lines, options.first_line):
@@ -116,14 +118,18 @@ def ingest(
 class _LineSender:
     """One producer, and the lines that are not acknowledged yet. Its queue bounds the memory."""
 
-    def __init__(self, source: Source[Any], bootstrap: str, progress: ProgressCallback, give_up_seconds: float) -> None:
+    def __init__(
+        self, source: Source[Any], kafka: KafkaConnection, progress: ProgressCallback, give_up_seconds: float
+    ) -> None:
         self._source, self._topic, self._key_of, self._progress = source, source.topic, key_of(source), progress
         self._began = self._reported_at = time.monotonic()
         self._pending: set[int] = set()  # numbers of lines that are neither acknowledged nor rejected
         self._acknowledged = self._rejected = 0
         self._rejected_lines: list[int] = []
         self.failure = ""
-        self._producer = Producer(producer_settings(bootstrap, "galatea-ingest", give_up_seconds))
+        self._errors = ClientErrors(kafka)
+        options = producer_settings(kafka, "galatea-ingest", give_up_seconds)
+        self._producer: Producer = self._errors.connect(Producer, options)
         self._check_topic()
 
     def send(self, number: int, line: bytes) -> None:
@@ -159,14 +165,14 @@ class _LineSender:
         return result
 
     def _check_topic(self) -> None:
+        what = f"send anything to the topic `{self._topic}`"
         try:
             topic = self._producer.list_topics(self._topic, timeout=METADATA_SECONDS).topics[self._topic]
         except KafkaException as error:
-            raise BrokerUnavailableError(
-                "The broker does not respond; nothing was sent.", do="galatea status"
-            ) from error
+            self._producer.poll(0)
+            raise self._errors.translated(error, what) from error
         if topic.error is not None:
-            raise BrokerUnavailableError(f"There is no topic `{self._topic}`; nothing was sent.", do="galatea up")
+            raise self._errors.translated(KafkaException(topic.error), what)
 
     def _produce(self, number: int, line: bytes, where: dict[str, Any]) -> None:
         self._producer.produce(self._topic, line, on_delivery=lambda error, _: self._delivered(number, error), **where)

@@ -15,11 +15,14 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, 
 from confluent_kafka.admin import AdminClient
 
 from master_dataset.errors import BrokerUnavailableError
+from master_dataset.kafka.client_errors import explained
 from master_dataset.kafka.record import PartitionId
 from master_dataset.kafka.topics import Topics
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
+
+    from master_dataset.kafka.connection import KafkaConnection
 
 Offsets = Mapping[str, Mapping[int, int]]
 """Topic to partition to offset; everything before it is read."""
@@ -58,12 +61,12 @@ class Lag:
 class LagProbe:
     """Measures lag. Joins no group and commits nothing."""
 
-    def __init__(self, bootstrap: str) -> None:
-        """`bootstrap`: host:port of any broker."""
-        self._topics = Topics(bootstrap)
+    def __init__(self, kafka: "KafkaConnection") -> None:
+        """`kafka`: the cluster."""
+        self._topics = Topics(kafka)
         self._consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap,
+                **kafka.client(),
                 "group.id": "galatea.lag",  # the client requires one; it is never joined
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
@@ -187,10 +190,10 @@ class ConsumerGroup:
     Galatea never reads them back.
     """
 
-    def __init__(self, bootstrap: str, name: str) -> None:
-        """`bootstrap`: host:port of any broker."""
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
-        self.name = name
+    def __init__(self, kafka: "KafkaConnection", name: str) -> None:
+        """`kafka`: the cluster."""
+        self._kafka, self.name = kafka, name
+        self._admin = AdminClient(kafka.client())
         self._committed: dict[tuple[str, int], int] = {}
 
     def commit(self, positions: Mapping[str, Mapping[int, int]]) -> None:
@@ -202,16 +205,16 @@ class ConsumerGroup:
         offsets = {(topic, partition): at for topic, own in positions.items() for partition, at in own.items()}
         if offsets == self._committed:
             return
+        what = f"commit the positions of `{self.name}`"
         request = ConsumerGroupTopicPartitions(self.name, [TopicPartition(*id_, at) for id_, at in offsets.items()])
         try:
             done = self._admin.alter_consumer_group_offsets([request], request_timeout=_TIMEOUT_SECONDS)
             answered = done[self.name].result(2 * _TIMEOUT_SECONDS)
-        except (KafkaException, TimeoutError) as error:
-            raise BrokerUnavailableError(
-                f"`{self.name}` could not be committed: {error}", do="galatea status"
-            ) from error
+        except KafkaException as error:
+            raise explained(error.args[0], self._kafka, what) from error
+        except TimeoutError as error:
+            raise BrokerUnavailableError(f"`{self.name}` was not committed in time", do="galatea status") from error
         refused = [each for each in answered.topic_partitions if each.error]
         if refused:
-            message = f"`{self.name}` could not be committed: {refused[0].error.str()}"
-            raise BrokerUnavailableError(message, do="galatea status")
+            raise explained(refused[0].error, self._kafka, what)
         self._committed = offsets

@@ -10,6 +10,8 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from master_dataset.errors import BrokerUnavailableError
+from master_dataset.kafka.client_errors import explained
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.parsing.parse import is_marker
 
 RECORDS_PER_POLL = 1000
@@ -38,11 +40,11 @@ class OffsetAudit(NamedTuple):
         return sum(until - first for first, until in self.runs)
 
 
-def audit_offsets(bootstrap: str, topic: str, until: Mapping[int, int], step: Step) -> dict[int, OffsetAudit]:
+def audit_offsets(kafka: KafkaConnection, topic: str, until: Mapping[int, int], step: Step) -> dict[int, OffsetAudit]:
     """Read a topic up to some positions.
 
     Args:
-        bootstrap: `host:port` of any broker.
+        kafka: The cluster.
         topic: The topic.
         until: Partition to position.
         step: Called with the progress.
@@ -55,7 +57,7 @@ def audit_offsets(bootstrap: str, topic: str, until: Mapping[int, int], step: St
     """
     consumer = Consumer(
         {
-            "bootstrap.servers": bootstrap,
+            **kafka.client(),
             "group.id": "galatea.balance",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
@@ -67,9 +69,7 @@ def audit_offsets(bootstrap: str, topic: str, until: Mapping[int, int], step: St
     try:
         return _Counter(consumer, topic, until).run(step)
     except KafkaException as error:
-        raise BrokerUnavailableError(
-            f"`{topic}` could not be read: {error.args[0].str()}", do="galatea status"
-        ) from error
+        raise explained(error.args[0], kafka, f"read the topic `{topic}`") from error
     finally:
         consumer.close()
 

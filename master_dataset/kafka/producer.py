@@ -6,19 +6,27 @@ with equal keys keep their order.
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from functools import partial
 from typing import Any, NamedTuple
 
+import structlog
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from master_dataset.kafka.client_errors import NO_RIGHT, says_why
 from master_dataset.kafka.client_settings import BufferLimits, producer_settings
+from master_dataset.kafka.connection import KafkaConnection
 
 GIVE_UP_SECONDS = 5.0
 POLL_SECONDS = 0.2
 LEAVE_SECONDS = 1.0
+LOG_SECONDS = 60.0
+"""How often it is logged that Kafka rejects this client, which tries again all the time."""
+
+log = structlog.get_logger()
 
 
 class DeliveryStatus(StrEnum):
@@ -69,6 +77,7 @@ class AsyncProducer:
         self.in_flight = BufferLimits(0, 0)  # belongs to the event loop
         self._reports: list[_Report] = []  # belongs to the thread, and to `close` once the thread has ended
         self._is_broken = False
+        self._log_again_at = float("-inf")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing = threading.Event()
         self._poller = threading.Thread(target=self._poll, name="producer", daemon=True)
@@ -130,6 +139,9 @@ class AsyncProducer:
 
     def _on_error(self, error: Any) -> None:  # noqa: ANN401 - confluent_kafka ships no types
         self._is_broken = self._is_broken or error.fatal()
+        if (says_why(error) or error.code() in NO_RIGHT) and time.monotonic() >= self._log_again_at:
+            self._log_again_at = time.monotonic() + LOG_SECONDS
+            log.warning("producer.rejected", why=error.str(), do="galatea doctor")
 
     def _on_delivery(self, future: asyncio.Future[DeliveryStatus], size: int, error: Any, _: object) -> None:  # noqa: ANN401
         if error is not None:
@@ -151,9 +163,9 @@ class AsyncProducer:
                 report.future.set_result(report.status)
 
 
-def async_producer_settings(bootstrap: str) -> dict[str, Any]:
+def async_producer_settings(kafka: KafkaConnection) -> dict[str, Any]:
     """Return settings of a producer that gives up after GIVE_UP_SECONDS and barely waits to fill a batch."""
-    return {**producer_settings(bootstrap, "galatea-api", GIVE_UP_SECONDS), "linger.ms": 2}
+    return {**producer_settings(kafka, "galatea-api", GIVE_UP_SECONDS), "linger.ms": 2}
 
 
 def delivery_status(error: Any) -> DeliveryStatus:  # noqa: ANN401

@@ -1,7 +1,8 @@
 """Kafka topics: create and check them, their offsets, and reading them with Spark."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,11 +10,16 @@ import stamina
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
-from master_dataset.errors import BrokerUnavailableError, OperatorError
+from master_dataset.errors import OperatorError
+from master_dataset.kafka.client_errors import ClientErrors
 from master_dataset.kafka.client_settings import majority
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from pyspark.sql import DataFrame, SparkSession
+
+    from master_dataset.kafka.connection import KafkaConnection
 
 EARLIEST = -2
 """What Spark calls the first offset that a partition still has."""
@@ -23,6 +29,7 @@ _TOPIC_EXISTS = 36
 _CRITICAL = 2
 """Lowest log level of the driver: it would log a lost broker every second."""
 _TIMEOUT_SECONDS = 30
+_REACH_SECONDS = 10
 _OFFSET_TIMEOUT_MS, _OFFSET_RETRIES = 10_000, 18
 """How long Spark waits for the end offset of a partition, and how often it tries.
 
@@ -45,13 +52,13 @@ def _is_transient(error: Exception) -> bool:
 
 @dataclass(frozen=True)
 class Intake:
-    """How a stream reads topics.
+    """How a stream reads topics of a cluster.
 
     `starting_offsets`: JSON for Spark's source, such as `offsets_json`. `per_batch`: records of a micro-batch, at most.
     `tasks`: of a micro-batch, at most; each compiles its code again, which costs more than a small batch.
     """
 
-    bootstrap: str
+    kafka: "KafkaConnection"
     starting_offsets: str
     per_batch: int
     tasks: int
@@ -68,7 +75,7 @@ def record_stream(spark: "SparkSession", topics: Sequence[str], intake: Intake) 
     """
     return (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", intake.bootstrap)
+        .options(**intake.kafka.spark())
         .option("kafka.isolation.level", "read_committed")
         .option("kafka.fetch.max.wait.ms", _WAIT_MS)
         .option("kafka.request.timeout.ms", _OFFSET_TIMEOUT_MS)
@@ -86,7 +93,7 @@ def record_stream(spark: "SparkSession", topics: Sequence[str], intake: Intake) 
 
 
 def record_span(
-    spark: "SparkSession", bootstrap: str, topic: str, since: Mapping[int, int], until: Mapping[int, int]
+    spark: "SparkSession", kafka: "KafkaConnection", topic: str, since: Mapping[int, int], until: Mapping[int, int]
 ) -> "DataFrame":
     """Return the committed records of a topic between offsets, with the columns of `record_stream`.
 
@@ -94,14 +101,14 @@ def record_span(
 
     Args:
         spark: The session.
-        bootstrap: `host:port` of any broker.
+        kafka: The cluster.
         topic: The topic.
         since: Partition to first offset.
         until: Partition to the offset after the last.
     """
     return (
         spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap)
+        .options(**kafka.spark())
         .option("kafka.isolation.level", "read_committed")
         .option("kafka.fetch.max.wait.ms", _WAIT_MS)
         .option("subscribe", topic)
@@ -121,12 +128,25 @@ def offsets_json(offsets: Mapping[str, Mapping[int, int]]) -> str:
     )
 
 
-class Topics:
-    """The topics of one cluster: created once, checked at every start, never altered."""
+def _await_created(future: "Future[None]") -> None:
+    """Wait until a topic exists. KafkaException if it could not be created."""
+    try:
+        future.result()
+    except KafkaException as error:
+        if error.args[0].code() != _TOPIC_EXISTS:
+            raise
 
-    def __init__(self, bootstrap: str) -> None:
-        """`bootstrap`: host:port of any broker."""
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": _CRITICAL})
+
+class Topics:
+    """The topics of one cluster: created once, checked at every start, never altered.
+
+    Every method raises BrokerUnavailableError, also if only an option of the client is wrong: then BrokerAccessError.
+    """
+
+    def __init__(self, kafka: "KafkaConnection") -> None:
+        """`kafka`: the cluster. OperatorError if the client does not accept the options."""
+        self._errors = ClientErrors(kafka)
+        self._admin: AdminClient = self._errors.connect(AdminClient, {"log_level": _CRITICAL})
 
     def create(self, topics: Iterable[str], partitions: int, replication: int, retention_ms: int) -> None:
         """Create the topics that are missing.
@@ -138,9 +158,6 @@ class Topics:
             partitions: Partitions of each.
             replication: Copies of each record.
             retention_ms: How long records are kept.
-
-        Raises:
-            BrokerUnavailableError: The cluster does not respond.
         """
         config = {
             "message.timestamp.type": "LogAppendTime",  # R1
@@ -150,12 +167,8 @@ class Topics:
         }
         missing = [NewTopic(topic, partitions, replication, config=config) for topic in topics]
         for topic, future in self._admin.create_topics(missing, operation_timeout=_TIMEOUT_SECONDS).items():
-            try:
-                future.result()
-            except KafkaException as error:
-                if error.args[0].code() != _TOPIC_EXISTS:
-                    message = f"the topic `{topic}` could not be created: {error.args[0].str()}"
-                    raise BrokerUnavailableError(message, do="galatea doctor") from error
+            with self._translated(f"create the topic `{topic}`"):
+                _await_created(future)
 
     def check(self, topic: str, partitions: int) -> None:
         """Check that the broker stamps the records of a topic and that its number of partitions has not changed.
@@ -164,7 +177,9 @@ class Topics:
             OperatorError: One of the two is not the case.
         """
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        config = self._admin.describe_configs([resource])[resource].result(_TIMEOUT_SECONDS)
+        with self._translated(f"read the configuration of the topic `{topic}`"):
+            described = self._admin.describe_configs([resource], request_timeout=_TIMEOUT_SECONDS)
+            config = described[resource].result()
         if config["message.timestamp.type"].value != "LogAppendTime":
             message = f"the topic `{topic}` keeps the sender's time; the cut needs the broker's (LogAppendTime)"
             raise OperatorError(
@@ -175,14 +190,15 @@ class Topics:
             message = f"the topic `{topic}` has {found} partitions and the setting says {partitions}; keys would move"
             raise OperatorError(message, do=f"set GALATEA_KAFKA_PARTITIONS={found}, or create a new topic")
 
+    def reach(self) -> None:
+        """Check that the cluster lets this client in."""
+        with self._translated("connect"):
+            self._admin.list_topics(timeout=_REACH_SECONDS)
+
     def partitions(self, topic: str) -> list[int]:
-        """Return the partition numbers of a topic. BrokerUnavailableError if it cannot be read."""
-        metadata = self._admin.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics[topic]
-        if metadata.error is not None:
-            raise BrokerUnavailableError(
-                f"the topic `{topic}` cannot be read: {metadata.error.str()}", do="galatea status"
-            )
-        return sorted(metadata.partitions)
+        """Return the partition numbers of a topic."""
+        with self._translated(f"read the topic `{topic}`"):
+            return self._partitions(topic)
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """Return partition to the offset after its last record."""
@@ -201,10 +217,29 @@ class Topics:
         since = self._offsets(topic, OffsetSpec.for_timestamp(epoch_ms))
         return {partition: since[partition] if since[partition] >= 0 else end for partition, end in ends.items()}
 
-    @stamina.retry(on=_is_transient, timeout=_TIMEOUT_SECONDS)
     def _offsets(
         self, topic: str, spec: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
     ) -> dict[int, int]:
-        specs = {TopicPartition(topic, partition): spec for partition in self.partitions(topic)}
+        with self._translated(f"read the offsets of the topic `{topic}`"):
+            return self._listed_offsets(topic, spec, isolation)
+
+    @stamina.retry(on=_is_transient, timeout=_TIMEOUT_SECONDS)
+    def _listed_offsets(self, topic: str, spec: OffsetSpec, isolation: IsolationLevel) -> dict[int, int]:
+        specs = {TopicPartition(topic, partition): spec for partition in self._partitions(topic)}
         found = self._admin.list_offsets(specs, isolation_level=isolation, request_timeout=_TIMEOUT_SECONDS)
         return {each.partition: future.result().offset for each, future in found.items()}
+
+    def _partitions(self, topic: str) -> list[int]:
+        metadata = self._admin.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics[topic]
+        if metadata.error is not None:
+            raise KafkaException(metadata.error)
+        return sorted(metadata.partitions)
+
+    @contextmanager
+    def _translated(self, what: str) -> Iterator[None]:
+        """Raise the driver's errors as ours, with the reason that the driver reports only to its callback."""
+        try:
+            yield
+        except KafkaException as error:
+            self._admin.poll(0)
+            raise self._errors.translated(error, what) from error

@@ -68,7 +68,7 @@ def problem_types() -> Mapping[str, ProblemType]:
     """Every code that a problem can have, with what it means and who acts; sorted."""
     found = {
         error.code: ProblemType(f"{PATH}/{error.code}", error.code, error.__doc__ or "", acts, error.status)
-        for kind, acts in ACTS.items()
+        for kind, acts in reversed(tuple(ACTS.items()))  # of an error that is of two kinds, the operator acts
         for error in family(kind)
     }
     caller, unprocessable = ACTS[RequestError], HTTPStatus.UNPROCESSABLE_ENTITY.value

@@ -17,6 +17,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError, DependencyUnavailableError
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.lag import LagProbe
 from master_dataset.kafka.topics import Topics
 from speed_layer.alerts.history_table import HistoryPosition
@@ -68,12 +69,12 @@ class AlertsTopic(Protocol):
 class KafkaAlertsTopic:
     """Implements `AlertsTopic` with an assigned consumer: it joins no group."""
 
-    def __init__(self, bootstrap: str, sources: Sequence[str], now: Callable[[], datetime]) -> None:
+    def __init__(self, kafka: KafkaConnection, sources: Sequence[str], now: Callable[[], datetime]) -> None:
         """`sources`: the topics that the alert processor reads."""
         self._sources, self._now = sources, now
-        self._topics, self._probe = Topics(bootstrap), LagProbe(bootstrap)
+        self._topics, self._probe = Topics(kafka), LagProbe(kafka)
         usual = {
-            "bootstrap.servers": bootstrap,
+            **kafka.client(),
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
             "log_level": 2,

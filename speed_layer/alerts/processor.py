@@ -19,6 +19,7 @@ import structlog
 
 from master_dataset.errors import DependencyUnavailableError, OperatorError
 from master_dataset.failpoints import Failpoint, failpoint
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold
 from speed_layer.alerts.sender import ProducerDiscardedError, TransactionalSender
@@ -150,6 +151,7 @@ class ProcessorConfig:
     """What the processors of all partitions share, but for the callbacks.
 
     Attributes:
+        kafka: The cluster.
         topics: The topics of the sources that rules can watch.
         snapshots: Of this partition.
         known_alerts_retention: How long ids of alerts are remembered, at least.
@@ -161,7 +163,7 @@ class ProcessorConfig:
         misrouted: Called with the topic of each event that is in another partition than its store's.
     """
 
-    bootstrap: str
+    kafka: KafkaConnection
     topics: Sequence[str]
     rule_store: RuleStore
     snapshots: Snapshots
@@ -219,10 +221,10 @@ class AlertProcessor:
             reader.close()
 
     def _sender(self) -> TransactionalSender:
-        return TransactionalSender(self._config.bootstrap, self._partition)
+        return TransactionalSender(self._config.kafka, self._partition)
 
     def _reader(self) -> PartitionReader:
-        return PartitionReader(self._config.bootstrap, self._topics, self._partition)
+        return PartitionReader(self._config.kafka, self._topics, self._partition)
 
     def _start(self, sender: TransactionalSender, reader: PartitionReader) -> None:
         """Restore the state at the committed positions, and read the id of every alert that was emitted."""

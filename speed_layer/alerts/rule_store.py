@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError
 from master_dataset.kafka.client_settings import producer_settings
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.parsing.parse import MARKER_HEADER
 from master_dataset.registry.rule_versions import GRID, RuleVersions
 from master_dataset.registry.stores import Store
@@ -78,9 +79,9 @@ def ticked_topics(history: RuleHistory, now_ms: int) -> Sequence[str]:
 class Ticker:
     """Writes markers to the sources that rules watch, so that log time advances without events."""
 
-    def __init__(self, bootstrap: str, partitions: Sequence[int]) -> None:
+    def __init__(self, kafka: KafkaConnection, partitions: Sequence[int]) -> None:
         """`partitions`: of every source."""
-        self._bootstrap, self._partitions = bootstrap, partitions
+        self._kafka, self._partitions = kafka, partitions
         self._producer: Producer | None = None
         self._failed: list[str] = []
 
@@ -90,7 +91,7 @@ class Ticker:
         BrokerUnavailableError unless all are acknowledged. The next tick then uses a new client, because a client that
         failed may no longer accept records.
         """
-        settings = producer_settings(self._bootstrap, "galatea-alerts-ticks", _GIVE_UP_SECONDS)
+        settings = producer_settings(self._kafka, "galatea-alerts-ticks", _GIVE_UP_SECONDS)
         producer, self._producer, self._failed = self._producer or Producer(settings), None, []
         now_ms = (datetime.now(UTC) - _EPOCH) // _MS
         for topic, partition in product(ticked_topics(history, now_ms), self._partitions):

@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 from master_dataset.errors import GalateaError
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.client_settings import producer_settings
+from master_dataset.kafka.connection import KafkaConnection
 from views.alerts.alert import ALERTS_TOPIC, Alert
 
 CALL_SECONDS = 20.0
@@ -41,14 +42,14 @@ class TransactionalSender:
 
     metadata = ""
 
-    def __init__(self, bootstrap: str, partition: int) -> None:
+    def __init__(self, kafka: KafkaConnection, partition: int) -> None:
         """Nothing is sent before `start`."""
         self._partition = partition
         self._samples = self._faults = 0
         self._failed: list[KafkaError] = []
         self._producer = Producer(
             {
-                **producer_settings(bootstrap, "galatea-alerts", CALL_SECONDS),
+                **producer_settings(kafka, "galatea-alerts", CALL_SECONDS),
                 "transactional.id": f"galatea.alerts.{partition}",
                 "transaction.timeout.ms": TRANSACTION_MS,
                 "linger.ms": 0,

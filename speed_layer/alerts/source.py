@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient
 
 from master_dataset.errors import BrokerUnavailableError, OperatorError
+from master_dataset.kafka.connection import KafkaConnection
 from speed_layer.alerts.fold import LogRecord
 from views.alerts.alert import ALERTS_TOPIC, PROCESSOR_GROUP
 
@@ -95,12 +96,12 @@ class _AlertId(msgspec.Struct):
 class PartitionReader:
     """Reads one partition of each topic. Every method raises BrokerUnavailableError."""
 
-    def __init__(self, bootstrap: str, topics: Sequence[str], partition: int) -> None:
+    def __init__(self, kafka: KafkaConnection, topics: Sequence[str], partition: int) -> None:
         """`topics`: of the sources, and of corrections."""
         self.topics, self.partition = topics, partition
         self._consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap,
+                **kafka.client(),
                 "group.id": PROCESSOR_GROUP,
                 "client.id": "galatea-alerts",
                 "enable.auto.commit": False,
@@ -114,7 +115,7 @@ class PartitionReader:
                 "error_cb": lambda _: None,
             }
         )
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
+        self._admin = AdminClient({**kafka.client(), "log_level": 2})
 
     @property
     def group(self) -> object:

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaException
 from prometheus_client import Gauge
 
 from master_dataset.errors import DependencyUnavailableError
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.endpoint_worker import DesiredEndpoint, EndpointStore, RunningEndpoint, Worker
 from speed_layer.webhooks.start_position import PositionLostError
@@ -150,10 +151,10 @@ class Dispatcher:
         SECONDS.set(max(0.0, now - oldest))
 
 
-def group(bootstrap: str, endpoint: Endpoint) -> dict[str, Any]:
+def group(kafka: KafkaConnection, endpoint: Endpoint) -> dict[str, Any]:
     """The librdkafka settings of an endpoint's group. After ten seconds, others take over from a dead member."""
     return {
-        "bootstrap.servers": bootstrap,
+        **kafka.client(),
         "group.id": f"{GROUP}{endpoint.id}",
         "client.id": "galatea-dispatcher",
         "session.timeout.ms": 10_000,

@@ -22,7 +22,7 @@ from cassandra.cluster import Session
 
 from batch_layer.verify.verification import Verdict
 from deploy.batch import recompute, verification_of
-from deploy.cassandra import connect
+from deploy.cassandra import Address, connect
 from deploy.jars import ensure_jars
 from deploy.local.ports import free_ports
 from deploy.local.stack import supervisor
@@ -174,10 +174,10 @@ class Keyspaces:
 
     def _make(self) -> Session:
         keyspace, port = f"test_{uuid4().hex[:12]}", self._settings.cassandra.port
-        making = connect(["127.0.0.1"], port, None)
+        making = connect(Address(("127.0.0.1",), port))
         migrate(making, keyspace)
         making.cluster.shutdown()
-        return connect(["127.0.0.1"], port, keyspace)
+        return connect(Address(("127.0.0.1",), port, keyspace))
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from master_dataset.errors import BrokerUnavailableError
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.topics import Topics
 from speed_layer.alerts.sender import ProducerDiscardedError, TransactionalSender
 from speed_layer.alerts.source import PartitionReader, TransactionMonitor
@@ -28,11 +29,11 @@ def broker(tmp_path: Path) -> Iterator[DrilledBroker]:
         yield started
 
 
-def left_open(bootstrap: str, partition: int) -> Producer:
+def left_open(kafka: KafkaConnection, partition: int) -> Producer:
     """One that has written within a transaction, and never says how it ends."""
     producer = Producer(
         {
-            "bootstrap.servers": bootstrap,
+            **kafka.client(),
             "transactional.id": "abandoned",
             "transaction.timeout.ms": TIMEOUT_MS,
         }
@@ -44,15 +45,15 @@ def left_open(bootstrap: str, partition: int) -> Producer:
     return producer
 
 
-def tell(bootstrap: str, alerts: Sequence[Alert]) -> None:
+def tell(kafka: KafkaConnection, alerts: Sequence[Alert]) -> None:
     """As the alert processor does: with a new producer after any outcome that is not known, if it did not commit.
 
     A broker that has just begun may not know its coordinators yet.
     """
-    inlet = PartitionReader(bootstrap, ["pos_transactions"], 0)
+    inlet = PartitionReader(kafka, ["pos_transactions"], 0)
     while committed(inlet) != {"pos_transactions": 7}:
         with suppress(ProducerDiscardedError, BrokerUnavailableError):
-            sender = TransactionalSender(bootstrap, 0)
+            sender = TransactionalSender(kafka, 0)
             sender.start()
             sender.send(alerts, {"pos_transactions": 7}, inlet.group)
 
@@ -72,16 +73,16 @@ def held(topics: Topics, held_back: TransactionMonitor) -> int:
 
 
 def test_readers_wait_for_it_are_reported_as_waiting_and_continue_when_it_is_aborted(broker: DrilledBroker) -> None:
-    topics, held_back = Topics(broker.address), TransactionMonitor()
+    topics, held_back = Topics(broker.kafka), TransactionMonitor()
     alerts = WorldLog("pos_transactions", rule_history_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
-    open_ = left_open(broker.address, 0)
+    open_ = left_open(broker.kafka, 0)
 
-    tell(broker.address, alerts)
-    waiting, seen = held(topics, held_back), read_alerts(broker.address)
+    tell(broker.kafka, alerts)
+    waiting, seen = held(topics, held_back), read_alerts(broker.kafka)
     while held(topics, held_back):
         time.sleep(0.5)
 
     assert waiting > len(alerts)
     assert seen == []
-    assert [each["alert_id"] for each in read_alerts(broker.address)] == [each.alert_id for each in alerts]
+    assert [each["alert_id"] for each in read_alerts(broker.kafka)] == [each.alert_id for each in alerts]
     del open_

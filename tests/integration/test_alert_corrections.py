@@ -55,7 +55,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settin
 
 
 def send(settings: Settings, number: int, happened_at: datetime, total: float) -> None:
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap, "partitioner": "murmur2_random"})
+    producer = Producer({**settings.kafka.connection.client(), "partitioner": "murmur2_random"})
     sent = Sent(SHOP.id, number, happened_at, abs(total))
     value = (
         sent.value() if total > 0 else sent.value().replace(b'"amount": 1', b'"amount": -1').replace(b'"total"', b'"x"')
@@ -78,7 +78,7 @@ def rebuilt(settings: Settings) -> dict[str, Any]:
 def emitted_when(settings: Settings, is_enough: Callable[[Sequence[Alert]], bool]) -> Sequence[Alert]:
     """The emitted alerts, once they are enough."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not is_enough(alerts_emitted := list(AlertLog(settings.kafka.bootstrap).emitted(0))):
+    while not is_enough(alerts_emitted := list(AlertLog(settings.kafka.connection).emitted(0))):
         assert time.monotonic() < deadline, alerts_emitted
         time.sleep(0.2)
     return alerts_emitted
@@ -118,7 +118,7 @@ def test_an_alert_that_a_late_event_makes_wrong_is_retracted_once_and_a_missed_o
     assert kinds(after, "much")[2:] == [("raised", False, True, "late")]  # true after all: 27
     assert [each.publication for each in after if each.late] == [last["publication"]] * 4
     assert again["state"] in {"published", "unchanged"}
-    log = AlertLog(settings.kafka.bootstrap)
+    log = AlertLog(settings.kafka.connection)
     requested = [each.record.alert_id for each in log.requests(0, log.request_ends())]
     assert sorted(requested) == sorted(e.alert_id for e in after if e.publication)
     assert list(log.emitted(0)) == after

@@ -72,7 +72,7 @@ def processor(settings: Settings, crash_at: str = "") -> "Iterator[subprocess.Po
 def test_each_request_is_emitted_once_in_order_however_often_it_is_repeated_or_the_processor_is_killed(
     broker: Settings,
 ) -> None:
-    log, requested = AlertLog(broker.kafka.bootstrap), list[Alert]()
+    log, requested = AlertLog(broker.kafka.connection), list[Alert]()
     log.request([record("before", 0, "raised")])  # there was no alert processor yet
     for number, point in enumerate(POINTS):
         own = [record(store, number, kind) for store in STORES for kind in ("raised", "retracted")]
@@ -85,7 +85,7 @@ def test_each_request_is_emitted_once_in_order_however_often_it_is_repeated_or_t
     with processor(broker):
         deadline = time.monotonic() + PATIENCE_SECONDS
         while log.processor_positions([CORRECTIONS_TOPIC]) != {
-            CORRECTIONS_TOPIC: Topics(broker.kafka.bootstrap).end_offsets(CORRECTIONS_TOPIC)
+            CORRECTIONS_TOPIC: Topics(broker.kafka.connection).end_offsets(CORRECTIONS_TOPIC)
         }:
             assert time.monotonic() < deadline
             time.sleep(0.2)

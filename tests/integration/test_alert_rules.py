@@ -71,7 +71,7 @@ def quick_settings(folder: Path) -> Settings:
 
 def records_of_receipts(settings: Settings) -> list[Any]:
     """A receipt every half second, until an alert comes of them: first the store and the rule have to hold."""
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap, "partitioner": "murmur2_random"})
+    producer = Producer({**settings.kafka.connection.client(), "partitioner": "murmur2_random"})
     deadline = time.monotonic() + PATIENCE_SECONDS
     now = datetime.now(UTC)
     for number in count():
@@ -85,7 +85,7 @@ def records_of_receipts(settings: Settings) -> list[Any]:
         }
         producer.produce("pos_transactions", key="1", value=json.dumps(body).encode())
         producer.flush(10)
-        if records := read_alerts(settings.kafka.bootstrap):
+        if records := read_alerts(settings.kafka.connection):
             return records
         time.sleep(0.5)
     raise AssertionError

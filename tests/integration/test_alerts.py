@@ -58,8 +58,8 @@ def test_a_naive_alert_processor_fails_the_same_attacks(
 
 def test_of_two_relays_with_one_identity_the_first_can_tell_nothing_more(broker: DrilledBroker) -> None:
     alerts = WorldLog("pos_transactions", rule_history_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
-    group = PartitionReader(broker.address, ["pos_transactions"], 0).group
-    first, second = TransactionalSender(broker.address, 0), TransactionalSender(broker.address, 0)
+    group = PartitionReader(broker.kafka, ["pos_transactions"], 0).group
+    first, second = TransactionalSender(broker.kafka, 0), TransactionalSender(broker.kafka, 0)
     first.start()
     second.start()
 
@@ -70,15 +70,15 @@ def test_of_two_relays_with_one_identity_the_first_can_tell_nothing_more(broker:
     ):  # on a busy machine a connection may end meanwhile; what is committed is asked for
         second.send(alerts, {"pos_transactions": 8}, group)
 
-    assert [each["alert_id"] for each in read_alerts(broker.address)] == [alerts[0].alert_id]
-    assert PartitionReader(broker.address, ["pos_transactions"], 0).committed().positions == {"pos_transactions": 8}
+    assert [each["alert_id"] for each in read_alerts(broker.kafka)] == [alerts[0].alert_id]
+    assert PartitionReader(broker.kafka, ["pos_transactions"], 0).committed().positions == {"pos_transactions": 8}
 
 
 def test_the_real_broker_tells_a_topic_made_anew_from_the_one_that_was_read(broker: DrilledBroker) -> None:
-    admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
+    admin = AdminClient({**broker.kafka.client(), "log_level": 0})
     inlet, sending = (
-        PartitionReader(broker.address, ["pos_transactions", "people_counts"], 0),
-        TransactionalSender(broker.address, 0),
+        PartitionReader(broker.kafka, ["pos_transactions", "people_counts"], 0),
+        TransactionalSender(broker.kafka, 0),
     )
     before = inlet.topic_ids()
     sending.start()

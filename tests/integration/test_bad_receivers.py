@@ -20,13 +20,13 @@ def test_a_receiver_that_hangs_redirects_and_drops_what_it_took_has_each_alert_o
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "DEADLINE_SECONDS", 0.3)
-    bootstrap, topic = stack.settings.kafka.bootstrap, f"alerts_{uuid4().hex[:8]}"
-    Topics(bootstrap).create([topic], 3, 1, 3_600_000)
-    tell(bootstrap, topic, NUMBERS)
+    kafka, topic = stack.settings.kafka.connection, f"alerts_{uuid4().hex[:8]}"
+    Topics(kafka).create([topic], 3, 1, 3_600_000)
+    tell(kafka, topic, NUMBERS)
 
     with (
         BadReceiver(REDIRECTED) as receiver,
-        RunningEndpoint(bootstrap, topic, receiver.url, limits=ConsumerLimits(batch=4, longest_wait=0.1)) as running,
+        RunningEndpoint(kafka, topic, receiver.url, limits=ConsumerLimits(batch=4, longest_wait=0.1)) as running,
     ):
         until(lambda: len(receiver.kept) + len(running.undelivered) == len(ACME) * len(NUMBERS))
         until(lambda: running.state().records == 0)

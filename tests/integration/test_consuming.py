@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.consumer import (
     ConsumerLimits,
     ConsumerRecord,
@@ -59,15 +60,15 @@ class PlayedHandler:
                 await asyncio.sleep(0.01)
 
 
-def filled(bootstrap: str, topic: str, *keys: str) -> dict[str, str]:
+def filled(kafka: KafkaConnection, topic: str, *keys: str) -> dict[str, str]:
     """A topic of one partition with so many records of each key. Settings of a group that reads it."""
-    Topics(bootstrap).create([topic], 1, 1, 3_600_000)
-    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    Topics(kafka).create([topic], 1, 1, 3_600_000)
+    producer = Producer({**kafka.client(), "acks": "all"})
     for number in range(RECORDS):
         for key in keys:
             producer.produce(topic, str(number).encode(), key=key)
     assert producer.flush(30) == 0
-    return {"bootstrap.servers": bootstrap, "group.id": topic}
+    return {**kafka.client(), "group.id": topic}
 
 
 def take_away(settings: dict[str, str], topic: str) -> None:
@@ -85,7 +86,7 @@ def test_what_was_paused_and_taken_away_goes_on_when_it_comes_back(
 ) -> None:
     monkeypatch.setattr(key_queue_module, "STALLED_SECONDS", patience)
     topic = f"paused_{patience}"
-    settings, handler = filled(broker.address, topic, "1"), PlayedHandler()
+    settings, handler = filled(broker.kafka, topic, "1"), PlayedHandler()
 
     async def work() -> None:
         limits = ConsumerLimits(waiting=100, longest_wait=0.1, leave=1)
@@ -109,7 +110,7 @@ def test_others_of_its_partition_go_on_beside_a_key_that_does_not_get_on(
     broker: DrilledBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(key_queue_module, "STALLED_SECONDS", 0.1)
-    settings, handler = filled(broker.address, "blocked", *KEYS), PlayedHandler()
+    settings, handler = filled(broker.kafka, "blocked", *KEYS), PlayedHandler()
 
     async def work() -> None:
         limits = ConsumerLimits(waiting=100, longest_wait=0.1, leave=1)

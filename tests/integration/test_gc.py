@@ -44,12 +44,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from batch_layer.maintenance.gc import GarbageCollector
 from batch_layer.maintenance.reachable import Retention
-from deploy.cassandra import connect
+from deploy.cassandra import Address, connect
 from master_dataset.failpoints import arm
 
 plan, folder, port, keyspace, now = sys.argv[1:]
 arm(plan, Path(folder))
-session = connect(["127.0.0.1"], int(port), keyspace)
+session = connect(Address(("127.0.0.1",), int(port), keyspace))
 collector = GarbageCollector(session, Retention(2, timedelta(days=7)), datetime.fromisoformat(now))
 collector.run(collector.survey(lambda *_: None), lambda *_: None)
 """

@@ -41,7 +41,7 @@ def until(is_so: Callable[[], bool]) -> None:
 
 def committed(stack: Stack, group: str) -> dict[int, int]:
     """As `kafka-consumer-groups.sh --describe` asks for it."""
-    admin = AdminClient({"bootstrap.servers": stack.settings.kafka.bootstrap})
+    admin = AdminClient(stack.settings.kafka.connection.client())
     wanted_group = ConsumerGroupTopicPartitions(group)
     found = admin.list_consumer_group_offsets([wanted_group])[group].result(30)
     return {each.partition: each.offset for each in found.topic_partitions if each.topic == TOPIC}
@@ -108,11 +108,11 @@ def test_serving_shows_what_the_readers_measured_and_which_alarms_stand(stack: S
 def test_a_group_that_somebody_has_joined_is_counted_as_not_committed_and_lag_is_measured_all_the_same(
     stack: Stack, shared_cassandra: "Session"
 ) -> None:
-    reader, bootstrap = f"reader_{uuid4().hex}", stack.settings.kafka.bootstrap
-    member = Consumer({"bootstrap.servers": bootstrap, "group.id": f"galatea.{reader}"})
+    reader, kafka = f"reader_{uuid4().hex}", stack.settings.kafka.connection
+    member = Consumer({**kafka.client(), "group.id": f"galatea.{reader}"})
     member.subscribe([TOPIC])
     until(lambda: member.poll(0.1) is None and bool(member.assignment()))
-    monitor = LagMonitor(reader, [TOPIC], lambda: {TOPIC: {0: 0}}, bootstrap)
+    monitor = LagMonitor(reader, [TOPIC], lambda: {TOPIC: {0: 0}}, kafka)
 
     monitor.measure(LagTable(shared_cassandra, reader))
 
@@ -123,11 +123,11 @@ def test_a_group_that_somebody_has_joined_is_counted_as_not_committed_and_lag_is
 
 
 def test_an_aborted_transaction_is_no_lag_and_an_unread_record_says_since_when(stack: Stack) -> None:
-    topic, bootstrap = f"lag_{uuid4().hex}", stack.settings.kafka.bootstrap
+    topic, kafka = f"lag_{uuid4().hex}", stack.settings.kafka.connection
     config = {"message.timestamp.type": "LogAppendTime"}
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient(kafka.client())
     admin.create_topics([NewTopic(topic, 2, 1, config=config)])[topic].result(60)
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
+    producer = Producer({**kafka.client(), "transactional.id": topic})
     producer.init_transactions(60)
     producer.begin_transaction()
     producer.produce(topic, b"aborted", partition=0)
@@ -138,7 +138,7 @@ def test_an_aborted_transaction_is_no_lag_and_an_unread_record_says_since_when(s
     producer.produce(topic, b"kept too", partition=1)
     producer.commit_transaction(60)
 
-    with LagProbe(bootstrap) as probe:
+    with LagProbe(kafka) as probe:
         aborted, kept = probe.measure([topic], {})
         _, read = probe.measure([topic], {topic: {1: 2}})
 

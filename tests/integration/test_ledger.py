@@ -12,7 +12,7 @@ import pytest
 from cassandra.cluster import Session
 from confluent_kafka import Producer
 
-from deploy.cassandra import connect
+from deploy.cassandra import Address, connect
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
 
@@ -66,16 +66,14 @@ class Published(NamedTuple):
 @pytest.fixture(scope="module")
 def session(stack: Stack) -> Iterator[Session]:
     settings = stack.settings
-    found = connect(["127.0.0.1"], settings.cassandra.port, "galatea")
+    found = connect(Address(("127.0.0.1",), settings.cassandra.port, "galatea"))
     yield found
     found.cluster.shutdown()
 
 
 def send(stack: Stack, receipts: Sequence[Sent], partition: int = 0, **transaction: str) -> Callable[[], None]:
     """Into one partition; with a `transactional.id` they are seen when what is given back is called."""
-    producer = Producer(
-        {"bootstrap.servers": stack.settings.kafka.bootstrap, "enable.idempotence": True, **transaction}
-    )
+    producer = Producer({**stack.settings.kafka.connection.client(), "enable.idempotence": True, **transaction})
     if transaction:
         producer.init_transactions(30)
         producer.begin_transaction()

@@ -115,7 +115,7 @@ def stores(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Mapping[st
 def selling(stack: Stack, seed: int, per_second: float) -> Iterator[None]:
     """Receipts of today, some days late, some returns, some sent twice, until this ends."""
     chance, stop = Random(seed), threading.Event()
-    producer = Producer({"bootstrap.servers": stack.settings.kafka.bootstrap, "enable.idempotence": True})
+    producer = Producer({**stack.settings.kafka.connection.client(), "enable.idempotence": True})
 
     def run() -> None:
         number = seed * 1_000_000
@@ -175,7 +175,7 @@ def publishing(stack: Stack, pause: float) -> Iterator[None]:
 
 def delivered(stack: Stack) -> Iterator[tuple[int, bytes]]:
     """The deliveries of the chain in the topic, in order: the broker's stamp in milliseconds, and the value."""
-    settings = {"bootstrap.servers": stack.settings.kafka.bootstrap, "group.id": "nobody", "enable.partition.eof": True}
+    settings = {**stack.settings.kafka.connection.client(), "group.id": "nobody", "enable.partition.eof": True}
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(POS_TRANSACTIONS.topic, 0, 0)])
     try:

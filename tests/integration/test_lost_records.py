@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 def test_a_stream_fails_when_records_it_has_not_read_are_gone(
     stack: Stack, spark: "SparkSession", tmp_path: Path
 ) -> None:
-    bootstrap, topic = stack.settings.kafka.bootstrap, f"lost-{uuid4().hex[:8]}"
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    kafka, topic = stack.settings.kafka.connection, f"lost-{uuid4().hex[:8]}"
+    admin = AdminClient(kafka.client())
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(60)
 
     def send(some: int) -> None:
-        producer = Producer({"bootstrap.servers": bootstrap})
+        producer = Producer(kafka.client())
         for number in range(some):
             producer.produce(topic, str(number).encode(), partition=0)
         assert producer.flush(60) == 0
 
     def read() -> None:
-        intake = Intake(bootstrap, offsets_json({topic: {0: EARLIEST}}), 1000, 1)
+        intake = Intake(kafka, offsets_json({topic: {0: EARLIEST}}), 1000, 1)
         writer = record_stream(spark, [topic], intake).writeStream.format("noop").trigger(availableNow=True)
         writer.option("checkpointLocation", str(tmp_path / topic)).start().awaitTermination()
 

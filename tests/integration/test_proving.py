@@ -11,7 +11,7 @@ def topics(admin: AdminClient) -> set[str]:
 
 
 def test_a_given_broker_is_proved_on_but_not_harmed(stack: Stack) -> None:
-    admin = AdminClient({"bootstrap.servers": stack.settings.kafka.bootstrap})
+    admin = AdminClient(stack.settings.kafka.connection.client())
     before = topics(admin)
 
     proved = stack.galatea("prove", "P06", "P12", "P15", "P16", "--bootstrap", stack.settings.kafka.bootstrap)

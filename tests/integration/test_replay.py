@@ -70,7 +70,7 @@ def records(stack: Stack, positions: dict[int, int]) -> int:
     """How many the topic has before these positions, Galatea's own markers left out."""
     consumer = Consumer(
         {
-            "bootstrap.servers": stack.settings.kafka.bootstrap,
+            **stack.settings.kafka.connection.client(),
             "group.id": "a test",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",

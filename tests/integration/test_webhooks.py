@@ -67,7 +67,7 @@ class Receiver:
 @pytest.fixture
 def topic(stack: Stack) -> str:
     name = f"alerts_{uuid4().hex[:8]}"
-    Topics(stack.settings.kafka.bootstrap).create([name], 3, 1, 3_600_000)
+    Topics(stack.settings.kafka.connection).create([name], 3, 1, 3_600_000)
     return name
 
 
@@ -88,9 +88,9 @@ def test_a_receiver_that_fails_now_and_then_gets_all_of_its_tenants_alerts_in_or
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
     received = receiver(lambda _, call: 503 if call % 7 in (3, 4) else 204)
-    tell(stack.settings.kafka.bootstrap, topic, range(100))
+    tell(stack.settings.kafka.connection, topic, range(100))
 
-    with RunningEndpoint(stack.settings.kafka.bootstrap, topic, received.url) as running:
+    with RunningEndpoint(stack.settings.kafka.connection, topic, received.url) as running:
         until(lambda: len(received.got) >= 300)
         assert running.undelivered == []
 
@@ -102,9 +102,9 @@ def test_what_a_receiver_refuses_is_kept_and_the_stream_goes_on(
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
     received = receiver(lambda numbers, _: 422 if 13 in numbers else 200)
-    tell(stack.settings.kafka.bootstrap, topic, range(40))
+    tell(stack.settings.kafka.connection, topic, range(40))
 
-    with RunningEndpoint(stack.settings.kafka.bootstrap, topic, received.url) as running:
+    with RunningEndpoint(stack.settings.kafka.connection, topic, received.url) as running:
         until(lambda: len(set(received.got)) == 3 * 39 and len(running.undelivered) == 3)
 
         assert sorted(running.undelivered) == [(store, "the endpoint answered 422") for store in sorted(ACME)]
@@ -119,7 +119,7 @@ def test_a_dispatcher_that_is_killed_again_and_again_loses_nothing_and_keeps_the
     bootstrap, endpoint = stack.settings.kafka.bootstrap, uuid4().hex
     command = [sys.executable, "-m", "tests.support.webhooks", bootstrap, topic, received.url, endpoint]
     for round_ in range(6):
-        tell(stack.settings.kafka.bootstrap, topic, range(round_ * 50, round_ * 50 + 50))
+        tell(stack.settings.kafka.connection, topic, range(round_ * 50, round_ * 50 + 50))
         before = len(received.got)
         with (tmp_path / "log").open("a") as log:
             child = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(Path.cwd())}, stderr=log)
@@ -139,15 +139,15 @@ def test_a_new_endpoint_starts_with_alerts_emitted_after_it_was_created(
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
     received, endpoint = receiver(lambda _, __: 200), uuid4().hex
-    tell(stack.settings.kafka.bootstrap, topic, range(10))
+    tell(stack.settings.kafka.connection, topic, range(10))
     time.sleep(0.01)
     made = int(time.time() * 1000)
-    tell(stack.settings.kafka.bootstrap, topic, range(10, 20))
+    tell(stack.settings.kafka.connection, topic, range(10, 20))
 
-    settings = group_of(stack.settings.kafka.bootstrap, endpoint)
+    settings = group_of(stack.settings.kafka.connection, endpoint)
     for _ in range(2):  # again, it has begun already
         commit_start_positions(settings, topic, range(3), made)
-    with RunningEndpoint(stack.settings.kafka.bootstrap, topic, received.url, endpoint):
+    with RunningEndpoint(stack.settings.kafka.connection, topic, received.url, endpoint):
         until(lambda: len(set(received.got)) >= 30)
 
     assert all(received.firsts(store) == list(range(10, 20)) for store in ACME)
@@ -157,17 +157,17 @@ def test_an_alert_whose_transaction_is_open_while_an_endpoint_starts_is_delivere
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
     received, endpoint = receiver(lambda _, __: 200), uuid4().hex
-    producer = Producer({"bootstrap.servers": stack.settings.kafka.bootstrap, "transactional.id": topic})
+    producer = Producer({**stack.settings.kafka.connection.client(), "transactional.id": topic})
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce(topic, alert("acme", "1", 7).to_json(), key="1")
     producer.flush(30)
 
     commit_start_positions(
-        group_of(stack.settings.kafka.bootstrap, endpoint), topic, range(3), int(time.time() * 1000) + 60_000
+        group_of(stack.settings.kafka.connection, endpoint), topic, range(3), int(time.time() * 1000) + 60_000
     )
     producer.commit_transaction(30)
-    with RunningEndpoint(stack.settings.kafka.bootstrap, topic, received.url, endpoint):
+    with RunningEndpoint(stack.settings.kafka.connection, topic, received.url, endpoint):
         until(lambda: len(received.got) >= 1)
 
     assert received.got == [("1", 7)]
@@ -177,9 +177,9 @@ def test_a_blocking_record_is_reported_and_skipped_alone_and_the_rest_follows_in
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
     received = receiver(lambda numbers, _: 503 if 7 in numbers else 200)
-    tell(stack.settings.kafka.bootstrap, topic, range(20))
+    tell(stack.settings.kafka.connection, topic, range(20))
 
-    with RunningEndpoint(stack.settings.kafka.bootstrap, topic, received.url) as running:
+    with RunningEndpoint(stack.settings.kafka.connection, topic, received.url) as running:
         until(lambda: len(running.state().blocking) == 3 and all(len(received.firsts(store)) == 7 for store in ACME))
         blocking = {each.store: each for each in running.state().blocking}
         running.skip((topic, blocking["1"].partition, blocking["1"].offset))
@@ -198,9 +198,9 @@ def test_the_backlog_is_counted_and_is_zero_when_all_is_delivered(
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
     received = receiver(lambda _, __: 200)
-    tell(stack.settings.kafka.bootstrap, topic, range(30))
+    tell(stack.settings.kafka.connection, topic, range(30))
 
-    with RunningEndpoint(stack.settings.kafka.bootstrap, topic, received.url) as running:
+    with RunningEndpoint(stack.settings.kafka.connection, topic, received.url) as running:
         until(lambda: len(set(received.got)) == 90)
         until(lambda: running.state().records == 0)
         state = running.state()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -69,7 +70,7 @@ async def by_day_cells(tables: BatchTables, view: View) -> dict[Key, States]:
 def test_cells_are_those_of_plain_python_and_day_cells_what_they_add_up_to(
     spark: "SparkSession", stack: Stack, shared_cassandra: Session, topic: str
 ) -> None:
-    address = stack.settings.cassandra.address._replace(keyspace=shared_cassandra.keyspace or "")
+    address = replace(stack.settings.cassandra.address, keyspace=shared_cassandra.keyspace or "")
     connect = partial(session_of, address)  # as Spark's workers import it
     shared_cassandra.execute("INSERT INTO stores (id, body) VALUES (%s, %s)", (STORE.id, STORE.to_json()))
     events = parsed(spark, topic).where(F.col("kind") == EVENT)

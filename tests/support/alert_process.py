@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 from master_dataset.failpoints import arm
+from master_dataset.kafka.connection import KafkaConnection
 from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
 from speed_layer.alerts.snapshots import Snapshots
 from tests.support.alerting import FOR_EVER
@@ -19,10 +20,10 @@ class NoRules:
         return RuleHistory([], FOR_EVER)
 
 
-def follow(bootstrap: str, folder: Path, partition: int) -> None:
+def follow(kafka: KafkaConnection, folder: Path, partition: int) -> None:
     try:
         AlertProcessor(
-            ProcessorConfig(bootstrap, ("pos_transactions",), NoRules(), Snapshots(folder / str(partition))), partition
+            ProcessorConfig(kafka, ("pos_transactions",), NoRules(), Snapshots(folder / str(partition))), partition
         ).run()
     finally:
         os._exit(75)
@@ -32,4 +33,4 @@ if __name__ == "__main__":
     at, where, partitions, plan = sys.argv[1:]
     arm(plan, Path(where) / f"crashed-{os.getpid()}")
     for number in range(int(partitions)):
-        threading.Thread(target=follow, args=(at, Path(where), number)).start()
+        threading.Thread(target=follow, args=(KafkaConnection(at), Path(where), number)).start()

@@ -7,6 +7,7 @@ from decimal import Decimal
 from confluent_kafka import Producer
 
 from master_dataset.kafka.client_settings import producer_settings
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.consumer import ConsumerRecord
 from views.alerts.alert import ALERTS_TOPIC, Alert, AlertKind, Window, follow_up_id, raised_id
 
@@ -44,9 +45,9 @@ ACME = {store for store, tenant in TENANTS.items() if tenant == "acme"}
 PATIENCE = 120.0
 
 
-def tell(bootstrap: str, topic: str, numbers: range) -> None:
+def tell(kafka: KafkaConnection, topic: str, numbers: range) -> None:
     """Alerts of every store, numbered."""
-    producer = Producer(producer_settings(bootstrap, "test", 30))
+    producer = Producer(producer_settings(kafka, "test", 30))
     for number in numbers:
         for store, tenant in TENANTS.items():
             producer.produce(topic, alert(tenant, store, number).to_json(), key=store)

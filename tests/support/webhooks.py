@@ -13,6 +13,7 @@ from uuid import uuid4
 import httpx
 import orjson
 
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.consumer import ConsumerLimits, ConsumerRecord, KeyedConsumer
 from master_dataset.webhooks.endpoint import Endpoint, EndpointState
 from speed_layer.webhooks.client import WebhookClient, http_client
@@ -24,19 +25,19 @@ LIMITS = ConsumerLimits(batch=10, longest_wait=0.2)
 LOOPBACK = [ip_network("127.0.0.0/8")]
 
 
-def group_of(bootstrap: str, id_: str) -> dict[str, Any]:
+def group_of(kafka: KafkaConnection, id_: str) -> dict[str, Any]:
     """Settings of the group of an endpoint of this id."""
-    return group(bootstrap, Endpoint(id_, "acme", "http://127.0.0.1/", "secret"))
+    return group(kafka, Endpoint(id_, "acme", "http://127.0.0.1/", "secret"))
 
 
 class RunningEndpoint:
     """Delivers alerts to an endpoint while the block runs. `undelivered`: (store, why) of rejected ones."""
 
     def __init__(
-        self, bootstrap: str, topic: str, url: str, id_: str | None = None, limits: ConsumerLimits = LIMITS
+        self, kafka: KafkaConnection, topic: str, url: str, id_: str | None = None, limits: ConsumerLimits = LIMITS
     ) -> None:
         self._endpoint = Endpoint(id_ or uuid4().hex, "acme", url, "secret")
-        self._settings = {**group_of(bootstrap, self._endpoint.id), "session.timeout.ms": 6000}
+        self._settings = {**group_of(kafka, self._endpoint.id), "session.timeout.ms": 6000}
         self._topic, self._limits = topic, limits
         self.undelivered: list[tuple[str, str]] = []
         self.refused: list[ConsumerRecord] = []
@@ -85,4 +86,4 @@ class RunningEndpoint:
 
 if __name__ == "__main__":
     where, of, to, named = sys.argv[1:5]
-    asyncio.run(RunningEndpoint(where, of, to, named).run())
+    asyncio.run(RunningEndpoint(KafkaConnection(where), of, to, named).run())

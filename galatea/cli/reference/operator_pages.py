@@ -16,7 +16,10 @@ from master_dataset.parsing.results import MEANINGS, Reason
 from serving_layer.api.problem_types import ACTS, FILE_CODES, HTTP_CODES, family
 from serving_layer.ingest.ingest import FOREIGN_STORE
 
-MADE = {"cache_dir": "`$XDG_CACHE_HOME/galatea`, else `~/.cache/galatea`", "spark_conf": "`{}`"}
+MADE = {
+    "cache_dir": "`$XDG_CACHE_HOME/galatea`, else `~/.cache/galatea`",
+    **dict.fromkeys(("spark_conf", "kafka_client_options", "cassandra_replication"), "`{}`"),
+}
 """Defaults that are computed."""
 
 
@@ -118,9 +121,12 @@ def errors_page() -> Page:
     )
     written.heading("Exit codes")
     written.table(("exit code", "meaning"), [(code(number), meaning) for number, meaning in EXIT_CODES.items()])
+    shown: set[str] = set()
     for kind, who in ACTS.items():
         written.heading(f"{who} acts" if kind is not DependencyUnavailableError else who)
-        for error in sorted(family(kind), key=lambda each: each.code):
+        found = {error.code: error for error in family(kind) if error.code not in shown}
+        shown |= found.keys()
+        for _, error in sorted(found.items()):
             written.heading(code(error.code), 3)
             written.paragraph(error.__doc__ or "")
             written.paragraph(_numbers(error))

@@ -20,7 +20,7 @@ KEPT = TRANSACTIONS // 2 * EACH
 def run(setup: ExperimentSetup) -> Sequence[Result]:
     """Commit every other transaction, abort the rest, and read both ways."""
     topic = setup.topic("p15")
-    sender = producer(setup.bootstrap, transactional_id=setup.name("p15"))
+    sender = producer(setup.kafka, transactional_id=setup.name("p15"))
     sender.init_transactions(60)
     for transaction in range(TRANSACTIONS):
         sender.begin_transaction()
@@ -40,7 +40,7 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
 
 def _line(setup: ExperimentSetup, topic: str, isolation: str, *, phantom: int, jumped: int) -> Result:
     """Lost are committed records that were not given, phantom are aborted ones that were."""
-    [seen] = read(setup.bootstrap, topic, isolation)
+    [seen] = read(setup.kafka, topic, isolation)
     committed = {each.number for each in seen if each.number // EACH % 2 == 0}
     gaps = seen[-1].offset + 1 - len(seen) if seen else 0
     return Result(

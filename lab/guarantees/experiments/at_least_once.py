@@ -12,6 +12,7 @@ from lab.guarantees.clients import commit, resumed, until_end
 from lab.guarantees.experiment import Experiment, ExperimentSetup
 from lab.guarantees.experiments.at_most_once import killed_between
 from lab.guarantees.results import Result, exactly
+from master_dataset.kafka.connection import KafkaConnection
 
 
 def run(setup: ExperimentSetup) -> Sequence[Result]:
@@ -20,9 +21,9 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
     return [killed_between(setup, __name__, "p02", "at least once: work, then commit", duplicated)]
 
 
-def child_main(bootstrap: str, topic: str, group: str, journal: str, kill_at: int | None) -> None:
+def child_main(kafka: KafkaConnection, topic: str, group: str, journal: str, kill_at: int | None) -> None:
     """Run a consumer: process, then commit."""
-    reader = resumed(bootstrap, group, topic)
+    reader = resumed(kafka, group, topic)
     with Path(journal).open("a") as file:
         for message in until_end(reader):
             number = int(message.value() or b"")

@@ -11,6 +11,7 @@ from lab.guarantees.child import append, die, processed, run_with_kills
 from lab.guarantees.clients import commit, resumed, until_end
 from lab.guarantees.experiment import Experiment, ExperimentSetup
 from lab.guarantees.results import Bound, Result, count_numbers, exactly
+from master_dataset.kafka.connection import KafkaConnection
 
 
 def run(setup: ExperimentSetup) -> Sequence[Result]:
@@ -22,7 +23,7 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
 def killed_between(setup: ExperimentSetup, module: str, name: str, mode: str, expected: Mapping[str, Bound]) -> Result:
     """Kill the consumer of that experiment between its two steps, and count what was processed."""
     size, topic, journal = setup.size, setup.numbered(name), setup.file(name)
-    task = {"bootstrap": setup.bootstrap, "topic": topic, "group": topic, "journal": str(journal)}
+    task = {"kafka": setup.kafka, "topic": topic, "group": topic, "journal": str(journal)}
     killed, bounds = (
         run_with_kills(module, task, setup.kills(name)),
         {**expected, "faults": exactly(size.faults)},
@@ -31,9 +32,9 @@ def killed_between(setup: ExperimentSetup, module: str, name: str, mode: str, ex
     return Result(mode, "kill -9 between the two", size.records, found, bounds, {"faults": killed})
 
 
-def child_main(bootstrap: str, topic: str, group: str, journal: str, kill_at: int | None) -> None:
+def child_main(kafka: KafkaConnection, topic: str, group: str, journal: str, kill_at: int | None) -> None:
     """Run a consumer: commit, then process."""
-    reader = resumed(bootstrap, group, topic)
+    reader = resumed(kafka, group, topic)
     with Path(journal).open("a") as file:
         for message in until_end(reader):
             number = int(message.value() or b"")

@@ -16,6 +16,7 @@ from lab.guarantees.child import append, die, processed, run_with_kills
 from lab.guarantees.clients import resumed
 from lab.guarantees.experiment import Experiment, ExperimentSetup
 from lab.guarantees.results import ANY, Bound, Result, at_least, count_numbers, exactly
+from master_dataset.kafka.connection import KafkaConnection
 
 QUEUE, WORK_SECONDS = 50, 0.02
 SOON_MS, LATE_MS = 100, 60_000
@@ -40,7 +41,7 @@ def _line(setup: ExperimentSetup, mode: str, fault: str, interval_ms: int, expec
     name = f"p03-{interval_ms}"
     topic, journal = setup.numbered(name, count=RECORDS), setup.file(name)
     task = {
-        "bootstrap": setup.bootstrap,
+        "kafka": setup.kafka,
         "topic": topic,
         "group": topic,
         "journal": str(journal),
@@ -52,7 +53,14 @@ def _line(setup: ExperimentSetup, mode: str, fault: str, interval_ms: int, expec
     )
 
 
-def child_main(bootstrap: str, topic: str, group: str, journal: str, interval_ms: int, kill_at: bool | None) -> None:  # noqa: PLR0913, PLR0917, FBT001 - a task
+def child_main(  # noqa: PLR0913, PLR0917 - a task
+    kafka: KafkaConnection,
+    topic: str,
+    group: str,
+    journal: str,
+    interval_ms: int,
+    kill_at: bool | None,  # noqa: FBT001 - likewise
+) -> None:
     """Run a consumer that fills a queue, works slowly, and lets the client commit."""
     committed = 0
 
@@ -61,7 +69,7 @@ def child_main(bootstrap: str, topic: str, group: str, journal: str, interval_ms
         committed = max([committed, *(place.offset for place in places)])
 
     auto = {"enable.auto.commit": True, "auto.commit.interval.ms": interval_ms, "on_commit": heard}
-    reader, queue, done = resumed(bootstrap, group, topic, auto), deque[int](), 0  # type: ignore[arg-type]
+    reader, queue, done = resumed(kafka, group, topic, auto), deque[int](), 0  # type: ignore[arg-type]
     with Path(journal).open("a") as file:
         more = True
         while more or queue:

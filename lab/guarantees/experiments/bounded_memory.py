@@ -71,7 +71,7 @@ class Intake:
 
 
 def _line(setup: ExperimentSetup, topic: str, sent: int, limit: int | None, expected: Mapping[str, Bound]) -> Result:
-    reader = resumed(setup.bootstrap, setup.name(f"p20-{limit}"), topic, SMALL_BUFFER)
+    reader = resumed(setup.kafka, setup.name(f"p20-{limit}"), topic, SMALL_BUFFER)
     intake, done = Intake(reader, topic, limit), []
     while not intake.ended or intake.queue:
         intake.take()
@@ -153,7 +153,7 @@ class Slow:
 
 
 async def _consumed(setup: ExperimentSetup, topic: str, sent: int, expected: Mapping[str, Bound]) -> Result:
-    settings = {"bootstrap.servers": setup.bootstrap, "group.id": setup.name("p20-own"), **SMALL_BUFFER}
+    settings = {**setup.kafka.client(), "group.id": setup.name("p20-own"), **SMALL_BUFFER}
     slow, limits = Slow(sent), ConsumerLimits(waiting=LIMIT, batch=1)
     async with member(settings, topic, slow, limits, slow.connect) as consuming:
         slow.consuming = consuming

@@ -22,6 +22,7 @@ from lab.guarantees.child import append, die, processed, run_with_kills
 from lab.guarantees.clients import member, resumed, until
 from lab.guarantees.experiment import Experiment, ExperimentSetup
 from lab.guarantees.results import ANY, Bound, Counts, Result, at_least, count_numbers, exactly, inversions
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.consumer import ConsumerLimits, ConsumerRecord, Done, Reject
 
 WORKERS, KEYS, LONGEST_MS = 8, 4, 20
@@ -44,7 +45,7 @@ def _line(setup: ExperimentSetup, how: str, mode: str, expected: Mapping[str, Bo
     topic = setup.filled(name, ((str(number % KEYS).encode(), str(number).encode()) for number in range(sent)))
     journals = [setup.file(f"{name}-{life}") for life in (0, 1)]
     task = {
-        "bootstrap": setup.bootstrap,
+        "kafka": setup.kafka,
         "topic": topic,
         "journals": list(map(str, journals)),
         "how": how,
@@ -90,12 +91,14 @@ class Commits:
         return oldest < self.committed if self._how == COMPLETED else self.reached - oldest > len(self.under_way)
 
 
-def child_main(bootstrap: str, topic: str, journals: Sequence[str], how: str, seed: int, kill_at: int | None) -> None:  # noqa: PLR0913, PLR0917 - a task
+def child_main(  # noqa: PLR0913, PLR0917 - a task
+    kafka: KafkaConnection, topic: str, journals: Sequence[str], how: str, seed: int, kill_at: int | None
+) -> None:
     """Run a consumer with up to eight records at work, and journal them in the order of completion."""
     if how == OWN:
-        asyncio.run(_consume(bootstrap, topic, Path(journals[0 if kill_at is not None else 1]), seed, kill_at))
+        asyncio.run(_consume(kafka, topic, Path(journals[0 if kill_at is not None else 1]), seed, kill_at))
         return
-    reader, chance = resumed(bootstrap, topic, topic), Random(seed)  # noqa: S311 - reproducible on purpose
+    reader, chance = resumed(kafka, topic, topic), Random(seed)  # noqa: S311 - reproducible on purpose
     commits, finished = Commits(reader, topic, how), SimpleQueue[int]()
     queues = [ThreadPoolExecutor(1) for _ in range(KEYS)] if how == QUEUES else [ThreadPoolExecutor(WORKERS)]
     more, done = True, 0
@@ -179,9 +182,9 @@ class Committing(Consumer):
         return committed
 
 
-async def _consume(bootstrap: str, topic: str, journal: Path, seed: int, kill_at: int | None) -> None:
+async def _consume(kafka: KafkaConnection, topic: str, journal: Path, seed: int, kill_at: int | None) -> None:
     """A member of one name: the next life is given its partition at once, as no other member would be."""
-    settings = {"bootstrap.servers": bootstrap, "group.id": topic, "group.instance.id": "the only one"}
+    settings = {**kafka.client(), "group.id": topic, "group.instance.id": "the only one"}
     with journal.open("a") as file:
         work = Journalling(file, seed, kill_at)
         async with member(settings, topic, work, ConsumerLimits(WORKERS, batch=1), work.connect) as consuming:

@@ -15,6 +15,7 @@ from confluent_kafka import Message
 from lab.guarantees.clients import commit, flush, member, numbers, producer, resumed, until, until_end
 from lab.guarantees.experiment import Experiment, ExperimentSetup
 from lab.guarantees.results import Bound, Counts, Result, count_numbers, exactly, inversions
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.consumer import ConsumerLimits, ConsumerRecord, Done, HandlerResult, Reject, Retry
 
 EVERY, OUTAGE_TRIES = 100, 20
@@ -65,10 +66,10 @@ class Skipping:
 class Rejecting:
     """Distinguishes an error from a failure."""
 
-    def __init__(self, sink: Sink, bootstrap: str, dead_letters: str) -> None:
+    def __init__(self, sink: Sink, kafka: KafkaConnection, dead_letters: str) -> None:
         """Sends what the sink rejects to the topic of dead letters."""
         self._sink, self._dead_letters = sink, dead_letters
-        self._producer = producer(bootstrap, acks="all", enable_idempotence=True)
+        self._producer = producer(kafka, acks="all", enable_idempotence=True)
 
     def work(self, message: Message) -> None:
         """Until the record is taken or put aside."""
@@ -124,8 +125,8 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
     skipped, sink_rejected, own = Sink(sent // 2), Sink(sent // 2), Sink(sent // 2)
     topic_of_rejected, own_dead_letters = setup.topic("p21-dead-letters"), setup.topic("p21-own-dead-letters")
     _read(setup, topic, "skipping", Skipping(skipped))
-    _read(setup, topic, "telling", Rejecting(sink_rejected, setup.bootstrap, topic_of_rejected))
-    asyncio.run(_consume(setup, topic, own, Rejecting(own, setup.bootstrap, own_dead_letters)))
+    _read(setup, topic, "telling", Rejecting(sink_rejected, setup.kafka, topic_of_rejected))
+    asyncio.run(_consume(setup, topic, own, Rejecting(own, setup.kafka, own_dead_letters)))
     fault = f"{bad} records bad, the sink down for {OUTAGE_TRIES} tries"
     return [
         Result(
@@ -144,7 +145,7 @@ def _result(setup: ExperimentSetup, mode: str, fault: str, sink: Sink, topic_of_
     sent, bad, [store_rejected] = (
         setup.size.records,
         setup.size.records // EVERY,
-        numbers(setup.bootstrap, topic_of_rejected),
+        numbers(setup.kafka, topic_of_rejected),
     )
     expected: dict[str, Bound] = {"delivered": exactly(sent - bad), "dead letters": exactly(bad)}
     counted = {"delivered": len(sink.taken), "dead letters": len(store_rejected)}
@@ -153,7 +154,7 @@ def _result(setup: ExperimentSetup, mode: str, fault: str, sink: Sink, topic_of_
 
 def _read(setup: ExperimentSetup, topic: str, name: str, reading: Skipping | Rejecting) -> None:
     """Work off, then commit: P02."""
-    reader = resumed(setup.bootstrap, setup.name(f"p21-{name}"), topic)
+    reader = resumed(setup.kafka, setup.name(f"p21-{name}"), topic)
     for message in until_end(reader):
         reading.work(message)
         commit(reader, message)
@@ -161,7 +162,7 @@ def _read(setup: ExperimentSetup, topic: str, name: str, reading: Skipping | Rej
 
 
 async def _consume(setup: ExperimentSetup, topic: str, sink: Sink, rejecting: Rejecting) -> None:
-    settings = {"bootstrap.servers": setup.bootstrap, "group.id": setup.name("p21-own")}
+    settings = {**setup.kafka.client(), "group.id": setup.name("p21-own")}
     taking = Taking(sink, rejecting)
     async with member(settings, topic, taking, ConsumerLimits(longest_wait=0.01)):
         await until(lambda: _done(sink, taking) >= setup.size.records, lambda: _done(sink, taking))

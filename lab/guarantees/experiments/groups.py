@@ -18,6 +18,7 @@ from lab.guarantees.child import append, die, processed, start_child
 from lab.guarantees.clients import Options, consumer, flush, producer, until_end
 from lab.guarantees.experiment import Experiment, ExperimentSetup, await_that
 from lab.guarantees.results import ANY, Counts, Result, count_numbers, exactly
+from master_dataset.kafka.connection import KafkaConnection
 
 PARTITIONS, MEMBERS, EACH = 6, 3, 2
 PORTION, UNCOMMITTED, DIES_AFTER = 10, 5, 50
@@ -38,7 +39,7 @@ def _balanced(setup: ExperimentSetup) -> Result:
     journals = [setup.file(f"p18-{member}") for member in range(MEMBERS)]
     tasks = [
         {
-            "bootstrap": setup.bootstrap,
+            "kafka": setup.kafka,
             "topic": topic,
             "journal": str(journal),
             "kill_at": DIES_AFTER if first else None,
@@ -71,7 +72,7 @@ def _broadcast(setup: ExperimentSetup) -> Result:
     topic = setup.numbered("p18-groups", PARTITIONS)
     sent, counts = setup.size.records, Counter[int]()
     for group in range(MEMBERS):
-        reader = consumer(setup.bootstrap, setup.name(f"p18-group-{group}"))
+        reader = consumer(setup.kafka, setup.name(f"p18-group-{group}"))
         reader.subscribe([topic])
         counts.update(int(message.value() or b"") for message in until_end(reader, PARTITIONS))
         reader.close()
@@ -86,9 +87,9 @@ def _broadcast(setup: ExperimentSetup) -> Result:
     )
 
 
-def child_main(bootstrap: str, topic: str, journal: str, kill_at: int | None) -> None:
+def child_main(kafka: KafkaConnection, topic: str, journal: str, kill_at: int | None) -> None:
     """A member until it is ended: works records off, and commits every ten of them."""
-    reader = consumer(bootstrap, topic, COOPERATIVE)
+    reader = consumer(kafka, topic, COOPERATIVE)
     held: set[int] = set()
 
     def given(_reader: Consumer, places: list[TopicPartition]) -> None:
@@ -137,7 +138,7 @@ def _have_ended(members: Sequence[subprocess.Popen[bytes]]) -> bool:
 
 def _fill(setup: ExperimentSetup, topic: str, sent: int) -> None:
     """The numbers, in turn over all partitions, so that each member has enough of them."""
-    sender = producer(setup.bootstrap, acks="all", enable_idempotence=True, batch_num_messages=1000)
+    sender = producer(setup.kafka, acks="all", enable_idempotence=True, batch_num_messages=1000)
     for number in range(sent):
         sender.produce(topic, str(number).encode(), partition=number % PARTITIONS)
         sender.poll(0)

@@ -12,6 +12,7 @@ from lab.guarantees.child import die, run_with_kills
 from lab.guarantees.clients import commit, resumed, until_end
 from lab.guarantees.experiment import Experiment, ExperimentSetup
 from lab.guarantees.results import Result, count_numbers, exactly
+from master_dataset.kafka.connection import KafkaConnection
 
 TABLE = "CREATE TABLE IF NOT EXISTS sink (identity TEXT PRIMARY KEY, value INTEGER, writes INTEGER)"
 WRITE = "INSERT INTO sink VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET value = excluded.value, writes = writes + 1"
@@ -20,7 +21,7 @@ WRITE = "INSERT INTO sink VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET value = exc
 def run(setup: ExperimentSetup) -> Sequence[Result]:
     """Kill it where P02 is killed, and count rows."""
     topic, place = setup.numbered("p04"), setup.file("p04.db")
-    task = {"bootstrap": setup.bootstrap, "topic": topic, "group": topic, "sink": str(place)}
+    task = {"kafka": setup.kafka, "topic": topic, "group": topic, "sink": str(place)}
     killed = run_with_kills(__name__, task, setup.kills("p04"))
     sink = sqlite3.connect(place)
     rows = sink.execute("SELECT value, writes FROM sink ORDER BY rowid").fetchall()
@@ -37,9 +38,9 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
     ]
 
 
-def child_main(bootstrap: str, topic: str, group: str, sink: str, kill_at: int | None) -> None:
+def child_main(kafka: KafkaConnection, topic: str, group: str, sink: str, kill_at: int | None) -> None:
     """Run a consumer: write by identity, then commit."""
-    reader, rows = resumed(bootstrap, group, topic), sqlite3.connect(sink, isolation_level=None)
+    reader, rows = resumed(kafka, group, topic), sqlite3.connect(sink, isolation_level=None)
     rows.execute(TABLE)
     for message in until_end(reader):
         number = int(message.value() or b"")

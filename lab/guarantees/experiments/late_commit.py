@@ -73,7 +73,7 @@ def _line(setup: ExperimentSetup, mode: str, expected: Mapping[str, Bound], *, k
     copy = TransactionalCopy(route, attack.passed, keeps_producer=keeps_producer)
     copy.run()
     setup.required_proxy.clear_rule()
-    found = total_counts(count_numbers(RECORDS, *numbers(setup.bootstrap, target)) for target in targets)
+    found = total_counts(count_numbers(RECORDS, *numbers(setup.kafka, target)) for target in targets)
     also = {"late end answered with": attack.answered, "producers discarded": copy.discarded}
     return Result(mode, "an end held, delivered in the next", len(targets) * RECORDS, found, expected, also)
 

@@ -21,6 +21,7 @@ from lab.guarantees.clients import consumer, flush, numbers, producer
 from lab.guarantees.experiment import Experiment, ExperimentSetup, Need, await_leaders, await_that
 from lab.guarantees.results import Result, at_least, count_numbers, exactly
 from master_dataset.errors import OperatorError
+from master_dataset.kafka.connection import KafkaConnection
 
 BEFORE = AFTER = 100
 SENT = BEFORE + AFTER
@@ -32,10 +33,10 @@ THREADS_SECONDS = 0.2
 class Sender:
     """A producer, and how many of its records were acknowledged."""
 
-    def __init__(self, bootstrap: str, topic: str, **more: str | float | bool) -> None:
+    def __init__(self, kafka: KafkaConnection, topic: str, **more: str | float | bool) -> None:
         """Sends to one topic."""
         self.topic, self.ok = topic, 0
-        self.producer: Producer = producer(bootstrap, **more)
+        self.producer: Producer = producer(kafka, **more)
 
     def send(self, numbers_: range) -> None:
         """Hand records over; wait for nothing."""
@@ -55,10 +56,10 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
 
 
 def _lines(cluster: Cluster) -> Sequence[Result]:
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    admin = AdminClient({**cluster.kafka.client(), "log_level": 0})
     _create(admin)
-    one = Sender(cluster.bootstrap, ONE, acks=1, enable_idempotence=False)
-    all_ = Sender(cluster.bootstrap, ALL, acks="all", enable_idempotence=True)
+    one = Sender(cluster.kafka, ONE, acks=1, enable_idempotence=False)
+    all_ = Sender(cluster.kafka, ALL, acks="all", enable_idempotence=True)
     for sender in (one, all_):
         for number in range(BEFORE):  # one by one: a new leader may refuse the first, and retries reorder (P09)
             sender.send(range(number, number + 1))
@@ -67,7 +68,7 @@ def _lines(cluster: Cluster) -> Sequence[Result]:
     acknowledged = _lose_leader(cluster, one, all_)
     await_that(lambda: _leaders(admin) == {FOLLOWER}, "the follower was not made leader")
     flush(all_.producer)
-    seen = {topic: numbers(cluster.bootstrap, topic) for topic in (ONE, ALL)}
+    seen = {topic: numbers(cluster.kafka, topic) for topic in (ONE, ALL)}
     fault = "follower stopped, leader killed"
     return [
         Result(
@@ -132,7 +133,7 @@ def _stop(pid: int) -> None:
 
 def _high(cluster: Cluster, topic: str) -> int:
     """How many records every copy in step has."""
-    reader = consumer(cluster.bootstrap, "galatea-prove-reader")
+    reader = consumer(cluster.kafka, "galatea-prove-reader")
     try:
         return int(reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)[1])
     finally:

@@ -33,7 +33,7 @@ def _line(setup: ExperimentSetup, acks: int) -> Result:
     if not acks:
         _await_all(setup, topic, before, sent, rule)
     setup.required_proxy.clear_rule()
-    seen = numbers(setup.bootstrap, topic)
+    seen = numbers(setup.kafka, topic)
     lost, late = (0, ANY) if acks else (faults, ZERO)  # an answer that is only late is missed too: that is P06
     return Result(
         f"acks={acks}",
@@ -59,7 +59,7 @@ def _await_all(setup: ExperimentSetup, topic: str, before: int, sent: SendReport
         "requests did not reach the fault proxy",
     )
     passed = proxy.forwarded[Api.PRODUCE] - before
-    await_that(lambda: len(numbers(setup.bootstrap, topic)[0]) >= passed, "records that passed are not in the log")
+    await_that(lambda: len(numbers(setup.kafka, topic)[0]) >= passed, "records that passed are not in the log")
 
 
 EXPERIMENT = Experiment("P11", "acks=0 reports what is lost as delivered", run, Need.FAULT_PROXY)

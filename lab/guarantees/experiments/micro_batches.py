@@ -29,7 +29,7 @@ class Worker:
 
     def __init__(self, setup: ExperimentSetup, topic: str, take: Take) -> None:
         """A group of its own."""
-        self._reader = resumed(setup.bootstrap, setup.name(f"p23-{id(self)}"), topic, {"enable.partition.eof": False})
+        self._reader = resumed(setup.kafka, setup.name(f"p23-{id(self)}"), topic, {"enable.partition.eof": False})
         self._take = take
         self.sizes: list[int] = []
         self.numbers: list[int] = []
@@ -88,7 +88,7 @@ def _loaded(setup: ExperimentSetup, name: str, load: tuple[int, int], takes: Seq
 
 def _send(setup: ExperimentSetup, topic: str, records: int, per_second: int) -> None:
     """So many a second on the whole: what a slow machine could not send in time is sent as soon as it can."""
-    sender = producer(setup.bootstrap, acks="all", enable_idempotence=True, batch_num_messages=1000)
+    sender = producer(setup.kafka, acks="all", enable_idempotence=True, batch_num_messages=1000)
     began, sent = time.monotonic(), 0
     while sent < records:
         due = min(int((time.monotonic() - began) * per_second) + 1, records)

@@ -35,11 +35,11 @@ def _line(setup: ExperimentSetup, more: int, fault: str, moving: int) -> Result:
     topic = setup.topic(f"p13-{more}", PARTITIONS)
     _send(setup, topic, 0)
     if more:
-        admin = AdminClient({"bootstrap.servers": setup.bootstrap, "log_level": 0})
+        admin = AdminClient({**setup.kafka.client(), "log_level": 0})
         admin.create_partitions([NewPartitions(topic, PARTITIONS + more)], operation_timeout=30)[topic].result()
         await_leaders(admin, topic, PARTITIONS + more)
     _send(setup, topic, 1)
-    partitions = read(setup.bootstrap, topic)
+    partitions = read(setup.kafka, topic)
     homes: dict[bytes, list[int]] = {key: [] for key in keys()}
     for seen in (each for partition in partitions for each in partition):
         homes[seen.key].append(seen.partition)
@@ -57,7 +57,7 @@ def _line(setup: ExperimentSetup, more: int, fault: str, moving: int) -> Result:
 
 def _send(setup: ExperimentSetup, topic: str, round_: int) -> None:
     """Send every key once, by a producer that has just fetched the number of partitions."""
-    sender = producer(setup.bootstrap, acks="all", enable_idempotence=True, batch_num_messages=1000)
+    sender = producer(setup.kafka, acks="all", enable_idempotence=True, batch_num_messages=1000)
     for key in keys():
         sender.produce(topic, str(round_).encode(), key)
         sender.poll(0)

@@ -42,7 +42,7 @@ def refused(
         seconds += send(sender, topic, part, block=1 if waits else 0).seconds
         hits += rule.hits
     setup.required_proxy.clear_rule()
-    seen = numbers(setup.bootstrap, topic)
+    seen = numbers(setup.kafka, topic)
     return Result(
         mode,
         "requests refused for a moment",

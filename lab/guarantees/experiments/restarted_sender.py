@@ -16,6 +16,7 @@ from lab.guarantees.child import die, run_with_kills
 from lab.guarantees.clients import ReceivedRecord, flush, producer, read
 from lab.guarantees.experiment import Experiment, ExperimentSetup
 from lab.guarantees.results import Result, count_numbers, exactly
+from master_dataset.kafka.connection import KafkaConnection
 
 AGAIN = 10
 PRICE_MINOR = 109
@@ -24,9 +25,9 @@ PRICE_MINOR = 109
 def run(setup: ExperimentSetup) -> Sequence[Result]:
     """Kill the sender half-way; count the records of the topic, and the events that they say."""
     records, topic = setup.size.records, setup.topic("p08")
-    task = {"bootstrap": setup.bootstrap, "topic": topic, "records": records}
+    task = {"kafka": setup.kafka, "topic": topic, "records": records}
     killed = run_with_kills(__name__, task, [records // 2])
-    [seen] = read(setup.bootstrap, topic)
+    [seen] = read(setup.kafka, topic)
     events = list(first_deliveries(seen))
     net = sum(minor for _, minor in events)
     fault = f"sender killed, sends its last {AGAIN} again"
@@ -67,9 +68,9 @@ def first_deliveries(seen: Sequence[ReceivedRecord]) -> Iterator[tuple[int, int]
             yield _number(each), event.payload.gross_sales - event.payload.returns_value
 
 
-def child_main(bootstrap: str, topic: str, records: int, kill_at: int | None) -> None:
+def child_main(kafka: KafkaConnection, topic: str, records: int, kill_at: int | None) -> None:
     """Run a till: send everything; after a kill, send what is uncertain again, and the rest."""
-    sender = producer(bootstrap, acks="all", enable_idempotence=True)
+    sender = producer(kafka, acks="all", enable_idempotence=True)
     first = 0 if kill_at is not None else records // 2 - AGAIN
     for number in count(first):
         if number == kill_at:

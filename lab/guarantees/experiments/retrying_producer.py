@@ -44,7 +44,7 @@ def lost_answers(
     setup.required_proxy.set_rule(faults)
     sent = send(sender, topic, range(size.records))
     setup.required_proxy.clear_rule()
-    seen = numbers(setup.bootstrap, topic)
+    seen = numbers(setup.kafka, topic)
     counted = {"ok": len(sent.ok), "log": sum(map(len, seen)), "faults": faults.hits}
     bounds = {**expected, "faults": exactly(size.faults)}
     return Result(mode, "acknowledgements lost", size.records, count_numbers(size.records, *seen), bounds, counted)

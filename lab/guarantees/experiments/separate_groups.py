@@ -111,7 +111,7 @@ async def _apart(setup: ExperimentSetup, topic: str, sent: int, *, is_silent: bo
 
 
 def _settings(setup: ExperimentSetup, name: str) -> dict[str, Any]:
-    return {"bootstrap.servers": setup.bootstrap, "group.id": setup.name(f"p22-{name}")}
+    return {**setup.kafka.client(), "group.id": setup.name(f"p22-{name}")}
 
 
 def _has_all(sent: int, *endpoints: Endpoint) -> bool:

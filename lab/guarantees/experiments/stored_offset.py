@@ -14,6 +14,7 @@ from lab.guarantees.child import die, run_with_kills
 from lab.guarantees.clients import consumer, until_end
 from lab.guarantees.experiment import Experiment, ExperimentSetup
 from lab.guarantees.results import Result, count_numbers, exactly
+from master_dataset.kafka.connection import KafkaConnection
 
 STATEMENTS = ("none", "begin", "output", "position", "commit")
 TABLES = (
@@ -25,7 +26,7 @@ TABLES = (
 def run(setup: ExperimentSetup) -> Sequence[Result]:
     """Kill it after every statement, one after the other."""
     topic, place = setup.numbered("p05"), setup.file("p05.db")
-    task = {"bootstrap": setup.bootstrap, "topic": topic, "database": str(place)}
+    task = {"kafka": setup.kafka, "topic": topic, "database": str(place)}
     deaths = [(at, STATEMENTS[count % len(STATEMENTS)]) for count, at in enumerate(setup.kills("p05"))]
     killed = run_with_kills(__name__, task, deaths)
     database = sqlite3.connect(place)
@@ -44,19 +45,19 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
     ]
 
 
-def child_main(bootstrap: str, topic: str, database: str, kill_at: tuple[int, str] | None) -> None:
+def child_main(kafka: KafkaConnection, topic: str, database: str, kill_at: tuple[int, str] | None) -> None:
     """Run a consumer that continues where the database says."""
     rows = sqlite3.connect(database, isolation_level=None)
     for table in TABLES:
         rows.execute(table)
     [stands] = rows.execute("SELECT coalesce(max(next), 0) FROM position").fetchone()
-    reader = consumer(bootstrap, topic)
+    reader = consumer(kafka, topic)
     reader.assign([TopicPartition(topic, 0, stands)])
     for message in until_end(reader):
         number = int(message.value() or b"")
 
         def passed(statement: str, number: int = number) -> None:
-            if kill_at is not None and (number, statement) == tuple(kill_at):
+            if kill_at is not None and (number, statement) == kill_at:
                 die()
 
         work(rows, message, number, passed)

@@ -25,10 +25,10 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
     sent = max(setup.size.records // 2, ENOUGH)
     times = sent // ENOUGH
     targets = [setup.topic("p14-b"), setup.topic("p14-c")]
-    route = Route(setup.bootstrap, setup.numbered("p14", count=sent), targets, setup.name("p14"), PER_TRANSACTION)
+    route = Route(setup.kafka, setup.numbered("p14", count=sent), targets, setup.name("p14"), PER_TRANSACTION)
     partial = killed = 0
     for death in [*deaths(times), None]:
-        killed += live_once(__name__, {"route": route._asdict(), "kill_at": death})
+        killed += live_once(__name__, {"route": route, "kill_at": death})
         settle(route)
         partial += _seen(route, COMMITTED, 0) != _seen(route, COMMITTED, 1)
     fault, aborted = "kill -9 after each call", sum(ATTEMPTED.values()) * PER_TRANSACTION * times
@@ -58,20 +58,20 @@ def deaths(times: int) -> Iterator[tuple[str, int]]:
             yield call, 1 if call == "init" else 2
 
 
-def child_main(route: dict[str, object], kill_at: tuple[str, int] | None) -> None:
+def child_main(route: Route, kill_at: tuple[str, int] | None) -> None:
     """Run the copying process."""
     passes = dict.fromkeys(CALLS, 0)
 
     def passed(call: str) -> None:
         passes[call] += 1
-        if kill_at is not None and (call, passes[call]) == tuple(kill_at):
+        if kill_at is not None and (call, passes[call]) == kill_at:
             die()
 
-    TransactionalCopy(Route(**route), passed).run()  # type: ignore[arg-type]
+    TransactionalCopy(route, passed).run()
 
 
 def _seen(route: Route, isolation: str, target: int) -> list[int]:
-    [seen] = numbers(route.bootstrap, route.targets[target], isolation)
+    [seen] = numbers(route.kafka, route.targets[target], isolation)
     return seen
 
 

@@ -33,7 +33,7 @@ def _line(setup: ExperimentSetup, mode: str, ids: tuple[str, str], expected: dic
     successor = _begun(setup, topic, ids[1])
     successor.commit_transaction(60)
     fenced = _is_fenced(paused)
-    seen = numbers(setup.bootstrap, topic)
+    seen = numbers(setup.kafka, topic)
     return Result(
         mode,
         "paused with an open transaction, replaced, wakes up",
@@ -46,7 +46,7 @@ def _line(setup: ExperimentSetup, mode: str, ids: tuple[str, str], expected: dic
 
 def _begun(setup: ExperimentSetup, topic: str, id_: str) -> Producer:
     """Has sent all records in a transaction that is open."""
-    sender = producer(setup.bootstrap, transactional_id=setup.name(id_))
+    sender = producer(setup.kafka, transactional_id=setup.name(id_))
     sender.init_transactions(60)
     sender.begin_transaction()
     for number in range(RECORDS):

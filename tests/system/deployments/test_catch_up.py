@@ -86,7 +86,7 @@ def running(settings: Settings, name: str) -> Iterator[None]:
 
 def arrive(settings: Settings, receipts: Receipts) -> None:
     """Records with these receipt times, whatever the clock says."""
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap, "enable.idempotence": True})
+    producer = Producer({**settings.kafka.connection.client(), "enable.idempotence": True})
     with stamped_by(settings, "CreateTime"):
         for store, number, happened_at, received_at in receipts:
             body = {
@@ -115,7 +115,7 @@ def spread(store: str, numbers: range, since: datetime, until: datetime) -> Rece
 
 def read_to_the_end(settings: Settings, positions: Callable[[], Offsets]) -> None:
     """Wait for a reader."""
-    ends = {POS_TRANSACTIONS.topic: Topics(settings.kafka.bootstrap).end_offsets(POS_TRANSACTIONS.topic)}
+    ends = {POS_TRANSACTIONS.topic: Topics(settings.kafka.connection).end_offsets(POS_TRANSACTIONS.topic)}
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not reached(positions(), ends):
         assert time.monotonic() < deadline, f"{positions()} never came to {ends}"

@@ -62,7 +62,7 @@ def receipts_arriving(settings: Settings) -> Iterator[None]:
     leave = threading.Event()
 
     def send() -> None:
-        producer = Producer({"bootstrap.servers": settings.kafka.bootstrap, "enable.idempotence": True})
+        producer = Producer({**settings.kafka.connection.client(), "enable.idempotence": True})
         choice, number = random.Random(7), 0
         stores = [store.id for store in invented_stores(STORES)]
         while not leave.wait(1 / PER_SECOND):

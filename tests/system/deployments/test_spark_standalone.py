@@ -73,7 +73,7 @@ def other(records: list[tuple[int, str, bytes]]) -> list[tuple[int, str, bytes]]
 
 
 def send(stack: Stack, *parts: list[tuple[int, str, bytes]]) -> None:
-    producer = Producer({"bootstrap.servers": stack.settings.kafka.bootstrap, "enable.idempotence": True})
+    producer = Producer({**stack.settings.kafka.connection.client(), "enable.idempotence": True})
     for records in parts:
         for partition, store, body in records:
             producer.produce("pos_transactions", body, store.encode(), partition=partition)

@@ -82,10 +82,7 @@ def test_a_killed_broker_comes_back_and_a_killed_supervisor_leaves_nothing_after
     os.kill(before["kafka"]["pid"], signal.SIGKILL)
     wait_until(lambda: components(settings)["kafka"]["pid"] not in (None, before["kafka"]["pid"]))
     wait_until(lambda: components(settings)["kafka"]["state"] == "running")
-    assert (
-        "pos_transactions"
-        in AdminClient({"bootstrap.servers": settings.kafka.bootstrap}).list_topics(timeout=10).topics
-    )
+    assert "pos_transactions" in AdminClient(settings.kafka.connection.client()).list_topics(timeout=10).topics
 
     os.kill(supervisor(settings), signal.SIGKILL)
     wait_until(lambda: Records(settings.home).pid(SUPERVISOR) is None)

@@ -15,7 +15,7 @@ from cassandra import ConsistencyLevel
 from cassandra.query import SimpleStatement
 from confluent_kafka.admin import AdminClient
 
-from deploy.cassandra import connect
+from deploy.cassandra import Address, connect
 from deploy.local.nodes import HOSTS
 from deploy.local.ports import is_free
 from deploy.local.records import Records
@@ -105,10 +105,10 @@ def lost(stack: Stack, number: int) -> Iterator[None]:
 def copies_are_whole(stack: Stack) -> bool:
     """Every partition has three copies in step, and every Cassandra node sees both others."""
     try:
-        admin = AdminClient({"bootstrap.servers": stack.settings.kafka.bootstrap, "log_level": 0})
+        admin = AdminClient({**stack.settings.kafka.connection.client(), "log_level": 0})
         topics = admin.list_topics(timeout=20).topics
         for host in HOSTS:
-            session = connect([host], stack.settings.cassandra.port, "galatea")
+            session = connect(Address((host,), stack.settings.cassandra.port, "galatea"))
             try:
                 [repeated] = [each for each in session.cluster.metadata.all_hosts() if each.address == host]
                 every = SimpleStatement("SELECT name FROM migrations", consistency_level=ConsistencyLevel.ALL)

@@ -195,7 +195,7 @@ def broker_gone(ground: AlertDrill, *, graceful: bool) -> None:
         ground.feeder.add(MORE)
         time.sleep(ground.chance.uniform(0, 3))
         ground.broker.start()
-        life.until(lambda: left_to_read(ground.broker.address) == 0, START_SECONDS)
+        life.until(lambda: left_to_read(ground.broker.kafka) == 0, START_SECONDS)
     ground.suffered.places["broker stopped" if graceful else "broker killed"] += 1
 
 

@@ -17,6 +17,7 @@ import msgspec
 import psutil
 
 from deploy.services.alerts import READY, WatchedProcess
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.registry.stores import Store
 from tests.system.drills.alert_processor import DISCARDED, FENCED, RULE_HISTORY, Orders, forked, noted
 from tests.system.drills.tills import BOUNDS
@@ -102,8 +103,8 @@ def _hear(reports: Connection, heard: Callable[[bytes], None]) -> None:
 class AlertProcesses:
     """Of alert processors with the same identity. `kills`: how many were ended as by `kill -9`."""
 
-    direct: str
-    proxied: str
+    direct: KafkaConnection
+    proxied: KafkaConnection
     folder: Path
     naive: str = ""
     kills: int = 0
@@ -119,8 +120,8 @@ class AlertProcesses:
 
     def orders(self, *, proxied: bool = False) -> Orders:
         """Follow every partition until somebody ends it."""
-        address = self.proxied if proxied else self.direct
-        return Orders(address, str(self.folder), tuple(range(PARTITIONS)), naive=self.naive)
+        kafka = self.proxied if proxied else self.direct
+        return Orders(kafka.bootstrap, str(self.folder), tuple(range(PARTITIONS)), naive=self.naive)
 
     def begin(self, orders: Orders) -> AlertProcess:
         """One that somebody has to finish."""

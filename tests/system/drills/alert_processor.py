@@ -20,6 +20,7 @@ import structlog
 from deploy.services.alerts import READY
 from deploy.services.runner import RESTART_ME
 from master_dataset.failpoints import arm
+from master_dataset.kafka.connection import KafkaConnection
 from speed_layer.alerts import sender
 from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
 from speed_layer.alerts.sender import FencedError
@@ -107,7 +108,7 @@ class _PartitionLog:
 def _follow(orders: Orders, partition: int, partition_log: _PartitionLog) -> None:
     folder = Path(orders.folder)
     work = ProcessorConfig(
-        orders.bootstrap,
+        KafkaConnection(orders.bootstrap),
         TOPICS,
         FileRuleStore(folder / RULE_HISTORY),
         Snapshots(folder / str(partition)),

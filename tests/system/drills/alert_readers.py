@@ -7,6 +7,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from master_dataset.kafka.connection import KafkaConnection
+
 GROUP, PARTITIONS = "galatea.alerts", 2
 SETTLE_SECONDS = 3.0
 """The end of a transaction reaches alerts and positions one after the other."""
@@ -15,10 +17,10 @@ START_SECONDS = 120.0
 """So long a broker may take until it answers again."""
 
 
-def _consumer(bootstrap: str, isolation: str) -> Consumer:
+def _consumer(kafka: KafkaConnection, isolation: str) -> Consumer:
     return Consumer(
         {
-            "bootstrap.servers": bootstrap,
+            **kafka.client(),
             "group.id": GROUP,
             "isolation.level": isolation,
             "log_level": 0,
@@ -43,28 +45,28 @@ def _to_the_end(consumer: Consumer, at: dict[int, int]) -> Iterator[dict[str, An
                 ended.add(message.partition() or 0)
 
 
-def read_alerts(bootstrap: str) -> list[dict[str, Any]]:
+def read_alerts(kafka: KafkaConnection) -> list[dict[str, Any]]:
     """Every committed alert."""
-    consumer = _consumer(bootstrap, "read_committed")
+    consumer = _consumer(kafka, "read_committed")
     found = list(_to_the_end(consumer, dict.fromkeys(range(PARTITIONS), 0)))
     consumer.close()
     return found
 
 
-def left_to_read(bootstrap: str) -> int:
+def left_to_read(kafka: KafkaConnection) -> int:
     """How many records of the tills have no committed position behind them. A broker that starts is asked again."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
-            return _left_to_read(bootstrap)
+            return _left_to_read(kafka)
         except KafkaException:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
 
 
-def _left_to_read(bootstrap: str) -> int:
-    consumer = _consumer(bootstrap, "read_committed")
+def _left_to_read(kafka: KafkaConnection) -> int:
+    consumer = _consumer(kafka, "read_committed")
     places = [TopicPartition("pos_transactions", number) for number in range(PARTITIONS)]
     try:
         ends = [consumer.get_watermark_offsets(place, _CALL_SECONDS)[1] for place in places]
@@ -80,11 +82,11 @@ class Reader:
     Read only while no alert processor runs: an open transaction hides positions that are not committed.
     """
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, kafka: KafkaConnection) -> None:
         """From the first alert on."""
-        self._reader = _consumer(bootstrap, "read_committed")
+        self._reader = _consumer(kafka, "read_committed")
         self._at = dict.fromkeys(range(PARTITIONS), 0)
-        self._asker = _consumer(bootstrap, "read_uncommitted")  # the other kind waits for an open transaction's end
+        self._asker = _consumer(kafka, "read_uncommitted")  # the other kind waits for an open transaction's end
         self._ahead: set[tuple[int, int]] = set()
         self.premature = 0
 

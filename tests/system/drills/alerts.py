@@ -106,13 +106,13 @@ class Played:
 def play(broker: DrilledBroker, plan: Plan) -> Played:
     """With a broker that runs and has no alerts: send, harm, settle, compare."""
     began, chance, played = time.monotonic(), Random(f"kills {plan.seed}"), Played(plan)
-    lives = AlertProcesses(broker.address, broker.proxied, broker.settings.home / "alerts", plan.naive)
+    lives = AlertProcesses(broker.kafka, broker.proxied, broker.settings.home / "alerts", plan.naive)
     stores = stores_for(plan.alerts)
     lives.write_rules(stores)
     with lives.life(lives.orders()) as first:
         assert first.until(first.is_ready, START_SECONDS)
     lives.kills = 0
-    tills, reader = Tills(broker.address, stores, plan.seed), Reader(broker.address)
+    tills, reader = Tills(broker.kafka, stores, plan.seed), Reader(broker.kafka)
     with Feeder(tills) as feeder:
         things = _things(plan, chance)
         ground = faults.AlertDrill(broker, lives, feeder, chance, tills.planned // max(1, len(things)) + 1)
@@ -128,7 +128,7 @@ def play(broker: DrilledBroker, plan: Plan) -> Played:
     reader.close()
     expected = tills.finish()
     _settle(lives, broker)
-    _compare(played, expected, read_alerts(broker.address))
+    _compare(played, expected, read_alerts(broker.kafka))
     played.premature, played.sent, played.seconds = reader.premature, tills.sent, round(time.monotonic() - began, 1)
     _count(played, lives, ground.suffered)
     return played
@@ -167,7 +167,7 @@ def _settle(lives: AlertProcesses, broker: DrilledBroker) -> None:
     """All is read."""
     before = lives.kills
     with lives.life(lives.orders()) as last:
-        assert last.until(lambda: left_to_read(broker.address) == 0, 600), "the alert processor does not catch up"
+        assert last.until(lambda: left_to_read(broker.kafka) == 0, 600), "the alert processor does not catch up"
     lives.kills = before
 
 

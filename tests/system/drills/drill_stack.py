@@ -198,7 +198,7 @@ def drill_stack(
     try:
         os.environ.update(environment)
         with disks(folder / "disks", [settings.home / name for name in place.disks]) as own, _running(settings):
-            load = Load(settings.kafka.bootstrap, seed, mix, roll)
+            load = Load(settings.kafka.connection, seed, mix, roll)
             sampler = Sampler(settings, roll, around_now())
             load.start()
             sampler.start()

@@ -12,6 +12,7 @@ from deploy.local.nodes import LOOPBACK
 from deploy.local.ports import free_ports
 from deploy.settings import Settings
 from lab.fault_proxy import FaultProxy
+from master_dataset.kafka.connection import KafkaConnection
 
 START_SECONDS, STOP_SECONDS = 180, 60
 _MORE = """\
@@ -33,12 +34,13 @@ def settings_for(folder: Path) -> Settings:
 
 
 class DrilledBroker:
-    """The stack's own, with one listener more. Use as a context manager. `proxied`: its address behind the proxy."""
+    """The stack's own, with one listener more. Use as a context manager. `proxied`: the way to it through the proxy."""
 
     def __init__(self, settings: Settings) -> None:
         """Nothing runs yet."""
         before, behind = free_ports(2)
-        self.settings, self.address, self.proxied = settings, settings.kafka.bootstrap, f"{LOOPBACK}:{before}"
+        self.settings, self.kafka = settings, settings.kafka.connection
+        self.proxied = KafkaConnection(f"{LOOPBACK}:{before}")
         self.proxy = FaultProxy(LOOPBACK, before, behind)
         self._ports = {"before": before, "behind": behind}
         self._component = brokers(settings)[0]

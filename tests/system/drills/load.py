@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.system.drills.receipts import STORES
 from tests.system.drills.till_roll import Delivery, Slip, TillRoll
@@ -31,7 +32,7 @@ class Mix(NamedTuple):
 class Load(threading.Thread):
     """Sends until stopped; it can be paused."""
 
-    def __init__(self, bootstrap: str, seed: int, mix: Mix, roll: TillRoll) -> None:
+    def __init__(self, kafka: KafkaConnection, seed: int, mix: Mix, roll: TillRoll) -> None:
         super().__init__(name="load", daemon=True)
         self._chance, self._mix, self._roll = Random(seed), mix, roll
         self._sends, self._leave, self._rests = threading.Event(), threading.Event(), threading.Event()
@@ -39,7 +40,7 @@ class Load(threading.Thread):
         self._number = 0
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **kafka.client(),
                 "enable.idempotence": True,
                 "acks": "all",
                 "linger.ms": 5,

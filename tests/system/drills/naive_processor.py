@@ -6,6 +6,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.client_settings import producer_settings
+from master_dataset.kafka.connection import KafkaConnection
 from speed_layer.alerts.processor import AlertProcessor, KnownAlerts, ProcessorConfig
 from speed_layer.alerts.sender import CALL_SECONDS, TransactionalSender
 from speed_layer.alerts.source import PartitionReader, SourceRecord
@@ -26,10 +27,10 @@ class KeptSender(TransactionalSender):
 class PlainSender(TransactionalSender):
     """No transactions: alerts are acknowledged, then positions are committed."""
 
-    def __init__(self, bootstrap: str, partition: int) -> None:
+    def __init__(self, kafka: KafkaConnection, partition: int) -> None:
         self._partition = partition
-        self._plain = Producer(producer_settings(bootstrap, "naive", CALL_SECONDS))
-        self._committer = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP, "enable.auto.commit": False})
+        self._plain = Producer(producer_settings(kafka, "naive", CALL_SECONDS))
+        self._committer = Consumer({**kafka.client(), "group.id": GROUP, "enable.auto.commit": False})
 
     def start(self) -> None:
         """There is nothing that another could have left open."""
@@ -65,7 +66,7 @@ class NaiveProcessor(AlertProcessor):
 
     def _sender(self) -> TransactionalSender:
         kind = KeptSender if self._kind == KEPT else PlainSender
-        return kind(self._config.bootstrap, self._partition)
+        return kind(self._config.kafka, self._partition)
 
     def _start(self, sender: TransactionalSender, inlet: PartitionReader) -> None:
         super()._start(sender, inlet)

@@ -125,7 +125,7 @@ def received_in_the_past(
     step = (last - first) / max(len(lines), 1)
     producer = Producer(
         {
-            "bootstrap.servers": settings.kafka.bootstrap,
+            **settings.kafka.connection.client(),
             "enable.idempotence": True,
             "partitioner": "murmur2_random",
         }
@@ -151,7 +151,7 @@ def stamped_by(settings: "Settings", kind: str) -> Iterator[None]:
 
 
 def _stamps_of(settings: "Settings", kind: str) -> None:
-    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap})
+    admin = AdminClient(settings.kafka.connection.client())
     entry = ConfigEntry("message.timestamp.type", kind, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, POS_TRANSACTIONS.topic, incremental_configs=[entry])
     admin.incremental_alter_configs([resource])[resource].result(TIMEOUT_SECONDS)
@@ -175,7 +175,7 @@ class Feeding(threading.Thread):
         self.acknowledged = 0
 
     def run(self) -> None:
-        result = ingest(POS_TRANSACTIONS, self._paced(), self._settings.kafka.bootstrap, lambda _: None)
+        result = ingest(POS_TRANSACTIONS, self._paced(), self._settings.kafka.connection, lambda _: None)
         self.acknowledged = result.acknowledged
 
     def finish(self) -> None:

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from master_dataset.kafka.connection import KafkaConnection
 from tests.system.drills.load import Load, Mix
 from tests.system.drills.till_roll import TillRoll
 
@@ -13,7 +14,7 @@ PATIENCE_SECONDS = 60.0
 @pytest.fixture
 def load() -> Load:
     """Sends nothing until it is started."""
-    return Load("127.0.0.1:1", 1, Mix(), TillRoll())
+    return Load(KafkaConnection("127.0.0.1:1"), 1, Mix(), TillRoll())
 
 
 def test_a_load_that_sends_nothing_rests(load: Load) -> None:

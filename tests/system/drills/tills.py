@@ -10,6 +10,8 @@ from typing import Self
 
 from confluent_kafka import Producer
 
+from master_dataset.kafka.connection import KafkaConnection
+
 QUARTER, WINDOWS = 900, 4
 """So few that the oldest is still fresh an hour later."""
 PER_WINDOW = 14
@@ -28,7 +30,7 @@ def stores_for(alerts: int) -> int:
 class Tills:
     """Send receipts of many stores, some of them twice. `sums`: in cents, by store and window."""
 
-    def __init__(self, bootstrap: str, stores: int, seed: int) -> None:
+    def __init__(self, kafka: KafkaConnection, stores: int, seed: int) -> None:
         self.sums: Counter[tuple[str, int]] = Counter()
         self.sent = 0
         self.planned = stores * WINDOWS * PER_WINDOW
@@ -38,7 +40,7 @@ class Tills:
         self._newest = int(time.time()) // QUARTER * QUARTER - QUARTER
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **kafka.client(),
                 "enable.idempotence": True,
                 "partitioner": "murmur2_random",
                 "log_level": 0,

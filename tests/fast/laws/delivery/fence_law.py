@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 from batch_layer.fence import Fence, Marked
 from master_dataset.errors import GalateaError
+from master_dataset.kafka.connection import KafkaConnection
 from tests.fast.laws.delivery.broker import Broker, Message, Stored, Transaction
 
 TOPIC, PARTITIONS = "pos_transactions", 3
@@ -90,7 +91,7 @@ class Markers:
 def brokers_of(clock: Clock) -> Iterator[None]:
     """The fence meets these brokers."""
 
-    def topics(_: str) -> Any:
+    def topics(_: KafkaConnection) -> Any:
         ends = {partition: clock.broker.stable((TOPIC, partition)) for partition in range(PARTITIONS)}
         return SimpleNamespace(partitions=lambda _: list(range(PARTITIONS)), end_offsets=lambda _: ends)
 
@@ -121,7 +122,7 @@ def nothing_appears_behind_a_cut(seeds: int = 40) -> None:
     made = 0
     for seed in range(seeds):
         clock = clock_of(seed)
-        fence = Fence("memory", (TOPIC,), EPOCH, SKEW, now=clock.now)
+        fence = Fence(KafkaConnection("memory"), (TOPIC,), EPOCH, SKEW, now=clock.now)
         with brokers_of(clock):
             for _ in range(CUTS):
                 try:

@@ -14,7 +14,7 @@ class _WithSender(AlertProcessor):
     sender: type[TransactionalSender]
 
     def _sender(self) -> TransactionalSender:
-        return self.sender(self._config.bootstrap, self._partition)
+        return self.sender(self._config.kafka, self._partition)
 
 
 class CommitBeforeWrite(_WithSender):
@@ -63,7 +63,7 @@ class OffsetWithoutOne(AlertProcessor):
             ]
 
     def _reader(self) -> PartitionReader:
-        return self.inlet(self._config.bootstrap, self._topics, self._partition)
+        return self.inlet(self._config.kafka, self._topics, self._partition)
 
 
 class ForgetsWhatIsEmitted(AlertProcessor):

@@ -1,6 +1,10 @@
 """An Airflow that is away is said to be so, and never stops the work itself."""
 
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from structlog.testing import capture_logs
@@ -9,7 +13,8 @@ from deploy.airflow.client import AirflowClient, Task, TaskNote, airflow_of
 from deploy.local.ports import free_ports
 from deploy.local.records import State, write_states
 from deploy.settings import Settings
-from master_dataset.errors import AirflowUnavailableError
+from master_dataset.errors import AirflowUnavailableError, OperatorError
+from tests.support.secured_servers import HOST, Authority
 from views.control.recompute import RecomputeRequest
 
 TASK = Task("recompute", "recompute-1", "rebuild")
@@ -62,3 +67,61 @@ def test_a_stack_has_an_airflow_if_it_was_started_with_it_or_one_is_named(settin
     assert without is None
     assert named == AirflowClient("https://airflow", "admin", settings.home / "airflow.password")
     assert airflow_of(settings) == AirflowClient.of(settings)
+
+
+class _Airflow(BaseHTTPRequestHandler):
+    """Gives a token to everybody; every run has succeeded."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer({"access_token": "token"})
+
+    def do_GET(self) -> None:
+        self._answer({"state": "success"})
+
+    def log_message(self, *_: object) -> None:
+        """Nothing is logged."""
+
+    def _answer(self, content: dict[str, str]) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+@pytest.fixture
+def secured(authority: Authority, settings: Settings) -> Iterator[Settings]:
+    """Of an Airflow whose certificate that authority has signed."""
+    with HTTPServer((HOST, 0), _Airflow) as server:
+        server.socket = authority.issue("airflow").server().wrap_socket(server.socket, server_side=True)
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield settings.replace(airflow_url=f"https://{HOST}:{server.server_port}", airflow_ca_file=authority.file)
+        server.shutdown()
+        thread.join()
+
+
+def test_an_airflow_of_ones_own_authority_is_trusted_with_the_setting_for_it(secured: Settings) -> None:
+    assert AirflowClient.of(secured).state("recompute-1") == "success"
+
+
+def test_an_airflow_of_another_authority_names_the_setting_for_it(secured: Settings, tmp_path: Path) -> None:
+    other = secured.replace(airflow_ca_file=Authority(tmp_path, "other").file)
+
+    with pytest.raises(OperatorError, match="is not signed by an authority in") as refused:
+        AirflowClient.of(other).state("recompute-1")
+
+    assert refused.value.do.startswith("set GALATEA_AIRFLOW_CA_FILE")
+
+
+def test_an_authority_that_cannot_be_read_is_named_with_its_setting(secured: Settings) -> None:
+    Path(secured.airflow.ca_file).unlink()
+
+    with pytest.raises(OperatorError, match="of GALATEA_AIRFLOW_CA_FILE cannot be used"):
+        AirflowClient.of(secured).state("recompute-1")

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from master_dataset.kafka.connection import KafkaConnection
 from speed_layer.alerts.processor import AlertProcessor, KnownAlerts, ProcessorConfig
 from speed_layer.alerts.snapshots import Snapshots
 from tests.fast.model.alert_processor.memory_clients import Process
@@ -64,7 +65,7 @@ def test_a_long_running_processor_forgets_what_it_emitted_long_ago(tmp_path: Pat
             raise Over
 
     work = ProcessorConfig(
-        "memory",
+        KafkaConnection("memory"),
         [TOPIC[0]],
         MemoryRuleStore(),
         Snapshots(tmp_path),

@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from master_dataset.kafka.client_settings import producer_settings
+from master_dataset.kafka.connection import KafkaConnection
 from speed_layer.alerts import sender
 from speed_layer.alerts.sender import FencedError, ProducerDiscardedError, TransactionalSender
 from tests.support.alerting import WorldLog, at_ms, rule_history_of
@@ -54,7 +55,7 @@ class FakeProducer:
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> tuple[TransactionalSender, FakeProducer]:
     monkeypatch.setattr(sender, "Producer", FakeProducer)
-    return TransactionalSender("nowhere:1", 0), FakeProducer.made
+    return TransactionalSender(KafkaConnection("nowhere:1"), 0), FakeProducer.made
 
 
 def test_alerts_are_flushed_before_positions_are_sent_and_both_before_the_commit(
@@ -125,21 +126,21 @@ def test_a_client_that_is_fenced_can_be_given_up_without_another_word(
 
 
 @pytest.fixture
-def broker() -> Iterator[str]:
-    """The address of librdkafka's own, within this process."""
+def broker() -> Iterator[KafkaConnection]:
+    """librdkafka's own, within this process."""
     owner = Producer({"bootstrap.servers": "nowhere:1", "test.mock.num.brokers": 1, "log_level": 0})
     owner.list_topics("alerts", timeout=30)
     brokers = owner.list_topics("pos_transactions", timeout=30).brokers.values()
-    yield ",".join(f"{each.host}:{each.port}" for each in brokers)
+    yield KafkaConnection(",".join(f"{each.host}:{each.port}" for each in brokers))
     owner.flush(0)
 
 
 @pytest.mark.parametrize("room", [{"queue.buffering.max.messages": 5}, {"queue.buffering.max.kbytes": 2}])
 def test_a_transaction_of_more_than_the_client_holds_at_once_is_sent_whole(
-    monkeypatch: pytest.MonkeyPatch, broker: str, room: dict[str, int]
+    monkeypatch: pytest.MonkeyPatch, broker: KafkaConnection, room: dict[str, int]
 ) -> None:
     monkeypatch.setattr(sender, "producer_settings", lambda *said: producer_settings(*said) | room | {"log_level": 0})
-    reading = Consumer({"bootstrap.servers": broker, "group.id": "galatea.alerts", "log_level": 0})
+    reading = Consumer({**broker.client(), "group.id": "galatea.alerts", "log_level": 0})
     [alert] = WorldLog("pos_transactions", rule_history_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
     sending = TransactionalSender(broker, 0)
     sending.start()

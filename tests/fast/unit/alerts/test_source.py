@@ -2,11 +2,12 @@
 
 import pytest
 
+from master_dataset.kafka.connection import KafkaConnection
 from speed_layer.alerts.fold import LogRecord
 from speed_layer.alerts.source import PartitionReader, SourceRecord
 from views.alerts.alert import ALERTS_TOPIC
 
-NOWHERE = "127.0.0.1:1"
+NOWHERE = KafkaConnection("127.0.0.1:1")
 WRITTEN = [b'{"alert_id":"first"}', b"hello", None, b'{"alert_id":7}', b'{"other":1}', b'{"alert_id":"second"}']
 
 

@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from master_dataset.errors import OperatorError
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold, LogRecord
 from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
@@ -50,7 +51,9 @@ def begin(
 
     process = Process(broker, Random(1), FOREVER)
     process.is_harmed = False
-    work = ProcessorConfig("memory", topics or (TILLS,), MemoryRuleStore(), Snapshots(folder), ready=ready)
+    work = ProcessorConfig(
+        KafkaConnection("memory"), topics or (TILLS,), MemoryRuleStore(), Snapshots(folder), ready=ready
+    )
     with in_process(process, Variant(), consumer), pytest.raises(Begun):
         AlertProcessor(work, 0).run()
     return broker_positions(broker)

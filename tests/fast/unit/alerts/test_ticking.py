@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 from deploy.services.alert_processor import TickLoop
 from deploy.services.alerts import heartbeat_count
 from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.registry.stores import Store
 from speed_layer.alerts.rule_store import CassandraRuleStore, Ticker, ticked_topics
 from tests.support.alerting import FOR_EVER, SHOP, WorldLog, rule_history_of
@@ -66,10 +67,11 @@ class Neighbours:
 
 
 @pytest.fixture
-def broker() -> Iterator[str]:
-    """Its address; a topic that is asked for has four partitions."""
+def broker() -> Iterator[KafkaConnection]:
+    """librdkafka's own; a topic that is asked for has four partitions."""
     owner = Producer(A_BROKER)
-    yield ",".join(f"{each.host}:{each.port}" for each in owner.list_topics(timeout=30).brokers.values())
+    brokers = owner.list_topics(timeout=30).brokers.values()
+    yield KafkaConnection(",".join(f"{each.host}:{each.port}" for each in brokers))
     owner.flush(0)
 
 
@@ -151,7 +153,7 @@ def test_a_rule_store_that_cannot_be_read_or_written_raises_a_named_error(away: 
         rule_store.record_stores(STORES)
 
 
-def test_a_tick_that_the_broker_refuses_is_named(broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tick_that_the_broker_refuses_is_named(broker: KafkaConnection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "speed_layer.alerts.rule_store._WAIT_SECONDS", 60.0
     )  # a busy machine would give up on all first
@@ -160,7 +162,7 @@ def test_a_tick_that_the_broker_refuses_is_named(broker: str, monkeypatch: pytes
         Ticker(broker, [0, 9]).tick(RULE_HISTORY)
 
 
-def test_a_refused_tick_is_written_in_the_next_round(broker: str) -> None:
+def test_a_refused_tick_is_written_in_the_next_round(broker: KafkaConnection) -> None:
     requests = [9]
     ticker = Ticker(broker, requests)
     with pytest.raises(BrokerUnavailableError):

@@ -8,9 +8,11 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from master_dataset.dead_letters import replay
 from master_dataset.dead_letters.replay import ReplayRecord, ReplaySender, SendReport
 from master_dataset.errors import BrokerUnavailableError
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.producer import DeliveryStatus
 
 TOPIC = "pos_transactions"
+NOWHERE = KafkaConnection("nowhere:1")
 ONE = ReplayRecord(TOPIC, b"1", b"{}", [("replay_of", b"pos_transactions/0/7"), ("none", None)])
 
 
@@ -44,7 +46,7 @@ class Refusing:
 
 
 def test_each_record_gets_its_position() -> None:
-    found = ReplaySender("nowhere:1", beside_a_broker).send([ONE, ONE])
+    found = ReplaySender(NOWHERE, beside_a_broker).send([ONE, ONE])
 
     assert [each.status for each in found] == [DeliveryStatus.ACKNOWLEDGED] * 2
     assert [each.to and (each.to.topic, each.to.offset) for each in found] == [(TOPIC, 0), (TOPIC, 1)]
@@ -52,14 +54,14 @@ def test_each_record_gets_its_position() -> None:
 
 
 def test_what_nobody_confirms_in_time_is_unconfirmed() -> None:
-    assert ReplaySender("nowhere:1", without_a_broker).send([ONE]) == [SendReport(DeliveryStatus.UNCONFIRMED)]
+    assert ReplaySender(NOWHERE, without_a_broker).send([ONE]) == [SendReport(DeliveryStatus.UNCONFIRMED)]
 
 
 @pytest.mark.parametrize("room", [{"queue.buffering.max.messages": 2}, {"queue.buffering.max.kbytes": 1}])
 def test_of_more_than_the_client_holds_at_once_each_record_is_acknowledged(room: dict[str, int]) -> None:
     ten = [ONE._replace(value=b"x" * 400) for _ in range(10)]
 
-    found = ReplaySender("nowhere:1", lambda settings: beside_a_broker({**settings, **room})).send(ten)
+    found = ReplaySender(NOWHERE, lambda settings: beside_a_broker({**settings, **room})).send(ten)
 
     assert [each.status for each in found] == [DeliveryStatus.ACKNOWLEDGED] * 10
     assert [each.to and each.to.offset for each in found] == list(range(10))
@@ -70,7 +72,7 @@ def test_what_the_broker_never_accepts_is_distinguished_from_what_it_did_not_con
 ) -> None:
     monkeypatch.setattr(replay, "GIVE_UP_SECONDS", 0.2)
 
-    found = ReplaySender("nowhere:1", Refusing).send([ONE, ONE, ONE, ONE])
+    found = ReplaySender(NOWHERE, Refusing).send([ONE, ONE, ONE, ONE])
 
     assert [each.status for each in found] == [
         DeliveryStatus.UNCONFIRMED,
@@ -86,7 +88,9 @@ def test_a_broker_that_is_away_or_lacks_the_topic_is_named_before_anything_is_se
 ) -> None:
     monkeypatch.setattr(replay, "METADATA_SECONDS", 0.3)
 
-    with pytest.raises(BrokerUnavailableError, match="does not respond; nothing was sent"):
-        ReplaySender("nowhere:1", without_a_broker).check_topics([TOPIC])
-    with pytest.raises(BrokerUnavailableError, match="no topic `pos_transactions`; nothing was sent"):
-        ReplaySender("nowhere:1", beside_a_broker).check_topics([TOPIC])
+    with pytest.raises(BrokerUnavailableError, match="cannot send anything: Kafka at `nowhere:1` does not respond"):
+        ReplaySender(NOWHERE, without_a_broker).check_topics([TOPIC])
+    with pytest.raises(
+        BrokerUnavailableError, match="cannot send anything to the topic `pos_transactions`: it does not exist"
+    ):
+        ReplaySender(NOWHERE, beside_a_broker).check_topics([TOPIC])

@@ -12,6 +12,7 @@ from lab.demo.journey import Journey, registry_entries
 from lab.demo.sensors import SHOPS, SensorPlayback, SimulatedSensors, receipts, with_sensors
 from lab.demo.trading_day import TradingDay, trading_day
 from lab.simulation.records import TimedRecord
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.fast.unit.simulation.reading import Read
 
@@ -104,9 +105,9 @@ def test_the_play_of_the_sensors_ends_when_it_is_left(monkeypatch: pytest.Monkey
         return len(given)
 
     monkeypatch.setattr(sensors_module, "send", send)
-    with SensorPlayback(sent[:100], "nowhere", 0.01) as play:
+    with SensorPlayback(sent[:100], KafkaConnection("nowhere:1"), 0.01) as play:
         assert play.result() == 100
-    with SensorPlayback(sent[:100], "nowhere", 3600):
+    with SensorPlayback(sent[:100], KafkaConnection("nowhere:1"), 3600):
         pass
     assert given[:100] == sent[:100]
     assert len(given) < 200

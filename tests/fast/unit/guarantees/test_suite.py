@@ -14,6 +14,7 @@ from lab.guarantees.experiment import Experiment, ExperimentSetup, Need, Size, r
 from lab.guarantees.results import Counts, Result, Verdict, exactly
 from lab.guarantees.suite import ExperimentResult, ExperimentSelection, document, is_as_expected, run_experiment
 from master_dataset.errors import OperatorError, UnknownNameError
+from master_dataset.kafka.connection import KafkaConnection
 
 GOOD = Result("at least once", "kills", 10, Counts(0, 2, 0), {"duplicated": exactly(2)})
 BAD = Result("at most once", "kills", 10, Counts(0, 0, 0), {"lost": exactly(2)})
@@ -32,7 +33,7 @@ def experiment(*lines: Result, need: Need = Need.BROKER, fails: Exception | None
 
 @pytest.fixture
 def setup(tmp_path: Path) -> ExperimentSetup:
-    return ExperimentSetup("nowhere:1", tmp_path, seed=1)
+    return ExperimentSetup(KafkaConnection("nowhere:1"), tmp_path, seed=1)
 
 
 def test_one_line_that_differs_makes_the_experiment_differ(setup: ExperimentSetup) -> None:
@@ -92,8 +93,8 @@ def test_an_id_that_there_is_not_is_named() -> None:
 
 
 def test_faults_are_spread_evenly_and_chance_is_the_seeds(tmp_path: Path) -> None:
-    setup, same = (ExperimentSetup("nowhere:1", tmp_path, seed=7, size=Size(100, 4)) for _ in range(2))
-    other = ExperimentSetup("nowhere:1", tmp_path, seed=8, size=Size(100, 4))
+    setup, same = (ExperimentSetup(KafkaConnection("nowhere:1"), tmp_path, seed=7, size=Size(100, 4)) for _ in range(2))
+    other = ExperimentSetup(KafkaConnection("nowhere:1"), tmp_path, seed=8, size=Size(100, 4))
 
     kills = setup.kills("p01")
 

@@ -7,14 +7,20 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from structlog.testing import capture_logs
 
 from master_dataset.kafka.client_settings import BufferLimits
+from master_dataset.kafka.connection import KafkaConnection, PasswordLogin
 from master_dataset.kafka.producer import AsyncProducer, DeliveryStatus, ProducerRecord, async_producer_settings
+from tests.support.secured_servers import HOST, rejecting, serving
 
 MOST_RECORDS, MOST_BYTES = BufferLimits()
 TOPIC = "pos_transactions"
-A_BROKER = {**async_producer_settings("nowhere:1"), "test.mock.num.brokers": 1}  # librdkafka's own, within this process
-NO_BROKER = {**async_producer_settings("127.0.0.1:1"), "delivery.timeout.ms": 300}
+A_BROKER = {  # librdkafka's own, within this process
+    **async_producer_settings(KafkaConnection("nowhere:1")),
+    "test.mock.num.brokers": 1,
+}
+NO_BROKER = {**async_producer_settings(KafkaConnection("127.0.0.1:1")), "delivery.timeout.ms": 300}
 ONE = ProducerRecord(b"1", b"{}")
 Report = Callable[[Any, Any], None]
 
@@ -99,6 +105,21 @@ def test_while_no_broker_is_there_records_are_unconfirmed_in_time() -> None:
     producer.close()
     assert found == [DeliveryStatus.UNCONFIRMED] * 2
     assert time.monotonic() - began < 5
+
+
+def test_a_login_that_kafka_rejects_is_logged_once_in_a_while() -> None:
+    login = PasswordLogin("PLAIN", "galatea", "canary-1f3a")
+    with serving(handler=rejecting()) as port, capture_logs() as logs:
+        options = async_producer_settings(KafkaConnection(f"{HOST}:{port}", login=login))
+        producer = AsyncProducer({**options, "delivery.timeout.ms": 1000})
+
+        found = statuses(producer, [ONE])
+
+        producer.close()
+    assert found == [DeliveryStatus.UNCONFIRMED]
+    assert [each["event"] for each in logs] == ["producer.rejected"]
+    assert "Invalid username or password" in logs[0]["why"]
+    assert "canary" not in repr(logs)
 
 
 def test_a_record_that_the_broker_never_takes_is_too_large() -> None:

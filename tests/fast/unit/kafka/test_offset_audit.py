@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
 from master_dataset.kafka import offset_audit as topic_audit
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.offset_audit import OffsetAudit, audit_offsets
 
 TOPIC = "pos_transactions"
@@ -81,7 +82,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, log: Log) -> dict[int, OffsetAudit]
         return log
 
     monkeypatch.setattr(topic_audit, "Consumer", consumer)
-    return audit_offsets("a broker", TOPIC, {0: 9, 1: 9}, lambda *_: None)
+    return audit_offsets(KafkaConnection("nowhere:1"), TOPIC, {0: 9, 1: 9}, lambda *_: None)
 
 
 @pytest.mark.parametrize("portions", [0, 1, 2])

@@ -8,8 +8,18 @@ from cassandra import InvalidRequest, OperationTimedOut, Unauthorized, WriteTime
 from cassandra.cluster import NoHostAvailable
 
 from batch_layer.failures import translated_failures
-from master_dataset.errors import CassandraUnavailableError, CutNotReachedError, DiskFullError, GalateaError
+from master_dataset.errors import (
+    BrokerAccessError,
+    CassandraAccessError,
+    CassandraUnavailableError,
+    CutNotReachedError,
+    DiskFullError,
+    GalateaError,
+)
 
+NO_RIGHT = (
+    'Error from server: code=2100 [Unauthorized] message="User me has no MODIFY permission on <table galatea.runs>"'
+)
 AS_SPARK_SAYS = "Job aborted due to stage failure: Task 3 in stage 12.0 failed 4 times: {}"
 
 
@@ -47,6 +57,23 @@ def test_a_full_disk_is_named_with_the_command_that_goes_on(failure: Exception) 
         raise failure
 
     assert said.value.do.endswith("galatea rebuild --id mine")
+
+
+@pytest.mark.parametrize("failure", [Unauthorized(NO_RIGHT), Py4JJavaError(AS_SPARK_SAYS.format(NO_RIGHT))])
+def test_a_right_that_cassandra_has_not_granted_is_named(failure: Exception) -> None:
+    with pytest.raises(CassandraAccessError, match="User me has no MODIFY") as said, translated_failures("mine"):
+        raise failure
+
+    assert said.value.do == "grant the right, then: galatea rebuild --id mine"
+
+
+def test_what_kafka_rejects_in_spark_is_named() -> None:
+    java = "org.apache.kafka.common.errors.GroupAuthorizationException: Not authorized to access group: spark-kafka-1"
+
+    with pytest.raises(BrokerAccessError, match="Not authorized to access group") as said, translated_failures("mine"):
+        raise Py4JJavaError(AS_SPARK_SAYS.format(java))
+
+    assert said.value.do == "grant the right: docs/how-to/secured-clusters.md#rights-in-kafka"
 
 
 @pytest.mark.parametrize(

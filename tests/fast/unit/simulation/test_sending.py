@@ -10,6 +10,7 @@ from lab.simulation import output
 from lab.simulation.output import paced
 from lab.simulation.records import TimedRecord
 from master_dataset.errors import BrokerUnavailableError
+from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.ingest import IngestResult
 from master_dataset.source import Source
 from master_dataset.sources import registered_sources
@@ -21,6 +22,9 @@ def deliveries(number: int, *topics: str) -> Iterator[TimedRecord]:
     for each in range(number):
         topic = (topics or ("people_counts", "queue_events"))[each % (len(topics) or 2)]
         yield TimedRecord(NOON + timedelta(seconds=each), topic, str(each).encode())
+
+
+NOWHERE = KafkaConnection("nowhere:1")
 
 
 class Broker:
@@ -42,7 +46,7 @@ def test_each_source_gets_its_records_in_their_order(monkeypatch: pytest.MonkeyP
     broker = Broker()
     monkeypatch.setattr(output, "ingest", broker.ingest)
 
-    assert output.send(deliveries(10_001), "nowhere") == 10_001
+    assert output.send(deliveries(10_001), NOWHERE) == 10_001
     assert broker.kept["people_counts"] == [str(each).encode() for each in range(0, 10_001, 2)]
     assert len(broker.kept["queue_events"]) == 5_000
 
@@ -51,7 +55,7 @@ def test_all_sources_are_sent_at_once_however_many_there_are(monkeypatch: pytest
     broker, topics = Broker(), list(registered_sources())
     monkeypatch.setattr(output, "ingest", broker.ingest)
 
-    assert output.send(deliveries(40_000, *topics), "nowhere") == 40_000
+    assert output.send(deliveries(40_000, *topics), NOWHERE) == 40_000
     assert set(broker.kept) == set(topics)
 
 
@@ -59,7 +63,7 @@ def test_what_an_ingest_raises_ends_the_sending(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(output, "ingest", Broker(refuses=True).ingest)
 
     with pytest.raises(BrokerUnavailableError):
-        output.send(deliveries(10_000), "nowhere")
+        output.send(deliveries(10_000), NOWHERE)
 
 
 def test_an_error_among_the_records_ends_every_key_queue(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +74,7 @@ def test_an_error_among_the_records_ends_every_key_queue(monkeypatch: pytest.Mon
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        output.send(failing(), "nowhere")
+        output.send(failing(), NOWHERE)
 
 
 @pytest.mark.parametrize(("speed", "lasts"), [(1, 9), (3, 3), (0.5, 18)])

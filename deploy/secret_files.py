@@ -1,0 +1,107 @@
+"""Files that settings name: passwords, keys and certificates. They are checked before a client uses them."""
+
+import re
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from master_dataset.errors import OperatorError
+from master_dataset.kafka.connection import CERTIFICATES, KEYS, pem_blocks
+from master_dataset.tls import Tls
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+_OTHERS, _ROOT = 0o077, 0
+_OTHERS_BUT_GROUP_READS = 0o037
+_KIND = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY)-----")
+
+
+def secret_of(setting: str, given: "SecretStr", file: str) -> str:
+    """Return a secret that is given by a setting, or by a file.
+
+    Args:
+        setting: The variable of the secret; that of the file has `_FILE` at its end.
+        given: Its value; empty if there is none.
+        file: The path; empty if there is none.
+
+    Returns:
+        The secret, of a file without the line end; empty if neither is given.
+
+    Raises:
+        OperatorError: The file is missing, empty, not readable here, or readable by others.
+    """
+    if not file:
+        return given.get_secret_value()
+    secret = _read_private(f"{setting}_FILE", Path(file)).removesuffix("\n").removesuffix("\r")
+    if not secret:
+        raise OperatorError(f"`{file}` of {setting}_FILE is empty", do="write the secret into it")
+    return secret
+
+
+def check_certificates(setting: str, file: str) -> None:
+    """Check that a file has certificates. OperatorError if it has none, or cannot be read."""
+    if not pem_blocks(_read(setting, Path(file)), CERTIFICATES):
+        message = f"`{file}` of {setting} has no certificate in PEM"
+        raise OperatorError(message, do="correct the path, or convert the file")
+
+
+def checked_tls(prefix: str, tls: Tls, *, in_java: bool) -> Tls:
+    """Check that the files of a client can be used, before a driver reports something else.
+
+    Args:
+        prefix: Start of the variables, such as `GALATEA_KAFKA`.
+        tls: The files.
+        in_java: Whether Java uses them too: it reads keys in one format only.
+
+    Returns:
+        The same.
+
+    Raises:
+        OperatorError: One is missing, not readable here, not PEM, or a key is readable by others or does not fit.
+    """
+    if tls.ca_file:
+        check_certificates(f"{prefix}_CA_FILE", tls.ca_file)
+    if tls.certificate_file:
+        check_certificates(f"{prefix}_CERTIFICATE_FILE", tls.certificate_file)
+        _check_key(prefix, tls, _read_private(f"{prefix}_KEY_FILE", Path(tls.key_file)), in_java=in_java)
+    try:
+        tls.context()
+    except OSError as error:  # of which an error of OpenSSL is a kind
+        names = ", ".join(f"{prefix}_{name}" for name in ("CA_FILE", "CERTIFICATE_FILE", "KEY_FILE"))
+        do = f"check that the key belongs to the certificate, and {prefix}_KEY_PASSWORD"
+        raise OperatorError(f"the files of {names} cannot be used: {error}", do=do) from error
+    return tls
+
+
+def _check_key(prefix: str, tls: Tls, text: str, *, in_java: bool) -> None:
+    found = _KIND.search(text)
+    if found is None:
+        raise OperatorError(f"`{tls.key_file}` of {prefix}_KEY_FILE has no private key in PEM", do="correct the path")
+    if in_java and found[1] not in KEYS:
+        message = f"`{tls.key_file}` of {prefix}_KEY_FILE has the format `{found[1]}`, which Java cannot read"
+        do = f"convert it to PKCS #8: openssl pkcs8 -topk8 -in {tls.key_file} -out FILE"
+        raise OperatorError(message, do=do)
+    if "ENCRYPTED" in text and not tls.key_password:
+        message = f"`{tls.key_file}` of {prefix}_KEY_FILE is encrypted"
+        raise OperatorError(message, do=f"set {prefix}_KEY_PASSWORD or {prefix}_KEY_PASSWORD_FILE")
+
+
+def _read_private(setting: str, file: Path) -> str:
+    """Read a file that only its owner may read; if that is root, as Kubernetes mounts secrets, its group may, too."""
+    text = _read(setting, file)
+    found = file.stat()
+    allowed = _OTHERS_BUT_GROUP_READS if found.st_uid == _ROOT else _OTHERS
+    if found.st_mode & allowed:
+        message = f"`{file}` of {setting} can be read by others (mode {stat.S_IMODE(found.st_mode):o})"
+        raise OperatorError(message, do=f"chmod 600 {file}, or mount the secret with mode 0400, or 0440 for a group")
+    return text
+
+
+def _read(setting: str, file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        message = f"{setting} names `{file}`, which cannot be read: {why}"
+        raise OperatorError(message, do=f"correct {setting}, or the rights of the file") from error
