@@ -1,13 +1,11 @@
 """Arithmetic that means something else in DuckDB than in PostgreSQL, by the kinds of what it is of."""
 
-from collections.abc import Callable
-
 from sqlglot import exp
 
+from serving_layer.sql.calls import Change, change_of_call
 from serving_layer.sql.catalog_functions import PREFIX
 from serving_layer.sql.kinds import ColumnTypes, Kind, Kinds
 
-Change = Callable[[], exp.Expr]
 MOST_DIGITS, NUMERIC_DECIMALS = 38, 12
 """Digits of a decimal; and digits behind the point of what is cast to `numeric` without saying how many."""
 
@@ -30,7 +28,9 @@ def _change(node: exp.Expr, kinds: Kinds) -> Change | None:
         if Kind.INSTANT in found and Kind.INTERVAL not in found:
             arguments = [node.this, node.expression]
             return lambda: exp.Anonymous(this=f"{PREFIX}elapsed", expressions=[each.copy() for each in arguments])
-    return _cast(node, kinds.of(node.this)) if type(node) is exp.Cast else None
+    if type(node) is exp.Cast and (cast := _cast(node, kinds.of(node.this))) is not None:
+        return cast
+    return change_of_call(node, kinds)
 
 
 def _cast(node: exp.Cast, of: Kind | None) -> Change | None:

@@ -25,6 +25,15 @@ def _format_type() -> str:
     return f"CASE t{names} WHEN 1231 THEN 'numeric[]' WHEN 1700 THEN {numeric} WHEN 0 THEN '-' ELSE '???' END"
 
 
+NEGATIVE_ROOT = "cannot take square root of a negative number"
+NO_LOGARITHM = "cannot take logarithm of zero or a negative number"
+NEGATIVE_LENGTH = "negative substring length not allowed"
+
+
+def _logarithm(of: str) -> str:
+    return f"CASE WHEN x <= 0 THEN error('{NO_LOGARITHM}') ELSE {of} END"
+
+
 _NULL_TEXT = "CAST(NULL AS VARCHAR)"
 _BODIES: Mapping[str, Sequence[tuple[str, str]]] = {
     "format_type": [("t, m", _format_type())],
@@ -117,8 +126,29 @@ _BODIES: Mapping[str, Sequence[tuple[str, str]]] = {
         )
     ],
     "initcap": [
-        ("t", "array_to_string(list_transform(string_split(t, ' '), lambda w: upper(w[1]) || lower(w[2:])), ' ')")
+        (
+            "t",
+            (
+                "array_to_string(list_transform(regexp_extract_all(lower(t), '[\\p{L}\\p{N}]+|[^\\p{L}\\p{N}]+'), "
+                "lambda w: upper(w[1]) || w[2:]), '')"
+            ),
+        )
     ],
+    "substring": [
+        ("t, s", "substring(t, greatest(s, 1))"),
+        (
+            "t, s, n",
+            (
+                f"CASE WHEN n < 0 THEN error('{NEGATIVE_LENGTH}') "
+                "ELSE substring(t, greatest(s, 1), greatest(s + n, 1) - greatest(s, 1)) END"
+            ),
+        ),
+    ],
+    "split_part": [("t, d, n", "CASE WHEN d <> '' THEN split_part(t, d, n) WHEN n IN (1, -1) THEN t ELSE '' END")],
+    "quote_nullable": [("v", "coalesce('''' || replace(v::VARCHAR, '''', '''''') || '''', 'NULL')")],
+    "sqrt": [("x", f"CASE WHEN x < 0 THEN error('{NEGATIVE_ROOT}') ELSE sqrt(x) END")],
+    "ln": [("x", _logarithm("ln(x)"))],
+    "log": [("x", _logarithm("log10(x)")), ("b, x", _logarithm("ln(x) / ln(b)"))],
     **{
         f"pg_{kind}_is_visible": [("o", "true")]
         for kind in (
@@ -173,8 +203,6 @@ RENAMED: Mapping[str, str] = {
     "jsonb_build_object": "json_object",
     "json_build_array": "json_array",
     "jsonb_build_array": "json_array",
-    "json_agg": "json_group_array",
-    "jsonb_agg": "json_group_array",
     "json_object_agg": "json_group_object",
     "jsonb_object_agg": "json_group_object",
     "to_jsonb": "to_json",

@@ -95,7 +95,7 @@ _FIXED: Sequence[tuple[tuple[type[exp.Expr], ...], Kind]] = (
     ((exp.Localtimestamp,), Kind.TIMESTAMP),
     ((exp.Interval, exp.MakeInterval), Kind.INTERVAL),
     ((exp.Boolean, exp.Predicate, exp.Connector, exp.Not), Kind.FLAG),
-    ((exp.TimeToStr, exp.Lower, exp.Upper, exp.Concat, exp.Substring, exp.DPipe, exp.Left), Kind.TEXT),
+    ((exp.TimeToStr, exp.Lower, exp.Upper, exp.Concat, exp.Substring, exp.DPipe, exp.Left, exp.Format), Kind.TEXT),
     ((exp.Array, exp.ArrayAgg), Kind.ARRAY),
     ((exp.Extract,), Kind.SUM),
 )
@@ -129,7 +129,7 @@ class Kinds:
             self._known[id(node)] = self._found(node, steps - 1)
         return self._known[id(node)]
 
-    def _found(self, node: exp.Expr, steps: int) -> Kind | None:  # noqa: C901, PLR0911 - one line a form
+    def _found(self, node: exp.Expr, steps: int) -> Kind | None:  # noqa: C901, PLR0911, PLR0912 - one line a form
         for forms, kind in _FIXED:
             if isinstance(node, forms):
                 return kind
@@ -170,7 +170,7 @@ class Kinds:
             return next(iter(kinds), None)
         return next((each for each in _NUMBERS if each in kinds), None)
 
-    def _operation(self, node: exp.Expr, steps: int) -> Kind | None:
+    def _operation(self, node: exp.Expr, steps: int) -> Kind | None:  # noqa: PLR0911 - one line a form
         left, right = self.of(node.this, steps), self.of(node.args.get("expression"), steps)
         if isinstance(node, exp.Round | exp.Ceil | exp.Floor | exp.Trunc):
             return Kind.SUM if left is Kind.WHOLE else left
@@ -202,7 +202,7 @@ class Kinds:
                 return self.of(own, steps)
         return None
 
-    def _in_source(self, source: exp.Expr, name: str, steps: int) -> Kind | None:
+    def _in_source(self, source: exp.Expr, name: str, steps: int) -> Kind | None:  # noqa: PLR0911 - likewise
         """The kind of a column of this name in a part of FROM."""
         made: exp.Expr | None = source
         renamed = [each.lower() for each in source.alias_column_names]
@@ -236,7 +236,9 @@ class Kinds:
 
 
 def _of_number(text: str) -> Kind:
-    return Kind.WHOLE if text.isdigit() else Kind.FLOAT if "e" in text.lower() else Kind.DECIMAL
+    if text.isdigit():
+        return Kind.WHOLE if int(text) < 2**63 else Kind.DECIMAL
+    return Kind.FLOAT if "e" in text.lower() else Kind.DECIMAL
 
 
 def _first_select(query: exp.Expr) -> exp.Select | None:

@@ -12,6 +12,7 @@ import orjson
 
 from serving_layer.sql.functions import ALLOWED, REACHES_OUT
 from serving_layer.sql.results import SqlStateError
+from serving_layer.sql.sandbox import without_advice
 
 TABLES_ONLY = "Tables of Galatea can be read, and nothing else: `\\d` lists them."
 _REFERENCES = frozenset({"BASE_TABLE", "TABLE_FUNCTION", "JOIN", "SUBQUERY", "EMPTY", "EXPRESSION_LIST", "SELECT_NODE"})
@@ -31,7 +32,8 @@ def check(serialized: str, tables: Collection[str], macros: Collection[str]) -> 
     """
     parsed = orjson.loads(serialized)
     if parsed["error"]:
-        raise SqlStateError("42601", parsed["error_message"].splitlines()[0], "The dialect is that of PostgreSQL.")
+        message = without_advice(parsed["error_message"].splitlines()[0])
+        raise SqlStateError("42601", message, "The dialect is that of PostgreSQL.")
     if len(parsed["statements"]) != 1:
         raise SqlStateError("42601", "These are several statements.", "Send one at a time.")
     nodes = list(_nodes(parsed["statements"][0]))

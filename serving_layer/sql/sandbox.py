@@ -15,6 +15,7 @@ from typing import NamedTuple
 import duckdb
 import pyarrow as pa
 
+from serving_layer.sql.catalog_functions import NEGATIVE_LENGTH, NEGATIVE_ROOT, NO_LOGARITHM
 from serving_layer.sql.results import Column, SqlStateError, SqlType, SqlValue
 
 BATCH_ROWS = 2048
@@ -214,6 +215,7 @@ def _errors() -> Iterator[None]:
         raise SqlStateError("53200", "The statement needs more memory than there is.", LESS_MEMORY) from error
 
 
+FEWER_DIGITS = "Cast to fewer digits before you calculate, such as `value::numeric(20,4)`."
 LESS_MEMORY = "Filter by store and day, or aggregate before you join."
 _STATES: Sequence[tuple[type[duckdb.Error], str, str | None]] = (
     (duckdb.OutOfMemoryException, "53200", LESS_MEMORY),
@@ -221,7 +223,7 @@ _STATES: Sequence[tuple[type[duckdb.Error], str, str | None]] = (
     (duckdb.BinderException, "42703", None),
     (duckdb.CatalogException, "42883", None),
     (duckdb.ConversionException, "22P02", None),
-    (duckdb.OutOfRangeException, "22003", None),
+    (duckdb.OutOfRangeException, "22003", FEWER_DIGITS),
     (duckdb.PermissionException, "42501", "Tables of Galatea can be read, and nothing else."),
     (duckdb.NotImplementedException, "0A000", None),
     (duckdb.ConstraintException, "22023", None),
@@ -231,6 +233,8 @@ _STATES: Sequence[tuple[type[duckdb.Error], str, str | None]] = (
 
 def _sql_error(error: duckdb.Error) -> SqlStateError:
     text = _message(error)
+    if text in _RAISED:
+        return SqlStateError(_RAISED[text], f"{text[0].upper()}{text[1:]}.", None)
     if text.startswith("Division by zero"):
         return SqlStateError("22012", "Division by zero.", "Write `nullif(divisor, 0)`: the result is NULL then.")
     if isinstance(error, duckdb.InterruptException):
@@ -248,9 +252,16 @@ def _message(error: duckdb.Error) -> str:
     """The first paragraph, without the kind of error that it begins with and the quoted statement that follows."""
     first = str(error).split("\n\nLINE ")[0].split("\n\tCandidate")[0].strip()
     text = first.split(": ", 1)[-1] if first.split(": ", 1)[0].endswith("Error") else first
+    return without_advice(text)
+
+
+def without_advice(text: str) -> str:
+    """A message of DuckDB without what it recommends, where that cannot be done here."""
     return _ADVICE.sub("", text).strip()
 
 
+_RAISED = {NEGATIVE_ROOT: "2201F", NO_LOGARITHM: "2201E", NEGATIVE_LENGTH: "22011"}
+"""Errors of functions of ours, with their codes."""
 _ADVICE = re.compile(
     r"[ \n](?:You (?:can|might)|Use|To|In order to|Try)\b[^.]*(?:\bSET\b|TRY|try_cast|TRY_CAST).*", re.DOTALL
 )

@@ -14,14 +14,19 @@ from itertools import pairwise
 from typing import NoReturn
 
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
+from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ErrorLevel, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from serving_layer.sql.cursors import CloseCursor, DeclaredCursor, Fetch, closed, declared, fetched
 from serving_layer.sql.results import SqlStateError
 
-POSTGRES = Dialect.get_or_raise("postgres")
+
+class _Dialect(Postgres):
+    NUMBERS_CAN_BE_UNDERSCORE_SEPARATED = True
+
+
+POSTGRES = _Dialect()
 READ_ONLY = "Tables are read-only here. Send events and products to the REST interface, or use the `galatea` command."
 QUERIES_ONLY = "SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW, SET, cursors and transaction control are answered."
 MOST_LENGTH, MOST_WORDS = 200_000, 20_000

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
+import psycopg
 import pytest
 
 from master_dataset.registry.stores import Store
@@ -213,3 +214,92 @@ ERRORS = ["1 / 0", "1 % 0", "1.5 / 0", "1::float8 / 0", "mod(1, 0)", "sum(1) / 0
 @pytest.mark.parametrize("expression", ERRORS)
 def test_an_error_has_the_code_of_postgresql(both: Both, expression: str) -> None:
     require_same(both, f"select {expression}")
+
+
+DECIMALS = "(values (1.11), (2.22), (3.35)) v(x)"
+CALLS = [
+    f"select percentile_cont(0.37) within group (order by x), percentile_cont(0.5) within group (order by x desc) from {DECIMALS}",
+    "select extract(second from timestamp '2026-03-29 10:00:01.5'), date_part('second', interval '1.25 seconds')",
+    "select extract(milliseconds from timestamp '2026-03-29 10:00:01.5'), extract(minute from now()) >= 0",
+    "select div(7, 2), div(-7.5, 2), div(7.0, 2), div(-7, 2)",
+    "select (1,null) = (1,null), (1,null) = (2,null), (1,2) = (1,2), (1,null) <> (1,null), row(1,2) = row(1,2)",
+    "select (1,2) in ((1,2), (3,4)), (1,null) in ((1,2)), (1,2) not in ((1,null)), (1,2) not in ((2,null))",
+    "select 1_000, 1_000 + 1, 1_000.5",
+    "select round(0.5::float8), round(1.5::float8), round(-2.5::float8), round(2.5), round(7::float8 / 2)",
+    "select 9223372036854775808, -9223372036854775808, 99999999999999999999 * 2, 9223372036854775807",
+    "select substr('hello',0,2), substr('hello',-1,4), substr('hello',-2), substring('hello' from 2), substring('hello', 2, 0)",
+    "select substring('hello' from 0 for 3), substring('hello', x, 2) from (values (0), (1), (5), (9)) v(x) order by x",
+    "select format('%s-%s', 'a', 1), format('%I.%L', 'Foo', 'it''s'), format('100%%'), format('%2$s %1$s', 'a', 'b')",
+    "select format('%s|%L', null, null), format('%s', x) from (values (1), (2)) v(x) order by 2",
+    "select initcap('hello wORLD-foo bar_x o''neil'), initcap('žatec 1abc'), initcap(null)",
+    "select to_hex(255), concat(true, 1, null, 'x'), concat(1 > 2)",
+    "select array_length(array[]::int[], 1), array_length(array[1,2], 1)",
+    "select split_part('abc', '', 1), split_part('abc', '', 2), split_part('a,b', ',', 2), split_part('a,b', ',', -1)",
+    "select sqrt(sum(x)), ln(max(x)), substr(max(x)::text, 0), sqrt(sum(x) over ()), div(sum(x), 2) from (values (4)) v(x) group by x",
+    "select sqrt(4), ln(1), log(100), log(2, 8), sqrt(null), exp(0)",
+    "select date_trunc('months', timestamp '2026-03-29'), date_trunc('qtr', timestamp '2026-03-29')",
+    "select date_trunc('decade', timestamp '2026-03-29'), date_trunc('weeks', timestamp '2026-03-29 10:00')",
+]
+RAISED = [
+    "sqrt(-1)",
+    "ln(0)",
+    "ln(-1)",
+    "log(0)",
+    "log(2, 0)",
+    "substr('hello', 2, -1)",
+    "substr('hello', -2, -1)",
+    "div(7, 0)",
+]
+
+
+@pytest.mark.parametrize("statement", CALLS)
+def test_a_function_gives_what_it_gives_in_postgresql(both: Both, statement: str) -> None:
+    require_same(both, statement)
+
+
+@pytest.mark.parametrize("expression", RAISED)
+def test_a_function_fails_as_in_postgresql(both: Both, expression: str) -> None:
+    require_same(both, f"select {expression}")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "date_trunc('century', now())",
+        "date_trunc('millennium', now())",
+        "regexp_matches('foobar', 'o(.)')",
+        "printf('%d', 4)",
+        "format('%-5s|', 'a')",
+        "format(x, 1) from (values ('%s')) v(x)",
+    ],
+)
+def test_what_would_mean_something_else_is_refused_by_name(both: Both, expression: str) -> None:
+    ours, _ = both.answers(f"select {expression}")
+
+    assert ours == "0A000"
+
+
+def test_json_agg_puts_values_into_one_document(both: Both) -> None:
+    values = "(values (1, 'b'), (null, 'a'), (3, 'a')) v(x, y)"
+    [row] = both.ours.execute(
+        "select json_agg(x), json_agg(x order by x desc), jsonb_agg(y order by y) filter (where x > 0), "
+        f"json_agg(x) filter (where x > 5), json_agg(json_build_object('y', y)) from {values}"
+    ).fetchall()
+
+    assert row == ("[1,null,3]", "[null,3,1]", '["a","b"]', None, '[{"y":"b"},{"y":"a"},{"y":"a"}]')
+
+
+def test_a_product_with_too_many_digits_says_what_to_cast(both: Both) -> None:
+    values = "(values (174.85::numeric(38,18))) v(value)"
+    ours, _ = both.answers(f"select value * value from {values}")
+
+    assert ours == "22003"
+    require_same(both, f"select sum(value::numeric(20,4) * value::numeric(20,4)) from {values}")
+
+
+def test_errors_recommend_no_settings_that_cannot_be_set(both: Both) -> None:
+    with pytest.raises(psycopg.Error) as refused:
+        both.ours.execute("select " + "+".join(["1"] * 1200))
+
+    assert "SET" not in str(refused.value)
+    assert "TRY" not in str(refused.value)
