@@ -17,7 +17,7 @@ from tests.support.pushdown import ReadingEverything, history
 from tests.support.world_sql import AskingSql
 
 SOME = settings(max_examples=examples(100), deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
-MANY = settings(max_examples=4000, deadline=None, phases=[Phase.explicit, Phase.generate])
+MANY = settings(max_examples=1000, deadline=None, phases=[Phase.explicit, Phase.generate])
 LIMITS = SqlLimits(seconds=10)
 DEPTH = 3
 COUNTS = 6
