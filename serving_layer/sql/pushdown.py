@@ -33,8 +33,6 @@ _UNITS = {
         (92, "qtr quarter quarters"),
         (366, "y yr yrs year years"),
         (3660, "dec decs decade decades"),
-        (36_600, "c cent century centuries"),
-        (366_000, "mil mils millennium millennia millenniums"),
     )
     for spelling in spellings.split()
 }

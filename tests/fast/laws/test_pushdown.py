@@ -26,7 +26,7 @@ OPERATORS = ("=", "<", "<=", ">", ">=", "<>")
 JOINS = ("join", "left join", "right join", "full join")
 SETS = ("union all", "union", "except", "intersect", "except all", "intersect all")
 ZONES = ("UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago", "Europe/Bratislava")
-UNITS = ("day", "week", "Month", "mons", "quarter", "years", "decade", "century")
+UNITS = ("day", "week", "Month", "mons", "quarter", "years", "decade")
 STORES = ("'0'", "'1'", "'00'", "'9'", "' 0'", "'0'::text", "'' || '0'", "null")
 TIMES = (
     "'2026-03-27'",

@@ -44,7 +44,7 @@ SAME = [
     # Units.
     *(
         f"select day from sales_day where date_trunc('{unit}', day) = date_trunc('{unit}', date '2026-03-29')"
-        for unit in ("MONTHS", "Mon", "years", "weeks", "century", "millennium", "decade", "quarter", "day")
+        for unit in ("MONTHS", "Mon", "years", "weeks", "decade", "decades", "quarter", "day")
     ),
     "select start from sales_hour where date_trunc('months', start) = '2026-03-01'",
     # Ends of ranges.
