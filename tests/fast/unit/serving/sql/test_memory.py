@@ -17,7 +17,7 @@ from serving_layer.sql.sandbox import Limits, Sandbox
 limit_memory(2048)
 sandbox = Sandbox("UTC", Limits())
 for statement in (
-    "SELECT len(range(1000000000))",
+    "SELECT len(range(400000000))",
     "WITH a AS (SELECT repeat('x', 10000000) t), b AS (SELECT t || t || t || t || t || t || t || t t FROM a),"
     "c AS (SELECT t || t || t || t || t || t || t || t t FROM b), d AS (SELECT t || t || t || t t FROM c) "
     "SELECT length(t) FROM d",
@@ -52,7 +52,6 @@ def test_texts_of_usual_lengths_are_those_of_postgresql(sql: AskingSql) -> None:
     assert sql.rows(made) == [("abab", None, "", "007", "7xy")]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="enforced by Linux alone")
 def test_a_process_refuses_what_would_take_its_machine_and_goes_on() -> None:
     done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=True)
 
