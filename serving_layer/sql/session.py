@@ -364,11 +364,13 @@ class Session:
             if self._transaction == "idle":
                 raise SqlStateError("25P01", f"{tag} needs a transaction.", "Send BEGIN first.")
             if control.action is Action.ROLLBACK_TO:
-                self._transaction = "open"
                 self._settings.back_to(control.name)
+                self._transaction = "open"
             self._refuse_failed()
             if control.action is Action.SAVEPOINT:
                 self._settings.savepoint(control.name)
+            if control.action is Action.RELEASE:
+                self._settings.release(control.name)
         elif control.action is Action.BEGIN:
             self._refuse_failed()
             if self._transaction == "idle":

@@ -11,7 +11,8 @@ from serving_layer.sql.names import SERVER_VERSION
 from serving_layer.sql.results import SqlStateError
 
 TIMEZONE, TIMEOUT = "timezone", "statement_timeout"
-MOST_LENGTH = 1000
+MOST_LENGTH, MOST_SAVEPOINTS = 1000, 1000
+"""Characters of a value; savepoints of a transaction."""
 DEFAULTS: Mapping[str, str] = {
     "application_name": "",
     "bytea_output": "hex",
@@ -102,10 +103,11 @@ class SessionSettings:
 
     def __init__(self, user: str) -> None:
         """`user`: the name that the caller connected with."""
-        self._defaults = {**DEFAULTS, "session_authorization": user}
-        self._values = dict(self._defaults)
-        self._session = dict(self._defaults)
-        """The values after a commit: without those of SET LOCAL."""
+        self._defaults: Mapping[str, str] = {**DEFAULTS, "session_authorization": user}
+        self._values: Mapping[str, str] = self._defaults
+        """What holds now. Replaced as a whole, as `_session` is, so that savepoints share them."""
+        self._session: Mapping[str, str] = self._defaults
+        """What holds after a commit: without SET LOCAL."""
         self._kept: list[_Kept] = []
         """From the begin of the transaction on; empty outside of one."""
 
@@ -133,28 +135,35 @@ class SessionSettings:
 
     def begin(self) -> None:
         """Begin a transaction."""
-        self.savepoint("")
+        self._kept = [_Kept("", self._values, self._session)]
 
     def savepoint(self, name: str) -> None:
-        """Remember the settings for `back_to`."""
-        self._kept.append(_Kept(name, dict(self._values), dict(self._session)))
+        """Remember the settings for `back_to`. SqlStateError 54000 if there are too many savepoints."""
+        if len(self._kept) > MOST_SAVEPOINTS:
+            message = f"A transaction has at most {MOST_SAVEPOINTS:,} savepoints."
+            raise SqlStateError("54000", message, "Release those that are no longer needed.")
+        self._kept.append(_Kept(name, self._values, self._session))
 
     def back_to(self, savepoint: str) -> None:
-        """Restore the settings of a savepoint, which stays. Without one of that name nothing changes."""
-        found = [place for place, each in enumerate(self._kept) if place and each.savepoint == savepoint]
-        if found:
-            del self._kept[found[-1] + 1 :]
-            self._restore(self._kept[-1])
+        """Restore the settings of a savepoint, which stays. SqlStateError 3B001 if there is none of that name."""
+        del self._kept[self._place(savepoint) + 1 :]
+        _, self._values, self._session = self._kept[-1]
+
+    def release(self, savepoint: str) -> None:
+        """Forget a savepoint and those after it. SqlStateError 3B001 if there is none of that name."""
+        del self._kept[self._place(savepoint) :]
 
     def end(self, *, is_committed: bool) -> None:
         """End a transaction, if there is one."""
         if self._kept and not is_committed:
-            self._restore(self._kept[0])
-        self._values = dict(self._session)
-        self._kept = []
+            self._session = self._kept[0].session
+        self._values, self._kept = self._session, []
 
-    def _restore(self, kept: _Kept) -> None:
-        self._values, self._session = dict(kept.values), dict(kept.session)
+    def _place(self, savepoint: str) -> int:
+        found = [place for place, each in enumerate(self._kept) if place and each.savepoint == savepoint]
+        if not found:
+            raise SqlStateError("3B001", f'There is no savepoint "{savepoint[:60].lower()}".', "Send SAVEPOINT first.")
+        return found[-1]
 
     def set(self, name: str, value: str | None, *, is_local: bool = False) -> None:
         """Change a setting.
@@ -168,7 +177,7 @@ class SessionSettings:
             SqlStateError: 42704 if there is none of that name, 55P02 if it cannot be changed, 22023 for a bad value.
         """
         if not name:
-            self._values, self._session = dict(self._defaults), dict(self._defaults)
+            self._values = self._session = self._defaults
             return
         if name not in self._values:
             raise _unknown(name)
@@ -176,9 +185,9 @@ class SessionSettings:
             raise SqlStateError("55P02", f'The setting "{name}" cannot be changed.', "Leave it as it is.")
         checked = self._defaults[name] if value is None else _checked(name, value)
         if not is_local:
-            self._session[name] = checked
+            self._session = {**self._session, name: checked}
         if self._kept or not is_local:
-            self._values[name] = checked
+            self._values = {**self._values, name: checked}
 
 
 def _unknown(name: str) -> SqlStateError:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from serving_layer.sql.settings import TIMEZONE, SessionSettings
+from serving_layer.sql.results import SqlStateError
+from serving_layer.sql.settings import MOST_SAVEPOINTS, TIMEZONE, SessionSettings
 from tests.support import World
 from tests.support.world_sql import AskingSql
 
@@ -45,6 +46,31 @@ def test_a_statement_that_fails_takes_the_settings_of_its_transaction_with_it() 
         sql.run(session.execute("commit"))
 
         assert sql.rows("show timezone", session=session) == [("UTC",)]
+
+
+def test_a_savepoint_that_does_not_exist_is_named() -> None:
+    with AskingSql(World()) as sql:
+        for statement in ("rollback to b", "release b", "release a"):
+            session = sql.open()
+            for each in ("begin", "savepoint a", "savepoint b", "release a"):
+                sql.run(session.execute(each))
+
+            assert sql.refusal(statement, session=session).code == "3B001"
+            assert session.transaction == "failed"
+
+
+def test_a_transaction_has_so_many_savepoints_and_those_that_are_released_do_not_count() -> None:
+    settings = SessionSettings("default")
+    settings.begin()
+    for _ in range(3):
+        for number in range(MOST_SAVEPOINTS):
+            settings.savepoint(f"S{number}")
+        settings.release("S0")
+    for number in range(MOST_SAVEPOINTS):
+        settings.savepoint(f"S{number}")
+
+    with pytest.raises(SqlStateError, match="at most 1,000 savepoints"):
+        settings.savepoint("ONE_MORE")
 
 
 @pytest.mark.parametrize(
