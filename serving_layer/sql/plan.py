@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
+from serving_layer.sql.constants import Evaluate
 from serving_layer.sql.names import DATABASE, PG_CATALOG, PUBLIC, SCHEMAS
-from serving_layer.sql.pushdown import ANYTHING, Bounds, Evaluate, Pushdown
+from serving_layer.sql.pushdown import ANYTHING, Bounds, Pushdown
 from serving_layer.sql.results import SqlStateError
 from serving_layer.sql.table import EVERYTHING, Needed, Table, TableColumn
 from serving_layer.sql.translate import duckdb_sql

@@ -15,28 +15,21 @@ from typing import NamedTuple, Self
 import pyarrow as pa
 from sqlglot import exp
 
-from serving_layer.sql.constants import TIMES, Constant, Constants, Evaluate, Moment, is_constant
+from serving_layer.sql.constants import TIMES, Constants, Evaluate, Moment, is_constant
 from serving_layer.sql.table import DATE, EVERYTHING, INSTANT, TEXT, WHOLE, Span
-
-__all__ = ["ANYTHING", "Bound", "Bounds", "Constant", "Evaluate", "Pushdown"]
 
 ONE_DAY = timedelta(days=1)
 _MIXED = 2 * ONE_DAY
 """How far apart the days of a text are under the types that it may take beside constants of other types."""
 _UNITS = {
-    spelling: days
-    for days, spellings in (
-        (1, "us usec usecs microsecond microseconds ms msec msecs millisecond milliseconds s sec secs second seconds"),
-        (1, "min mins minute minutes h hr hrs hour hours d day days"),
-        (7, "w week weeks"),
-        (31, "mon mons month months"),
-        (92, "qtr quarter quarters"),
-        (366, "y yr yrs year years"),
-        (3660, "dec decs decade decades"),
-    )
-    for spelling in spellings.split()
+    **dict.fromkeys(("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY"), 1),
+    "WEEK": 7,
+    "MONTH": 31,
+    "QUARTER": 92,
+    "YEAR": 366,
+    "DECADE": 3660,
 }
-"""By what PostgreSQL and DuckDB call it, how many days a unit has at most that times are cut by."""
+"""How many days the units have at most that times are cut by; other spellings are translated before."""
 _KINDS_OF_JOIN = frozenset({"", "CROSS", "INNER", "OUTER"})
 _METHODS_OF_JOIN = frozenset({"", "NATURAL"})
 _STOPS = ("joins", "limit", "offset", "pivots", "sample")
@@ -558,4 +551,4 @@ def _days_of(unit: object) -> int | None:
     """How many days a unit has at most that times are cut by; None if it is not known."""
     if not isinstance(unit, exp.Var | exp.Literal):
         return None
-    return _UNITS.get(unit.name.lower())
+    return _UNITS.get(unit.name.upper())

@@ -33,10 +33,10 @@ from serving_layer.keys.key import Caller
 from serving_layer.query.snapshot import ReadVersion
 from serving_layer.sql.arithmetic import as_in_postgresql
 from serving_layer.sql.catalog_functions import MACROS
+from serving_layer.sql.constants import Constant
 from serving_layer.sql.cursors import MOST_CURSORS, CloseCursor, Cursor, Fetch, missing
 from serving_layer.sql.permissions import check
 from serving_layer.sql.plan import Plan, plan, with_column_names
-from serving_layer.sql.pushdown import Constant
 from serving_layer.sql.relations import Relations, Sources
 from serving_layer.sql.results import Column, Prepared, QueryResult, SqlStateError, SqlType, SqlValue
 from serving_layer.sql.sandbox import Limits, Sandbox

@@ -2,7 +2,6 @@
 
 # ruff: noqa: E501, ISC004, S608 - statements of a test
 
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -149,8 +148,8 @@ def test_what_may_mean_something_else_is_no_bound(servers: tuple[AskingSql, Aski
     assert not any(word in each for each in lines for word in ("; from ", "; to ", "; store ", "; publication "))
 
 
-def _pushed_down(statement: str) -> tuple[Sequence[Bounds], int, float]:
-    """The bounds of a table `t`, how many constants DuckDB would evaluate, and how many seconds of work that is."""
+def _pushed_down(statement: str) -> tuple[Sequence[Bounds], int]:
+    """The bounds of a table `t`, and how many constants DuckDB would evaluate."""
     calls = list[object]()
 
     def evaluate(expression: object) -> Constant:
@@ -160,14 +159,13 @@ def _pushed_down(statement: str) -> tuple[Sequence[Bounds], int, float]:
     parsed = read(statement)
     assert isinstance(parsed, Query)
     columns = {"store": TEXT, "day": DATE, "start": INSTANT, "publication": WHOLE}
-    began = time.thread_time()
     found = Pushdown(evaluate, lambda node: columns if node.name == "t" else None).bounds(parsed.expression)
-    return list(found.values()), len(calls), time.thread_time() - began
+    return list(found.values()), len(calls)
 
 
 def test_a_unit_that_is_not_known_is_no_bound() -> None:
     assert _pushed_down("select 1 from t where date_trunc('fortnight', day) = '2026-03-01'")[0] == [{}]
-    assert _pushed_down("select 1 from t where date_trunc('weeks', day) = '2026-03-01'")[0] != [{}]
+    assert _pushed_down("select 1 from t where date_trunc('week', day) = '2026-03-01'")[0] != [{}]
 
 
 @pytest.mark.parametrize(
@@ -185,10 +183,9 @@ def test_a_unit_that_is_not_known_is_no_bound() -> None:
 )
 def test_thousands_of_values_are_not_evaluated_one_by_one(value: str, column: str, most_calls: int) -> None:
     listed = ", ".join(value.format(number, 1 + number % 28) for number in range(4_900))
-    _, calls, seconds = _pushed_down(f"select 1 from t where {column} in ({listed})")
+    _, calls = _pushed_down(f"select 1 from t where {column} in ({listed})")
 
     assert calls <= most_calls
-    assert seconds < 2  # much less, on an idle machine
 
 
 @pytest.mark.parametrize(
@@ -202,9 +199,9 @@ def test_thousands_of_values_are_not_evaluated_one_by_one(value: str, column: st
     ],
 )
 def test_long_chains_are_followed(statement: str) -> None:
-    _, calls, seconds = _pushed_down(statement)
+    _, calls = _pushed_down(statement)
 
-    assert (calls, seconds < 2) == (0, True)
+    assert calls == 0
 
 
 def test_what_is_nested_too_deep_for_bounds_is_refused_by_name(
