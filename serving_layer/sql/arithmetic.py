@@ -5,9 +5,7 @@ from sqlglot import exp
 from serving_layer.sql.calls import Change, change_of_call
 from serving_layer.sql.catalog_functions import PREFIX
 from serving_layer.sql.kinds import ColumnTypes, Kind, Kinds
-
-MOST_DIGITS, NUMERIC_DECIMALS = 38, 12
-"""Digits of a decimal; and digits behind the point of what is cast to `numeric` without saying how many."""
+from serving_layer.sql.translate import MOST_DIGITS, NUMERIC, NUMERIC_DECIMALS
 
 
 def as_in_postgresql(query: exp.Query, columns: ColumnTypes) -> exp.Query:
@@ -69,7 +67,7 @@ def _numeric(value: exp.Expr, of: Kind | None) -> exp.Expr:
     if of in (Kind.WHOLE, Kind.SUM):
         return _to(value, f"DECIMAL({MOST_DIGITS - NUMERIC_DECIMALS}, 0)")  # leaves room for fractions beside it
     shortest = _to(value, "VARCHAR") if of is Kind.FLOAT else value
-    return _to(shortest, f"DECIMAL({MOST_DIGITS}, {NUMERIC_DECIMALS})")
+    return _to(shortest, NUMERIC)
 
 
 def _to(value: exp.Expr, kind: str) -> exp.Expr:

@@ -8,6 +8,7 @@ from sqlglot import exp
 from serving_layer.sql.catalog_functions import PREFIX
 from serving_layer.sql.kinds import Kind, Kinds
 from serving_layer.sql.results import SqlStateError
+from serving_layer.sql.translate import MOST_DIGITS
 
 Change = Callable[[], exp.Expr]
 _WHOLE_MOST = 2**63 - 1
@@ -93,9 +94,10 @@ def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
 
 
 def _large(digits: str) -> exp.Expr:
-    if len(digits.lstrip("0")) > len("9" * 38):
-        raise SqlStateError("22003", "A number has more than 38 digits.", "Write it with an exponent.")
-    return exp.Cast(this=exp.Literal.string(digits), to=exp.DataType.build("DECIMAL(38, 0)", dialect="duckdb"))
+    if len(digits.lstrip("0")) > MOST_DIGITS:
+        raise SqlStateError("22003", f"A number has more than {MOST_DIGITS} digits.", "Write it with an exponent.")
+    decimal = exp.DataType.build(f"DECIMAL({MOST_DIGITS}, 0)", dialect="duckdb")
+    return exp.Cast(this=exp.Literal.string(digits), to=decimal)
 
 
 def _row(node: exp.Expr) -> Sequence[exp.Expr] | None:

@@ -188,6 +188,8 @@ class Sandbox:
             if kind in _WHOLE:
                 return None, None, text
             [(day, micros)] = self._connection.sql(f"SELECT {date}, {instant} FROM {of}").fetchall()  # noqa: S608 - checked before
+        except duckdb.InterruptException as error:
+            raise _sql_error(error) from error
         except duckdb.Error:
             return None, None, None
         return day, micros, text if kind == "VARCHAR" else None

@@ -20,6 +20,9 @@ from serving_layer.sql.catalog_functions import DESCRIPTIONS, NAMES, PREFIX, REN
 from serving_layer.sql.names import DATABASE, PG_CATALOG, PUBLIC, SCHEMAS, SERVER_VERSION
 from serving_layer.sql.results import SqlStateError, SqlType
 
+MOST_DIGITS, NUMERIC_DECIMALS = 38, 12
+"""Digits of a decimal; and digits behind the point of a `numeric` that does not say how many."""
+NUMERIC = f"DECIMAL({MOST_DIGITS},{NUMERIC_DECIMALS})"
 _TYPE_NAMES: Mapping[str, str] = {
     "name": "VARCHAR",
     "char": "VARCHAR",
@@ -42,8 +45,8 @@ _TYPE_NAMES: Mapping[str, str] = {
     "float4": "FLOAT",
     "float8": "DOUBLE",
     "bool": "BOOLEAN",
-    "numeric": "DECIMAL(38,12)",
-    "decimal": "DECIMAL(38,12)",
+    "numeric": NUMERIC,
+    "decimal": NUMERIC,
     "date": "DATE",
     "timestamp": "TIMESTAMP",
     "timestamptz": "TIMESTAMPTZ",
@@ -60,7 +63,7 @@ _SQL_TYPES: Mapping[SqlType, str] = {
     SqlType.OID: "BIGINT",
     SqlType.FLOAT4: "FLOAT",
     SqlType.FLOAT8: "DOUBLE",
-    SqlType.NUMERIC: "DECIMAL(38,12)",
+    SqlType.NUMERIC: NUMERIC,
     SqlType.DATE: "DATE",
     SqlType.TIME: "TIME",
     SqlType.TIMESTAMP: "TIMESTAMP",
@@ -71,15 +74,13 @@ _SQL_TYPES: Mapping[SqlType, str] = {
     SqlType.INT8_ARRAY: "BIGINT[]",
     SqlType.BOOL_ARRAY: "BOOLEAN[]",
     SqlType.FLOAT8_ARRAY: "DOUBLE[]",
-    SqlType.NUMERIC_ARRAY: "DECIMAL(38,12)[]",
+    SqlType.NUMERIC_ARRAY: f"{NUMERIC}[]",
     SqlType.DATE_ARRAY: "DATE[]",
     SqlType.TIMESTAMP_ARRAY: "TIMESTAMP[]",
     SqlType.TIMESTAMPTZ_ARRAY: "TIMESTAMPTZ[]",
     SqlType.UUID: "UUID",
 }
 MOST_UNSUPPORTED = 100
-MOST_DIGITS = 38
-"""Digits of a decimal."""
 PRODUCT_DIGITS = 19
 """From so many on, the product of two decimals may have all digits. With more, there is less room for fractions."""
 OF_TIME_ZONES = "EXTRACT from TIMESTAMPTZ"
