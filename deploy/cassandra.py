@@ -17,7 +17,7 @@ from cassandra.policies import (
 )
 
 from master_dataset.errors import CassandraAccessError, CassandraUnavailableError
-from master_dataset.tls import Tls, TlsNames
+from master_dataset.tls import GUIDE, Tls, TlsNames
 
 Args = ParamSpec("Args")
 Answer = TypeVar("Answer")
@@ -60,7 +60,6 @@ class Address:
 
 
 NAMES = TlsNames("GALATEA_CASSANDRA", "GALATEA_CASSANDRA_CONTACT_POINTS", "GALATEA_CASSANDRA_TLS")
-GUIDE = "docs/how-to/secured-clusters.md"
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 15.0
 """Longer than three tries. A node gives up after 4 s if it waits for a replica that is down."""

@@ -121,7 +121,7 @@ class KafkaSettings(Section):
     def _login(self) -> PasswordLogin | OAuthLogin | None:
         if self.sasl_mechanism == "":
             return None
-        if self.sasl_mechanism == "OAUTHBEARER":
+        if self.sasl_mechanism == OAUTH:
             secret = secret_of(
                 "GALATEA_KAFKA_OAUTH_CLIENT_SECRET", self.oauth_client_secret, self.oauth_client_secret_file
             )

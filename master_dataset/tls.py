@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import ssl  # only where it is used: short commands read the settings without it
 
+GUIDE = "docs/how-to/secured-clusters.md"
+"""The page that errors point to."""
 PROBE_SECONDS = 5.0
 _ALERT_SECONDS = 0.5
 """How long a server may take to reject a client's certificate: with TLS 1.3 it does so after the handshake."""

@@ -13,10 +13,9 @@ from confluent_kafka import KafkaError, KafkaException
 
 from master_dataset.errors import BrokerAccessError, BrokerUnavailableError, OperatorError
 from master_dataset.kafka.connection import PLAINTEXT, KafkaConnection, OAuthLogin
-from master_dataset.tls import Tls, TlsNames
+from master_dataset.tls import GUIDE, Tls, TlsNames
 
 Client = TypeVar("Client")
-GUIDE = "docs/how-to/secured-clusters.md"
 NAMES = TlsNames("GALATEA_KAFKA", "GALATEA_KAFKA_BOOTSTRAP", "GALATEA_KAFKA_SECURITY_PROTOCOL")
 NO_RIGHT = frozenset(
     {

@@ -8,12 +8,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from master_dataset.tls import Tls
 
 PasswordMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-OAUTH, PLAINTEXT = "OAUTHBEARER", "PLAINTEXT"
+OAUTH: Final = "OAUTHBEARER"
+PLAINTEXT: Final = "PLAINTEXT"
 OAUTH_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 """System property of Java without which a client asks no URL for tokens."""
 _LOGIN_MODULES = {

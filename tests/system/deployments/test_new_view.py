@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fast.house.tree import PACKAGES
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of
 
 pytestmark = pytest.mark.nightly
@@ -75,17 +76,6 @@ FITTINGS = View(
     metrics={"fittings": Count(), "things": Sum("things")},
 )
 '''
-PACKAGES = (
-    "views",
-    "master_dataset",
-    "batch_layer",
-    "speed_layer",
-    "serving_layer",
-    "dags",
-    "deploy",
-    "lab",
-    "galatea",
-)
 
 
 def receipt(number: int, lines: int) -> bytes:

@@ -65,15 +65,15 @@ def test_a_rejected_password_names_the_settings_of_the_login(call: Callable[[Top
 
 
 def test_an_ingest_with_a_rejected_password_says_so_before_anything_is_sent() -> None:
-    told: list[object] = []
+    acknowledged: list[object] = []
     with (
         serving(handler=rejecting()) as port,
         pytest.raises(BrokerAccessError, match="cannot send anything") as refused,
     ):
-        ingest.ingest(POS_TRANSACTIONS, [b"{}"], KafkaConnection(f"{HOST}:{port}", login=LOGIN), told.append)
+        ingest.ingest(POS_TRANSACTIONS, [b"{}"], KafkaConnection(f"{HOST}:{port}", login=LOGIN), acknowledged.append)
 
     assert "GALATEA_KAFKA_PASSWORD" in refused.value.do
-    assert told == []
+    assert acknowledged == []
 
 
 def test_a_mechanism_that_the_broker_does_not_offer_is_named() -> None:
