@@ -154,6 +154,9 @@ def _receipts(rng: np.random.Generator, day: date, receipts: int, shape: Shape) 
         kind = schema.field(name).type
         columns[name] = pa.ListArray.from_arrays(empty, pa.array([], kind.value_type), type=kind)
     columns["value"] = pa.repeat(pa.scalar(b"{}"), receipts)
+    for field in schema:  # what a till may leave out
+        if field.name not in columns and field.name not in {"day", "partition", "offset"}:
+            columns[field.name] = pa.nulls(receipts, field.type)
     return pa.table(columns), int(counts.sum())
 
 
