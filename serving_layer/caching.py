@@ -3,6 +3,7 @@
     BodyCache           bodies of answers, by request, visibility scope and ReadVersion
     RefreshAheadCache   one value that may be slightly old, such as the snapshot
     SingleFlight        no cache: concurrent requests share one read that began after they arrived
+    SharedRuns          likewise, and a run ends when nobody waits for it
     keep                puts a value into an LRU cache of `cachetools`
     etag, has, has_any  entity tags of answers (RFC 9110)
 
@@ -15,13 +16,23 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 from cachetools import LRUCache
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
+
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+class Start(Protocol[Result_co]):
+    """Begins a run of `SharedRuns`."""
+
+    def __call__(self, *, waited: bool) -> Awaitable[Result_co]:
+        """`waited`: whether it had to wait for another one."""
+
 
 ANY = "*"
 _TAG = re.compile(r'(?:W/)?"([\x21\x23-\x7e\x80-\xff]*)"')
@@ -109,6 +120,49 @@ class SingleFlight(Generic[Value]):
         finally:
             if self._running.get(key) is own:
                 del self._running[key]
+
+
+class _Run(Generic[Value]):
+    def __init__(self, start: "Start[Value]", before: "_Run[Value] | None") -> None:
+        self.waiters, self.has_begun = 0, False
+        self.task = asyncio.ensure_future(self._run(start, before))
+
+    async def _run(self, start: "Start[Value]", before: "_Run[Value] | None") -> Value:
+        if before is not None:
+            await asyncio.wait([before.task])
+        self.has_begun = True
+        return await start(waited=before is not None)
+
+
+class SharedRuns(Generic[Value]):
+    """As `SingleFlight`, but a run is cancelled as soon as nobody waits for it. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        """Nothing runs yet."""
+        self._last: dict[Hashable, _Run[Value]] = {}
+
+    async def read(self, key: Hashable, start: "Start[Value]") -> Value:
+        """The result of a run that begins no earlier than this call.
+
+        Args:
+            key: equal for calls that may share a run.
+            start: begins a run. `waited`: whether it had to wait for another one of this key.
+
+        Returns:
+            The result. If the run raises, all who share it get the exception.
+        """
+        run = self._last.get(key)
+        if run is None or run.has_begun:
+            run = self._last[key] = _Run(start, None if run is None or run.task.done() else run)
+        run.waiters += 1
+        try:
+            return await asyncio.shield(run.task)
+        finally:
+            run.waiters -= 1
+            if not run.waiters:
+                run.task.cancel()  # has no effect once it is done
+                if self._last.get(key) is run:
+                    del self._last[key]
 
 
 class RefreshAheadCache(Generic[Value]):

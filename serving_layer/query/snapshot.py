@@ -113,16 +113,18 @@ class ReadVersion(NamedTuple):
     targets: tuple[TargetSet, ...] = ()
 
     @property
-    def key(self) -> tuple[Hashable, ...]:
-        """Equal as long as nothing has changed that an answer is computed from; part of cache keys and entity tags."""
+    def batch_key(self) -> tuple[Hashable, ...]:
+        """Equal as long as nothing is published and no store registered: all that matters without speed rows."""
         pointer = self.snapshot.pointer
         published = (pointer.publication, pointer.cut, pointer.manifest, pointer.generation)
+        return (*published, self.snapshot.missing, self.snapshot.is_past, self.registry)
+
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        """Equal as long as nothing has changed that an answer is computed from; part of cache keys and entity tags."""
         return (
-            *published,
+            *self.batch_key,
             self.snapshot.positions,
-            self.snapshot.missing,
-            self.snapshot.is_past,
-            self.registry,
             self.now,
             tuple((master.tenant, master.version) for master in self.products),
             tuple((each.tenant, each.version) for each in self.targets),

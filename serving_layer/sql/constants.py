@@ -36,7 +36,8 @@ _NEVER_CONSTANT = (
     exp.Uuid,
     exp.Window,
 )
-_VOLATILE = frozenset({"gen_random_uuid", "random", "setseed", "unnest", "uuid", "uuidv4", "uuidv7"})
+_RANDOM = frozenset({"gen_random_uuid", "random", "setseed", "uuid", "uuidv4", "uuidv7"})
+_VOLATILE = _RANDOM | {"unnest"}
 """Names of functions that give another value, or several, for each row."""
 
 
@@ -81,6 +82,15 @@ def is_constant(expression: exp.Expr) -> bool:
     return not any(
         isinstance(node, _NEVER_CONSTANT) or (isinstance(node, exp.Anonymous) and node.name.lower() in _VOLATILE)
         for node in expression.walk()
+    )
+
+
+def is_volatile(query: exp.Expr) -> bool:
+    """Whether an equal query over equal rows can have another result."""
+    return any(
+        isinstance(node, exp.Rand | exp.Randn | exp.Uuid)
+        or (isinstance(node, exp.Anonymous) and node.name.lower() in _RANDOM)
+        for node in query.walk()
     )
 
 

@@ -27,13 +27,13 @@ from master_dataset.errors import (
 )
 from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store
-from serving_layer.caching import keep
+from serving_layer.caching import SharedRuns, keep
 from serving_layer.errors import CellMissingError, PublicationCollectedError
 from serving_layer.keys.key import Caller
 from serving_layer.query.snapshot import ReadVersion
 from serving_layer.sql.arithmetic import as_in_postgresql
 from serving_layer.sql.catalog_functions import MACROS
-from serving_layer.sql.constants import Constant
+from serving_layer.sql.constants import Constant, is_volatile
 from serving_layer.sql.cursors import MOST_CURSORS, CloseCursor, Cursor, Fetch, missing
 from serving_layer.sql.permissions import check
 from serving_layer.sql.plan import Plan, plan, with_column_names
@@ -53,13 +53,15 @@ from serving_layer.sql.statements import (
     read,
     split,
 )
-from serving_layer.sql.table import Needed, Reading, RowBudget, Table
+from serving_layer.sql.table import Needed, Reading, RowBudget, Table, table_size
 from serving_layer.sql.translate import SessionValues, duckdb_sql, parameter_number, translated, with_parameters
 from serving_layer.store.cells import MergedCells
 
 Transaction = Literal["idle", "open", "failed"]
 Found = TypeVar("Found")
 BYTES_CACHED = 128 * 1024 * 1024
+VALUES_CACHED, ROWS_CACHED = 1_000_000, 20_000
+"""Values of all results that are cached, about 60 MB; and rows of one that is."""
 BYTES_OF_TRANSACTION = 32 * 1024 * 1024
 IDLE_SANDBOXES = 8
 WAIT_SECONDS = 0.05
@@ -113,12 +115,12 @@ class Snapshot:
     settled: MergedCells | None = None
     masters: dict[str, ProductMaster | None] = field(default_factory=dict)
     tables: LRUCache[Hashable, pa.Table] = field(
-        default_factory=lambda: LRUCache(BYTES_OF_TRANSACTION, getsizeof=_size)
+        default_factory=lambda: LRUCache(BYTES_OF_TRANSACTION, getsizeof=table_size)
     )
 
 
-def _size(table: pa.Table) -> int:
-    return max(1, int(table.nbytes))
+def _values_of(result: QueryResult) -> int:
+    return 1 + len(result.rows) * len(result.columns or ())
 
 
 class Sessions:
@@ -134,7 +136,9 @@ class Sessions:
         """
         self.sources, self.now, self.limits = sources, now, limits or SqlLimits()
         self.turns = asyncio.Semaphore(self.limits.statements)
-        self.cached: LRUCache[Hashable, pa.Table] = LRUCache(BYTES_CACHED, getsizeof=_size)
+        self.cached: LRUCache[Hashable, pa.Table] = LRUCache(BYTES_CACHED, getsizeof=table_size)
+        self.results: LRUCache[Hashable, QueryResult] = LRUCache(VALUES_CACHED, getsizeof=_values_of)
+        self.shared: SharedRuns[QueryResult] = SharedRuns()
         self._columns: LRUCache[Hashable, Sequence[Column]] = LRUCache(STATEMENTS_CACHED)
         self._needed: LRUCache[Hashable, Sequence[Needed]] = LRUCache(STATEMENTS_CACHED)
         self._statements: LRUCache[str, Statement] = LRUCache(STATEMENTS_CACHED)
@@ -204,11 +208,11 @@ class Sessions:
 class Session:
     """The statements of one connection. One is run at a time; `interrupt` may be called meanwhile."""
 
-    def __init__(self, sessions: Sessions, caller: Caller) -> None:
+    def __init__(self, sessions: Sessions, caller: Caller, settings: SessionSettings | None = None) -> None:
         """Use `Sessions`."""
         self._sessions, self._caller = sessions, caller
         self._user = caller.tenant or caller.visibility_scope
-        self._settings = SessionSettings(self._user)
+        self._settings = settings or SessionSettings(self._user)
         self._transaction: Transaction = "idle"
         self._began: datetime | None = None
         self._snapshot: Snapshot | None = None
@@ -476,13 +480,46 @@ class Session:
             raise SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.") from error
 
     async def _answered(self, statement: Query, parameters: Parameters, most_rows: int | None) -> QueryResult:
+        """The result of a query. Equal ones that wait share a run, which reads what is newest when it begins."""
+        planned, snapshot, relations = await self._planned_now(statement, parameters)
+        key = self._key_of_result(statement, planned, snapshot, most_rows)
+        if key is None:
+            async with self._sessions.turns:
+                return await self._run(statement, planned, snapshot, relations, most_rows)
+        if (known := self._sessions.results.get(key)) is not None:
+            return known
+        settings = tuple(sorted(self._settings.values.items()))
+        same = self._caller.visibility_scope, self._user, id(statement), repr(parameters), settings, most_rows
+        other = Session(self._sessions, self._caller, self._settings.copy())  # this one may go on before the run ends
+
+        async def run(*, waited: bool) -> QueryResult:
+            async with self._sessions.turns:
+                found = await other._planned_now(statement, parameters) if waited else (planned, snapshot, relations)
+                result = await other._run(statement, *found, most_rows)
+            if (key := other._key_of_result(statement, *found[:2], most_rows)) and len(result.rows) <= ROWS_CACHED:
+                keep(self._sessions.results, key, result)
+            return result
+
+        return await self._sessions.shared.read(same, run)
+
+    async def _planned_now(self, statement: Query, parameters: Parameters) -> tuple[Plan, Snapshot, Relations]:
         snapshot = await self._read_snapshot()
         relations = self._sessions.sources.relations(snapshot.stores)
         types = _types_of_parameters(statement.expression, parameters.types, relations)
         values = parameters.values
         planned = await asyncio.to_thread(self._plan, statement.expression, values, types, snapshot, relations)
-        async with self._sessions.turns:
-            return await self._run(statement, planned, snapshot, relations, most_rows)
+        return planned, snapshot, relations
+
+    def _key_of_result(
+        self, statement: Query, planned: Plan, snapshot: Snapshot, most_rows: int | None
+    ) -> Hashable | None:
+        """All that a result depends on; None if there is more, or an equal statement can have another result."""
+        is_of_version = all(use.table.is_of_version for use in planned.uses)
+        if self._transaction != "idle" or statement.explains or not is_of_version or is_volatile(planned.query):
+            return None
+        tables = tuple((id(use.table), use.columns) for use in planned.uses)
+        zone = self._settings.get(TIMEZONE)
+        return self._caller.visibility_scope, snapshot.version.key, planned.sql, tables, zone, most_rows
 
     async def _run(
         self, statement: Query, planned: Plan, snapshot: Snapshot, relations: Relations, most_rows: int | None

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from copy import copy
+from typing import NamedTuple, Self
 from zoneinfo import ZoneInfo
 
 from serving_layer.errors import BadQuestionError
@@ -110,6 +111,12 @@ class SessionSettings:
         """What holds after a commit: without SET LOCAL."""
         self._kept: list[_Kept] = []
         """From the begin of the transaction on; empty outside of one."""
+
+    def copy(self) -> Self:
+        """The same settings outside of a transaction."""
+        same = copy(self)
+        same._kept = []  # noqa: SLF001 - of the same class
+        return same
 
     @property
     def values(self) -> Mapping[str, str]:

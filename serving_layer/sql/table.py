@@ -228,6 +228,11 @@ async def store_by_store(
             each.cancel()
 
 
+def table_size(table: pa.Table) -> int:
+    """Bytes, for caches."""
+    return max(1, int(table.nbytes))
+
+
 def empty_table(columns: Sequence[TableColumn]) -> pa.Table:
     """The table without rows."""
     return pa.schema([(each.name, each.type) for each in columns]).empty_table()

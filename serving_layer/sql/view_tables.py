@@ -7,15 +7,18 @@ summed, for statements that add up rows and divide then.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 import pyarrow as pa
+from cachetools import LRUCache
 
 from master_dataset.registry.stores import Store, currency
+from serving_layer.caching import keep
 from serving_layer.query.aggregate import CURRENCY, PointStates, SeriesKey, aggregate
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.evaluate import evaluate_places
@@ -38,9 +41,11 @@ from serving_layer.sql.table import (
     arrow_table,
     empty_table,
     store_by_store,
+    table_size,
 )
 from views.core import View
 from views.core.aggregates import Histogram
+from views.core.cells import WAITING
 from views.core.cut import instant, seconds
 from views.core.formula import Formula
 from views.core.local_time import ONE_DAY, STEP, BusinessDays, first_instant
@@ -50,8 +55,11 @@ TableGrain = Literal["15m", "hour", "day"]
 GRAINS: tuple[TableGrain, ...] = ("15m", "hour", "day")
 DAYS_AT_ONCE: Mapping[TableGrain, int] = {"15m": 7, "hour": 28, "day": 366}
 """How many days of a store are evaluated at once."""
+SETTLED_BYTES = 8 * 1024 * 1024
+"""How much of settled days each table keeps, as it was read."""
 STORE, START, BUSINESS_DAY = "store", "start", "day"
 FINAL, PUBLICATION, PROVISIONAL = "final", "publication", "provisional"
+_ANY_DAY = ("2000-01-01", "2000-01-02")
 ROWS = "rows"
 """The id of the metric whose points are the rows of a table."""
 FILTER = "Filter `{time}` and `store`, as in `WHERE {time} >= current_date - interval '7 days'`."
@@ -75,6 +83,7 @@ class ViewTable:
         self.time = BUSINESS_DAY if grain == "day" else START
         self.bounded = frozenset({STORE})
         self.is_of_version = True
+        self._settled: LRUCache[Hashable, pa.Table] = LRUCache(SETTLED_BYTES, getsizeof=table_size)
         self.key: Sequence[str] = () if view.dimensions else (STORE, self.time)  # a dimension may be null
 
     @cached_property
@@ -131,40 +140,73 @@ class ViewTable:
     async def read(self, reading: Reading, needed: Needed) -> pa.Table:
         """The rows of the stores and times that are needed. See `Table`."""
         chosen = [each for each in self.columns if each.name in needed.columns]
+        stores = reading.chosen(needed)
+        views = self._views_read(needed, stores)
+        await reading.cells.speed.read_ahead(reading.version.snapshot, [*views, WAITING], [each.id for each in stores])
 
         async def of_store(store: Store) -> list[pa.Table]:
             tables = []
-            async for start, end in self._parts(reading, needed, store):
-                part = await self._read(reading, needed, store, start, end)
-                values = await asyncio.to_thread(part.values, reading)
-                tables.append(arrow_table(chosen, values))
+            for part in await self._parts(reading, needed, views, store):
+                tables.append(await self._table(reading, needed, store, part))
                 reading.budget.add(tables[-1].num_rows, self.name, FILTER.format(time=self.time))
             return tables
 
-        return pa.concat_tables([empty_table(chosen), *await store_by_store(reading.chosen(needed), of_store)])
+        return pa.concat_tables([empty_table(chosen), *await store_by_store(stores, of_store)])
 
-    async def _parts(self, reading: Reading, needed: Needed, store: Store) -> AsyncIterator[tuple[str, str]]:
-        """The ranges in which the store may have cells, as far as they are needed; start and end as in a request."""
+    def _views_read(self, needed: Needed, stores: Sequence[Store]) -> Sequence[View]:
+        """The view, and those that say whether its sensors were there."""
+        views = {self._view.name: self._view}
+        for store in stores[:1]:
+            for query in self._queries(needed, store, *_ANY_DAY).values():
+                views |= {view.name: view for view in (*query.views, *query.proofs)}
+        return list(views.values())
+
+    async def _table(self, reading: Reading, needed: Needed, store: Store, part: "_Days") -> pa.Table:
+        key = needed.columns, store.id, part.start, part.end, reading.version.batch_key
+        known = self._settled.get(key) if part.is_settled else None
+        if known is None:
+            read = await self._read(reading, needed, store, part)
+            values = await asyncio.to_thread(read.values, reading)
+            known = arrow_table([each for each in self.columns if each.name in needed.columns], values)
+            if part.is_settled:
+                keep(self._settled, key, known)
+        return known
+
+    async def _parts(self, reading: Reading, needed: Needed, views: Sequence[View], store: Store) -> Sequence["_Days"]:
+        """The ranges in which the store may have cells, as far as they are needed."""
         with_cells = await days_with_cells(reading, [self._view], store)
         if not with_cells or needed.span.is_empty:
-            return
+            return []
         zone = zone_named(store.timezone)
         days = BusinessDays.of(store, zone) if self._grain == "day" else BusinessDays(zone)
-        for first, until in parts_of(needed.span, days, with_cells, DAYS_AT_ONCE[self._grain]):
-            if self._grain == "day":
-                yield first.isoformat(), until.isoformat()
-            else:  # hours of the clock: a business day may begin within one
-                yield iso_epoch(first_instant(zone, first)), iso_epoch(first_instant(zone, until))
+        parts = parts_of(needed.span, days, with_cells, DAYS_AT_ONCE[self._grain])
+        fresh = await fresh_days(reading, views, store, days)
+        cut = days.day_of(seconds(reading.version.snapshot.pointer.cut))
 
-    async def _read(self, reading: Reading, needed: Needed, store: Store, start: str, end: str) -> "_Part":
+        def bounds(first: date, until: date) -> tuple[str, str]:
+            if self._grain == "day":
+                return first.isoformat(), until.isoformat()
+            # hours of the clock: a business day may begin within one
+            return iso_epoch(first_instant(zone, first)), iso_epoch(first_instant(zone, until))
+
+        return [_Days(*bounds(first, until), is_settled) for first, until, is_settled in split_at(parts, fresh, cut)]
+
+    def _queries(self, needed: Needed, store: Store, start: str, end: str) -> Mapping[str, ResolvedQuery]:
+        """What is asked of a store: the points that are rows, and each metric that is needed."""
         states = [name for name in self.states if name in needed.columns] or [next(iter(self._existence))]
         rows = Metric(ROWS, ROWS, Formula(" + ".join(states)), "n", self._view.name)
         catalogue = replace(self._catalogue, metrics={**self.metrics, ROWS: rows})
+        names = (ROWS, *(each for each in self.metrics if each in needed.columns))
+        by = tuple(self._view.dimensions)
+        return {
+            name: resolve(MetricRequest(name, (store.id,), start, end, self._grain, by=by), [store], catalogue)
+            for name in names
+        }
+
+    async def _read(self, reading: Reading, needed: Needed, store: Store, part: "_Days") -> "_Part":
         reads: list[_MetricRead] = []
         known: dict[object, StoreData] = {}
-        for name in (ROWS, *(each for each in self.metrics if each in needed.columns)):
-            request = MetricRequest(name, (store.id,), start, end, self._grain, by=tuple(self._view.dimensions))
-            query = resolve(request, [store], catalogue)
+        for query in self._queries(needed, store, part.start, part.end).values():
             same = tuple(view.name for view in query.proofs), query.counts_open_windows
             if same not in known:
                 known[same] = await fetch(query, query.stores[0], reading.version.snapshot, reading.cells)
@@ -180,6 +222,20 @@ class ViewTable:
         if metric.unit == "money" and metric.formula.is_sum:
             return self._money_type
         return WHOLE if metric.unit == "n" else REAL
+
+
+class _Days(NamedTuple):
+    """Days of a store that are read together.
+
+    Attributes:
+        start: as in a request.
+        end: likewise.
+        is_settled: whether all of it was published, and no event has come since.
+    """
+
+    start: str
+    end: str
+    is_settled: bool
 
 
 class _MetricRead(NamedTuple):
@@ -264,6 +320,39 @@ async def days_with_cells(reading: Reading, views: Sequence[View], store: Store)
         fresh = await reading.cells.speed.rows(snapshot, view, store.id)
         found |= {instant(row.key.window).date() for row in fresh}
     return found
+
+
+async def fresh_days(reading: Reading, views: Sequence[View], store: Store, days: BusinessDays) -> set[date]:
+    """The local days in which rows of the speed layer may count, and those before and after them.
+
+    What was before in a business day can matter, and it may lie on another day of the clock.
+    """
+    found = set[date]()
+    for view in views:
+        for row in await reading.cells.speed.rows(reading.version.snapshot, view, store.id):
+            day = days.day_of(row.key.window)
+            found |= {day - ONE_DAY, day, day + ONE_DAY}
+    return found
+
+
+def split_at(
+    parts: Iterable[tuple[date, date]], fresh: Collection[date], cut: date
+) -> Iterator[tuple[date, date, bool]]:
+    """Split parts where days begin or end that are settled.
+
+    Args:
+        parts: first days, and the days after the last ones.
+        fresh: days with rows of the speed layer.
+        cut: the day of the cut.
+
+    Yields:
+        First day, the day after the last one, and whether they are settled: before the cut, and without such rows.
+    """
+    for first, until in parts:
+        every = [first + ONE_DAY * number for number in range((until - first).days)]
+        for is_settled, run in groupby(every, lambda day: day not in fresh and day + ONE_DAY < cut):
+            own = list(run)
+            yield own[0], own[-1] + ONE_DAY, is_settled
 
 
 def parts_of(span: Span, days: BusinessDays, with_cells: set[date], most: int) -> list[tuple[date, date]]:

@@ -5,7 +5,7 @@ every answer. docs/explanation/caching.md has the details.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from datetime import date, datetime, timedelta
 from itertools import groupby
@@ -171,6 +171,9 @@ class SpeedCells:
             found += _waiting(rows, snapshot.pointer.cut, own)
         return found
 
+    async def read_ahead(self, snapshot: ReadSnapshot, shapes: Iterable[Shape], stores: Sequence[str]) -> None:
+        """Read the rows of many stores in few reads, if they are kept for `rows`. Here they are not."""
+
     async def rows(self, snapshot: ReadSnapshot, shape: Shape, store: str) -> list[Addition]:
         """Every row that may count, whatever its window. Empty if the snapshot has no speed layer."""
         if not snapshot.has_speed:
@@ -270,6 +273,21 @@ class SpeedOnce(SpeedCells):
         self._from = rows
         self._read: dict[tuple[str, str], asyncio.Task[list[Addition]]] = {}
         self._read_of: dict[tuple[str, tuple[str, ...]], asyncio.Task[Mapping[str, Sequence[Addition]]]] = {}
+
+    async def read_ahead(self, snapshot: ReadSnapshot, shapes: Iterable[Shape], stores: Sequence[str]) -> None:
+        """Read the rows of many stores in few reads. `rows` gives them then."""
+
+        async def of(store: str, found: Awaitable[Mapping[str, Sequence[Addition]]]) -> list[Addition]:
+            return list((await found).get(store, ()))
+
+        reads: list[Awaitable[object]] = []
+        for shape in shapes:
+            left = [store for store in stores if (shape.name, store) not in self._read]
+            found = asyncio.ensure_future(self._from.rows_of(snapshot, shape, left))
+            for store in left:
+                self._read[shape.name, store] = asyncio.ensure_future(of(store, found))
+            reads += [found, *(self._read[shape.name, store] for store in left)]
+        await asyncio.gather(*reads)
 
     async def rows(self, snapshot: ReadSnapshot, shape: Shape, store: str) -> list[Addition]:
         """The rows, as they were when they were first read."""
