@@ -46,6 +46,8 @@ class Component:
         return home / "logs" / f"{self.name}.log"
 
 
+NAMED_STOP = 3
+"""Exit code of a process whose operator has to act. It is not restarted."""
 MB = 10**6
 LEAST_MB = 256
 """For the indexes that Kafka writes when it reads its log again: at most 20 MB per segment that was written to."""

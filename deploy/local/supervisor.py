@@ -15,12 +15,11 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO, Self
 
-from deploy.local.component import Component
+from deploy.local.component import NAMED_STOP, Component
 from deploy.local.ports import check_free
 from deploy.local.records import Records, State, write_states
 from master_dataset.errors import DependencyUnavailableError, DiskFullError, OperatorError
 
-NAMED_STOP = 3
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 30.0
 STEADY_SECONDS = 60.0
 """A component that ran this long has recovered: its next restart waits as little as the first."""

@@ -17,8 +17,9 @@ from contextlib import contextmanager
 
 import structlog
 
+from deploy.local.component import NAMED_STOP
 from deploy.process import WATCHDOG_VARIABLE
-from deploy.services.runner import NAMED_STOP, Process
+from deploy.services.runner import Process
 from deploy.settings import Settings
 from master_dataset.errors import OperatorError
 

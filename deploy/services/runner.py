@@ -12,6 +12,7 @@ from types import FrameType
 import structlog
 from prometheus_client import start_http_server
 
+from deploy.local.component import NAMED_STOP
 from deploy.local.nodes import LOOPBACK
 from deploy.local.records import write_metrics_target
 from deploy.process import arm_failpoints, freeze_startup_objects, tune_garbage_collection
@@ -19,7 +20,6 @@ from deploy.settings import Settings
 from master_dataset.errors import GenerationReplacedError, OperatorError
 from master_dataset.kafka.client_errors import rejection_in
 
-NAMED_STOP = 3
 RESTART_ME = 75
 SCRAPE_SECONDS = 10.0
 """How long a client that reads metrics may be silent: each one occupies a thread."""

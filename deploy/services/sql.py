@@ -90,7 +90,10 @@ def sql_limits(settings: Settings) -> SqlLimits:
     """Limits of statements."""
     own = settings.sql
     return SqlLimits(
-        own.statement_seconds, own.statements, own.source_rows, Limits(memory_mb=own.memory_mb, rows=own.result_rows)
+        seconds=own.statement_seconds,
+        statements=own.statements,
+        source_rows=own.source_rows,
+        sandbox=Limits(memory_mb=own.memory_mb, rows=own.result_rows),
     )
 
 

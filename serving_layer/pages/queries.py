@@ -59,7 +59,7 @@ class PageQuery:
             self.stores,
             self.start or None,
             self.end or None,
-            self.grain,
+            grain=self.grain,
             by=self.by,
             partial=self.partial,
             compare=self.compare,

@@ -48,7 +48,7 @@ def takes_day_cells(query: ResolvedQuery) -> bool:
     metric = query.metric
     if query.grain not in DAY_GRAINS or query.compare is not None or query.left_out is not None:
         return False
-    if query.counts_open_windows or query.only_covered or query.needs_whole_days or metric.facts:
+    if query.leaves_windows_out or query.needs_whole_days or metric.facts:
         return False
     if sensor_sources(query.views) or "low_coverage" in metric.flags:
         return False

@@ -5,7 +5,7 @@ refused here, before anything is read.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from functools import cached_property
@@ -91,6 +91,7 @@ class MetricRequest:
     stores: tuple[str, ...]
     start: str | None
     end: str | None
+    _: KW_ONLY
     grain: Grain | None = None
     timezone: str | None = None
     by: tuple[str, ...] = ()
@@ -105,12 +106,12 @@ class MetricRequest:
     sort: Sort | None = None
     top: int | None = None
     share: bool = False
-    category: tuple[str, ...] = field(default=(), kw_only=True)
-    brand: tuple[str, ...] = field(default=(), kw_only=True)
-    sku: tuple[str, ...] = field(default=(), kw_only=True)
-    range: RangeName | None = field(default=None, kw_only=True)
-    now: int | None = field(default=None, kw_only=True)
-    known_groups: frozenset[str] = field(default=frozenset(), kw_only=True)
+    category: tuple[str, ...] = ()
+    brand: tuple[str, ...] = ()
+    sku: tuple[str, ...] = ()
+    range: RangeName | None = None
+    now: int | None = None
+    known_groups: frozenset[str] = frozenset()
 
     @property
     def reads_targets(self) -> bool:
@@ -227,6 +228,11 @@ class ResolvedQuery:
     def counts_open_windows(self) -> bool:
         """Whether only windows inside the opening hours count: asked for, or because of the metric."""
         return self.only_open or self.metric.is_open_only
+
+    @property
+    def leaves_windows_out(self) -> bool:
+        """Whether some windows of a day may not count, so that whole days cannot answer."""
+        return self.counts_open_windows or self.only_covered
 
     @property
     def needs_whole_days(self) -> bool:

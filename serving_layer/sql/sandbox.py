@@ -76,7 +76,7 @@ class Limits(NamedTuple):
     """What one statement may use. `memory_mb`: of the database that runs it."""
 
     memory_mb: int = 256
-    rows: int = 1_000_000
+    rows: int = 200_000
 
 
 class Found(NamedTuple):
@@ -148,18 +148,14 @@ class Sandbox:
             found = self._connection.sql(sql)
             return [_column(name, str(kind)) for name, kind in zip(found.columns, found.types, strict=True)]
 
-    def query(self, sql: str, most_rows: int | None = None) -> Found:
-        """Run a query.
-
-        Args:
-            sql: in the dialect of DuckDB.
-            most_rows: further rows are not read; None: all are.
+    def query(self, sql: str) -> Found:
+        """Run a query in the dialect of DuckDB.
 
         Raises:
             SqlStateError: 57014 if it was interrupted, 53200 if it needs more memory, 54000 if it has more rows than a
                 result may have, and what else is wrong with it.
         """
-        most = self._limits.rows if most_rows is None else min(most_rows, self._limits.rows)
+        most = self._limits.rows
         with _errors():
             found = self._connection.sql(sql)
             described = list(zip(found.columns, map(str, found.types), strict=True))
@@ -171,10 +167,10 @@ class Sandbox:
                 rows += _rows(batch, columns)
                 if len(rows) > most:
                     break
-        if len(rows) > most and most_rows is None:
+        if len(rows) > most:
             message = f"The result has more than {most:,} rows."
             raise SqlStateError("54000", message, "Aggregate further, filter, or add a LIMIT.")
-        return Found(columns, rows[:most])
+        return Found(columns, rows)
 
     def constant(self, expression: str) -> tuple[object, object, str | None]:
         """The value of an expression without columns as a date, in microseconds since 1970, and as a text.

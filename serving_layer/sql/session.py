@@ -305,7 +305,6 @@ class Session:
         sql: str,
         parameters: Sequence[SqlValue] = (),
         types: Sequence[SqlType] = (),
-        most_rows: int | None = None,
     ) -> QueryResult:
         """Run one statement.
 
@@ -313,12 +312,11 @@ class Session:
             sql: the statement.
             parameters: the values of `$1`, `$2`, ...
             types: their types, as the statement was prepared.
-            most_rows: further rows are left out; None: all are needed.
 
         Raises:
             SqlStateError: it cannot be answered, takes too long, or was interrupted (57014).
         """
-        self._running = asyncio.ensure_future(self._executed(sql, Parameters(parameters, types), most_rows))
+        self._running = asyncio.ensure_future(self._executed(sql, Parameters(parameters, types)))
         try:
             return await self._running
         except asyncio.CancelledError:
@@ -340,7 +338,7 @@ class Session:
             self._transaction = "failed"
         return error if isinstance(error, SqlStateError) else _sql_error(error)
 
-    async def _executed(self, sql: str, parameters: Parameters, most_rows: int | None) -> QueryResult:
+    async def _executed(self, sql: str, parameters: Parameters) -> QueryResult:
         statement = await self._sessions.statement(sql)
         if isinstance(statement, Control):
             return self._control(statement)
@@ -352,7 +350,7 @@ class Session:
             async with asyncio.timeout(seconds):
                 if isinstance(statement, Declare):
                     return await self._declare(sql, statement, parameters)
-                return await self._answered(statement, parameters, most_rows)
+                return await self._answered(statement, parameters)
         except TimeoutError as error:
             message = f"The statement took longer than {seconds:g} seconds."
             raise SqlStateError("57014", message, "Filter by store and day, or aggregate before you join.") from error
@@ -409,7 +407,7 @@ class Session:
             raise SqlStateError("25P01", "DECLARE CURSOR needs a transaction.", hint)
         if declared.name in self._cursors:
             raise SqlStateError("42P03", f'The cursor "{declared.name}" exists already.', "Close it first.")
-        result = await self._answered(statement.query, parameters, None)
+        result = await self._answered(statement.query, parameters)
         held = sum(len(each.rows) for each in self._cursors.values()) + len(result.rows)
         if held > most or len(self._cursors) >= MOST_CURSORS:
             message = f"The cursors of a session are at most {MOST_CURSORS}, with {most:,} rows together."
@@ -469,8 +467,6 @@ class Session:
         snapshot: Snapshot,
         relations: Relations,
     ) -> Plan:
-        if len(types) > MOST_PARAMETERS:
-            raise SqlStateError("54000", f"More than {MOST_PARAMETERS} parameters are not read.", "Use fewer.")
         session = SessionValues(self._user, self._settings.zone, snapshot.now, self._settings.values, relations.oids)
         try:
             named = with_column_names(with_parameters(query, values, types))
@@ -479,24 +475,24 @@ class Session:
         except RecursionError as error:
             raise SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.") from error
 
-    async def _answered(self, statement: Query, parameters: Parameters, most_rows: int | None) -> QueryResult:
+    async def _answered(self, statement: Query, parameters: Parameters) -> QueryResult:
         """The result of a query. Equal ones that wait share a run, which reads what is newest when it begins."""
         planned, snapshot, relations = await self._planned_now(statement, parameters)
-        key = self._key_of_result(statement, planned, snapshot, most_rows)
+        key = self._key_of_result(statement, planned, snapshot)
         if key is None:
             async with self._sessions.turns:
-                return await self._run(statement, planned, snapshot, relations, most_rows)
+                return await self._run(statement, planned, snapshot, relations)
         if (known := self._sessions.results.get(key)) is not None:
             return known
         settings = tuple(sorted(self._settings.values.items()))
-        same = self._caller.visibility_scope, self._user, id(statement), repr(parameters), settings, most_rows
+        same = self._caller.visibility_scope, self._user, id(statement), repr(parameters), settings
         other = Session(self._sessions, self._caller, self._settings.copy())  # this one may go on before the run ends
 
         async def run(*, waited: bool) -> QueryResult:
             async with self._sessions.turns:
                 found = await other._planned_now(statement, parameters) if waited else (planned, snapshot, relations)
-                result = await other._run(statement, *found, most_rows)
-            if (key := other._key_of_result(statement, *found[:2], most_rows)) and len(result.rows) <= ROWS_CACHED:
+                result = await other._run(statement, *found)
+            if (key := other._key_of_result(statement, *found[:2])) and len(result.rows) <= ROWS_CACHED:
                 keep(self._sessions.results, key, result)
             return result
 
@@ -510,20 +506,16 @@ class Session:
         planned = await asyncio.to_thread(self._plan, statement.expression, values, types, snapshot, relations)
         return planned, snapshot, relations
 
-    def _key_of_result(
-        self, statement: Query, planned: Plan, snapshot: Snapshot, most_rows: int | None
-    ) -> Hashable | None:
+    def _key_of_result(self, statement: Query, planned: Plan, snapshot: Snapshot) -> Hashable | None:
         """All that a result depends on; None if there is more, or an equal statement can have another result."""
         is_of_version = all(use.table.is_of_version for use in planned.uses)
         if self._transaction != "idle" or statement.explains or not is_of_version or is_volatile(planned.query):
             return None
         tables = tuple((id(use.table), use.columns) for use in planned.uses)
         zone = self._settings.get(TIMEZONE)
-        return self._caller.visibility_scope, snapshot.version.key, planned.sql, tables, zone, most_rows
+        return self._caller.visibility_scope, snapshot.version.key, planned.sql, tables, zone
 
-    async def _run(
-        self, statement: Query, planned: Plan, snapshot: Snapshot, relations: Relations, most_rows: int | None
-    ) -> QueryResult:
+    async def _run(self, statement: Query, planned: Plan, snapshot: Snapshot, relations: Relations) -> QueryResult:
         needed = await self._needed(planned, relations)
         if statement.explains:
             return await self._explained(planned, needed)
@@ -531,7 +523,7 @@ class Session:
 
         def query(sandbox: Sandbox) -> QueryResult:
             with sandbox.holding(held):
-                found = sandbox.query(planned.sql, most_rows)
+                found = sandbox.query(planned.sql)
             return QueryResult(f"SELECT {len(found.rows)}", found.columns, found.rows)
 
         return await self._in_sandbox(query)

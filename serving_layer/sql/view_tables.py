@@ -199,7 +199,7 @@ class ViewTable:
         names = (ROWS, *(each for each in self.metrics if each in needed.columns))
         by = tuple(self._view.dimensions)
         return {
-            name: resolve(MetricRequest(name, (store.id,), start, end, self._grain, by=by), [store], catalogue)
+            name: resolve(MetricRequest(name, (store.id,), start, end, grain=self._grain, by=by), [store], catalogue)
             for name in names
         }
 

@@ -26,7 +26,7 @@ PATIENCE = 20.0
 
 def ask(metric: str = "net_sales") -> MetricsRequest:
     return MetricsRequest(
-        (MetricRequest(metric, (), "2026-11-21", "2026-11-22", "total", "UTC"),),
+        (MetricRequest(metric, (), "2026-11-21", "2026-11-22", grain="total", timezone="UTC"),),
         PageRequest(None, None),
         is_table=False,
     )

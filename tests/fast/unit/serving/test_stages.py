@@ -34,7 +34,7 @@ ONE, TWO = (Store(id=number, timezone="UTC") for number in ("1", "2"))
 
 
 def query(*stores: Store, by: tuple[str, ...] = (), grain: Grain = "day") -> ResolvedQuery:
-    request = MetricRequest("gross_sales", (), "2026-11-21", "2026-11-22", grain, "UTC", by)
+    request = MetricRequest("gross_sales", (), "2026-11-21", "2026-11-22", grain=grain, timezone="UTC", by=by)
     return resolve(request, stores, CATALOGUE)
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from deploy.sections import InvalidSettingsError, LimitSettings
-from deploy.services.sql import server_limits
+from deploy.services.sql import server_limits, sql_limits
 from deploy.settings import FUTURE, Settings
 from master_dataset.kafka.client_settings import BufferLimits
 from master_dataset.parsing.parse import FUTURE_US
@@ -14,6 +14,7 @@ from serving_layer.api.limits import LIMITS, RANGES, Limits, Ranges
 from serving_layer.http.connections import ConnectionLimits
 from serving_layer.sql.conversation import ConversationLimits
 from serving_layer.sql.server import ServerLimits
+from serving_layer.sql.session import SqlLimits
 
 SETTINGS = LimitSettings.model_fields
 
@@ -29,6 +30,7 @@ def test_without_a_variable_every_limit_is_as_it_is_without_settings() -> None:
 
 def test_without_a_variable_the_limits_of_sql_are_as_they_are_without_settings() -> None:
     assert server_limits(Settings()) == ServerLimits()
+    assert sql_limits(Settings()) == SqlLimits()
 
 
 def test_a_variable_changes_a_limit_of_sql() -> None:
