@@ -68,18 +68,23 @@ def ask_top_products(ask: Ask, period: Mapping[str, str] = RANGE, departments: i
 
 
 def compare_top_products(
-    shown: Sequence[TopProduct], *, stores: Sequence[int] = (), days: int = DAYS, passed: Sequence[int] = (0, 0, 0, 0)
+    shown: Sequence[TopProduct],
+    departments: int = DEPARTMENTS,
+    *,
+    stores: Sequence[int] = (),
+    days: int = DAYS,
+    passed: Sequence[int] = (0, 0, 0, 0),
 ) -> TopProducts:
     """Compare with the oracle: the departments, their products, the order and every cent.
 
     Args:
         shown: as `ask_top_products` returns them.
+        departments: how many were asked for.
         stores: those that were asked about; all if none.
         days: how many days before today were asked about, in each store's time zone.
         passed: how many midnights each of `ZONES` has seen since the history was moved to end yesterday.
     """
-    departments = list(dict.fromkeys(product.department for product in shown))
-    due = _from_the_package(len(departments), stores, days, passed)
+    due = _from_the_package(departments, stores, days, passed)
     examples = [
         f"rank {number}: shown {one}, recomputed {other}"
         for number, (one, other) in enumerate(zip(shown, due, strict=False), 1)

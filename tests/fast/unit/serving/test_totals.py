@@ -6,6 +6,7 @@ from datetime import date
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from master_dataset.registry.stores import GroupVersion, Sensor, Store, currency
@@ -192,6 +193,11 @@ def test_a_file_of_a_total_has_no_column_of_stores(form: str) -> None:
         table = pa.ipc.open_stream(response.content).read_all()
         assert table.schema.field("date").type == pa.date32()
         assert table.column("stores_missing").to_pylist() == [0, 0]
+        assert "store" not in table.schema.names
+    else:
+        table = pq.read_table(io.BytesIO(response.content))
+        assert table.column("currency").to_pylist() == ["CZK", "EUR"]
+        assert "store" not in table.schema.names
 
 
 def test_a_total_runs_over_more_stores_than_an_answer_holds() -> None:
