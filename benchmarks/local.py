@@ -17,7 +17,7 @@ from deploy.jars import ensure_jars
 from deploy.local.ports import free_ports
 from deploy.local.stack import Stack
 from deploy.settings import Settings
-from master_dataset.kafka.topics import Topics
+from master_dataset.kafka.topics import Topics, TopicSettings
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from views.control.generation import Generations
 
@@ -70,7 +70,7 @@ def connecting(settings: Settings) -> "Callable[[], Session]":
 def new_topic(settings: Settings, name: str) -> None:
     """A topic like those of the sources."""
     retention_ms = int(settings.kafka.retention.total_seconds() * 1000)
-    Topics(settings.kafka.connection).create([name], settings.kafka.partitions, 1, retention_ms)
+    Topics(settings.kafka.connection).create([name], TopicSettings(settings.kafka.partitions, 1, retention_ms))
 
 
 def received(settings: Settings) -> int:

@@ -4,7 +4,6 @@ Secrets are never shown: not in a `repr`, and not in an error. Only `Settings.en
 """
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from datetime import timedelta
@@ -15,7 +14,7 @@ from pydantic import BeforeValidator, Field, SecretStr, field_validator
 
 from deploy.local.nodes import HOSTS, THREE, Nodes, addresses
 from deploy.secret_files import check_certificates, checked_tls, secret_of
-from deploy.sections import JsonObject, Port, PortOrZero, Section
+from deploy.sections import JsonObject, Port, PortOrZero, Section, absolute, key_conflicts
 from master_dataset.kafka.client_settings import SET_BY_GALATEA
 from master_dataset.kafka.connection import OAUTH, KafkaConnection, OAuthLogin, PasswordLogin
 from master_dataset.tls import Tls
@@ -140,7 +139,7 @@ class KafkaSettings(Section):
                 "brokers": brokers,
                 "controller_port": self.controller_port or self.port + 1,
                 "bootstrap": self.bootstrap or addresses(brokers, self.port),
-                **_absolute(self, files),
+                **absolute(self, files),
             }
         )
 
@@ -159,7 +158,7 @@ class KafkaSettings(Section):
         if not self.security_protocol.endswith("SSL"):
             yield from (f"{name} has no effect with {protocol}" for name in self.names_of(_TLS) if name in given)
         else:
-            yield from _key_conflicts(self)
+            yield from key_conflicts(self)
 
     def _password_conflicts(self) -> Iterator[str]:
         given, mechanism = self.given(), f"GALATEA_KAFKA_SASL_MECHANISM={self.sasl_mechanism}"
@@ -264,7 +263,7 @@ class CassandraSettings(Section):
                 "nodes": nodes,
                 "storage_port": self.storage_port or self.port + 1,
                 "contact_points": self.contact_points or ",".join(HOSTS[:nodes]),
-                **_absolute(self, ("password_file", *_TLS_FILES)),
+                **absolute(self, ("password_file", *_TLS_FILES)),
             }
         )
 
@@ -278,7 +277,7 @@ class CassandraSettings(Section):
                 if name in given:
                     yield f"{name} needs GALATEA_CASSANDRA_USER"
         if self.is_encrypted:
-            yield from _key_conflicts(self)
+            yield from key_conflicts(self)
         else:
             for name in self.names_of(_TLS):
                 if name in given:
@@ -304,11 +303,6 @@ _SASL = ("sasl_mechanism", *_PASSWORD, *_OAUTH)
 _Cluster = KafkaSettings | CassandraSettings
 
 
-def _absolute(section: _Cluster, files: tuple[str, ...]) -> dict[str, str]:
-    """Make paths absolute. Links stay links: a mounted secret is replaced behind one."""
-    return {name: os.path.abspath(os.path.expanduser(path)) for name in files if (path := getattr(section, name))}  # noqa: PTH100, PTH111 - `resolve` would follow links
-
-
 def _tls_of(prefix: str, section: _Cluster, *, in_java: bool) -> Tls:
     password = secret_of(f"{prefix}_KEY_PASSWORD", section.key_password, section.key_password_file)
     tls = Tls(section.ca_file, section.certificate_file, section.key_file, password)
@@ -321,18 +315,3 @@ def _one_of(given: frozenset[str], what: str, secret: str) -> Iterator[str]:
         yield f"{what} needs {secret} or {secret}_FILE"
     elif {secret, f"{secret}_FILE"} <= given:
         yield f"{secret} and {secret}_FILE are both set"
-
-
-def _key_conflicts(section: _Cluster) -> Iterator[str]:
-    given = section.given()
-    certificate, key, password, file = section.names_of(
-        ("certificate_file", "key_file", "key_password", "key_password_file")
-    )
-    if certificate in given and key not in given:
-        yield f"{certificate} needs {key}"
-    if key in given and certificate not in given:
-        yield f"{key} needs {certificate}"
-    if key not in given:
-        yield from (f"{name} needs {key}" for name in (password, file) if name in given)
-    elif {password, file} <= given:
-        yield f"{password} and {file} are both set"

@@ -1,6 +1,8 @@
 """Files that settings name: passwords, keys and certificates. They are checked before a client uses them."""
 
+import os
 import re
+import secrets
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,9 +14,29 @@ from master_dataset.tls import Tls
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
+    from deploy.sections import TlsSettings
+    from serving_layer.http.certificate import ServerCertificate
+
 _OTHERS, _ROOT = 0o077, 0
 _OTHERS_BUT_GROUP_READS = 0o037
 _KIND = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY)-----")
+
+
+def write_private(place: Path, text: str) -> None:
+    """Write a file that only its owner can read from the first byte on. It is complete, or not there."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    part = place.with_name(f"{place.name}.part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+    part.replace(place)
+
+
+def operator_key(place: Path) -> str:
+    """Return the key of the operator of this home. It is made when it is first asked for."""
+    if not place.exists():
+        write_private(place, secrets.token_urlsafe(32))
+    return place.read_text(encoding="utf-8").strip()
 
 
 def secret_of(setting: str, given: "SecretStr", file: str) -> str:
@@ -72,6 +94,18 @@ def checked_tls(prefix: str, tls: Tls, *, in_java: bool) -> Tls:
         do = f"check that the key belongs to the certificate, and {prefix}_KEY_PASSWORD"
         raise OperatorError(f"the files of {names} cannot be used: {error}", do=do) from error
     return tls
+
+
+def server_certificate(tls: "TlsSettings") -> "ServerCertificate | None":
+    """Return the certificate of REST and SQL; None without one. OperatorError if its files cannot be used."""
+    from serving_layer.http.certificate import ServerCertificate  # noqa: PLC0415 - clients do not need it
+
+    if not tls.is_on:
+        return None
+    password = secret_of("GALATEA_TLS_KEY_PASSWORD", tls.key_password, tls.key_password_file)
+    files = Tls("", tls.certificate_file, tls.key_file, password)
+    checked_tls("GALATEA_TLS", files, in_java=False)
+    return ServerCertificate(files.certificate_file, files.key_file, files.key_password)
 
 
 def _check_key(prefix: str, tls: Tls, text: str, *, in_java: bool) -> None:

@@ -11,7 +11,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from deploy.local.nodes import LOOPBACK
 from master_dataset.failpoints import parse_plan
@@ -126,6 +126,9 @@ class PathSettings(Section):
     checkpoint_uri: str = ""
     """Root of the checkpoints of the streams, a folder or URI; if empty, `checkpoints` in the home."""
 
+    secure: bool = False
+    """Whether the local stack encrypts, and asks for logins. Fixed when a home is created: `galatea up --secure`."""
+
     def resolved(self) -> Self:
         """Make every path absolute, so that it is the same one wherever a process was started."""
         home = self.home.expanduser().resolve()
@@ -191,7 +194,7 @@ class AirflowSettings(Section):
             update={
                 "url": self.url.rstrip("/") or f"http://{LOOPBACK}:{self.port}",
                 "password_file": self.password_file or str(home / "airflow.password"),
-                "ca_file": self.ca_file and os.path.abspath(os.path.expanduser(self.ca_file)),  # noqa: PTH100, PTH111 - links stay
+                **absolute(self, ("ca_file",)),
             }
         )
 
@@ -302,8 +305,16 @@ class ApiSettings(Section):
 
     prefix = "api_"
 
+    host: str = LOOPBACK
+    """Address that the REST interface listens on. Others than loopback need a certificate, or `GALATEA_API_PROXIES`."""
     port: Port = 8000
     """Port of the REST interface."""
+    url: str = ""
+    """URL at which commands reach the REST interface; if empty, its address and port."""
+    ca_file: str = ""
+    """Authorities that commands trust for a URL of https, PEM; if empty, those of the package `certifi`."""
+    proxies: str = ""
+    """Networks, separated by commas, of proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed."""
     metrics_port: PortOrZero = 0
     """Prometheus port of the REST interface; 0: any free port, written to `run/api.targets.json`."""
     anonymous_tenant: str = Field(default="default", validation_alias="anonymous_tenant")
@@ -314,6 +325,17 @@ class ApiSettings(Section):
     """Requests with events per second that one key of a tenant may make, per process."""
     cors_origins: str = Field(default="", validation_alias="cors_origins")
     """Origins, separated by commas, whose scripts may call the REST interface from a browser, with their own key."""
+
+    @field_validator("proxies")
+    @classmethod
+    def _known_networks(cls, text: str) -> str:
+        _networks(text)
+        return text
+
+    @property
+    def trusted_proxies(self) -> Networks:
+        """Networks of proxies."""
+        return _networks(self.proxies)
 
     @cached_property
     def allowed_origins(self) -> Sequence[str]:
@@ -331,13 +353,43 @@ class ApiSettings(Section):
         return text
 
 
+class TlsSettings(Section):
+    """The certificate with which the REST interface and the SQL component encrypt their connections."""
+
+    prefix = "tls_"
+
+    certificate_file: str = ""
+    """Certificate and those between it and its authority, PEM; if empty, nothing is encrypted. Renewals are noticed."""
+    key_file: str = ""
+    """Private key of that certificate, PEM."""
+    key_password: SecretStr = SecretStr("")
+    """Password of an encrypted key."""
+    key_password_file: str = ""
+    """File with that password."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether connections are encrypted."""
+        return bool(self.certificate_file)
+
+    def resolved(self) -> Self:
+        """Make paths absolute."""
+        return self.model_copy(update=absolute(self, ("certificate_file", "key_file", "key_password_file")))
+
+    def conflicts(self) -> Iterator[str]:
+        """Say which settings contradict each other."""
+        yield from key_conflicts(self)
+
+
 class SqlSettings(Section):
     """SQL over the PostgreSQL protocol."""
 
     prefix = "sql_"
 
+    host: str = LOOPBACK
+    """Address that the SQL component listens on. Others than loopback need a certificate."""
     port: Port = 5433
-    """Port of the SQL component, on loopback."""
+    """Port of the SQL component."""
     metrics_port: PortOrZero = 0
     """Prometheus port of the SQL component; 0: any free port, written to `run/sql.targets.json`."""
     connections: int = Field(default=500, ge=1, le=10_000)
@@ -507,6 +559,27 @@ def _rooted(uri: str) -> str:
     if colon and scheme != "file":
         return uri.rstrip("/")
     return str(Path(uri.removeprefix("file://")).expanduser().resolve())
+
+
+def absolute(section: Section, files: Iterable[str]) -> Mapping[str, str]:
+    """Return the paths in these fields, absolute. Links stay links: a mounted secret is replaced behind one."""
+    return {name: os.path.abspath(os.path.expanduser(path)) for name in files if (path := getattr(section, name))}  # noqa: PTH100, PTH111 - `resolve` would follow links
+
+
+def key_conflicts(section: Section) -> Iterator[str]:
+    """Say which of the settings of a certificate and its key contradict each other."""
+    given = section.given()
+    certificate, key, password, file = section.names_of(
+        ("certificate_file", "key_file", "key_password", "key_password_file")
+    )
+    if certificate in given and key not in given:
+        yield f"{certificate} needs {key}"
+    if key in given and certificate not in given:
+        yield f"{key} needs {certificate}"
+    if key not in given:
+        yield from (f"{name} needs {key}" for name in (password, file) if name in given)
+    elif {password, file} <= given:
+        yield f"{password} and {file} are both set"
 
 
 def _networks(text: str) -> Networks:

@@ -6,13 +6,14 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from deploy.clusters import CassandraSettings, KafkaSettings
-from deploy.local.nodes import ONE, THREE, Nodes, recorded_nodes
+from deploy.local.nodes import ONE, THREE, Nodes, is_local, is_loopback, reachable, recorded_nodes
+from deploy.local.security import OPERATOR, Security
 from deploy.sections import (
     PREFIX,
     AirflowSettings,
@@ -30,8 +31,14 @@ from deploy.sections import (
     SparkSettings,
     SpeedSettings,
     SqlSettings,
+    TlsSettings,
     WebhookSettings,
+    absolute,
 )
+from master_dataset.tls import Tls
+
+if TYPE_CHECKING:
+    import ssl
 
 FUTURE = timedelta(hours=1)
 """How far in the future an event may be. The parser has the same; importing it takes longer than all of this."""
@@ -45,6 +52,7 @@ class Settings:
     api: ApiSettings
     limits: LimitSettings
     sql: SqlSettings
+    tls: TlsSettings
     kafka: KafkaSettings
     cassandra: CassandraSettings
     spark: SparkSettings
@@ -85,17 +93,50 @@ class Settings:
     def _resolve(self) -> None:
         """Replace defaults that depend on other settings or on the home by their values."""
         paths = self.paths.resolved()
-        kept = recorded_nodes(paths.home) or Nodes()
+        kept = recorded_nodes(paths.home) or Nodes(secure=paths.secure)
+        paths = paths.model_copy(update={"secure": paths.secure or kept.secure})
         cache_dir = self.jars.cache_dir.expanduser().resolve()
         known = {
             "paths": paths,
             "kafka": self.kafka.resolved(kept),
             "cassandra": self.cassandra.resolved(kept),
             "airflow": self.airflow.resolved(paths.home),
+            "tls": self.tls.resolved(),
+            "api": self.api.model_copy(update=absolute(self.api, ("ca_file",))),
             "jars": self.jars.model_copy(update={"cache_dir": cache_dir}),
         }
         for name, section in known.items():
             object.__setattr__(self, name, section)
+        if paths.secure:
+            self._trust_own_authority(Security(paths.home))
+
+    def _trust_own_authority(self, security: Security) -> None:
+        """Fill in the connections of a secured local stack, except to clusters of your own."""
+        authority = str(security.authority)
+        login = {"ca_file": authority, "user": OPERATOR, "password_file": str(security.password_file(OPERATOR))}
+        served = {"certificate_file": str(security.certificate), "key_file": str(security.key)}
+        scram = {"security_protocol": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-512"}
+        if is_local(self.kafka.bootstrap):
+            self._fill("kafka", {**login, **scram})
+        if is_local(self.cassandra.contact_points):
+            self._fill("cassandra", {**login, "tls": True})
+        self._fill("tls", served)
+        self._fill("api", {"ca_file": authority})
+
+    def _fill(self, name: str, values: Mapping[str, object]) -> None:
+        section: Section = getattr(self, name)
+        given = section.given()
+        missing = {field: value for field, value in values.items() if not {*section.names_of((field,))} & given}
+        object.__setattr__(self, name, section.model_copy(update=missing))
+
+    def as_user(self, user: str) -> "Settings":
+        """Return the settings of a process of a secured stack, which logs in as its own user; else these."""
+        if not self.paths.secure:
+            return self
+        file = str(Security(self.home).password_file(user))
+        kafka = {"kafka_user": user, "kafka_password_file": file} if is_local(self.kafka.bootstrap) else {}
+        cassandra = {"cassandra_user": user, "cassandra_password_file": file}
+        return self.replace(**kafka, **(cassandra if is_local(self.cassandra.contact_points) else {}))
 
     def _broken_rules(self) -> Iterator[str]:
         """Rules between settings that these ones break."""
@@ -109,6 +150,10 @@ class Settings:
             yield "GALATEA_REMEMBERED_HOURS must be more than 14 times GALATEA_VISIT_GAP_SECONDS"
         for name in sections():
             yield from getattr(self, name).conflicts()
+        if not (is_loopback(self.api.host) or self.tls.is_on or self.api.proxies):
+            yield "GALATEA_API_HOST needs GALATEA_TLS_CERTIFICATE_FILE, or GALATEA_API_PROXIES if a proxy encrypts"
+        if not (is_loopback(self.sql.host) or self.tls.is_on):
+            yield "GALATEA_SQL_HOST needs GALATEA_TLS_CERTIFICATE_FILE: passwords would be readable on the network"
         if not {self.kafka.brokers, self.cassandra.nodes} <= {ONE, THREE}:
             yield "GALATEA_KAFKA_BROKERS and GALATEA_CASSANDRA_NODES must be 1 or 3: with 2, none may fail"
 
@@ -143,6 +188,21 @@ class Settings:
         return {f"{PREFIX}{name.upper()}": _as_text(value) for name, value in secret.items()}
 
     @property
+    def api_url(self) -> str:
+        """URL at which commands reach the REST interface."""
+        return self.api.url.rstrip("/") or self.url_of(self.api.host, self.api.port)
+
+    @property
+    def api_trust(self) -> "ssl.SSLContext | bool":
+        """The authorities that commands trust for the REST interface, as httpx takes them in `verify`."""
+        return Tls(self.api.ca_file).context() if self.api.ca_file else True
+
+    def url_of(self, host: str, port: int) -> str:
+        """Return the URL of what listens there."""
+        address = reachable(host)
+        return f"{'https' if self.tls.is_on else 'http'}://{f'[{address}]' if ':' in address else address}:{port}"
+
+    @property
     def home(self) -> Path:
         """Folder that holds all state."""
         return self.paths.home
@@ -150,7 +210,7 @@ class Settings:
     @property
     def nodes(self) -> Nodes:
         """How many nodes the local stack has."""
-        return Nodes(self.kafka.brokers, self.cassandra.nodes)
+        return Nodes(self.kafka.brokers, self.cassandra.nodes, self.paths.secure)
 
     @property
     def crash_folder(self) -> Path:

@@ -82,7 +82,9 @@ class AirflowElseRunner:
 
 def runner_of(settings: "Settings") -> Runner:
     """Build the runner of recomputes in this process."""
-    return Runner(Recomputes(session_of(settings.cassandra.address)), settings.home, settings.environment())
+    return Runner(
+        Recomputes(session_of(settings.cassandra.address)), settings.home, settings.as_user("batch").environment()
+    )
 
 
 def operations_of(

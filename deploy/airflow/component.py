@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from deploy.local.component import Component
 from deploy.local.nodes import LOOPBACK
+from deploy.secret_files import write_private
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,20 +51,13 @@ class AirflowHome:
         keys = self.folder / "airflow.cfg"
         if not keys.exists():
             fernet = base64.urlsafe_b64encode(os.urandom(32)).decode()
-            _write(keys, _KEYS.format(fernet=fernet, secret=secrets.token_urlsafe(32), jwt=secrets.token_urlsafe(64)))
+            write_private(
+                keys, _KEYS.format(fernet=fernet, secret=secrets.token_urlsafe(32), jwt=secrets.token_urlsafe(64))
+            )
         password = self.home / "airflow.password"
         if not password.exists():
-            _write(password, secrets.token_urlsafe(16) + "\n")
-        _write(self.passwords, json.dumps({user: password.read_text().strip()}))
-
-
-def _write(place: Path, text: str) -> None:
-    """Write a file that only its owner can read from the first byte on."""
-    part = place.with_suffix(".part")
-    part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-    part.replace(place)
+            write_private(password, secrets.token_urlsafe(16) + "\n")
+        write_private(self.passwords, json.dumps({user: password.read_text().strip()}))
 
 
 NAME = "airflow"
@@ -86,13 +80,14 @@ def airflow(settings: "Settings") -> Component:
     """Return Airflow as a component. It starts last, because its tasks use all others."""
     home = AirflowHome(settings.home)
     url = local_url(settings)
+    tasks = settings.as_user("batch")
     return Component(
         name=NAME,
         command=lambda: [sys.executable, "-m", "deploy.services.airflow"],
         serves=lambda: _is_healthy(url),
         where={"url": url},
         ports={settings.airflow.port: "GALATEA_AIRFLOW_PORT"},
-        environment={**_airflow(settings, home), **connections(settings), **settings.secrets()},
+        environment={**_airflow(settings, home), **connections(tasks), **tasks.secrets()},
         prepare=lambda: home.prepare(settings.airflow.user),
         stage=2,
     )

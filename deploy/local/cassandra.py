@@ -1,6 +1,7 @@
 """Cassandra as components: one node on loopback, or a ring of three."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,11 @@ from deploy.jars import jar_paths
 from deploy.java import ONE_COMPILER, find_java
 from deploy.local.component import Component, require_free_disk
 from deploy.local.nodes import HOSTS, ONE, THREE, Node, addresses, nodes_of
-from master_dataset.errors import CassandraUnavailableError, OperatorError
+from deploy.local.security import Security
+from master_dataset.errors import CassandraAccessError, CassandraUnavailableError, OperatorError
 
 if TYPE_CHECKING:
+    from deploy.cassandra import Address
     from deploy.settings import Settings
 
 _EXPORTS = (
@@ -59,6 +62,8 @@ _COMMIT_LOG = {
 """A crash loses nothing. With one node, a row is on disk before it is acknowledged; of three nodes, one may lose the
 last second in a power failure.
 """
+_FIRST = "cassandra"
+"""User and password that Cassandra is delivered with, until the operator has a role."""
 _TOKENS = 1 << 64
 _LEAST_TOKEN = -(1 << 63)
 
@@ -103,6 +108,7 @@ def _command(folder: Path, nodes: int, settings: "Settings") -> list[str]:
         "-XX:+ExitOnOutOfMemoryError",
         f"-XX:MaxDirectMemorySize={direct}m",
         *on_21,
+        "-Dcassandra.superuser_setup_delay_ms=0",
         *(flag for name in _EXPORTS for flag in ("--add-exports", f"{name}=ALL-UNNAMED")),
         *(flag for name in _OPENS for flag in ("--add-opens", f"{name}=ALL-UNNAMED")),
         "-Djdk.attach.allowAttachSelf=true",
@@ -133,6 +139,7 @@ def _configure(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     import yaml
 
     config = {
+        **(_secured(Security(settings.home)) if settings.paths.secure else {}),
         "cluster_name": "galatea",
         "num_tokens": 1,
         "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
@@ -184,24 +191,57 @@ def _in_ring(node: Node, nodes: int) -> dict[str, Any]:
     return {"initial_token": str(place), "auto_bootstrap": False, **timeouts}
 
 
-def _serves(node: Node, settings: "Settings") -> bool:
-    from deploy.cassandra import Address, connect
+def _secured(security: Security) -> dict[str, Any]:
+    files = {
+        "keystore": str(security.key_and_certificate),
+        "truststore": str(security.authority),
+        "ssl_context_factory": {"class_name": "org.apache.cassandra.security.PEMBasedSslContextFactory"},
+    }
+    return {
+        "authenticator": "PasswordAuthenticator",
+        "authorizer": "CassandraAuthorizer",
+        "role_manager": "CassandraRoleManager",
+        "client_encryption_options": {"enabled": True, "optional": False, **files},
+        "server_encryption_options": {"internode_encryption": "all", "require_client_auth": True, **files},
+    }
 
+
+def _serves(node: Node, settings: "Settings") -> bool:
+    from deploy.cassandra import Login, connect
+
+    address = replace(settings.cassandra.address, contact_points=(node.host,), keyspace=None)
     try:
-        session = connect(Address((node.host,), settings.cassandra.port))
+        session = connect(address)
+    except CassandraAccessError:  # the operator has no role yet
+        return settings.paths.secure and _lets_in(replace(address, login=Login(_FIRST, _FIRST)))
     except CassandraUnavailableError:
         return False
     session.cluster.shutdown()
     return True
 
 
+def _lets_in(address: "Address") -> bool:
+    from deploy.cassandra import connect
+
+    try:
+        connect(address).cluster.shutdown()
+    except CassandraUnavailableError:
+        return False
+    return True
+
+
 def _create_tables(settings: "Settings") -> None:
-    from deploy.cassandra import Address, connect
+    from deploy.cassandra import Login, connect
+    from deploy.local.rights import create_operator, create_roles
     from deploy.schema import migrate
     from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
     from views.control.publication import PointerRow
 
-    session = connect(Address(HOSTS[: settings.cassandra.nodes], settings.cassandra.port))
+    nodes = HOSTS[: settings.cassandra.nodes]
+    address = replace(settings.cassandra.address, contact_points=nodes, keyspace=None)
+    if settings.paths.secure:
+        create_operator(address, Login(_FIRST, _FIRST), len(nodes))
+    session = connect(address)
     try:
         known = len(session.cluster.metadata.all_hosts())
         if known < settings.cassandra.nodes:  # the others would not learn of a table
@@ -209,6 +249,8 @@ def _create_tables(settings: "Settings") -> None:
             raise CassandraUnavailableError(message, do="galatea status")
         migrate(session, KEYSPACE, settings.cassandra.replication or settings.cassandra.nodes)
         PointerRow(session).begin(datetime.now(UTC))
+        if settings.paths.secure:
+            create_roles(session, KEYSPACE, Security(settings.home).passwords())
     except CASSANDRA_UNAVAILABLE as error:
         raise CassandraUnavailableError(f"the tables could not be created: {error}", do="galatea status") from error
     finally:

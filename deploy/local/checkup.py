@@ -16,7 +16,6 @@ from deploy.airflow.component import is_installed
 from deploy.cassandra import session_of
 from deploy.jars import missing_jars
 from deploy.java import find_java
-from deploy.local.nodes import LOOPBACK
 from deploy.local.ports import holder, is_free
 from deploy.local.records import Records
 from deploy.local.stack import components
@@ -226,7 +225,7 @@ def alarm_findings(settings: "Settings") -> list[Finding]:
         return []
     try:
         answer = httpx.get(
-            f"http://{LOOPBACK}:{settings.api.port}/v1/freshness", timeout=ALARMS_SECONDS, trust_env=False
+            f"{settings.api_url}/v1/freshness", timeout=ALARMS_SECONDS, trust_env=False, verify=settings.api_trust
         ).raise_for_status()
     except httpx.HTTPError as error:
         return [Finding("alarms", ok=False, found=f"not known: {error}", do="galatea status")]

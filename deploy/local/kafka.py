@@ -4,7 +4,8 @@ import base64
 import re
 import subprocess
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,9 +14,11 @@ from deploy.jars import jar_paths
 from deploy.java import ONE_COMPILER, find_java
 from deploy.local.component import Component, require_free_disk
 from deploy.local.nodes import ONE, THREE, Node, addresses, nodes_of
+from deploy.local.security import BROKER, OPERATOR, Security
+from deploy.secret_files import write_private
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.client_settings import majority
-from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.kafka.connection import KafkaConnection, PasswordLogin
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -32,8 +35,9 @@ _PROPERTIES = """\
 process.roles=broker,controller
 node.id={number}
 controller.quorum.voters={voters}
-listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}
-advertised.listeners=PLAINTEXT://{host}:{port}
+listeners={protocol}://{host}:{port},CONTROLLER://{host}:{controller}
+advertised.listeners={protocol}://{host}:{port}
+inter.broker.listener.name={protocol}
 controller.listener.names=CONTROLLER
 log.dirs={data}
 auto.create.topics.enable=false
@@ -54,6 +58,21 @@ replica.fetch.max.bytes=4194304
 group.initial.rebalance.delay.ms=0
 log.segment.bytes=134217728
 """
+_SECURED = """\
+listener.security.protocol.map=SASL_SSL:SASL_SSL,CONTROLLER:SSL
+sasl.enabled.mechanisms=SCRAM-SHA-512
+sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config={login}
+listener.name.controller.ssl.client.auth=required
+ssl.principal.mapping.rules=RULE:^CN=([^,]+).*$/$1/,DEFAULT
+ssl.keystore.type=PEM
+ssl.keystore.location={key_and_certificate}
+ssl.truststore.type=PEM
+ssl.truststore.location={authority}
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:{operator};User:{broker}
+"""
+"""Clients log in with SCRAM, controllers with their certificate, and who has no rights by a rule has none."""
 _FLUSH_EACH = "log.flush.interval.messages=1\n"
 """With one copy, a record is on disk before it is acknowledged. With more, the operating system writes at any time."""
 _SESSION_MS = {ONE: 9000, THREE: 6000}
@@ -81,7 +100,7 @@ def _component(node: Node, nodes: Sequence[Node], settings: "Settings") -> Compo
     return Component(
         name=node.name,
         command=lambda: kafka_command(folder, settings),
-        serves=lambda: serves(node.number, address),
+        serves=lambda: serves(node.number, replace(settings.kafka.connection, bootstrap=address)),
         where={"address": address},
         ports={
             settings.kafka.port: "GALATEA_KAFKA_PORT",
@@ -102,12 +121,27 @@ def _format(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     kept = {"offsets_minutes": (settings.kafka.retention + _OFFSETS_OUTLIVE) // timedelta(minutes=1)}
     ports = {"port": settings.kafka.port, "controller": settings.kafka.controller_port}
     place = {"number": node.number, "host": node.host, "voters": voters, "data": data}
-    properties = _PROPERTIES.format(**place, **ports, **copies, **kept)
+    secured = settings.paths.secure
+    protocol = {"protocol": "SASL_SSL" if secured else "PLAINTEXT"}
+    properties = _PROPERTIES.format(**place, **ports, **copies, **kept, **protocol)
+    properties += _secured(Security(settings.home)) if secured else ""
     write_properties(folder, properties + (_FLUSH_EACH if len(nodes) == ONE else ""))
     if (data / _META).exists():
         return
     _refuse_without_log(nodes, settings)
-    format_log(folder, _cluster_of(settings.home / each.name / "data" / _META for each in nodes), settings)
+    users = {user: Security(settings.home).password(user) for user in (OPERATOR, BROKER)} if secured else {}
+    format_log(folder, _cluster_of(settings.home / each.name / "data" / _META for each in nodes), settings, users)
+
+
+def _secured(security: Security) -> str:
+    login = PasswordLogin("SCRAM-SHA-512", BROKER, security.password(BROKER))
+    return _SECURED.format(
+        login=login.java()["sasl.jaas.config"],
+        key_and_certificate=security.key_and_certificate,
+        authority=security.authority,
+        operator=OPERATOR,
+        broker=BROKER,
+    )
 
 
 def _refuse_without_log(nodes: Sequence[Node], settings: "Settings") -> None:
@@ -132,15 +166,15 @@ def _cluster_of(files: Iterable[Path]) -> str:
 
 
 def _create_topics(settings: "Settings") -> None:
-    from master_dataset.kafka.topics import Topics
+    from deploy.local.rights import create_kafka_users
+    from deploy.migration import TopicMigration
     from master_dataset.sources import registered_sources
-    from views.alerts.alert import ALERTS_TOPIC as ALERTS
-    from views.alerts.alert import CORRECTIONS_TOPIC
 
-    retention_ms = int(settings.kafka.retention.total_seconds() * 1000)
-    topics = Topics(KafkaConnection(addresses(settings.kafka.brokers, settings.kafka.port)))
-    wanted = [*registered_sources(), ALERTS, CORRECTIONS_TOPIC]
-    topics.create(wanted, settings.kafka.partitions, settings.kafka.brokers, retention_ms)
+    own = replace(settings.kafka.connection, bootstrap=addresses(settings.kafka.brokers, settings.kafka.port))
+    topics = TopicMigration(settings, own, settings.kafka.brokers)
+    topics.apply(topics.plan())
+    if settings.paths.secure:
+        create_kafka_users(own, Security(settings.home).passwords(), list(registered_sources()))
 
 
 def kafka_command(folder: Path, settings: "Settings") -> list[str]:
@@ -149,18 +183,27 @@ def kafka_command(folder: Path, settings: "Settings") -> list[str]:
 
 
 def write_properties(folder: Path, properties: str) -> None:
-    """Create the folder of a node, with its configuration."""
+    """Create the folder of a node, with its configuration, which may contain a password."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "log4j2.xml").write_text(_LOGGING)
-    (folder / PROPERTIES).write_text(properties)
+    write_private(folder / PROPERTIES, properties)
 
 
-def format_log(folder: Path, cluster: str, settings: "Settings") -> None:
-    """Format the log of a new node of this cluster. OperatorError if Kafka's tool fails."""
-    tool = [*_java(folder, settings, "-Xmx128m"), "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c"]
-    done = subprocess.run(  # every argument is ours
-        [*tool, str(folder / PROPERTIES)], capture_output=True, text=True, check=False
-    )
+def format_log(folder: Path, cluster: str, settings: "Settings", users: Mapping[str, str] | None = None) -> None:
+    """Format the log of a new node of this cluster. OperatorError if Kafka's tool fails.
+
+    `users`: passwords of users that exist from the start. They are passed in a file, which is deleted afterwards.
+    """
+    tool = [*_java(folder, settings, "-Xmx128m"), "kafka.tools.StorageTool"]
+    arguments = ["format", f"--cluster-id={cluster}", "-c", str(folder / PROPERTIES)]
+    for user, password in (users or {}).items():
+        arguments += ["--add-scram", f"SCRAM-SHA-512=[name={user},password={password}]"]
+    file = folder / "format.arguments"
+    write_private(file, "\n".join(arguments))
+    try:
+        done = subprocess.run([*tool, f"@{file}"], capture_output=True, text=True, check=False)
+    finally:
+        file.unlink()
     if done.returncode:
         last = (done.stderr or done.stdout).strip().splitlines()[-1:]
         raise OperatorError(f"the broker's folder `{folder}` could not be formatted: {last}", do="galatea doctor")
@@ -171,15 +214,13 @@ def new_cluster() -> str:
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
-def serves(number: int, address: str) -> bool:
+def serves(number: int, kafka: KafkaConnection) -> bool:
     """Whether the node at this address reports the node of this number as part of the cluster."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
     try:
-        return (
-            number in AdminClient({**KafkaConnection(address).client(), "log_level": 0}).list_topics(timeout=2).brokers
-        )
+        return number in AdminClient({**kafka.client(), "log_level": 0}).list_topics(timeout=2).brokers
     except KafkaException:
         return False
 

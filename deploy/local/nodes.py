@@ -1,6 +1,7 @@
 """The nodes of the local stack. Their number is fixed when a home is created, and recorded in it."""
 
 from collections.abc import Sequence
+from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,10 +19,11 @@ _FILE = "nodes.json"
 
 
 class Nodes(NamedTuple):
-    """How many nodes a home has, ONE or THREE of each kind."""
+    """What a home was created with: how many nodes of each kind, ONE or THREE, and whether they are secured."""
 
     brokers: int = ONE
     cassandra: int = ONE
+    secure: bool = False
 
 
 def recorded_nodes(home: Path) -> Nodes | None:
@@ -33,12 +35,13 @@ def recorded_nodes(home: Path) -> Nodes | None:
 
 
 def record_nodes(home: Path, nodes: Nodes) -> None:
-    """Record the numbers of a new home. OperatorError if the home was created with other numbers."""
+    """Record it for a new home. OperatorError if the home was created with something else."""
     kept = recorded_nodes(home)
     if kept is not None and kept != nodes:
         made = f"was created with {kept.brokers} broker(s) and {kept.cassandra} Cassandra node(s)"
+        made += f", {'secured' if kept.secure else 'without security'}"
         message = f"the home `{home}` {made}, which no setting can change afterwards"
-        raise OperatorError(message, do="leave the numbers out, or begin a new home: GALATEA_HOME=FOLDER galatea up")
+        raise OperatorError(message, do="leave the options out, or begin a new home: GALATEA_HOME=FOLDER galatea up")
     if kept is None:
         part = home / f"{_FILE}.part"
         part.write_bytes(orjson.dumps(nodes._asdict()))
@@ -65,6 +68,24 @@ class Node(NamedTuple):
     def host(self) -> str:
         """Address that it listens on."""
         return HOSTS[self.number - 1]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether what listens on this address can be reached from this machine alone."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def is_local(places: str) -> bool:
+    """Whether these addresses, with or without ports and separated by commas, are those of the local stack."""
+    return all(place.strip().partition(":")[0] in HOSTS for place in places.split(","))
+
+
+def reachable(host: str) -> str:
+    """Return the address at which this machine reaches what listens on `host`."""
+    return {"0.0.0.0": LOOPBACK, "::": "::1"}.get(host, host)  # noqa: S104 - nothing listens here
 
 
 def nodes_of(kind: str, number: int) -> Sequence[Node]:

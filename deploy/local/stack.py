@@ -1,7 +1,6 @@
 """The local stack as a whole: its components, how to start and stop it, and its status."""
 
 import os
-import secrets
 import socket
 import sys
 import threading
@@ -18,9 +17,11 @@ from deploy.airflow.component import is_installed
 from deploy.local.cassandra import cassandra_nodes
 from deploy.local.component import Component, require_free_disk
 from deploy.local.kafka import brokers
-from deploy.local.nodes import LOOPBACK, record_nodes
+from deploy.local.nodes import reachable, record_nodes
 from deploy.local.records import Records, State, metrics_url, read_states, write_states
+from deploy.local.security import Security
 from deploy.local.supervisor import SUPERVISOR, StateListener, Supervisor, end_orphans, uninterrupted
+from deploy.secret_files import operator_key
 from master_dataset.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def layer(name: str, settings: "Settings") -> Component:
         command=lambda: _command(name),
         serves=ready.exists,
         ports=_chosen(port, f"GALATEA_{name.upper()}_METRICS_PORT"),
-        environment=settings.environment(),
+        environment=settings.as_user(name).environment(),
         prepare=lambda: _prepare(
             ready, (settings.home, Path(settings.paths.master_uri), Path(settings.paths.checkpoint_uri))
         ),
@@ -52,15 +53,16 @@ def layer(name: str, settings: "Settings") -> Component:
 
 def api(settings: "Settings") -> Component:
     """Return the REST interface as a component."""
-    url = f"http://{LOOPBACK}:{settings.api.port}"
+    own = settings.api
     return Component(
         name="api",
         command=lambda: _command("api"),
-        serves=lambda: _answers(f"{url}/healthz"),
-        where={"url": url},
-        ports={settings.api.port: "GALATEA_API_PORT"} | _chosen(settings.api.metrics_port, "GALATEA_API_METRICS_PORT"),
+        serves=lambda: _answers(f"{settings.url_of(own.host, own.port)}/healthz"),
+        where={"url": settings.api_url},
+        ports={own.port: "GALATEA_API_PORT"} | _chosen(own.metrics_port, "GALATEA_API_METRICS_PORT"),
+        host=own.host,
         stage=1,
-        environment=settings.environment(),
+        environment=settings.as_user("api").environment(),
         grace_seconds=10,
     )
 
@@ -71,10 +73,11 @@ def sql(settings: "Settings") -> Component:
     return Component(
         name="sql",
         command=lambda: _command("sql"),
-        serves=lambda: ready.exists() and _speaks_postgresql(settings.sql.port),
-        where={"address": f"{LOOPBACK}:{settings.sql.port}"},
+        serves=lambda: ready.exists() and _speaks_postgresql(reachable(settings.sql.host), settings.sql.port),
+        where={"address": f"{reachable(settings.sql.host)}:{settings.sql.port}"},
         ports={settings.sql.port: "GALATEA_SQL_PORT"} | _chosen(settings.sql.metrics_port, "GALATEA_SQL_METRICS_PORT"),
-        environment=settings.environment(),
+        host=settings.sql.host,
+        environment=settings.as_user("sql").environment(),
         prepare=lambda: ready.unlink(missing_ok=True),
         stage=1,
         grace_seconds=10,
@@ -101,7 +104,8 @@ def _answers(url: str) -> bool:
     import httpx
 
     try:
-        return httpx.get(url, timeout=2, trust_env=False).is_success
+        # Nothing secret is sent, and the certificate may name another address than this one.
+        return httpx.get(url, timeout=2, trust_env=False, verify=False).is_success  # noqa: S501
     except httpx.HTTPError:
         return False
 
@@ -110,10 +114,10 @@ _SSL_REQUEST = bytes.fromhex("0000000804d2162f")
 PROBE_SECONDS = 2.0
 
 
-def _speaks_postgresql(port: int) -> bool:
+def _speaks_postgresql(host: str, port: int) -> bool:
     """Whether a request for encryption is answered as PostgreSQL answers it."""
     try:
-        with socket.create_connection((LOOPBACK, port), PROBE_SECONDS) as probe:
+        with socket.create_connection((host, port), PROBE_SECONDS) as probe:
             probe.sendall(_SSL_REQUEST)
             return probe.recv(1) in (b"N", b"S")
     except OSError:
@@ -161,10 +165,9 @@ def supervisor(
     """
     settings.home.mkdir(parents=True, exist_ok=True)
     record_nodes(settings.home, settings.nodes)
-    key = settings.home / "operator.key"
-    if not key.exists():
-        with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(secrets.token_urlsafe(32))
+    if settings.paths.secure:
+        Security(settings.home).prepare()
+    operator_key(settings.home / "operator.key")
     return Supervisor(settings.home, components(settings, only, airflow=airflow), on_change)
 
 

@@ -1,9 +1,14 @@
 """The tables in Cassandra, as numbered CQL files that are applied once each, in order, and never edited afterwards."""
 
 import hashlib
-from collections.abc import Mapping
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import UUID, uuid5
 
 from cassandra import DriverException
 
@@ -14,34 +19,86 @@ if TYPE_CHECKING:
 
 _DEFINES = ("CREATE ", "ALTER ", "DROP ")
 _AGREEMENT_SECONDS = 60
+_MIGRATIONS, _IDS = "migrations", UUID("6f1d0a54-5b9e-4e5c-9a0c-3d6f5b1f7a10")
+_LOCK, _LOCK_SECONDS, _POLL_SECONDS = "lock", 300, 0.5
+
+
+def pending(session: "Session", keyspace: str) -> Sequence[Path]:
+    """Return the files that have not been applied to a keyspace, in order; all of them if it does not exist.
+
+    Raises:
+        OperatorError: A file that was applied has been edited since, or a newer release has applied one.
+    """
+    session.cluster.refresh_schema_metadata(_AGREEMENT_SECONDS)
+    found = session.cluster.metadata.keyspaces.get(keyspace)
+    if found is None or _MIGRATIONS not in found.tables:
+        return _files()
+    rows = session.execute(f"SELECT name, checksum FROM {keyspace}.{_MIGRATIONS}")  # noqa: S608 - our own names
+    applied = {row.name: row.checksum for row in rows if row.name != _LOCK}
+    files = _files()
+    for name in sorted(applied.keys() - {file.name for file in files}):
+        message = f"a newer release has applied `{name}` to keyspace `{keyspace}`, which this one does not know"
+        raise OperatorError(message, do="use that release, or a newer one")
+    for file in files:
+        if applied.get(file.name, checksum := _checksum(file)) != checksum:
+            message = f"`{file.name}` was applied to keyspace `{keyspace}` with another content"
+            raise OperatorError(message, do="restore the file and put the change into a new one")
+    return [file for file in files if file.name not in applied]
 
 
 def migrate(session: "Session", keyspace: str, replication: int | Mapping[str, int] = 1) -> None:
-    """Bring a keyspace to the newest schema. OperatorError if a file that was applied has been edited since.
+    """Bring a keyspace to the newest schema. Whoever comes second waits for the first.
 
     Args:
         session: A session for this alone: it learns no tables by itself.
         keyspace: Its name.
         replication: Copies of each row of a new keyspace: their number, or those of each data centre.
+
+    Raises:
+        OperatorError: As `pending`.
+        CassandraUnavailableError: Another process takes too long, or nodes do not agree on the tables.
     """
     definition = _Definition(session)
     definition.change(f"CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {_strategy(replication)}")
-    definition.change(f"CREATE TABLE IF NOT EXISTS {keyspace}.migrations (name text PRIMARY KEY, checksum text)")
+    # With an id of its own, each of two that create it at the same time creates the same table.
+    definition.change(
+        f"CREATE TABLE IF NOT EXISTS {keyspace}.{_MIGRATIONS} (name text PRIMARY KEY, checksum text) "
+        f"WITH id = {uuid5(_IDS, keyspace)}"
+    )
     definition.agree()
     session.set_keyspace(keyspace)
-    applied = {row.name: row.checksum for row in session.execute("SELECT name, checksum FROM migrations")}
-    record = session.prepare("INSERT INTO migrations (name, checksum) VALUES (?, ?)")
-    for file in sorted(Path(__file__).parent.glob("*.cql")):
-        text = file.read_text()
-        checksum = hashlib.sha256(text.encode()).hexdigest()
-        if applied.get(file.name, checksum) != checksum:
-            message = f"`{file.name}` was applied to keyspace `{keyspace}` with another content"
-            raise OperatorError(message, do="restore the file and put the change into a new one")
-        if file.name not in applied:
-            for statement in _statements(text):
+    with _alone(session):
+        record = session.prepare("INSERT INTO migrations (name, checksum) VALUES (?, ?)")
+        for file in pending(session, keyspace):
+            for statement in _statements(file.read_text()):
                 definition.change(statement)
             definition.agree()
-            session.execute(record, (file.name, checksum))
+            session.execute(record, (file.name, _checksum(file)))
+
+
+def _files() -> Sequence[Path]:
+    return sorted(Path(__file__).parent.glob("*.cql"))
+
+
+def _checksum(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+@contextmanager
+def _alone(session: "Session") -> Iterator[None]:
+    """Wait for the lock, and hold it. It ends by itself if this process does not."""
+    holder = f"{socket.gethostname()} {os.getpid()}"
+    deadline = time.monotonic() + 2 * _LOCK_SECONDS
+    lock = f"INSERT INTO migrations (name, checksum) VALUES (%s, %s) IF NOT EXISTS USING TTL {_LOCK_SECONDS}"  # noqa: S608 - our own number
+    while not (found := session.execute(lock, (_LOCK, holder)).one()).applied:
+        if time.monotonic() > deadline:
+            message = f"another process has been changing the tables for too long: {found.checksum}"
+            raise CassandraUnavailableError(message, do="look what it does, then: galatea migrate")
+        time.sleep(_POLL_SECONDS)
+    try:
+        yield
+    finally:
+        session.execute("DELETE FROM migrations WHERE name = %s IF checksum = %s", (_LOCK, holder))
 
 
 def _strategy(replication: int | Mapping[str, int]) -> str:

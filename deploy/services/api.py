@@ -1,12 +1,10 @@
-"""The REST interface process: `python -m deploy.services.api`. It listens on loopback only."""
+"""The REST interface process: `python -m deploy.services.api`."""
 
 import asyncio
-import secrets
 import shutil
 import time
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prometheus_client import REGISTRY
@@ -14,9 +12,10 @@ from prometheus_client import REGISTRY
 from deploy.airflow.client import airflow_of
 from deploy.audit import Audit
 from deploy.cassandra import session_of
-from deploy.local.nodes import LOOPBACK, nodes_of
+from deploy.local.nodes import nodes_of
 from deploy.local.records import read_states
 from deploy.recompute_runner import RestRollback
+from deploy.secret_files import operator_key, server_certificate
 from deploy.services.api_metrics import PressureMetrics, ServingMetrics, pressures
 from deploy.services.runner import Process
 from deploy.settings import Settings
@@ -92,7 +91,14 @@ def run(process: Process, settings: Settings) -> None:
         cors_origins=settings.api.allowed_origins,
         audit=Audit(settings.home).request,
     )
-    config = ServerConfig(app, settings.limits.connection_limits, host=LOOPBACK, port=settings.api.port)
+    config = ServerConfig(
+        app,
+        settings.limits.connection_limits,
+        server_certificate(settings.tls),
+        settings.api.trusted_proxies,
+        host=settings.api.host,
+        port=settings.api.port,
+    )
 
     def listening() -> None:
         REGISTRY.register(ServingMetrics(freshness, asyncio.get_running_loop(), partial(read_states, settings.home)))
@@ -129,15 +135,6 @@ def disk_room(settings: Settings) -> DiskSpace:
         shutil.disk_usage,
         time.monotonic,
     )
-
-
-def operator_key(path: Path) -> str:
-    """Read the operator key of this stack. It is created on first use, readable for its owner only."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        path.write_text(secrets.token_urlsafe(32))
-    return path.read_text().strip()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The SQL process: `python -m deploy.services.sql`. It listens on loopback only."""
+"""The SQL process: `python -m deploy.services.sql`."""
 
 import asyncio
 import signal
@@ -10,8 +10,8 @@ from functools import partial
 from prometheus_client import REGISTRY
 
 from deploy.cassandra import session_of
-from deploy.local.nodes import LOOPBACK
 from deploy.process import STREAMING_NICENESS, limit_memory, lower_priority
+from deploy.secret_files import server_certificate
 from deploy.services.api import authenticator_of
 from deploy.services.api_metrics import Pressure, PressureMetrics
 from deploy.services.runner import Process
@@ -64,13 +64,22 @@ async def _run(process: Process, settings: Settings) -> None:
         return {store.tenant for store in stores.values()}
 
     sessions = Sessions(sources, now, sql_limits(settings))
-    server = SqlServer(sessions.open, LoginService(authenticator_of(settings), tenants), server_limits(settings))
+    certificate = server_certificate(settings.tls)
+    server = SqlServer(
+        sessions.open,
+        LoginService(authenticator_of(settings), tenants),
+        server_limits(settings),
+        certificate.context if certificate else None,
+    )
     raise_open_file_limit(settings.sql.connections + PENDING + OTHER_FILES)
-    await server.listen(LOOPBACK, settings.sql.port)
+    await server.listen(settings.sql.host, settings.sql.port)
+    renewals = asyncio.create_task(certificate.follow()) if certificate else None
     REGISTRY.register(PressureMetrics(pressures(server)))
     process.show_metrics(settings.sql.metrics_port)
     process.ready()
     await leaving.wait()
+    if renewals is not None:
+        renewals.cancel()
     await server.close(GRACE_SECONDS)
     sessions.close()
 

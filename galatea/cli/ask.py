@@ -125,9 +125,8 @@ def _answered(
     key_file = key_file or settings.home / "operator.key"
     if not key_file.is_file():
         raise OperatorError(f"there is no key in {key_file}", do="galatea up --detach, or pass one with --key-file")
-    url = f"http://127.0.0.1:{settings.api.port}"
     try:
-        with Client(url, key_file=key_file) as galatea:
+        with Client(settings.api_url, key_file=key_file, ca_file=settings.api.ca_file or None) as galatea:
             return galatea.several(metrics.split(","), start=start, end=end, **options)
     except ClientError as error:
         raise _as_error(error) from error

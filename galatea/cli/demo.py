@@ -86,7 +86,7 @@ def _conclude(found: "DemoResult", settings: "Settings", seconds: float) -> None
 def _print_next_steps(settings: "Settings") -> None:
     from deploy.airflow.component import is_installed
 
-    url = f"http://localhost:{settings.api.port}"
+    url = settings.api_url
     today = datetime.now(UTC).date()
     question = f"store=367&from={today - timedelta(days=364)}&to={today + timedelta(days=1)}&grain=month"
     print_message(f"\nNext:  open {url}/    galatea status    galatea down")

@@ -24,6 +24,7 @@ COMMANDS = (
     "down",
     "status",
     "doctor",
+    "migrate",
     "ingest",
     "rebuild",
     "rollback",

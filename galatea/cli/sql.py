@@ -4,17 +4,19 @@ import csv
 import sys
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from deploy.console import print_json, print_message, print_table
-from deploy.local.nodes import LOOPBACK
+from deploy.local.nodes import reachable
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
 from master_dataset.errors import DependencyUnavailableError, OperatorError, RequestError
 
 if TYPE_CHECKING:
+    import ssl
+
     from pg8000.core import CoreConnection
 
 GRACE_SECONDS = 10
@@ -81,13 +83,21 @@ def _connected(settings: Settings, tenant: str) -> "CoreConnection":
         raise OperatorError(f"There is no operator key in `{settings.home}`.", do="galatea up")
     return CoreConnection(
         tenant,
-        host=LOOPBACK,
+        host=reachable(settings.sql.host),
         port=settings.sql.port,
         database="galatea",
         password=key.read_text().strip(),
         timeout=settings.sql.statement_seconds + GRACE_SECONDS,
         application_name="galatea sql",
+        ssl_context=_trust(settings),
     )
+
+
+def _trust(settings: Settings) -> "ssl.SSLContext | Literal[False]":
+    """The name in the certificate is checked if it can be: it may be that of the REST interface's URL."""
+    from master_dataset.tls import Tls
+
+    return Tls(settings.api.ca_file).context() if settings.tls.is_on else False
 
 
 def _as_error(fields: dict[str, str]) -> Exception:

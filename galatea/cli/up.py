@@ -21,21 +21,24 @@ from deploy.settings import Settings
 from master_dataset.errors import OperatorError
 
 _NODES = "1 or 3, fixed when a home is created. With three, one may fail."
+_SECURE = "Encrypt all connections and ask for logins. Fixed when a home is created."
 _NO_AIRFLOW = "Start without Airflow: nothing is rebuilt on schedule."
 _AIRFLOW_SECONDS = 180.0
 """How long `--detach` waits for Airflow. Nothing else needs it, so the rest runs meanwhile."""
 
 
-def up(
+def up(  # noqa: PLR0913, PLR0917 - Typer makes options of them
     detach: Annotated[bool, Option("--detach", help="Return once everything is running.")] = False,
     without_airflow: Annotated[bool, Option("--without-airflow", help=_NO_AIRFLOW)] = False,
     only: Annotated[str, Option("--only", help="Only these components, separated by commas.")] = "",
+    secure: Annotated[bool, Option("--secure", help=_SECURE)] = False,
     brokers: Annotated[int, Option("--brokers", help=f"Brokers, {_NODES}", show_default=False)] = 0,
     cassandra: Annotated[int, Option("--cassandra", help=f"Cassandra nodes, {_NODES}", show_default=False)] = 0,
 ) -> None:
     """Start brokers, Cassandra, Galatea's processes and Airflow; run until Ctrl-C or `galatea down`."""
     nodes = {"kafka_brokers": brokers, "cassandra_nodes": cassandra}
-    settings = Settings(**{name: number for name, number in nodes.items() if number})
+    given = {name: number for name, number in nodes.items() if number}
+    settings = Settings(**given, **({"secure": True} if secure else {}))
     names = [name for name in only.split(",") if name]
     airflow = not (without_airflow or names)
     if airflow and not is_installed():

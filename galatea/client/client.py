@@ -16,7 +16,17 @@ import httpx
 import stamina
 
 from galatea.client import ingest, operations
-from galatea.client.connection import LOCAL_URL, MAX_ATTEMPTS, MAX_RETRY_SECONDS, Call, Endpoint, Pages, Pause, Steps
+from galatea.client.connection import (
+    LOCAL_URL,
+    MAX_ATTEMPTS,
+    MAX_RETRY_SECONDS,
+    Call,
+    Endpoint,
+    Pages,
+    Pause,
+    Steps,
+    trusting,
+)
 from galatea.client.errors import ClientError
 
 P = ParamSpec("P")
@@ -103,13 +113,14 @@ class Client:
     the API is busy or does not respond, at most four times; recomputes and rollbacks are not.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - named ones, each with a default
         self,
         url: str = LOCAL_URL,
         key: str | None = None,
         *,
         key_file: str | os.PathLike[str] | None = None,
         timeout: float = 30.0,
+        ca_file: str | os.PathLike[str] | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         """Create a client; nothing is sent yet.
@@ -119,15 +130,21 @@ class Client:
             key: the API key; None to ask without one.
             key_file: a file that holds the key and nothing else, instead of `key`.
             timeout: seconds to connect, and between two parts of a response.
+            ca_file: authorities to trust for an https URL, PEM; None for those of the package `certifi`.
             transport: what sends the requests, such as an httpx transport with other limits; None for httpx's own.
 
         Raises:
             ValueError: the address or the key is not valid, or both `key` and `key_file` are given.
-            OSError: `key_file` cannot be read.
+            OSError: `key_file` or `ca_file` cannot be read.
         """
         self._endpoint = Endpoint(url, key, key_file)
         self._http = httpx.Client(
-            base_url=url, headers=self._endpoint.headers, timeout=timeout, transport=transport, follow_redirects=False
+            base_url=url,
+            headers=self._endpoint.headers,
+            timeout=timeout,
+            verify=trusting(ca_file),
+            transport=transport,
+            follow_redirects=False,
         )
 
     metrics = _method(operations.metrics)
@@ -213,13 +230,14 @@ class AsyncClient:
     Create one per event loop and reuse it, because it pools connections.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - named ones, each with a default
         self,
         url: str = LOCAL_URL,
         key: str | None = None,
         *,
         key_file: str | os.PathLike[str] | None = None,
         timeout: float = 30.0,
+        ca_file: str | os.PathLike[str] | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """Create a client; nothing is sent yet. `key_file` is read now, blocking.
@@ -229,15 +247,21 @@ class AsyncClient:
             key: the API key; None to ask without one.
             key_file: a file that holds the key and nothing else, instead of `key`.
             timeout: seconds to connect, and between two parts of a response.
+            ca_file: authorities to trust for an https URL, PEM; None for those of the package `certifi`.
             transport: what sends the requests, such as an httpx transport with other limits; None for httpx's own.
 
         Raises:
             ValueError: the address or the key is not valid, or both `key` and `key_file` are given.
-            OSError: `key_file` cannot be read.
+            OSError: `key_file` or `ca_file` cannot be read.
         """
         self._endpoint = Endpoint(url, key, key_file)
         self._http = httpx.AsyncClient(
-            base_url=url, headers=self._endpoint.headers, timeout=timeout, transport=transport, follow_redirects=False
+            base_url=url,
+            headers=self._endpoint.headers,
+            timeout=timeout,
+            verify=trusting(ca_file),
+            transport=transport,
+            follow_redirects=False,
         )
 
     metrics = _async_method(operations.metrics)

@@ -29,6 +29,7 @@ from galatea.client.errors import (
 
 if TYPE_CHECKING:
     import os
+    import ssl
 
 T = TypeVar("T")
 When = str | date | datetime
@@ -153,6 +154,15 @@ class Endpoint:
     def __repr__(self) -> str:
         """Without the key, and without a password in the URL."""
         return f"{self.url!r}"
+
+
+def trusting(ca_file: "str | os.PathLike[str] | None") -> "ssl.SSLContext | bool":
+    """Return httpx's `verify` for these authorities. OSError if the file cannot be used."""
+    if ca_file is None:
+        return True
+    import ssl  # noqa: PLC0415 - slow to import, and rarely needed
+
+    return ssl.create_default_context(cafile=ca_file)
 
 
 def send(call: Call[T]) -> Generator[Call[T], T, T]:

@@ -65,9 +65,9 @@ class WatchedWindows:
 class WindowReader:
     """Reads the watched windows of one store."""
 
-    def __init__(self, url: str, master: str, oracle: Oracle, store: str, windows: Sequence[int]) -> None:
-        """`url`: the REST API; `master`: the folder of the receipts' Delta table."""
-        self._client = httpx.Client(base_url=url, trust_env=False, timeout=10)
+    def __init__(self, client: httpx.Client, master: str, oracle: Oracle, store: str, windows: Sequence[int]) -> None:
+        """`client`: of the REST API, which is closed with this; `master`: the folder of the receipts' Delta table."""
+        self._client = client
         self._master, self._oracle = master, oracle
         self.store, self.zone, self._windows = store, ZoneInfo(zone_of(int(store))), sorted(windows)
 

@@ -23,7 +23,6 @@ from deploy.airflow.client import REBUILD, AirflowClient
 from deploy.batch import recompute
 from deploy.cassandra import session_of
 from deploy.console import print_message
-from deploy.local.nodes import LOOPBACK
 from deploy.local.records import State
 from lab.demo.journey import DOLLARS, ZONES, Journey, load_journey, product_master, receipt_messages, registry_entries
 from lab.demo.live import LiveTable, WatchedDay, WindowReader
@@ -137,6 +136,7 @@ class AirflowRebuild:
 
 
 PLAY_SECONDS = 20.0
+WATCH_SECONDS = 10.0
 ASK_SECONDS = 120.0
 """Per question about all stores, while the layers still work on a year of receipts."""
 HISTORY = timedelta(days=400)
@@ -202,8 +202,7 @@ class Scenario:
 
     def top_products(self) -> TopProducts:
         """Show the best products of each department, and compare them with the data. Only the history is sent."""
-        url = f"http://{LOOPBACK}:{self.settings.api.port}"
-        with httpx.Client(base_url=url, trust_env=False, timeout=ASK_SECONDS) as client:
+        with self._client(ASK_SECONDS) as client:
 
             def ask(path: str, query: Mapping[str, str]) -> Any:  # noqa: ANN401 - an answer's JSON
                 answer = client.get(path, params=query)
@@ -223,6 +222,10 @@ class Scenario:
             print_message(f"  {department}: {best}")
         return found
 
+    def _client(self, timeout: float) -> httpx.Client:
+        own = self.settings
+        return httpx.Client(base_url=own.api_url, trust_env=False, verify=own.api_trust, timeout=timeout)
+
     def play(self) -> None:
         """Play the live day and rebuild on the way."""
         ends_at = datetime.now(UTC) + timedelta(seconds=PLAY_SECONDS)
@@ -231,7 +234,7 @@ class Scenario:
         print_message(f"  a trading day live: {mixed}")
         with self._oracle("200MB") as oracle:
             watch = WindowReader(
-                f"http://{LOOPBACK}:{self.settings.api.port}",
+                self._client(WATCH_SECONDS),
                 MasterTables(self.settings.paths.master_uri).path(POS_TRANSACTIONS.topic),
                 oracle,
                 day.focus,

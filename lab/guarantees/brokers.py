@@ -114,7 +114,7 @@ def _component(
         format_log(folder, cluster, settings)
 
     def is_there() -> bool:
-        return serves(number, address) if address else not any(is_free(port) for port in ports)
+        return serves(number, KafkaConnection(address)) if address else not any(is_free(port) for port in ports)
 
     return Component(
         name=_name(number),

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 import stamina
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.client_errors import ClientErrors
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
 EARLIEST = -2
 """What Spark calls the first offset that a partition still has."""
 
+TIMESTAMPS, BROKERS_TIME = "message.timestamp.type", "LogAppendTime"
 _HEADERS = "coalesce(headers, array())"  # the time of Spark's Arrow writer is quadratic in the NULLs of a list
 _TOPIC_EXISTS = 36
 _CRITICAL = 2
@@ -137,8 +146,42 @@ def _await_created(future: "Future[None]") -> None:
             raise
 
 
+@dataclass(frozen=True)
+class TopicSettings:
+    """What a topic of ours needs. A record is acknowledged, and visible to readers, once a majority of copies has it.
+
+    Attributes:
+        partitions: Number of partitions.
+        replication: Copies of each record.
+        retention_ms: How long records are kept.
+    """
+
+    partitions: int
+    replication: int
+    retention_ms: int
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """The options of the topic."""
+        return {
+            TIMESTAMPS: BROKERS_TIME,  # R1
+            "retention.ms": str(self.retention_ms),
+            "min.insync.replicas": str(majority(self.replication)),
+            "max.message.bytes": str(4 * 1024 * 1024),  # so that a value that is too large can become a dead letter
+        }
+
+
+@dataclass(frozen=True)
+class TopicChange:
+    """One topic that is missing, or has other options. `options`: those to set; all of them for a new topic."""
+
+    topic: str
+    options: Mapping[str, str]
+    is_new: bool
+
+
 class Topics:
-    """The topics of one cluster: created once, checked at every start, never altered.
+    """The topics of one cluster.
 
     Every method raises BrokerUnavailableError, also if only an option of the client is wrong: then BrokerAccessError.
     """
@@ -148,27 +191,68 @@ class Topics:
         self._errors = ClientErrors(kafka)
         self._admin: AdminClient = self._errors.connect(AdminClient, {"log_level": _CRITICAL})
 
-    def create(self, topics: Iterable[str], partitions: int, replication: int, retention_ms: int) -> None:
-        """Create the topics that are missing.
+    def create(self, topics: Iterable[str], wanted: TopicSettings) -> None:
+        """Create or alter topics, so that they are as wanted. OperatorError as `planned`."""
+        self.apply(self.planned(topics, wanted), wanted)
 
-        A record is acknowledged, and visible to readers, once a majority of its copies is written.
+    def planned(self, topics: Iterable[str], wanted: TopicSettings) -> Sequence[TopicChange]:
+        """Return what `apply` has to change so that these topics are as wanted.
 
-        Args:
-            topics: Names.
-            partitions: Partitions of each.
-            replication: Copies of each record.
-            retention_ms: How long records are kept.
+        Raises:
+            OperatorError: A topic has other partitions, or records with the sender's time: neither can be changed.
         """
-        config = {
-            "message.timestamp.type": "LogAppendTime",  # R1
-            "retention.ms": str(retention_ms),
-            "min.insync.replicas": str(majority(replication)),
-            "max.message.bytes": str(4 * 1024 * 1024),  # so that a value that is too large can become a dead letter
-        }
-        missing = [NewTopic(topic, partitions, replication, config=config) for topic in topics]
-        for topic, future in self._admin.create_topics(missing, operation_timeout=_TIMEOUT_SECONDS).items():
-            with self._translated(f"create the topic `{topic}`"):
-                _await_created(future)
+        with self._translated("list the topics"):
+            known = self._admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
+        changes = []
+        for topic in topics:
+            if topic not in known:
+                changes.append(TopicChange(topic, wanted.config, is_new=True))
+            elif options := self._differing(topic, wanted):
+                changes.append(TopicChange(topic, options, is_new=False))
+        return changes
+
+    def _differing(self, topic: str, wanted: TopicSettings) -> Mapping[str, str]:
+        found = self._config(topic)
+        options = {name: value for name, value in wanted.config.items() if found[name] != value}
+        if TIMESTAMPS not in options or not any(self.end_offsets(topic).values()):
+            self._check_partitions(topic, wanted.partitions)
+            return options
+        self.check(topic, wanted.partitions)
+        return {}
+
+    def apply(self, changes: Iterable[TopicChange], wanted: TopicSettings) -> None:
+        """Create and alter topics. What somebody else has done meanwhile is no error."""
+        changes = list(changes)
+        missing = [
+            NewTopic(each.topic, wanted.partitions, wanted.replication, config=dict(each.options))
+            for each in changes
+            if each.is_new
+        ]
+        if missing:
+            for topic, future in self._admin.create_topics(missing, operation_timeout=_TIMEOUT_SECONDS).items():
+                with self._translated(f"create the topic `{topic}`"):
+                    _await_created(future)
+        altered = [
+            ConfigResource(
+                ResourceType.TOPIC,
+                each.topic,
+                incremental_configs=[
+                    ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+                    for name, value in each.options.items()
+                ],
+            )
+            for each in changes
+            if not each.is_new
+        ]
+        if altered:
+            for resource, future in self._admin.incremental_alter_configs(altered).items():
+                with self._translated(f"alter the topic `{resource.name}`"):
+                    future.result(_TIMEOUT_SECONDS)
+
+    def brokers(self) -> int:
+        """Return how many brokers the cluster has."""
+        with self._translated("connect"):
+            return len(self._admin.list_topics(timeout=_REACH_SECONDS).brokers)
 
     def check(self, topic: str, partitions: int) -> None:
         """Check that the broker stamps the records of a topic and that its number of partitions has not changed.
@@ -176,15 +260,20 @@ class Topics:
         Raises:
             OperatorError: One of the two is not the case.
         """
-        resource = ConfigResource(ResourceType.TOPIC, topic)
-        with self._translated(f"read the configuration of the topic `{topic}`"):
-            described = self._admin.describe_configs([resource], request_timeout=_TIMEOUT_SECONDS)
-            config = described[resource].result()
-        if config["message.timestamp.type"].value != "LogAppendTime":
+        if self._config(topic)[TIMESTAMPS] != BROKERS_TIME:
             message = f"the topic `{topic}` keeps the sender's time; the cut needs the broker's (LogAppendTime)"
             raise OperatorError(
                 message, do=f"set message.timestamp.type=LogAppendTime on `{topic}` before it has records"
             )
+        self._check_partitions(topic, partitions)
+
+    def _config(self, topic: str) -> Mapping[str, str | None]:
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        with self._translated(f"read the configuration of the topic `{topic}`"):
+            described = self._admin.describe_configs([resource], request_timeout=_TIMEOUT_SECONDS)
+            return {name: entry.value for name, entry in described[resource].result().items()}
+
+    def _check_partitions(self, topic: str, partitions: int) -> None:
         found = len(self.partitions(topic))
         if found != partitions:
             message = f"the topic `{topic}` has {found} partitions and the setting says {partitions}; keys would move"

@@ -2,13 +2,15 @@
 
 import asyncio
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from ipaddress import IPv4Network, IPv6Network
 from socket import socket
 from typing import Any
 
 import uvicorn
 
+from serving_layer.http.certificate import ServerCertificate
 from serving_layer.http.connection import Connection
 from serving_layer.http.connections import ConnectionLimits, Connections
 
@@ -29,19 +31,36 @@ OTHER_FILES = 512
 class ServerConfig(uvicorn.Config):
     """uvicorn's configuration for HTTP/1.1 only, with connection limits."""
 
-    def __init__(self, app: Any, limits: ConnectionLimits, **more: Any) -> None:  # noqa: ANN401 - uvicorn's own
-        """`app`: the ASGI application. `more`: other arguments of `uvicorn.Config`."""
-        self.open = Connections(limits)
+    def __init__(
+        self,
+        app: Any,  # noqa: ANN401 - uvicorn's own
+        limits: ConnectionLimits,
+        certificate: ServerCertificate | None = None,
+        proxies: Sequence[IPv4Network | IPv6Network] = (),
+        **more: Any,  # noqa: ANN401 - uvicorn's own
+    ) -> None:
+        """Configure a server.
+
+        Args:
+            app: The ASGI application.
+            limits: Of its connections.
+            certificate: None for HTTP without TLS.
+            proxies: Networks of proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` say who asks, and how.
+            more: Other arguments of `uvicorn.Config`.
+        """
+        self.open, self.certificate = Connections(limits), certificate
         super().__init__(
             app,
             http=Connection,
             ws="none",
             access_log=False,
             server_header=False,
-            proxy_headers=False,
+            proxy_headers=bool(proxies),
+            forwarded_allow_ips=[str(each) for each in proxies],
             log_level="warning",
             backlog=limits.connections,
             timeout_keep_alive=int(limits.idle_seconds),
+            ssl_context_factory=(lambda *_: certificate.context) if certificate else None,
             **more,
         )
 
@@ -65,21 +84,23 @@ class Server(uvicorn.Server):
             ended: called after the last response.
         """
         super().__init__(config)
-        self._open = config.open
+        self._open, self._certificate = config.open, config.certificate
         self._listening, self._ending, self._ended = listening, ending, ended
-        self._checking: asyncio.Task[None] | None = None
+        self._tasks = list[asyncio.Task[None]]()
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         """Start to listen, then call `listening`."""
         raise_open_file_limit(self._open.limits.connections + OTHER_FILES)
         await super().startup(sockets)
-        self._checking = asyncio.ensure_future(self._open.check_forever())
+        self._tasks.append(asyncio.ensure_future(self._open.check_forever()))
+        if self._certificate is not None:
+            self._tasks.append(asyncio.ensure_future(self._certificate.follow()))
         self._listening()
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         """Finish the open requests between `ending` and `ended`."""
         self._ending()
         await super().shutdown(sockets)
-        if self._checking is not None:
-            self._checking.cancel()
+        for task in self._tasks:
+            task.cancel()
         self._ended()

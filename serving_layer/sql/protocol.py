@@ -48,7 +48,9 @@ class CancelRequest:
 
 @dataclass(frozen=True)
 class EncryptionRequest:
-    """Asks for TLS or GSS encryption."""
+    """Asks for TLS or, if not `is_tls`, for GSS encryption."""
+
+    is_tls: bool
 
 
 @dataclass(frozen=True)
@@ -213,7 +215,7 @@ def read_opening(data: bytes) -> Opening:
         return request
     if code in (_SSL, _GSS):
         body.end()
-        return EncryptionRequest()
+        return EncryptionRequest(code == _SSL)
     if code >> 16 != PROTOCOL_MAJOR:
         raise ProtocolError(f"Version {code >> 16}.{code & 0xFFFF} of the protocol is not spoken here.")
     parameters: dict[str, str] = {}
@@ -289,7 +291,7 @@ def _text(value: str) -> bytes:
     return value.replace("\0", "").encode(errors="replace") + b"\0"
 
 
-ENCRYPTION_REFUSED = b"N"
+ENCRYPTION_REFUSED, ENCRYPTION_ACCEPTED = b"N", b"S"
 AUTHENTICATION_OK = message(b"R", _LENGTH.pack(0))
 PASSWORD_WANTED = message(b"R", _LENGTH.pack(3))
 """In clear text: the keys are random and only their digests are kept, from which no challenge can be made."""

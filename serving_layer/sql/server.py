@@ -8,6 +8,7 @@ import asyncio
 import hmac
 import re
 import secrets
+import ssl
 import time
 from collections import Counter as Tally
 from collections import deque
@@ -23,6 +24,7 @@ from serving_layer.sql.conversation import Conversation, ConversationLimits, Key
 from serving_layer.sql.names import DATABASE, SERVER_VERSION
 from serving_layer.sql.protocol import (
     AUTHENTICATION_OK,
+    ENCRYPTION_ACCEPTED,
     ENCRYPTION_REFUSED,
     PASSWORD_WANTED,
     STARTUP_BYTES,
@@ -99,15 +101,22 @@ class ServerLimits:
 class SqlServer:
     """Listens, and knows all connections. One per process and event loop."""
 
-    def __init__(self, sessions: SqlSessions, logins: LoginService, limits: ServerLimits | None = None) -> None:
+    def __init__(
+        self,
+        sessions: SqlSessions,
+        logins: LoginService,
+        limits: ServerLimits | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         """Open nothing yet.
 
         Args:
             sessions: makes a session for each login.
             logins: checks users and passwords.
             limits: of this process.
+            tls: for encryption, without which there is no login then; None if there is none.
         """
-        self.sessions, self.logins, self.limits = sessions, logins, limits or ServerLimits()
+        self.sessions, self.logins, self.limits, self.tls = sessions, logins, limits or ServerLimits(), tls
         self.running = 0
         """Statements that run now."""
         self._open: dict[int, Connection] = {}
@@ -203,7 +212,7 @@ class Connection(asyncio.Protocol):
         self._arrived, self._writable = asyncio.Event(), asyncio.Event()
         self._writable.set()
         self._end: Exception | None = None  # why no message will be read any more, after those that have arrived
-        self._is_paused = False
+        self._is_paused, self._is_encrypted = False, False
 
     # --- transport ---
 
@@ -409,9 +418,28 @@ class Connection(asyncio.Protocol):
             if isinstance(opening, CancelRequest):
                 self._server.cancel(opening)
                 return None
-            await self._write(ENCRYPTION_REFUSED)
+            if opening.is_tls and self._server.tls is not None and not self._is_encrypted:
+                await self._encrypt(self._server.tls)
+            else:
+                await self._write(ENCRYPTION_REFUSED)
+
+    async def _encrypt(self, tls: ssl.SSLContext) -> None:
+        """Continue with TLS. Whatever arrived before the handshake could have been sent by anybody."""
+        if self._messages or self._incoming:
+            raise ProtocolError("There is data between a request for TLS and the handshake.")
+        self._transport.write(ENCRYPTION_ACCEPTED)
+        try:
+            encrypted = await asyncio.get_running_loop().start_tls(self._transport, self, tls, server_side=True)
+        except (OSError, asyncio.IncompleteReadError) as error:  # of which `ssl.SSLError` is a kind
+            raise ConnectionAbortedError("tls") from error
+        if encrypted is None:
+            raise ConnectionAbortedError("tls")
+        self._transport, self._is_encrypted = encrypted, True
+        self._transport.set_write_buffer_limits(high=4 * PIECE_BYTES)
 
     async def _log_in(self, startup: Startup) -> Login:
+        if self._server.tls is not None and not self._is_encrypted:
+            raise SqlStateError("28000", "Logins need encryption here.", "Set sslmode=verify-full in the client.")
         unknown = [name for name in startup.parameters if name.startswith("_pq_.")]
         if startup.minor or unknown:
             await self._write(negotiated_version(unknown))

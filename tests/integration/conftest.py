@@ -85,10 +85,9 @@ class Stack:
     def get(self, path: str, **question: Any) -> Any:
         """Ask REST as the operator; gives back the body of a 200."""
         key = (self.settings.home / "operator.key").read_text()
-        url = f"http://127.0.0.1:{self.settings.api.port}{path}"
-        answer = httpx.get(
-            url, params=question, headers={"Authorization": f"Bearer {key}"}, timeout=30, trust_env=False
-        )
+        url = f"{self.settings.api_url}{path}"
+        trust, headers = self.settings.api_trust, {"Authorization": f"Bearer {key}"}
+        answer = httpx.get(url, params=question, headers=headers, timeout=30, trust_env=False, verify=trust)
         assert answer.status_code == 200, answer.text
         return answer.json()
 

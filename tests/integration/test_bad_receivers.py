@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from master_dataset.kafka.consumer import ConsumerLimits
-from master_dataset.kafka.topics import Topics
+from master_dataset.kafka.topics import Topics, TopicSettings
 from speed_layer.webhooks import client
 from tests.integration.conftest import Stack
 from tests.support.alert_topic import ACME, tell, until
@@ -21,7 +21,7 @@ def test_a_receiver_that_hangs_redirects_and_drops_what_it_took_has_each_alert_o
 ) -> None:
     monkeypatch.setattr(client, "DEADLINE_SECONDS", 0.3)
     kafka, topic = stack.settings.kafka.connection, f"alerts_{uuid4().hex[:8]}"
-    Topics(kafka).create([topic], 3, 1, 3_600_000)
+    Topics(kafka).create([topic], TopicSettings(3, 1, 3_600_000))
     tell(kafka, topic, NUMBERS)
 
     with (

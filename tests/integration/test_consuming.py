@@ -17,7 +17,7 @@ from master_dataset.kafka.consumer import (
     Retry,
 )
 from master_dataset.kafka.consumer import key_queue as key_queue_module
-from master_dataset.kafka.topics import Topics
+from master_dataset.kafka.topics import Topics, TopicSettings
 from tests.system.drills.drilled_broker import DrilledBroker, settings_for
 
 RECORDS, PATIENCE = 600, 30
@@ -62,7 +62,7 @@ class PlayedHandler:
 
 def filled(kafka: KafkaConnection, topic: str, *keys: str) -> dict[str, str]:
     """A topic of one partition with so many records of each key. Settings of a group that reads it."""
-    Topics(kafka).create([topic], 1, 1, 3_600_000)
+    Topics(kafka).create([topic], TopicSettings(1, 1, 3_600_000))
     producer = Producer({**kafka.client(), "acks": "all"})
     for number in range(RECORDS):
         for key in keys:

@@ -16,7 +16,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Producer
 
-from master_dataset.kafka.topics import Topics
+from master_dataset.kafka.topics import Topics, TopicSettings
 from speed_layer.webhooks.start_position import commit_start_positions
 from tests.integration.conftest import Stack
 from tests.support.alert_topic import ACME, alert, tell, until
@@ -67,7 +67,7 @@ class Receiver:
 @pytest.fixture
 def topic(stack: Stack) -> str:
     name = f"alerts_{uuid4().hex[:8]}"
-    Topics(stack.settings.kafka.connection).create([name], 3, 1, 3_600_000)
+    Topics(stack.settings.kafka.connection).create([name], TopicSettings(3, 1, 3_600_000))
     return name
 
 

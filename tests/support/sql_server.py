@@ -4,6 +4,7 @@ import asyncio
 import importlib.util
 import re
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Iterator, Sequence
@@ -187,7 +188,9 @@ class RunningServer:
 
 @contextmanager
 def running_server(
-    limits: ServerLimits | None = None, sessions: SqlSessions = ScriptedSession
+    limits: ServerLimits | None = None,
+    sessions: SqlSessions = ScriptedSession,
+    tls: ssl.SSLContext | None = None,
 ) -> Iterator[RunningServer]:
     """Run a server; with scripted sessions, if no others are given."""
     keys = WorldKeys()
@@ -200,7 +203,7 @@ def running_server(
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    server = SqlServer(session, login_service(keys), limits)
+    server = SqlServer(session, login_service(keys), limits, tls)
     try:
         port = asyncio.run_coroutine_threadsafe(server.listen(HOST, 0), loop).result(PATIENCE_SECONDS)
         yield RunningServer(server, loop, port, keys, opened)

@@ -6,14 +6,16 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 from urllib.parse import urlencode
 
 import httpx
 
 from galatea.client import AsyncClient, Client
+from serving_layer.http.certificate import ServerCertificate
 from serving_layer.http.connections import ConnectionLimits
 from serving_layer.http.server import Server, ServerConfig
 from tests.support.world_api import OPERATOR_KEY, Asking
@@ -52,17 +54,22 @@ def answering(answer: Callable[[httpx.Request], httpx.Response], key: str | None
 
 
 @contextmanager
-def listening(app: Any, limits: ConnectionLimits | None = None) -> Iterator[str]:
+def listening(
+    app: Any,
+    limits: ConnectionLimits | None = None,
+    certificate: ServerCertificate | None = None,
+    proxies: Sequence[IPv4Network | IPv6Network] = (),
+) -> Iterator[str]:
     """An ASGI application on a free port of this machine, listening as the product does; its address."""
     with socket.socket() as own:
         own.bind(("127.0.0.1", 0))
-        server = Server(ServerConfig(app, limits or ConnectionLimits(), lifespan="off"))
+        server = Server(ServerConfig(app, limits or ConnectionLimits(), certificate, proxies, lifespan="off"))
         serving = threading.Thread(target=server.run, kwargs={"sockets": [own]})
         serving.start()
         try:
             while not server.started:
                 time.sleep(0.01)
-            yield f"http://127.0.0.1:{own.getsockname()[1]}"
+            yield f"{'https' if certificate else 'http'}://127.0.0.1:{own.getsockname()[1]}"
         finally:
             server.should_exit = True
             serving.join()

@@ -213,12 +213,23 @@ def test_other_errors_of_a_statement_stay_as_they_are() -> None:
         session.execute("SELECT 1")
 
 
+class Applied(list[Any]):
+    """No rows; of a compare-and-set, that it was applied."""
+
+    applied = True
+
+    def one(self) -> "Applied":
+        return self
+
+
 class Definitions:
-    """Records statements, and knows every migration."""
+    """Records statements, and knows no keyspace."""
+
+    keyspaces: Mapping[str, object] = {}
 
     def __init__(self) -> None:
         self.statements: list[str] = []
-        self.cluster = self
+        self.cluster = self.metadata = self
         self.schema_metadata_enabled, self.max_schema_agreement_wait = True, 0
 
     def get_control_connection_host(self) -> str:
@@ -233,9 +244,9 @@ class Definitions:
     def prepare(self, query: str) -> str:
         return query
 
-    def execute(self, statement: str, *_: object, **__: object) -> list[Any]:
+    def execute(self, statement: str, *_: object, **__: object) -> Applied:
         self.statements.append(statement)
-        return []
+        return Applied()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,267 @@
+"""What each process of a secured stack may do: the tables it reads and writes, and its topics, groups and transactions.
+
+One table says it for Cassandra and Kafka. Whoever writes a table may read it too: compare-and-set needs both.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from secrets import token_urlsafe
+from typing import TYPE_CHECKING
+
+from master_dataset.errors import BrokerUnavailableError, CassandraAccessError
+from views.alerts.alert import ALERTS_TOPIC, CORRECTIONS_TOPIC, PROCESSOR_GROUP
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+    from confluent_kafka.admin import AclBinding, AclOperation, ResourceType
+
+    from deploy.cassandra import Address, Login
+    from master_dataset.kafka.connection import KafkaConnection
+
+SOURCES = "*sources"
+"""Stands for the topics of all registered sources."""
+_SECONDS = 30
+_SCRAM_ITERATIONS = 8192
+_TABLE = 2
+"""Slashes in Cassandra's name of a table: `data/galatea/stores`."""
+_ALERT_HISTORY = (
+    "alert_days",
+    "alert_open_hours",
+    "alert_records",
+    "alerts_kept",
+    "alerts_open_by_hour",
+    "alerts_open_moved",
+    "alerts_told",
+)
+_WEBHOOKS = ("webhook_endpoints", "webhook_skips", "webhook_states")
+_PUBLISHED = ("batch_cells", "corrections", "day_cells", "ledgers", "manifests", "publications", "run_days")
+_PRODUCTS = ("product_blocks", "product_masters", "seen_titles", "target_blocks", "target_sets")
+_REGISTRY = ("registry_versions", "stores")
+_SPEED = ("generations", "raw_pos_transactions", "speed_cells", "speed_positions")
+_ANSWERED = (*_PUBLISHED, *_PRODUCTS, *_REGISTRY, *_SPEED, "archive_positions")
+
+
+@dataclass(frozen=True)
+class Rights:
+    """What one process may do.
+
+    Attributes:
+        reads: Tables.
+        writes: Tables that it reads, too.
+        consumes: Topics that it reads.
+        produces: Topics that it writes to.
+        groups: Prefixes of its consumer groups.
+        transactions: Prefixes of its transactional ids.
+    """
+
+    reads: Sequence[str] = ()
+    writes: Sequence[str] = ()
+    consumes: Sequence[str] = ()
+    produces: Sequence[str] = ()
+    groups: Sequence[str] = ()
+    transactions: Sequence[str] = ()
+
+
+RIGHTS: Mapping[str, Rights] = {
+    "archive": Rights(
+        reads=(*_REGISTRY, "publications"),
+        writes=("alarms", "archive_positions", "lag", "leases"),
+        consumes=(SOURCES,),
+        groups=("spark-kafka-source", "galatea.archive", "galatea.lag"),
+    ),
+    "speed": Rights(
+        reads=(*_REGISTRY, "archive_positions"),
+        writes=(*_SPEED, "alarms", "first_deliveries", "lag", "leases", "publications", "seen_titles"),
+        consumes=(SOURCES,),
+        groups=("spark-kafka-source", "galatea.speed", "galatea.lag"),
+    ),
+    "alerts": Rights(
+        reads=(*_REGISTRY, *_PUBLISHED, "alerts_open"),
+        writes=(*_ALERT_HISTORY, "alarms", "alert_audits", "alert_versions"),
+        consumes=(SOURCES, ALERTS_TOPIC, CORRECTIONS_TOPIC),
+        produces=(ALERTS_TOPIC, CORRECTIONS_TOPIC),
+        groups=(PROCESSOR_GROUP, "galatea.alert-history"),
+        transactions=("galatea.alerts.",),
+    ),
+    "dispatcher": Rights(
+        writes=(*_WEBHOOKS, "alarms", "leases"),
+        consumes=(ALERTS_TOPIC,),
+        groups=("galatea.webhook.",),
+    ),
+    "api": Rights(
+        reads=(*_ANSWERED, *_ALERT_HISTORY, "alarms", "alert_audits", "alerts_open", "first_deliveries", "lag"),
+        writes=(*_REGISTRY, *_PRODUCTS, *_WEBHOOKS, "alert_versions", "api_keys", "publications", "recomputes"),
+        consumes=(SOURCES, ALERTS_TOPIC),
+        produces=(SOURCES,),
+        groups=("galatea.",),
+    ),
+    "sql": Rights(reads=(*_ANSWERED, *_ALERT_HISTORY, "alerts_open", "alert_versions", "api_keys", "alert_audits")),
+    "batch": Rights(
+        reads=(*_REGISTRY, *_SPEED, *_PRODUCTS, *_ALERT_HISTORY, "alert_versions", "archive_positions", "lag"),
+        writes=(
+            *_PUBLISHED,
+            "alarms",
+            "alert_audits",
+            "generations",
+            "leases",
+            "recomputes",
+            "running_recomputes",
+            "seen_titles",
+        ),
+        consumes=(SOURCES, ALERTS_TOPIC, CORRECTIONS_TOPIC),
+        produces=(SOURCES, CORRECTIONS_TOPIC),
+        groups=("galatea.", "spark-kafka-source"),
+    ),
+}
+
+
+def create_operator(address: "Address", login: "Login", nodes: int) -> None:
+    """Make the operator of a new ring, and lock out the user that Cassandra is delivered with.
+
+    Args:
+        address: As the operator.
+        login: Of the user that Cassandra is delivered with.
+        nodes: Copies of users and rights.
+
+    Raises:
+        CassandraUnavailableError: The ring cannot do it now.
+    """
+    from deploy.cassandra import connect
+
+    operator = address.login
+    if operator is None or _is_let_in(address):
+        return
+    first = connect(replace(address, login=login))
+    try:
+        first.execute(
+            "ALTER KEYSPACE system_auth WITH replication = {'class': 'SimpleStrategy', 'replication_factor': %s}",
+            (nodes,),
+        )
+        first.execute(
+            f"CREATE ROLE IF NOT EXISTS {operator.user} WITH PASSWORD = %s AND LOGIN = true AND SUPERUSER = true",
+            (operator.password,),
+        )
+    finally:
+        first.cluster.shutdown()
+    own = connect(address)
+    try:
+        own.execute(f"ALTER ROLE {login.user} WITH PASSWORD = %s AND LOGIN = false", (token_urlsafe(32),))
+        own.execute(f"ALTER ROLE {login.user} WITH SUPERUSER = false")
+    finally:
+        own.cluster.shutdown()
+
+
+def _is_let_in(address: "Address") -> bool:
+    from deploy.cassandra import connect
+
+    try:
+        connect(address).cluster.shutdown()
+    except CassandraAccessError:
+        return False
+    return True
+
+
+def create_roles(session: "Session", keyspace: str, passwords: Mapping[str, str]) -> None:
+    """Give each process its role, with its password and its rights, in Cassandra.
+
+    Args:
+        session: Of the operator.
+        keyspace: Galatea's.
+        passwords: By role.
+    """
+    for role, password in passwords.items():
+        session.execute(f'CREATE ROLE IF NOT EXISTS "{role}" WITH PASSWORD = %s AND LOGIN = true', (password,))
+    grant_tables(session, keyspace)
+
+
+def grant_tables(session: "Session", keyspace: str) -> None:
+    """Give each role exactly its rights to tables, and no others: what it had before and should not have ends.
+
+    Args:
+        session: Of a role that may do so.
+        keyspace: Galatea's.
+    """
+    had: dict[tuple[str, str], frozenset[str]] = {
+        (row.role, row.resource): frozenset(row.permissions or ())
+        for row in session.execute("SELECT role, resource, permissions FROM system_auth.role_permissions")
+    }
+    for role, rights in RIGHTS.items():
+        wanted = {f"data/{keyspace}/{table}": may for table, may in _permissions(rights)}
+        own = {
+            resource: found for (name, resource), found in had.items() if name == role and resource.count("/") == _TABLE
+        }
+        for resource in wanted.keys() | own.keys():
+            before, after = own.get(resource, frozenset()), wanted.get(resource, frozenset())
+            on = f"ON TABLE {'.'.join(resource.split('/')[1:])}"
+            for permission in sorted(after - before):
+                session.execute(f'GRANT {permission} {on} TO "{role}"')
+            for permission in sorted(before - after):
+                session.execute(f'REVOKE {permission} {on} FROM "{role}"')
+
+
+def _permissions(rights: Rights) -> Iterator[tuple[str, frozenset[str]]]:
+    yield from ((table, frozenset({"SELECT"})) for table in rights.reads)
+    yield from ((table, frozenset({"SELECT", "MODIFY"})) for table in rights.writes)
+
+
+def create_kafka_users(kafka: "KafkaConnection", passwords: Mapping[str, str], sources: Sequence[str]) -> None:
+    """Give each process its user, with its password and its rights, in Kafka.
+
+    Args:
+        kafka: As a user who may do so.
+        passwords: By user.
+        sources: Topics of the registered sources.
+
+    Raises:
+        BrokerUnavailableError: The brokers cannot do it now.
+    """
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import (
+        AdminClient,
+        ScramCredentialInfo,
+        ScramMechanism,
+        UserScramCredentialAlteration,
+        UserScramCredentialUpsertion,
+    )
+
+    admin = AdminClient({**kafka.client(), "log_level": 0})
+    how = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, _SCRAM_ITERATIONS)
+    users: list[UserScramCredentialAlteration] = [
+        UserScramCredentialUpsertion(user, how, password.encode()) for user, password in passwords.items()
+    ]
+    rules = [rule for user, rights in RIGHTS.items() for rule in kafka_rules(rights, user, sources)]
+    try:
+        for future in (*admin.alter_user_scram_credentials(users).values(), *admin.create_acls(rules).values()):
+            future.result(_SECONDS)
+    except KafkaException as error:
+        raise BrokerUnavailableError(f"the users could not be created: {error}", do="galatea status") from error
+
+
+def kafka_rules(rights: Rights, user: str, sources: Sequence[str]) -> Sequence["AclBinding"]:
+    """Return the access control of one user. Reading and writing a topic include describing it."""
+    from confluent_kafka.admin import AclOperation, ResourceType
+
+    def topics(names: Sequence[str]) -> Iterator[str]:
+        for name in names:
+            yield from sources if name == SOURCES else (name,)
+
+    wanted = [
+        *((ResourceType.TOPIC, name, AclOperation.READ) for name in topics(rights.consumes)),
+        *((ResourceType.TOPIC, name, AclOperation.DESCRIBE_CONFIGS) for name in topics(rights.consumes)),
+        *((ResourceType.TOPIC, name, AclOperation.WRITE) for name in topics(rights.produces)),
+    ]
+    prefixed = [
+        *((ResourceType.GROUP, name, AclOperation.READ) for name in rights.groups),
+        *((ResourceType.TRANSACTIONAL_ID, name, AclOperation.WRITE) for name in rights.transactions),
+    ]
+    return [
+        *(_rule(kind, name, operation, user, prefix=False) for kind, name, operation in wanted),
+        *(_rule(kind, name, operation, user, prefix=True) for kind, name, operation in prefixed),
+    ]
+
+
+def _rule(kind: "ResourceType", name: str, operation: "AclOperation", user: str, *, prefix: bool) -> "AclBinding":
+    from confluent_kafka.admin import AclBinding, AclPermissionType, ResourcePatternType
+
+    pattern = ResourcePatternType.PREFIXED if prefix else ResourcePatternType.LITERAL
+    return AclBinding(kind, name, pattern, f"User:{user}", "*", operation, AclPermissionType.ALLOW)

@@ -1,0 +1,42 @@
+"""`galatea migrate`: create or upgrade topics, tables and folders."""
+
+from typing import Annotated
+
+from typer import Option
+
+from deploy.console import print_json, print_message
+from deploy.settings import Settings
+from galatea.cli.options import AsJson
+
+
+def migrate(
+    dry_run: Annotated[bool, Option("--dry-run", help="Show what would be done; change nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Create or upgrade topics, tables and folders: of the local stack while it runs, or of your own clusters.
+
+    It shows first what it will do. It is safe to repeat it, also from several machines at once.
+    """
+    from deploy.migration import Change, TableMigration, TopicMigration, missing_folders
+
+    settings = Settings()
+    topics = TopicMigration(settings, settings.kafka.connection)
+    tables = TableMigration(settings.cassandra.address, settings.cassandra.replication)
+    topic_changes, files, folders = topics.plan(), tables.plan(), missing_folders(settings)
+    changes = [
+        *topics.shown(topic_changes),
+        *tables.shown(files),
+        *(Change("disk", f"create the folder `{folder}`") for folder in folders),
+    ]
+    for each in changes:
+        print_message(f"  {each.system:<10} {each.what}")
+    if not dry_run:
+        topics.apply(topic_changes)
+        tables.apply()
+        for folder in folders:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if as_json:
+        print_json({"dry_run": dry_run, "changes": [each._asdict() for each in changes]})
+    else:
+        verb = "would be made" if dry_run else "made"
+        print_message(f"  {len(changes)} changes {verb}" if changes else "  nothing to do")

@@ -1,0 +1,139 @@
+"""The REST interface over TLS and behind a proxy: who asks, how, and a certificate that is renewed while it serves."""
+
+import os
+import socket
+import ssl
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from galatea.client import Client
+from galatea.client.errors import InvalidResponseError
+from serving_layer.http.certificate import ServerCertificate
+from tests.support.secured_servers import HOST, Authority, Issued
+from tests.support.world_clients import listening
+
+
+async def says_who_asks(scope: Any, _receive: Any, send: Any) -> None:
+    """An ASGI application."""
+    text = f"{scope['scheme']} {scope['client'][0]}".encode()
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/plain")]})
+    await send({"type": "http.response.body", "body": text})
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+def served(issued: Issued) -> ServerCertificate:
+    return ServerCertificate(issued.certificate, issued.key)
+
+
+def serial_shown(url: str, authority: Authority) -> int:
+    place = urlsplit(url)
+    context = ssl.create_default_context(cafile=authority.file)
+    with (
+        socket.create_connection((HOST, place.port or 0)) as plain,
+        context.wrap_socket(plain, server_hostname=HOST) as encrypted,
+    ):
+        found = encrypted.getpeercert() or {}
+    return int(str(found["serialNumber"]), 16)
+
+
+def test_answers_are_encrypted_for_clients_that_trust_the_authority(authority: Authority) -> None:
+    with listening(says_who_asks, certificate=served(authority.issue("server"))) as url:
+        trusted = httpx.get(url, verify=ssl.create_default_context(cafile=authority.file), trust_env=False)
+
+        assert trusted.text == f"https {HOST}"
+        with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            httpx.get(url, trust_env=False)
+        with pytest.raises(httpx.RemoteProtocolError):
+            httpx.get(url.replace("https", "http"), trust_env=False)
+
+
+def test_protocols_older_than_tls_1_2_are_refused(authority: Authority) -> None:
+    certificate = served(authority.issue("server"))
+
+    assert certificate.context.minimum_version is ssl.TLSVersion.TLSv1_2
+
+
+def test_a_renewed_certificate_is_shown_without_a_restart(authority: Authority) -> None:
+    certificate = served(authority.issue("server"))
+    with listening(says_who_asks, certificate=certificate) as url:
+        first = serial_shown(url, authority)
+        certificate.reload()
+        unchanged = serial_shown(url, authority)
+        authority.issue("server")
+        certificate.reload()
+
+        assert unchanged == first
+        assert serial_shown(url, authority) != first
+
+
+@pytest.mark.parametrize("name", ["server.pem", "server.key"])
+def test_half_of_a_renewed_pair_changes_nothing_until_the_other_half_is_there(
+    authority: Authority, tmp_path: Path, name: str
+) -> None:
+    certificate = served(authority.issue("server"))
+    other = authority.issue("other")
+    halves = {"server.pem": other.certificate, "server.key": other.key}
+    with listening(says_who_asks, certificate=certificate) as url:
+        first = serial_shown(url, authority)
+        os.replace(halves.pop(name), tmp_path / name)  # noqa: PTH105 - as a deployment does it
+        certificate.reload()
+        kept = serial_shown(url, authority)
+        [(rest, file)] = halves.items()
+        os.replace(file, tmp_path / rest)  # noqa: PTH105 - likewise
+        certificate.reload()
+
+        assert kept == first
+        assert serial_shown(url, authority) != first
+
+
+def test_a_certificate_that_is_missing_for_a_moment_is_kept(authority: Authority, tmp_path: Path) -> None:
+    certificate = served(authority.issue("server"))
+    with listening(says_who_asks, certificate=certificate) as url:
+        first = serial_shown(url, authority)
+        (tmp_path / "server.pem").unlink()
+        certificate.reload()
+
+        assert serial_shown(url, authority) == first
+
+
+def test_the_client_trusts_the_authority_of_a_file(authority: Authority) -> None:
+    with (
+        listening(says_who_asks, certificate=served(authority.issue("server"))) as url,
+        Client(url, ca_file=authority.file) as client,
+        pytest.raises(InvalidResponseError),
+    ):
+        client.freshness()  # it was answered, with a text
+    with pytest.raises(OSError, match="No such file"):
+        Client(url, ca_file=Path(authority.file).with_name("none.pem"))
+
+
+FORWARDED = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "https"}
+
+
+@pytest.mark.parametrize(
+    ("proxies", "said"),
+    [
+        ([], f"http {HOST}"),
+        ([ip_network("10.0.0.0/8")], f"http {HOST}"),
+        ([ip_network("127.0.0.0/8")], "https 203.0.113.9"),
+    ],
+)
+def test_only_named_proxies_say_who_asks(proxies: Any, said: str) -> None:
+    with listening(says_who_asks, proxies=proxies) as url:
+        assert httpx.get(url, headers=FORWARDED, trust_env=False).text == said
+
+
+def test_a_client_cannot_pretend_to_be_another_through_a_proxy() -> None:
+    with listening(says_who_asks, proxies=[ip_network("127.0.0.0/8")]) as url:
+        forged = {"X-Forwarded-For": "198.51.100.1, 203.0.113.9"}  # the proxy adds the address that it saw
+
+        assert httpx.get(url, headers=forged, trust_env=False).text == "http 203.0.113.9"
