@@ -1,9 +1,10 @@
 """All tables of a session, under the names by which statements know them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+from cachetools import LRUCache
 from sqlglot import exp
 
 from master_dataset.registry.stores import Store
@@ -25,9 +26,11 @@ from serving_layer.sql.metrics_table import MetricsTable
 from serving_layer.sql.names import PG_CATALOG, PUBLIC
 from serving_layer.sql.postgres_catalog import PostgresCatalog
 from serving_layer.sql.results import SqlType
-from serving_layer.sql.table import SQL_TYPES, Table, money_type
+from serving_layer.sql.table import SQL_TYPES, Table, money_type, table_size
 from serving_layer.sql.view_tables import GRAINS, ViewTable
 
+SETTLED_BYTES = 64 * 1024 * 1024
+"""How much of settled days is kept, over all tables of views."""
 SALES = "sales"
 """The view that counts every receipt."""
 _TYPE_NAMES: Mapping[str, SqlType] = {
@@ -137,6 +140,9 @@ class Sources:
     corrections: CorrectionsService
     products: ProductReader
     _known: dict[pa.DataType, Relations] = field(default_factory=dict, init=False)
+    _settled: LRUCache[Hashable, pa.Table] = field(
+        default_factory=lambda: LRUCache(SETTLED_BYTES, getsizeof=table_size), init=False
+    )
 
     def relations(self, stores: Mapping[str, Store]) -> Relations:
         """The tables of whoever sees these stores."""
@@ -152,7 +158,7 @@ class Sources:
         catalogue, readers = self.queries.catalogue, self.queries.readers
         views = catalogue.views
         return [
-            *(ViewTable(view, grain, catalogue, amounts) for view in views.values() for grain in GRAINS),
+            *(ViewTable(view, grain, catalogue, amounts, self._settled) for view in views.values() for grain in GRAINS),
             MetricsTable(catalogue),
             StoresTable(),
             StoreAttributesTable(),

@@ -60,8 +60,9 @@ from serving_layer.store.cells import MergedCells
 Transaction = Literal["idle", "open", "failed"]
 Found = TypeVar("Found")
 BYTES_CACHED = 128 * 1024 * 1024
-VALUES_CACHED, ROWS_CACHED = 1_000_000, 20_000
-"""Values of all results that are cached, about 60 MB; and rows of one that is."""
+RESULT_BYTES, ROWS_CACHED = 64 * 1024 * 1024, 20_000
+"""Estimated memory of all results that are cached, and rows of one that is."""
+_BYTES_OF_RESULT, _BYTES_OF_VALUE = 2_000, 80
 BYTES_OF_TRANSACTION = 32 * 1024 * 1024
 IDLE_SANDBOXES = 8
 WAIT_SECONDS = 0.05
@@ -119,8 +120,16 @@ class Snapshot:
     )
 
 
-def _values_of(result: QueryResult) -> int:
-    return 1 + len(result.rows) * len(result.columns or ())
+class _Cached(NamedTuple):
+    """A result in the cache. `sql`: for DuckDB, which is part of its key."""
+
+    result: QueryResult
+    sql: str
+
+    @property
+    def size(self) -> int:
+        values = len(self.result.rows) * len(self.result.columns or ())
+        return _BYTES_OF_RESULT + len(self.sql) + _BYTES_OF_VALUE * values
 
 
 class Sessions:
@@ -137,7 +146,7 @@ class Sessions:
         self.sources, self.now, self.limits = sources, now, limits or SqlLimits()
         self.turns = asyncio.Semaphore(self.limits.statements)
         self.cached: LRUCache[Hashable, pa.Table] = LRUCache(BYTES_CACHED, getsizeof=table_size)
-        self.results: LRUCache[Hashable, QueryResult] = LRUCache(VALUES_CACHED, getsizeof=_values_of)
+        self.results: LRUCache[Hashable, _Cached] = LRUCache(RESULT_BYTES, getsizeof=lambda each: each.size)
         self.shared: SharedRuns[QueryResult] = SharedRuns()
         self._columns: LRUCache[Hashable, Sequence[Column]] = LRUCache(STATEMENTS_CACHED)
         self._needed: LRUCache[Hashable, Sequence[Needed]] = LRUCache(STATEMENTS_CACHED)
@@ -483,7 +492,7 @@ class Session:
             async with self._sessions.turns:
                 return await self._run(statement, planned, snapshot, relations)
         if (known := self._sessions.results.get(key)) is not None:
-            return known
+            return known.result
         settings = tuple(sorted(self._settings.values.items()))
         same = self._caller.visibility_scope, self._user, id(statement), repr(parameters), settings
         other = Session(self._sessions, self._caller, self._settings.copy())  # this one may go on before the run ends
@@ -493,7 +502,7 @@ class Session:
                 found = await other._planned_now(statement, parameters) if waited else (planned, snapshot, relations)
                 result = await other._run(statement, *found)
             if (key := other._key_of_result(statement, *found[:2])) and len(result.rows) <= ROWS_CACHED:
-                keep(self._sessions.results, key, result)
+                keep(self._sessions.results, key, _Cached(result, found[0].sql))
             return result
 
         return await self._sessions.shared.read(same, run)
@@ -508,7 +517,7 @@ class Session:
 
     def _key_of_result(self, statement: Query, planned: Plan, snapshot: Snapshot) -> Hashable | None:
         """All that a result depends on; None if there is more, or an equal statement can have another result."""
-        is_of_version = all(use.table.is_of_version for use in planned.uses)
+        is_of_version = planned.uses and all(use.table.is_of_version for use in planned.uses)
         if self._transaction != "idle" or statement.explains or not is_of_version or is_volatile(planned.query):
             return None
         tables = tuple((id(use.table), use.columns) for use in planned.uses)

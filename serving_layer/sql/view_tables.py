@@ -41,7 +41,6 @@ from serving_layer.sql.table import (
     arrow_table,
     empty_table,
     store_by_store,
-    table_size,
 )
 from views.core import View
 from views.core.aggregates import Histogram
@@ -55,8 +54,6 @@ TableGrain = Literal["15m", "hour", "day"]
 GRAINS: tuple[TableGrain, ...] = ("15m", "hour", "day")
 DAYS_AT_ONCE: Mapping[TableGrain, int] = {"15m": 7, "hour": 28, "day": 366}
 """How many days of a store are evaluated at once."""
-SETTLED_BYTES = 8 * 1024 * 1024
-"""How much of settled days each table keeps, as it was read."""
 STORE, START, BUSINESS_DAY = "store", "start", "day"
 FINAL, PUBLICATION, PROVISIONAL = "final", "publication", "provisional"
 _ANY_DAY = ("2000-01-01", "2000-01-02")
@@ -68,7 +65,14 @@ FILTER = "Filter `{time}` and `store`, as in `WHERE {time} >= current_date - int
 class ViewTable:
     """The points of a view at one grain."""
 
-    def __init__(self, view: View, grain: TableGrain, catalogue: Catalogue, money_type: pa.DataType) -> None:
+    def __init__(
+        self,
+        view: View,
+        grain: TableGrain,
+        catalogue: Catalogue,
+        money_type: pa.DataType,
+        settled: LRUCache[Hashable, pa.Table],
+    ) -> None:
         """Choose its columns.
 
         Args:
@@ -76,6 +80,7 @@ class ViewTable:
             grain: of the points.
             catalogue: the registered views and metrics.
             money_type: the type of amounts.
+            settled: where settled days are kept as they were read, for all tables of the process.
         """
         self._view, self._grain, self._catalogue, self._money_type = view, grain, catalogue, money_type
         self.name = f"{view.name}_{grain}"
@@ -83,7 +88,7 @@ class ViewTable:
         self.time = BUSINESS_DAY if grain == "day" else START
         self.bounded = frozenset({STORE})
         self.is_of_version = True
-        self._settled: LRUCache[Hashable, pa.Table] = LRUCache(SETTLED_BYTES, getsizeof=table_size)
+        self._settled = settled
         self.key: Sequence[str] = () if view.dimensions else (STORE, self.time)  # a dimension may be null
 
     @cached_property
@@ -162,7 +167,8 @@ class ViewTable:
         return list(views.values())
 
     async def _table(self, reading: Reading, needed: Needed, store: Store, part: "_Days") -> pa.Table:
-        key = needed.columns, store.id, part.start, part.end, reading.version.batch_key
+        of_table = self.name, self._money_type, needed.columns
+        key = of_table, store.id, part.start, part.end, reading.version.batch_key
         known = self._settled.get(key) if part.is_settled else None
         if known is None:
             read = await self._read(reading, needed, store, part)

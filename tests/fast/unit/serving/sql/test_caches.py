@@ -59,7 +59,7 @@ class Shops:
 EVENTS = st.tuples(st.sampled_from("12"), st.integers(0, 4 * 96), st.booleans())
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.lists(st.one_of(EVENTS, st.just("publish")), min_size=1, max_size=4))
 def test_whatever_arrives_or_is_published_a_process_that_has_answered_before_answers_as_a_new_one(
     steps: list[tuple[str, int, bool] | str],
@@ -199,7 +199,7 @@ def test_equal_statements_that_wait_share_a_run_and_each_reads_what_was_there_wh
 
     assert found[5:] == [5] * 5
     assert set(found[:5]) <= {4, 5}
-    assert runs <= 3
+    assert runs <= 4  # of each version one that began first, and one that all others waited for
 
 
 def test_a_run_goes_on_as_long_as_anybody_waits_for_it() -> None:
