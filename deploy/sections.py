@@ -126,9 +126,6 @@ class PathSettings(Section):
     checkpoint_uri: str = ""
     """Root of the checkpoints of the streams, a folder or URI; if empty, `checkpoints` in the home."""
 
-    secure: bool = False
-    """Whether the local stack encrypts, and asks for logins. Fixed when a home is created: `galatea up --secure`."""
-
     def resolved(self) -> Self:
         """Make every path absolute, so that it is the same one wherever a process was started."""
         home = self.home.expanduser().resolve()
@@ -140,6 +137,13 @@ class PathSettings(Section):
                 "checkpoint_uri": _rooted(self.checkpoint_uri or str(home / "checkpoints")),
             }
         )
+
+
+class StackSettings(Section):
+    """The local stack as a whole. How many nodes it has is said with the settings of Kafka and Cassandra."""
+
+    secure: bool = False
+    """Whether it encrypts, and asks for logins. Fixed when a home is created: `galatea up --secure`."""
 
 
 class JarSettings(Section):

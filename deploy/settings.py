@@ -31,6 +31,7 @@ from deploy.sections import (
     SparkSettings,
     SpeedSettings,
     SqlSettings,
+    StackSettings,
     TlsSettings,
     WebhookSettings,
     absolute,
@@ -49,6 +50,7 @@ class Settings:
     """All settings of a deployment, by section."""
 
     paths: PathSettings
+    stack: StackSettings
     api: ApiSettings
     limits: LimitSettings
     sql: SqlSettings
@@ -93,21 +95,21 @@ class Settings:
     def _resolve(self) -> None:
         """Replace defaults that depend on other settings or on the home by their values."""
         paths = self.paths.resolved()
-        kept = recorded_nodes(paths.home) or Nodes(secure=paths.secure)
-        paths = paths.model_copy(update={"secure": paths.secure or kept.secure})
+        kept = recorded_nodes(paths.home) or Nodes(secure=self.stack.secure)
         cache_dir = self.jars.cache_dir.expanduser().resolve()
         known = {
             "paths": paths,
             "kafka": self.kafka.resolved(kept),
             "cassandra": self.cassandra.resolved(kept),
             "airflow": self.airflow.resolved(paths.home),
+            "stack": self.stack.model_copy(update={"secure": self.stack.secure or kept.secure}),
             "tls": self.tls.resolved(),
             "api": self.api.model_copy(update=absolute(self.api, ("ca_file",))),
             "jars": self.jars.model_copy(update={"cache_dir": cache_dir}),
         }
         for name, section in known.items():
             object.__setattr__(self, name, section)
-        if paths.secure:
+        if self.stack.secure:
             self._trust_own_authority(Security(paths.home))
 
     def _trust_own_authority(self, security: Security) -> None:
@@ -126,12 +128,12 @@ class Settings:
     def _fill(self, name: str, values: Mapping[str, object]) -> None:
         section: Section = getattr(self, name)
         given = section.given()
-        missing = {field: value for field, value in values.items() if not {*section.names_of((field,))} & given}
+        missing = {field: value for field, value in values.items() if section.names_of((field,))[0] not in given}
         object.__setattr__(self, name, section.model_copy(update=missing))
 
     def as_user(self, user: str) -> "Settings":
         """Return the settings of a process of a secured stack, which logs in as its own user; else these."""
-        if not self.paths.secure:
+        if not self.stack.secure:
             return self
         file = str(Security(self.home).password_file(user))
         kafka = {"kafka_user": user, "kafka_password_file": file} if is_local(self.kafka.bootstrap) else {}
@@ -210,7 +212,7 @@ class Settings:
     @property
     def nodes(self) -> Nodes:
         """How many nodes the local stack has."""
-        return Nodes(self.kafka.brokers, self.cassandra.nodes, self.paths.secure)
+        return Nodes(self.kafka.brokers, self.cassandra.nodes, self.stack.secure)
 
     @property
     def crash_folder(self) -> Path:

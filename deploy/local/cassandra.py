@@ -12,7 +12,7 @@ from deploy.java import ONE_COMPILER, find_java
 from deploy.local.component import Component, require_free_disk
 from deploy.local.nodes import HOSTS, ONE, THREE, Node, addresses, nodes_of
 from deploy.local.security import Security
-from master_dataset.errors import CassandraAccessError, CassandraUnavailableError, OperatorError
+from master_dataset.errors import CassandraUnavailableError, OperatorError
 
 if TYPE_CHECKING:
     from deploy.cassandra import Address
@@ -139,7 +139,7 @@ def _configure(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     import yaml
 
     config = {
-        **(_secured(Security(settings.home)) if settings.paths.secure else {}),
+        **(_secured(Security(settings.home)) if settings.stack.secure else {}),
         "cluster_name": "galatea",
         "num_tokens": 1,
         "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
@@ -207,17 +207,12 @@ def _secured(security: Security) -> dict[str, Any]:
 
 
 def _serves(node: Node, settings: "Settings") -> bool:
-    from deploy.cassandra import Login, connect
+    from deploy.cassandra import Login
 
-    address = replace(settings.cassandra.address, contact_points=(node.host,), keyspace=None)
-    try:
-        session = connect(address)
-    except CassandraAccessError:  # the operator has no role yet
-        return settings.paths.secure and _lets_in(replace(address, login=Login(_FIRST, _FIRST)))
-    except CassandraUnavailableError:
-        return False
-    session.cluster.shutdown()
-    return True
+    own = replace(settings.cassandra.address, contact_points=(node.host,), keyspace=None)
+    # Until the first start is complete, the operator has no role.
+    first = [replace(own, login=Login(_FIRST, _FIRST))] if settings.stack.secure else []
+    return any(map(_lets_in, (own, *first)))
 
 
 def _lets_in(address: "Address") -> bool:
@@ -239,7 +234,7 @@ def _create_tables(settings: "Settings") -> None:
 
     nodes = HOSTS[: settings.cassandra.nodes]
     address = replace(settings.cassandra.address, contact_points=nodes, keyspace=None)
-    if settings.paths.secure:
+    if settings.stack.secure:
         create_operator(address, Login(_FIRST, _FIRST), len(nodes))
     session = connect(address)
     try:
@@ -249,7 +244,7 @@ def _create_tables(settings: "Settings") -> None:
             raise CassandraUnavailableError(message, do="galatea status")
         migrate(session, KEYSPACE, settings.cassandra.replication or settings.cassandra.nodes)
         PointerRow(session).begin(datetime.now(UTC))
-        if settings.paths.secure:
+        if settings.stack.secure:
             create_roles(session, KEYSPACE, Security(settings.home).passwords())
     except CASSANDRA_UNAVAILABLE as error:
         raise CassandraUnavailableError(f"the tables could not be created: {error}", do="galatea status") from error

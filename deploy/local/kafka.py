@@ -121,7 +121,7 @@ def _format(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     kept = {"offsets_minutes": (settings.kafka.retention + _OFFSETS_OUTLIVE) // timedelta(minutes=1)}
     ports = {"port": settings.kafka.port, "controller": settings.kafka.controller_port}
     place = {"number": node.number, "host": node.host, "voters": voters, "data": data}
-    secured = settings.paths.secure
+    secured = settings.stack.secure
     protocol = {"protocol": "SASL_SSL" if secured else "PLAINTEXT"}
     properties = _PROPERTIES.format(**place, **ports, **copies, **kept, **protocol)
     properties += _secured(Security(settings.home)) if secured else ""
@@ -173,7 +173,7 @@ def _create_topics(settings: "Settings") -> None:
     own = replace(settings.kafka.connection, bootstrap=addresses(settings.kafka.brokers, settings.kafka.port))
     topics = TopicMigration(settings, own, settings.kafka.brokers)
     topics.apply(topics.plan())
-    if settings.paths.secure:
+    if settings.stack.secure:
         create_kafka_users(own, Security(settings.home).passwords(), list(registered_sources()))
 
 

@@ -4,9 +4,10 @@ One table says it for Cassandra and Kafka. Whoever writes a table may read it to
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from secrets import token_urlsafe
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from master_dataset.errors import BrokerUnavailableError, CassandraAccessError
 from views.alerts.alert import ALERTS_TOPIC, CORRECTIONS_TOPIC, PROCESSOR_GROUP
@@ -91,9 +92,7 @@ RIGHTS: Mapping[str, Rights] = {
     "api": Rights(
         reads=(*_ANSWERED, *_ALERT_HISTORY, "alarms", "alert_audits", "alerts_open", "first_deliveries", "lag"),
         writes=(*_REGISTRY, *_PRODUCTS, *_WEBHOOKS, "alert_versions", "api_keys", "publications", "recomputes"),
-        consumes=(SOURCES, ALERTS_TOPIC),
         produces=(SOURCES,),
-        groups=("galatea.",),
     ),
     "sql": Rights(reads=(*_ANSWERED, *_ALERT_HISTORY, "alerts_open", "alert_versions", "api_keys", "alert_audits")),
     "batch": Rights(
@@ -108,57 +107,67 @@ RIGHTS: Mapping[str, Rights] = {
             "running_recomputes",
             "seen_titles",
         ),
-        consumes=(SOURCES, ALERTS_TOPIC, CORRECTIONS_TOPIC),
+        consumes=(ALERTS_TOPIC, CORRECTIONS_TOPIC),
         produces=(SOURCES, CORRECTIONS_TOPIC),
-        groups=("galatea.", "spark-kafka-source"),
+        groups=(PROCESSOR_GROUP, "galatea.alert-audit"),
     ),
 }
 
 
-def create_operator(address: "Address", login: "Login", nodes: int) -> None:
+_PRINCIPALS = frozenset(f"User:{user}" for user in RIGHTS)
+
+
+def create_operator(address: "Address", delivered: "Login", nodes: int) -> None:
     """Make the operator of a new ring, and lock out the user that Cassandra is delivered with.
+
+    A start that was interrupted in between is made up for by the next one.
 
     Args:
         address: As the operator.
-        login: Of the user that Cassandra is delivered with.
+        delivered: Login of the user that Cassandra is delivered with.
         nodes: Copies of users and rights.
 
     Raises:
         CassandraUnavailableError: The ring cannot do it now.
     """
-    from deploy.cassandra import connect
+    from deploy.cassandra import Login
 
-    operator = address.login
-    if operator is None or _is_let_in(address):
-        return
-    first = connect(replace(address, login=login))
-    try:
-        first.execute(
-            "ALTER KEYSPACE system_auth WITH replication = {'class': 'SimpleStrategy', 'replication_factor': %s}",
-            (nodes,),
-        )
-        first.execute(
-            f"CREATE ROLE IF NOT EXISTS {operator.user} WITH PASSWORD = %s AND LOGIN = true AND SUPERUSER = true",
-            (operator.password,),
-        )
-    finally:
-        first.cluster.shutdown()
-    own = connect(address)
-    try:
-        own.execute(f"ALTER ROLE {login.user} WITH PASSWORD = %s AND LOGIN = false", (token_urlsafe(32),))
-        own.execute(f"ALTER ROLE {login.user} WITH SUPERUSER = false")
-    finally:
-        own.cluster.shutdown()
+    operator = address.login or Login("", "")
+    if not _is_let_in(address):
+        with _session(replace(address, login=delivered)) as session:
+            session.execute(
+                "ALTER KEYSPACE system_auth WITH replication = {'class': 'SimpleStrategy', 'replication_factor': %s}",
+                (nodes,),
+            )
+            session.execute(
+                f"CREATE ROLE IF NOT EXISTS {operator.user} WITH PASSWORD = %s AND LOGIN = true AND SUPERUSER = true",
+                (operator.password,),
+            )
+    with _session(address) as session:
+        roles = "SELECT can_login, is_superuser FROM system_auth.roles WHERE role = %s"
+        found = session.execute(roles, (delivered.user,)).one()
+        if found is not None and (found.can_login or found.is_superuser):
+            session.execute(f"ALTER ROLE {delivered.user} WITH PASSWORD = %s AND LOGIN = false", (token_urlsafe(32),))
+            session.execute(f"ALTER ROLE {delivered.user} WITH SUPERUSER = false")
 
 
 def _is_let_in(address: "Address") -> bool:
-    from deploy.cassandra import connect
-
     try:
-        connect(address).cluster.shutdown()
+        with _session(address):
+            return True
     except CassandraAccessError:
         return False
-    return True
+
+
+@contextmanager
+def _session(address: "Address") -> Iterator["Session"]:
+    from deploy.cassandra import connect
+
+    session = connect(address)
+    try:
+        yield session
+    finally:
+        session.cluster.shutdown()
 
 
 def create_roles(session: "Session", keyspace: str, passwords: Mapping[str, str]) -> None:
@@ -205,7 +214,7 @@ def _permissions(rights: Rights) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 def create_kafka_users(kafka: "KafkaConnection", passwords: Mapping[str, str], sources: Sequence[str]) -> None:
-    """Give each process its user, with its password and its rights, in Kafka.
+    """Give each process its user, with its password and exactly its rights, in Kafka.
 
     Args:
         kafka: As a user who may do so.
@@ -217,7 +226,12 @@ def create_kafka_users(kafka: "KafkaConnection", passwords: Mapping[str, str], s
     """
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import (
+        AclBindingFilter,
+        AclOperation,
+        AclPermissionType,
         AdminClient,
+        ResourcePatternType,
+        ResourceType,
         ScramCredentialInfo,
         ScramMechanism,
         UserScramCredentialAlteration,
@@ -229,12 +243,27 @@ def create_kafka_users(kafka: "KafkaConnection", passwords: Mapping[str, str], s
     users: list[UserScramCredentialAlteration] = [
         UserScramCredentialUpsertion(user, how, password.encode()) for user, password in passwords.items()
     ]
-    rules = [rule for user, rights in RIGHTS.items() for rule in kafka_rules(rights, user, sources)]
+    rules = {rule for user, rights in RIGHTS.items() for rule in kafka_rules(rights, user, sources)}
+    anybody, anything = (None, None), (ResourceType.ANY, None, ResourcePatternType.ANY)
+    every = AclBindingFilter(*anything, *anybody, AclOperation.ANY, AclPermissionType.ANY)  # type: ignore[arg-type]  # None is any
     try:
-        for future in (*admin.alter_user_scram_credentials(users).values(), *admin.create_acls(rules).values()):
-            future.result(_SECONDS)
+        known = {each for each in admin.describe_acls(every).result(_SECONDS) if each.principal in _PRINCIPALS}
+        former = [AclBindingFilter(*_parts(each)) for each in known - rules]
+        for futures in (
+            admin.alter_user_scram_credentials(users),
+            admin.create_acls(list(rules - known)) if rules - known else {},
+            admin.delete_acls(former) if former else {},
+        ):
+            for future in futures.values():
+                future.result(_SECONDS)
     except KafkaException as error:
         raise BrokerUnavailableError(f"the users could not be created: {error}", do="galatea status") from error
+
+
+def _parts(rule: "AclBinding") -> tuple[Any, ...]:
+    """What a rule is made of, in the order of its constructor."""
+    place = rule.restype, rule.name, rule.resource_pattern_type
+    return *place, rule.principal, rule.host, rule.operation, rule.permission_type
 
 
 def kafka_rules(rights: Rights, user: str, sources: Sequence[str]) -> Sequence["AclBinding"]:

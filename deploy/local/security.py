@@ -1,23 +1,17 @@
-"""The secured local stack: an authority of its own, a user for each process, and what each of them may do.
+"""The files of a secured home: its authority, the certificate of its servers, and the password of each process.
 
-`galatea up --secure` makes all of it once, in the folder `secure` of the home. Passwords are files that only their
-owner can read; nothing is passed on a command line.
+`galatea up --secure` makes them once, in the folder `secure` of the home. Only their owner can read them, and nothing
+is passed on a command line. What each process may do is in `rights`.
 """
 
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from deploy.local.nodes import HOSTS
 from deploy.secret_files import write_private
-
-if TYPE_CHECKING:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
 
 OPERATOR, BROKER = "operator", "broker"
 """Users that may do everything: commands on this machine, and the brokers among themselves."""
@@ -26,7 +20,6 @@ PROCESSES = ("archive", "speed", "alerts", "dispatcher", "api", "sql", "batch")
 AUTHORITY_LASTS, SERVER_LASTS = timedelta(days=3650), timedelta(days=397)
 RENEWED_BEFORE = timedelta(days=60)
 """A start that finds the certificate of the servers this close to its end issues another one."""
-_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -88,109 +81,23 @@ class Security:
             self._issue()
 
     def _expires_soon(self) -> bool:
-        from cryptography import x509
+        from deploy.local.authority import expires
 
-        found = x509.load_pem_x509_certificate(self.certificate.read_bytes())
-        return found.not_valid_after_utc < datetime.now(UTC) + RENEWED_BEFORE
+        return expires(self.certificate) < datetime.now(UTC) + RENEWED_BEFORE
 
     def _make_authority(self) -> None:
-        from cryptography import x509
-        from cryptography.hazmat.primitives import hashes
+        from deploy.local.authority import Authority
 
-        key, name = _new_key(), _name("Galatea local authority")
-        public = key.public_key()
-        made = (
-            _builder(name, name, public, AUTHORITY_LASTS)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_usage(signs_certificates=True), critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-            .sign(key, hashes.SHA256())
-        )
-        write_private(self._authority_key, _key_text(key))
-        write_private(self.authority, _certificate_text(made))
+        own = Authority.new("Galatea local authority", AUTHORITY_LASTS).own
+        write_private(self._authority_key, own.key_text)
+        write_private(self.authority, own.certificate_text)
 
     def _issue(self) -> None:
-        from cryptography import x509
-        from cryptography.hazmat.primitives import hashes, serialization
-        from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-        from cryptography.x509.oid import ExtendedKeyUsageOID
+        from deploy.local.authority import Authority
 
-        authority = x509.load_pem_x509_certificate(self.authority.read_bytes())
-        signing = serialization.load_pem_private_key(self._authority_key.read_bytes(), None)
-        if not isinstance(signing, EllipticCurvePrivateKey):
-            raise TypeError(f"`{self._authority_key}` is not the key that was written there")
-        key = _new_key()
-        public, names = (
-            key.public_key(),
-            [x509.DNSName("localhost"), *(x509.IPAddress(ip_address(each)) for each in HOSTS)],
-        )
-        both_ways = [
-            ExtendedKeyUsageOID.SERVER_AUTH,
-            ExtendedKeyUsageOID.CLIENT_AUTH,
-        ]  # brokers and nodes are clients, too
-        made = (
-            _builder(_name(BROKER), authority.subject, public, SERVER_LASTS)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(signs_certificates=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage(both_ways), critical=False)
-            .add_extension(x509.SubjectAlternativeName(names), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key()), critical=False)  # type: ignore[arg-type]  # of one of the kinds that sign
-            .sign(signing, hashes.SHA256())
-        )
-        chain = _certificate_text(made) + self.authority.read_text(encoding="utf-8")
-        write_private(self.key, _key_text(key))
+        authority = Authority.read(self.authority, self._authority_key)
+        issued = authority.issue(BROKER, ("localhost", *HOSTS), SERVER_LASTS)
+        chain = issued.certificate_text + authority.own.certificate_text
+        write_private(self.key, issued.key_text)
         write_private(self.certificate, chain)
-        write_private(self.key_and_certificate, _key_text(key) + chain)
-
-
-def _new_key() -> "EllipticCurvePrivateKey":
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    return ec.generate_private_key(ec.SECP256R1())
-
-
-def _name(of: str) -> "x509.Name":
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, of)])
-
-
-def _builder(
-    of: "x509.Name", by: "x509.Name", public: "EllipticCurvePublicKey", lasts: timedelta
-) -> "x509.CertificateBuilder":
-    from cryptography import x509
-
-    now = datetime.now(UTC)
-    made = x509.CertificateBuilder().subject_name(of).issuer_name(by).public_key(public)
-    made = made.serial_number(x509.random_serial_number())
-    return made.not_valid_before(now - _DAY).not_valid_after(now + lasts)
-
-
-def _usage(*, signs_certificates: bool) -> "x509.KeyUsage":
-    from cryptography import x509
-
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _key_text(key: "EllipticCurvePrivateKey") -> str:
-    from cryptography.hazmat.primitives import serialization
-
-    form = serialization.PrivateFormat.PKCS8  # the one that Java reads
-    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()).decode()
-
-
-def _certificate_text(certificate: "x509.Certificate") -> str:
-    from cryptography.hazmat.primitives import serialization
-
-    return certificate.public_bytes(serialization.Encoding.PEM).decode()
+        write_private(self.key_and_certificate, issued.key_text + chain)

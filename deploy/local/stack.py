@@ -165,7 +165,7 @@ def supervisor(
     """
     settings.home.mkdir(parents=True, exist_ok=True)
     record_nodes(settings.home, settings.nodes)
-    if settings.paths.secure:
+    if settings.stack.secure:
         Security(settings.home).prepare()
     operator_key(settings.home / "operator.key")
     return Supervisor(settings.home, components(settings, only, airflow=airflow), on_change)

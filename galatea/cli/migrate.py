@@ -38,5 +38,5 @@ def migrate(
     if as_json:
         print_json({"dry_run": dry_run, "changes": [each._asdict() for each in changes]})
     else:
-        verb = "would be made" if dry_run else "made"
-        print_message(f"  {len(changes)} changes {verb}" if changes else "  nothing to do")
+        done = "nothing was changed" if dry_run else "done"
+        print_message(f"  {done}" if changes else "  nothing to do")

@@ -94,7 +94,7 @@ def _connected(settings: Settings, tenant: str) -> "CoreConnection":
 
 
 def _trust(settings: Settings) -> "ssl.SSLContext | Literal[False]":
-    """The name in the certificate is checked if it can be: it may be that of the REST interface's URL."""
+    """For TLS. The certificate has to name the address that the component listens on."""
     from master_dataset.tls import Tls
 
     return Tls(settings.api.ca_file).context() if settings.tls.is_on else False

@@ -214,11 +214,10 @@ class Topics:
     def _differing(self, topic: str, wanted: TopicSettings) -> Mapping[str, str]:
         found = self._config(topic)
         options = {name: value for name, value in wanted.config.items() if found[name] != value}
-        if TIMESTAMPS not in options or not any(self.end_offsets(topic).values()):
-            self._check_partitions(topic, wanted.partitions)
-            return options
-        self.check(topic, wanted.partitions)
-        return {}
+        if TIMESTAMPS in options and any(self.end_offsets(topic).values()):
+            self.check(topic, wanted.partitions)  # refuses it
+        self._check_partitions(topic, wanted.partitions)
+        return options
 
     def apply(self, changes: Iterable[TopicChange], wanted: TopicSettings) -> None:
         """Create and alter topics. What somebody else has done meanwhile is no error."""

@@ -4,34 +4,20 @@ import ssl
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
+from datetime import timedelta
 from pathlib import Path
 from socket import create_server, socket
 from threading import Thread
 from typing import NamedTuple
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.hazmat.primitives import serialization
+
+from deploy.local import authority
 
 HOST = "127.0.0.1"
 DAY = timedelta(days=1)
 ILLEGAL_CREDENTIALS, UNSUPPORTED_MECHANISM = 58, 33
 _API_VERSIONS, _HANDSHAKE, _AUTHENTICATE = 18, 17, 36
-_SIGNS = x509.KeyUsage(
-    key_cert_sign=True,
-    crl_sign=True,
-    digital_signature=True,
-    content_commitment=False,
-    key_encipherment=False,
-    data_encipherment=False,
-    key_agreement=False,
-    encipher_only=False,
-    decipher_only=False,
-)
-"""Python 3.13 trusts an authority only if it says so."""
 Handler = Callable[[socket], None]
 
 
@@ -55,13 +41,8 @@ class Authority:
     """Issues certificates into a folder. `file`: its own certificate."""
 
     def __init__(self, folder: Path, name: str = "ca") -> None:
-        self._folder, self._name = folder, _name(name)
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        made = _builder(self._name, self._name, self._key, DAY)
-        made = made.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        made = made.add_extension(_SIGNS, critical=True)
-        made = made.add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
-        self.file = _written(folder / f"{name}.pem", _pem(made.sign(self._key, hashes.SHA256())))
+        self._folder, self._own = folder, authority.Authority.new(name, DAY)
+        self.file = _written(folder / f"{name}.pem", self._own.own.certificate_text.encode())
 
     def issue(
         self,
@@ -72,39 +53,15 @@ class Authority:
         password: str = "",
     ) -> Issued:
         """A certificate for that host. `lasts`: from now; negative for one that has expired."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        made = _builder(_name(name), self._name, key, lasts)
-        alternative: x509.GeneralName = x509.DNSName(host)
-        with suppress(ValueError):
-            alternative = x509.IPAddress(ip_address(host))
-        made = made.add_extension(x509.SubjectAlternativeName([alternative]), critical=False)
-        signed_by = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
-        made = made.add_extension(signed_by, critical=False)
+        made = self._own.issue(name, [host], lasts)
         encryption: serialization.KeySerializationEncryption = serialization.NoEncryption()
         if password:
             encryption = serialization.BestAvailableEncryption(password.encode())
-        text = key.private_bytes(serialization.Encoding.PEM, form, encryption)
+        text = made.key.private_bytes(serialization.Encoding.PEM, form, encryption)
         return Issued(
-            _written(self._folder / f"{name}.pem", b"subject=/CN=x\n" + _pem(made.sign(self._key, hashes.SHA256()))),
+            _written(self._folder / f"{name}.pem", b"subject=/CN=x\n" + made.certificate_text.encode()),
             _written(self._folder / f"{name}.key", text),
         )
-
-
-def _name(of: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, of)])
-
-
-def _builder(
-    of: x509.Name, by: x509.Name, key: ec.EllipticCurvePrivateKey, lasts: timedelta
-) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
-    made = x509.CertificateBuilder().subject_name(of).issuer_name(by).public_key(key.public_key())
-    made = made.serial_number(x509.random_serial_number())
-    return made.not_valid_before(now - 2 * DAY).not_valid_after(now + lasts)
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(serialization.Encoding.PEM)
 
 
 def _written(file: Path, text: bytes) -> str:

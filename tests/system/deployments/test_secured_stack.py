@@ -14,8 +14,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
-from deploy.cassandra import Address, connect
+from deploy.cassandra import Address, Login, connect
 from deploy.local.security import PROCESSES, Security
+from galatea.client import Client
 from master_dataset.errors import CassandraAccessError, CassandraUnavailableError
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of
 
@@ -68,6 +69,20 @@ def test_events_become_answers_that_a_recompute_confirms_and_no_right_is_missing
     assert "AUTHORIZATION" not in logs(stack)
 
 
+def test_what_rest_starts_is_done_by_users_of_their_own(stack: Stack) -> None:
+    settings, home = stack.settings, stack.settings.home
+    with Client(settings.api_url, key_file=home / "operator.key", ca_file=settings.api.ca_file) as client:
+        before = client.freshness().publication
+        recompute = client.wait(client.recompute(reason="a test", full=True), at_most=PATIENCE_SECONDS)
+        assert (recompute.state, recompute.problem) == ("published", None)
+        client.rollback(before, reason="a test")
+        assert client.freshness().publication == before + 2
+        assert client.ingest("pos_transactions", [receipt(1000)]).accepted == 1
+    stack.galatea("keys", "create", "--tenant", "default", "--scope", "read", "--name", "a test")
+    assert "not allow" not in logs(stack)
+    assert "AUTHORIZATION" not in logs(stack)
+
+
 def test_sql_answers_over_tls(stack: Stack) -> None:
     settings = stack.settings
     key = (settings.home / "operator.key").read_text()
@@ -87,6 +102,9 @@ def test_nobody_is_let_in_without_a_login_or_encryption(stack: Stack) -> None:
         connect(Address(("127.0.0.1",), settings.cassandra.port))
     with pytest.raises(CassandraAccessError, match="asks for a login"):
         connect(replace(settings.cassandra.address, login=None))
+    delivered = Login("cassandra", "cassandra")
+    with pytest.raises(CassandraAccessError, match="rejects the user `cassandra`"):
+        connect(replace(settings.cassandra.address, login=delivered))
     with pytest.raises(httpx.HTTPError):
         httpx.get(f"http://127.0.0.1:{settings.api.port}/healthz", trust_env=False)
 

@@ -1,0 +1,110 @@
+"""Topics and tables are brought to what a deployment needs: said first, repeatable, and from two places at once."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from uuid import uuid4
+
+import pytest
+from cassandra.cluster import Session
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from deploy.cassandra import Address, connect
+from deploy.schema import migrate, pending
+from master_dataset.errors import OperatorError
+from master_dataset.kafka.topics import Topics, TopicSettings
+from tests.integration.conftest import Stack
+
+WANTED = TopicSettings(partitions=2, replication=1, retention_ms=3_600_000)
+
+
+@pytest.fixture
+def topics(stack: Stack) -> Topics:
+    return Topics(stack.settings.kafka.connection)
+
+
+@pytest.fixture
+def name() -> str:
+    return f"migrated-{uuid4().hex[:8]}"
+
+
+def test_a_topic_that_is_missing_is_created_and_one_that_differs_is_altered(topics: Topics, name: str) -> None:
+    longer = TopicSettings(partitions=2, replication=1, retention_ms=7_200_000)
+    first = topics.planned([name], WANTED)
+    topics.apply(first, WANTED)
+    repeated = topics.planned([name], WANTED)
+    second = topics.planned([name], longer)
+    topics.apply(second, longer)
+    topics.apply(first, WANTED)  # somebody else was quicker
+
+    assert [(each.topic, each.is_new) for each in first] == [(name, True)]
+    assert repeated == []
+    assert [(each.topic, each.is_new, dict(each.options)) for each in second] == [
+        (name, False, {"retention.ms": "7200000"})
+    ]
+    assert topics.planned([name], longer) == []
+    topics.check(name, 2)
+
+
+def test_what_cannot_be_altered_is_refused_by_name(stack: Stack, topics: Topics, name: str) -> None:
+    connection = stack.settings.kafka.connection
+    admin = AdminClient(connection.client())
+    admin.create_topics([NewTopic(name, 2, 1)])[name].result()
+    before = topics.planned([name], WANTED)
+    producer = Producer(connection.client())
+    producer.produce(name, b"x")
+    producer.flush()
+
+    assert before[0].options["message.timestamp.type"] == "LogAppendTime"
+    with pytest.raises(OperatorError, match="keeps the sender's time"):
+        topics.planned([name], WANTED)
+    topics.create([f"{name}-2"], WANTED)
+    with pytest.raises(OperatorError, match="has 2 partitions and the setting says 3"):
+        topics.planned([f"{name}-2"], TopicSettings(3, 1, 3_600_000))
+
+
+@pytest.fixture
+def keyspace(stack: Stack) -> Iterator[str]:
+    name = f"migrated_{uuid4().hex[:8]}"
+    yield name
+    with _session(stack) as session:
+        session.execute(f"DROP KEYSPACE IF EXISTS {name}")
+
+
+@contextmanager
+def _session(stack: Stack) -> Iterator[Session]:
+    session = connect(Address(("127.0.0.1",), stack.settings.cassandra.port))
+    yield session
+    session.cluster.shutdown()
+
+
+def test_two_that_create_the_tables_at_once_create_the_same(stack: Stack, keyspace: str) -> None:
+    def run(_: int) -> None:
+        with _session(stack) as session:
+            migrate(session, keyspace)
+
+    with _session(stack) as session:
+        missing = pending(session, keyspace)
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(run, range(2)))
+        applied = {row.name for row in session.execute(f"SELECT name FROM {keyspace}.migrations")}  # noqa: S608 - a name of ours
+
+        assert pending(session, keyspace) == []
+        assert applied == {file.name for file in missing}
+
+
+def test_tables_of_a_newer_release_are_refused(stack: Stack, keyspace: str) -> None:
+    with _session(stack) as session:
+        migrate(session, keyspace)
+        session.execute("INSERT INTO migrations (name, checksum) VALUES ('999_newer.cql', 'x')")
+
+        with pytest.raises(OperatorError, match=r"a newer release has applied `999_newer\.cql`"):
+            pending(session, keyspace)
+
+
+def test_the_command_says_what_it_would_do_and_changes_nothing(stack: Stack) -> None:
+    said = stack.galatea("migrate", "--dry-run")
+
+    assert said["dry_run"] is True
+    assert {each["system"] for each in said["changes"]} <= {"disk"}
