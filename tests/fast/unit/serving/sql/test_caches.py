@@ -18,6 +18,7 @@ from serving_layer.sql.results import QueryResult
 from serving_layer.sql.session import Session
 from serving_layer.sql.view_tables import split_at
 from tests.support import World, receipt
+from tests.support.examples import IS_FULL
 from tests.support.sensors import BEGIN, record, source_of
 from tests.support.world_sql import AskingSql
 from views.core.cut import instant
@@ -59,7 +60,7 @@ class Shops:
 EVENTS = st.tuples(st.sampled_from("12"), st.integers(0, 4 * 96), st.booleans())
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=30 if IS_FULL else 3, deadline=None)
 @given(st.lists(st.one_of(EVENTS, st.just("publish")), min_size=1, max_size=4))
 def test_whatever_arrives_or_is_published_a_process_that_has_answered_before_answers_as_a_new_one(
     steps: list[tuple[str, int, bool] | str],
