@@ -129,7 +129,7 @@ class NothingArchivedError(RequestError):
 
 
 class MixedCurrenciesError(RequestError):
-    """The stores have several currencies, so their amounts cannot be added up."""
+    """A store has amounts in several currencies, which cannot be added up."""
 
     status = 409
 

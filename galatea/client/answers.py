@@ -334,7 +334,7 @@ class Answer(Tabular, msgspec.Struct, frozen=True, kw_only=True):
         as_of: the data that it was computed from.
         range: what a range relative to today stands for; None for other ranges.
         timezone: of all series; None if the stores have several.
-        currency: ISO 4217 code; None if the unit is not money, or the series are split by currency.
+        currency: ISO 4217 code; None if the unit is not money, the series are split by currency, or state their own.
         compare: the comparison that was asked for; None without one.
         change_unit: `percent` or `points`, the unit of changes; None without a comparison.
         hours: `all` or `open`.

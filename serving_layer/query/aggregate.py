@@ -310,12 +310,18 @@ class QueryStates:
     Attributes:
         stores: those that are in the answer.
         left_out: those that are not comparable; None if comparable ones were not asked for.
-        currency: of every amount; None if the answer is split by currency, or has no amounts.
+        currencies: of the amounts of each store; None if the answer is split by currency, or has no amounts.
     """
 
     stores: Sequence[StoreStates]
     left_out: Sequence[LeftOut] | None
-    currency: str | None
+    currencies: Mapping[str, str] | None
+
+    @property
+    def currency(self) -> str | None:
+        """Of every amount, if all have the same."""
+        found = set(self.currencies.values()) if self.currencies else ()
+        return next(iter(found)) if len(found) == 1 else None
 
 
 def aggregate(query: ResolvedQuery, data: StoreData, spans: Sequence[Span] | None = None) -> StoreStates:
@@ -339,14 +345,16 @@ def combine(query: ResolvedQuery, stores: Sequence[StoreStates]) -> QueryStates:
         stores: their states, in the order of the answer.
 
     Raises:
-        MixedCurrenciesError: amounts of several currencies would be in one answer.
+        MixedCurrenciesError: a store has amounts of several currencies, and the answer would add them.
     """
     left_out = query.left_out
     if left_out is not None:
         left_out = [*left_out, *(found for of in stores if (found := low_coverage(of.query.store, of.coverage_share)))]
         excluded = {each.store for each in left_out}
         stores = [each for each in stores if each.query.store.id not in excluded]
-    return QueryStates(stores, left_out, _shared_currency(query, stores))
+    codes = {of.query.store.id: store_currency(query, of) for of in stores}
+    known = {store: code for store, code in codes.items() if code is not None}
+    return QueryStates(stores, left_out, known or None)
 
 
 def reason_without_value(query: ResolvedQuery, of: StoreQuery, states: PeriodStates) -> str | None:
@@ -429,14 +437,24 @@ def empty_sums(query: ResolvedQuery) -> list[StateSums]:
     return found
 
 
-def _shared_currency(query: ResolvedQuery, stores: Sequence[StoreStates]) -> str | None:
-    if not query.metric.is_of_money or CURRENCY in query.by:
+def store_currency(query: ResolvedQuery, of: StoreStates) -> str | None:
+    """The currency of a store's amounts.
+
+    Args:
+        query: says whether there are amounts, and whether a dimension splits them.
+        of: the states of the store.
+
+    Returns:
+        Its own currency if it has no amounts yet; None if a dimension splits them, or no money is added.
+
+    Raises:
+        MixedCurrenciesError: the store has amounts of several currencies.
+    """
+    if CURRENCY in query.by or not query.metric.is_of_money:
         return None
-    found: set[str] = set()
-    for of in stores:
-        counted = {code for period in of.periods for sums in period.sums for code in sums.currencies}
-        found |= counted or {of.query.store.currency.code}
+    own = of.query.store.currency.code
+    found = {code for period in of.periods for sums in period.sums for code in sums.currencies} or {own}
     if len(found) > 1:
-        message = f"The answer would add {' and '.join(sorted(found))}."
-        raise MixedCurrenciesError(message, do="Add `by=currency`, or name stores of one currency with `store=`.")
-    return next(iter(found), None)
+        message = f"Store `{of.query.store.id}` has amounts in {' and '.join(sorted(found))}."
+        raise MixedCurrenciesError(message, do="Add `by=currency`, or leave the store out.")
+    return next(iter(found))

@@ -11,10 +11,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from master_dataset.errors import MixedCurrenciesError, RangeTooLongError
+from master_dataset.errors import RangeTooLongError
 from serving_layer.compare.comparable_stores import ENOUGH, low_coverage
 from serving_layer.query.aggregate import (
-    CURRENCY,
     DEVICE_DAYS,
     Group,
     PeriodStates,
@@ -24,6 +23,7 @@ from serving_layer.query.aggregate import (
     aggregate,
     empty_sums,
     reason_without_value,
+    store_currency,
 )
 from serving_layer.query.fetch import StoreData
 from serving_layer.query.periods_compared import periods_compared, together
@@ -404,7 +404,7 @@ class Totals:
         self.zones.add(data.query.zone)
         self.event_flags += whole.now.event_flags
         self.is_partial = self.is_partial or whole.is_partial
-        currency = _currency(query, whole)
+        currency = store_currency(query, whole)
         for groups, spans in memberships(query, data).items():
             key = GroupKey(None if query.merges_stores else data.query.store.id, groups, currency)
             if key not in self._groups:
@@ -499,21 +499,6 @@ def merged_states(sums: StateSums, points: Iterable[PointStates]) -> PointStates
         else:
             sums.merge_point(found, point)
     return found
-
-
-def _currency(query: ResolvedQuery, of: StoreStates) -> str | None:
-    """The currency of a store's amounts, by which groups are split.
-
-    None if a dimension splits them, or no money is added.
-    """
-    if CURRENCY in query.by or not query.metric.is_of_money:
-        return None
-    own = of.query.store.currency.code
-    found = {code for period in of.periods for sums in period.sums for code in sums.currencies} or {own}
-    if len(found) > 1:
-        message = f"Store `{of.query.store.id}` has amounts in {' and '.join(sorted(found))}."
-        raise MixedCurrenciesError(message, do="Add `by=currency`, or leave the store out.")
-    return next(iter(found))
 
 
 def _bounds(of: StoreQuery, spans: Sequence[Span] | None) -> dict[int, Span]:

@@ -65,7 +65,7 @@ def render(
         unit=metric.unit,
         grain=query.grain,
         timezone=zones.pop() if len(zones) == 1 else None,
-        series=[_series(query, snapshot, each, states.currency) for each in values],
+        series=[_series(query, snapshot, each, states) for each in values],
         as_of=as_of(snapshot, sum(of.waiting for of in stores)),
         answered_range=_answered_range(query),
         currency=states.currency if metric.unit == "money" else UNSET,
@@ -81,13 +81,14 @@ def render(
     )
 
 
-def _series(query: ResolvedQuery, snapshot: ReadSnapshot, values: SeriesValues, shared: str | None) -> Series:
-    """`shared`: the currency of the whole answer, if it has one."""
+def _series(query: ResolvedQuery, snapshot: ReadSnapshot, values: SeriesValues, states: QueryStates) -> Series:
     of = values.store
     dimensions = dict(values.key.dimensions)
-    digits = currency(dimensions.get(CURRENCY) or shared or of.query.store.currency.code).digits
+    code = None if states.currencies is None else states.currencies[of.query.store.id]
+    digits = currency(dimensions.get(CURRENCY) or code or of.query.store.currency.code).digits
     return Series(
         store=values.key.store,
+        currency=code if code and states.currency is None else UNSET,
         timezone=of.query.zone,
         dimensions=dimensions,
         dates=_dates_of_series(query, [of.query]),

@@ -527,7 +527,7 @@ def _refuse_different_weeks(asked: AskedRange, grain: Grain, stores: Sequence[St
 
 
 def _with_dates_of_all(request: MetricRequest, asked: AskedRange, stores: Sequence[Store]) -> MetricRequest:
-    """The request with one pair of dates for stores that are added up: today is the day that has begun everywhere."""
+    """The request with one pair of dates for stores that are added up: today has begun in all of them."""
     if request.now is None or not asked.is_relative:
         return request
     zones = {(store.timezone, store.day_starts_at): store for store in stores}.values()

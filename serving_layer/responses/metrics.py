@@ -279,7 +279,7 @@ class MetricResponse(Struct):
     """One metric over time, a series per store and combination of dimensions.
 
     `timezone`: null if the stores have several. `range`: the dates of a range that is relative to today. `currency`: of
-    every amount; null if the series are split by currency.
+    every amount; null if the series are split by currency, or state their own.
     `flags` hold for the whole answer. `event_flags`: how many of the events are odd, by flag. `left_out`: with
     `comp=true`, the stores that are not comparable. `next`: where stores are paged, the `after` of the next page, null
     on the last.

@@ -46,7 +46,7 @@ def test_ends_that_are_held_lost_and_late_a_zombie_and_twins_change_no_alert(bro
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("kind", "kills", "proxied"), [(KEPT, 6, 3), (PLAIN, 10, 0)])
+@pytest.mark.parametrize(("kind", "kills", "proxied"), [(KEPT, 12, 10), (PLAIN, 14, 0)])
 def test_a_naive_alert_processor_fails_the_same_attacks(
     broker: DrilledBroker, kind: str, kills: int, proxied: int
 ) -> None:

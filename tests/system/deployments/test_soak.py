@@ -32,7 +32,7 @@ from tests.support.receipts import receipt
 
 BATCHES = int(os.environ.get("SOAK_BATCHES", "3000"))
 STORES = 1000
-PER_SECOND = 100
+PER_SECOND = 30
 LAYERS = ("archive", "speed")
 COMPONENTS = ("kafka", "cassandra", *LAYERS)
 SAMPLES = 60

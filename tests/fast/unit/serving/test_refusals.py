@@ -124,7 +124,7 @@ def test_a_store_that_is_not_registered_is_seen_by_the_operator_only() -> None:
     assert asking.body(NET, **question, key=OPERATOR_KEY)["series"][0]["points"][0]["value"] == 1
 
 
-def test_money_of_two_currencies_is_refused_together_and_answered_apart() -> None:
+def test_stores_of_two_currencies_answer_with_a_currency_each() -> None:
     stores = [Store(id="1", timezone="UTC"), Store(id="2", timezone="UTC", currency=currency("JPY"))]
     world = World(*stores)
     world.receive(receipt("2026-11-21T09:00:00Z", minor=100), "2026-11-21T09:00:01Z")
@@ -132,11 +132,17 @@ def test_money_of_two_currencies_is_refused_together_and_answered_apart() -> Non
     asking = Asking(world)
     both = DAY | {"store": ["1", "2"]}
 
-    refused = asking.refusal(NET, **both)
+    each = asking.body(NET, **both)
+    one = asking.body(NET, **(DAY | {"store": "2"}))
     apart = asking.body(NET, **both, by="currency")
     counted = asking.body("/v1/metrics/total_transactions_count", **both)
 
-    assert (refused["status"], refused["code"]) == (409, "mixed_currencies")
+    assert each["currency"] is None
+    assert [(series["store"], series["currency"], series["points"][0]["value"]) for series in each["series"]] == [
+        ("1", "EUR", 1.0),
+        ("2", "JPY", 7),
+    ]
+    assert (one["currency"], "currency" in one["series"][0]) == ("JPY", False)
     assert [(series["dimensions"], series["points"][0]["value"]) for series in apart["series"]] == [
         ({"currency": "EUR"}, 1.0),
         ({"currency": "JPY"}, 7),
