@@ -54,7 +54,7 @@ from serving_layer.sql.statements import (
     split,
 )
 from serving_layer.sql.table import Needed, Reading, RowBudget, Table, table_size
-from serving_layer.sql.translate import SessionValues, duckdb_sql, parameter_number, translated, with_parameters
+from serving_layer.sql.translate import Clock, SessionValues, duckdb_sql, parameter_number, translated, with_parameters
 from serving_layer.store.cells import MergedCells
 
 Transaction = Literal["idle", "open", "failed"]
@@ -151,6 +151,7 @@ class Sessions:
         self._columns: LRUCache[Hashable, Sequence[Column]] = LRUCache(STATEMENTS_CACHED)
         self._needed: LRUCache[Hashable, Sequence[Needed]] = LRUCache(STATEMENTS_CACHED)
         self._statements: LRUCache[str, Statement] = LRUCache(STATEMENTS_CACHED)
+        self._plans: LRUCache[Hashable, tuple[Query, Relations, Plan]] = LRUCache(STATEMENTS_CACHED)
         self._threads = ThreadPoolExecutor(self.limits.statements, thread_name_prefix="sql")
         self._idle: dict[Sandbox, tuple[str, str]] = {}
 
@@ -173,6 +174,25 @@ class Sessions:
         if known is None:
             known = self._statements[sql] = read(sql)
         return known
+
+    async def plan(
+        self, statement: Query, relations: Relations, of: Hashable, find: Callable[[], tuple[Plan, bool]]
+    ) -> Plan:
+        """The plan of a statement, made in a thread unless it is remembered.
+
+        Args:
+            statement: what is planned.
+            relations: the tables that it may read.
+            of: all else that the plan depends on, except the time.
+            find: makes the plan, and says whether it depends on the time.
+        """
+        key = id(statement), id(relations), of
+        if (known := self._plans.get(key)) is not None:
+            return known[-1]
+        found, depends_on_time = await asyncio.to_thread(find)
+        if not depends_on_time and len(found.sql) <= SHORT:
+            self._plans[key] = statement, relations, found  # while they are kept, nothing else has their ids
+        return found
 
     async def columns(
         self, sql: str, of: Hashable, find: Callable[[], Awaitable[Sequence[Column]]]
@@ -300,7 +320,7 @@ class Session:
         self, query: Query, types: Sequence[SqlType], snapshot: Snapshot, relations: Relations
     ) -> Sequence[Column]:
         """The columns of a query, without running it."""
-        planned = await asyncio.to_thread(self._plan, query.expression, None, types, snapshot, relations)
+        planned, _ = await asyncio.to_thread(self._plan, query.expression, None, types, snapshot, relations)
 
         def describe(sandbox: Sandbox) -> Sequence[Column]:
             check(sandbox.serialized(planned.sql), [use.name for use in planned.uses], relations.macros)
@@ -475,12 +495,14 @@ class Session:
         types: Sequence[SqlType],
         snapshot: Snapshot,
         relations: Relations,
-    ) -> Plan:
-        session = SessionValues(self._user, self._settings.zone, snapshot.now, self._settings.values, relations.oids)
+    ) -> tuple[Plan, bool]:
+        """The plan of a query, and whether it depends on the time."""
+        clock = Clock(snapshot.now)
+        session = SessionValues(self._user, self._settings.zone, clock, self._settings.values, relations.oids)
         try:
             named = with_column_names(with_parameters(query, values, types))
             typed = as_in_postgresql(named, relations.type_of_column)
-            return plan(translated(typed, session), relations.tables)
+            return plan(translated(typed, session), relations.tables), clock.is_read
         except RecursionError as error:
             raise SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.") from error
 
@@ -493,8 +515,7 @@ class Session:
                 return await self._run(statement, planned, snapshot, relations)
         if (known := self._sessions.results.get(key)) is not None:
             return known.result
-        settings = tuple(sorted(self._settings.values.items()))
-        same = self._caller.visibility_scope, self._user, id(statement), repr(parameters), settings
+        same = self._caller.visibility_scope, id(statement), self._asked(parameters)
         other = Session(self._sessions, self._caller, self._settings.copy())  # this one may go on before the run ends
 
         async def run(*, waited: bool) -> QueryResult:
@@ -511,9 +532,13 @@ class Session:
         snapshot = await self._read_snapshot()
         relations = self._sessions.sources.relations(snapshot.stores)
         types = _types_of_parameters(statement.expression, parameters.types, relations)
-        values = parameters.values
-        planned = await asyncio.to_thread(self._plan, statement.expression, values, types, snapshot, relations)
+        find = partial(self._plan, statement.expression, parameters.values, types, snapshot, relations)
+        planned = await self._sessions.plan(statement, relations, self._asked(parameters), find)
         return planned, snapshot, relations
+
+    def _asked(self, parameters: Parameters) -> Hashable:
+        """What a statement depends on beside its text and what it reads."""
+        return self._user, repr(parameters), tuple(sorted(self._settings.values.items()))
 
     def _key_of_result(self, statement: Query, planned: Plan, snapshot: Snapshot) -> Hashable | None:
         """All that a result depends on; None if there is more, or an equal statement can have another result."""

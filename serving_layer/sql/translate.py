@@ -104,6 +104,19 @@ _OPERATORS: Mapping[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
 }
 
 
+@dataclass
+class Clock:
+    """The time of a transaction. `is_read`: whether a statement depends on it."""
+
+    time: datetime
+    is_read: bool = False
+
+    def read(self) -> datetime:
+        """The time."""
+        self.is_read = True
+        return self.time
+
+
 @dataclass(frozen=True)
 class SessionValues:
     """What statements can ask of their session.
@@ -111,21 +124,21 @@ class SessionValues:
     Attributes:
         user: the name that the caller connected with.
         zone: the time zone of the session.
-        now: the time of the transaction.
+        clock: the time of the transaction.
         settings: the settings of the session.
         relations: by name the oids of tables, for `::regclass`.
     """
 
     user: str
     zone: ZoneInfo
-    now: datetime
+    clock: Clock
     settings: Mapping[str, str]
     relations: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def local(self) -> datetime:
         """The time of the transaction on the clock of the session, without an offset."""
-        return self.now.astimezone(self.zone).replace(tzinfo=None)
+        return self.clock.read().astimezone(self.zone).replace(tzinfo=None)
 
 
 def literal(value: object) -> exp.Expr:  # noqa: C901, PLR0911 - one line a type
@@ -400,7 +413,7 @@ def _value_named(node: exp.Column, session: SessionValues) -> exp.Expr:
 
 
 def _instant(session: SessionValues) -> exp.Expr:
-    return _cast(exp.Literal.string(session.now.astimezone(UTC).isoformat(sep=" ")), "TIMESTAMPTZ")
+    return _cast(exp.Literal.string(session.clock.read().astimezone(UTC).isoformat(sep=" ")), "TIMESTAMPTZ")
 
 
 def _function(node: exp.Expr, session: SessionValues) -> exp.Expr:  # noqa: C901, PLR0911 - one line a kind

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlglot import exp
 
 from master_dataset.registry.stores import Store
 from serving_layer.caching import SharedRuns
 from serving_layer.query.fetch import StoreData, fetch
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.sql import view_tables
+from serving_layer.sql.plan import Plan, Tables, plan
 from serving_layer.sql.results import QueryResult
 from serving_layer.sql.session import Session
 from serving_layer.sql.view_tables import split_at
@@ -151,6 +153,40 @@ def test_an_equal_statement_has_the_same_result_until_something_changes(shops: S
 def test_what_is_random_is_made_anew(shops: Shops, statement: str) -> None:
     with AskingSql(shops.world) as sql:
         assert sql.rows(statement) != sql.rows(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select count(*) from sales_day where day > current_date - 6",
+        "select count(*) from sales_15m where start > now() - interval '5 days'",
+        "select count(*) from sales_15m where start > localtimestamp - interval '5 days'",
+    ],
+)
+def test_a_statement_that_depends_on_the_time_is_planned_anew(shops: Shops, statement: str) -> None:
+    with AskingSql(shops.world) as sql:
+        before = sql.rows(statement)
+        shops.world.pass_time(FIRST + timedelta(days=8))
+
+        assert (before, sql.rows(statement)) == ([(4,)], [(1,)])
+
+
+def test_a_statement_is_planned_once(shops: Shops, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = list[str]()
+
+    def counted(query: exp.Query, tables: Tables) -> Plan:
+        planned.append(query.sql())
+        return plan(query, tables)
+
+    monkeypatch.setattr("serving_layer.sql.session.plan", counted)
+    with AskingSql(shops.world) as sql:
+        for least in (1, 2, 1):
+            sql.rows("select count(*) from sales_day where net_sales > $1", least)
+            shops.sell("1", FIRST + timedelta(days=5), FIRST + timedelta(days=5, hours=1))
+        sql.answer("set timezone = 'Asia/Tokyo'")
+        sql.rows("select count(*) from sales_day where net_sales > $1", 1)
+
+    assert len(planned) == 3
 
 
 def test_results_of_other_callers_zones_tables_and_values_are_not_mixed_up(shops: Shops) -> None:
