@@ -1,6 +1,6 @@
 """Caching: what the serving layer keeps between requests. docs/explanation/caching.md says why none of it is stale.
 
-    BodyCache           bodies of answers, by request, visibility scope and ReadVersion
+    SharedCache         values that stay as they are once they are made, such as bodies of answers and what runs wrote
     RefreshAheadCache   one value that may be slightly old, such as the snapshot
     SingleFlight        no cache: concurrent requests share one read that began after they arrived
     SharedRuns          likewise, and a run ends when nobody waits for it
@@ -46,40 +46,44 @@ def keep(cache: LRUCache[Key, Value], key: Key, value: Value) -> None:
         cache[key] = value
 
 
-class BodyCache:
-    """Bodies of answers, bounded in bytes. Concurrent requests for one body share its computation.
+class SharedCache(Generic[Key, Value]):
+    """Values that depend on their keys alone, within bounds. Concurrent requests for one value make it once.
 
     Belongs to one event loop.
     """
 
-    def __init__(self, most_bytes: int) -> None:
-        """`most_bytes`: of all bodies; the least recently used are evicted first."""
-        self._bodies: LRUCache[Hashable, bytes] = LRUCache(most_bytes, getsizeof=len)
-        self._in_progress: dict[Hashable, asyncio.Task[bytes]] = {}
-
-    async def get(self, key: Hashable, make: Callable[[], Awaitable[bytes]]) -> bytes:
-        """The body of a key.
+    def __init__(self, most: int, size: Callable[[Value], int] = lambda _: 1) -> None:
+        """Nothing is kept yet.
 
         Args:
-            key: everything that the body depends on: the request, the visibility scope, and the ReadVersion. So a
-                request that arrives while the body is being made can share it: it has read the same version.
-            make: makes the body. If it raises, all waiting requests get the exception, and nothing is kept.
+            most: the size of all values together; the least recently used are evicted first.
+            size: of a value.
         """
-        body = self._bodies.get(key)
-        if body is not None:
-            return body
+        self._kept: LRUCache[Key, Value] = LRUCache(most, getsizeof=size)
+        self._in_progress: dict[Key, asyncio.Task[Value]] = {}
+
+    async def get(self, key: Key, make: Callable[[], Awaitable[Value]]) -> Value:
+        """The value of a key.
+
+        Args:
+            key: everything that the value depends on. So a request that arrives while the value is being made can share
+                it. The key of an answer has the request, the visibility scope, and the ReadVersion.
+            make: makes the value. If it raises, all waiting requests get the exception, and nothing is kept.
+        """
+        if key in self._kept:
+            return self._kept[key]
         task = self._in_progress.get(key)
         if task is None:
             task = self._in_progress[key] = asyncio.ensure_future(self._make(key, make))
         return await asyncio.shield(task)  # a caller that is cancelled must not cancel it for the others
 
-    async def _make(self, key: Hashable, make: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def _make(self, key: Key, make: Callable[[], Awaitable[Value]]) -> Value:
         try:
-            body = await make()
+            value = await make()
         finally:
             del self._in_progress[key]
-        keep(self._bodies, key, body)
-        return body
+        keep(self._kept, key, value)
+        return value
 
 
 class SingleFlight(Generic[Value]):

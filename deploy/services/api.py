@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 RECENT_SECONDS = 0.05
 """Greatest age of the state that a query is answered from. `Cache-Control: no-cache` asks for current state."""
+WARM_UP_SECONDS = 3.0
+"""How much later requests may be accepted so that the first ones are answered as quickly as later ones."""
 
 
 def run(process: Process, settings: Settings) -> None:
@@ -113,7 +115,7 @@ def run(process: Process, settings: Settings) -> None:
         runner.stop()
         producer.close()
 
-    Server(config, listening, live.close, ended).run()
+    Server(config, listening, starting=lambda: answers.warm_up(WARM_UP_SECONDS), ending=live.close, ended=ended).run()
 
 
 def authenticator_of(settings: Settings) -> Authenticator:

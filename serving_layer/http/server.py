@@ -2,7 +2,7 @@
 
 import asyncio
 import resource
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network
 from socket import socket
@@ -72,6 +72,8 @@ class Server(uvicorn.Server):
         self,
         config: ServerConfig,
         listening: Callable[[], None] = lambda: None,
+        *,
+        starting: Callable[[], Awaitable[None]] | None = None,
         ending: Callable[[], None] = lambda: None,
         ended: Callable[[], None] = lambda: None,
     ) -> None:
@@ -80,17 +82,20 @@ class Server(uvicorn.Server):
         Args:
             config: with the connection limits.
             listening: called once requests are accepted.
+            starting: called before; None for nothing.
             ending: called when the shutdown begins.
             ended: called after the last response.
         """
         super().__init__(config)
         self._open, self._certificate = config.open, config.certificate
-        self._listening, self._ending, self._ended = listening, ending, ended
+        self._starting, self._listening, self._ending, self._ended = starting, listening, ending, ended
         self._tasks = list[asyncio.Task[None]]()
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
-        """Start to listen, then call `listening`."""
+        """Await `starting`, start to listen, then call `listening`."""
         raise_open_file_limit(self._open.limits.connections + OTHER_FILES)
+        if self._starting is not None:
+            await self._starting()
         await super().startup(sockets)
         self._tasks.append(asyncio.ensure_future(self._open.check_forever()))
         if self._certificate is not None:

@@ -5,23 +5,24 @@ writes rows first and positions after them, so a body never contains less than i
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+import structlog
 from cachetools import LRUCache
 from msgspec import UNSET, UnsetType
 
-from master_dataset.errors import UnknownNameError
+from master_dataset.errors import GalateaError, UnknownNameError
 from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store
 from master_dataset.registry.targets import TargetSet
-from serving_layer.caching import BodyCache
+from serving_layer.caching import SharedCache
 from serving_layer.errors import BadQuestionError, NotOfferedError, TooManyStoresError
 from serving_layer.index import answer as index_answer
 from serving_layer.index.request import IndexRequest
-from serving_layer.keys.key import Caller
+from serving_layer.keys.key import OPERATOR, Caller
 from serving_layer.products.attribution import AnswerProducts
 from serving_layer.products.reader import ProductReader
 from serving_layer.query.answer import answer
@@ -34,6 +35,7 @@ from serving_layer.query.stores import (
     MOST_STORES,
     MOST_STORES_MERGED,
     KnownStores,
+    PageRequest,
     StorePage,
     unregistered,
     write_token,
@@ -53,6 +55,10 @@ Request = MetricRequest | IndexRequest | CellsRequest
 TURNS_KEPT = 1024
 BODIES_KEPT = 64 * 1024 * 1024
 """Bytes of cached bodies."""
+USUAL_REQUEST = MetricRequest("net_sales", (), None, None, range="last_7_days", by=("total",))
+"""What most first answers need, the answer to this needs, too."""
+
+log = structlog.get_logger()
 
 
 class Clocks(NamedTuple):
@@ -96,9 +102,11 @@ class QueryService:
             readers, speed_ttl, clocks.now, recent_seconds=recent_seconds, clock=clocks.monotonic
         )
         self.merged_cells = MergedCells(readers, speed_ttl)
-        self._bodies = BodyCache(BODIES_KEPT)
+        self._bodies: SharedCache[Hashable, bytes] = SharedCache(BODIES_KEPT, len)
         self._now = clocks.now
         self._turns: LRUCache[Hashable, int] = LRUCache(TURNS_KEPT)
+        self._ahead: asyncio.Task[None] | None = None
+        self._read_ahead_of: str | None = None
 
     async def read_version(self, request: Request, caller: Caller, *, fresh: bool = False) -> ReadVersion:
         """Read what the answer to a request will be computed from, but no cells.
@@ -114,6 +122,7 @@ class QueryService:
         """
         if request.as_of is None:
             snapshot = await self._snapshots.read(partial=request.partial, fresh=fresh)
+            self._follow(snapshot)
         else:
             snapshot = await past_snapshot(self.readers.published, request.as_of)
         version, stores = await self.stores.all()
@@ -140,6 +149,41 @@ class QueryService:
             raise NotOfferedError("This process has no targets.", do="Ask one that does.")
         found = await asyncio.gather(*map(self._targets.current, _tenants(request, stores, caller)))
         return tuple(each for each in found if each is not None)
+
+    async def warm_up(self, seconds: float) -> None:
+        """Read ahead what answers need most, now and whenever a publication is first seen.
+
+        Afterwards the first request waits no longer than later ones. What cannot be read now is read with the requests.
+
+        Args:
+            seconds: how long to wait for it; it goes on in the background.
+        """
+        self._read_ahead_of = ""
+        try:
+            async with asyncio.timeout(seconds):
+                self._follow(await self.snapshot())
+                if self._ahead is not None:
+                    await asyncio.shield(self._ahead)
+                requests = MetricsRequest((USUAL_REQUEST,), PageRequest())
+                await self.metrics(requests, await self.read_version(USUAL_REQUEST, OPERATOR), OPERATOR)
+        except (GalateaError, TimeoutError) as error:
+            log.info("answers.not_warm", reason=str(error) or "not done in time")
+
+    def _follow(self, snapshot: ReadSnapshot) -> None:
+        """Begin to read a publication ahead when it is first seen, after `warm_up`."""
+        manifest = snapshot.pointer.manifest
+        if self._read_ahead_of in (None, manifest) or (self._ahead is not None and not self._ahead.done()):
+            return
+        self._read_ahead_of = manifest
+        published = snapshot.pointer.definitions
+        views = [each for each in self.catalogue.views.values() if published.get(each.name) == each.definition_hash]
+        self._ahead = asyncio.ensure_future(self._read_ahead(manifest, views))
+
+    async def _read_ahead(self, manifest: str, views: Sequence[View]) -> None:
+        try:
+            await self.merged_cells.days.read_ahead(manifest, views)
+        except GalateaError as error:  # whoever asks for these cells gets the error
+            log.info("answers.not_read_ahead", manifest=manifest, reason=error.message)
 
     async def current_version(self) -> ReadVersion:
         """Read what an answer about the time until now is computed from, but no cells.

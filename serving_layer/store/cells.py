@@ -5,7 +5,7 @@ every answer. docs/explanation/caching.md has the details.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from datetime import date, datetime, timedelta
 from itertools import groupby
@@ -13,7 +13,7 @@ from typing import Self
 
 from cachetools import LRUCache
 
-from serving_layer.caching import SingleFlight, keep
+from serving_layer.caching import SharedCache, SingleFlight, keep
 from serving_layer.errors import CellMissingError
 from serving_layer.off_loop import off_loop
 from serving_layer.query.snapshot import ReadSnapshot
@@ -54,8 +54,8 @@ class BatchCells:
         """Caches manifests, the stores of each run, and decoded blocks."""
         self._published = published
         self._batch = batch
-        self._manifests: LRUCache[str, Mapping[str, Mapping[date, str]]] = LRUCache(8)
-        self._stores: LRUCache[tuple[str, str], Mapping[date, frozenset[str]]] = LRUCache(4096)
+        self._manifests: SharedCache[str, Mapping[str, Mapping[date, str]]] = SharedCache(8)
+        self._stores: SharedCache[tuple[str, str], Mapping[date, frozenset[str]]] = SharedCache(4096)
         self._blocks: LRUCache[tuple[str, str, DayRun], Cells] = LRUCache(CELLS_KEPT, getsizeof=_size)
 
     async def read(self, manifest: str, view: View, store: str, start: int, end: int) -> list[Cells]:
@@ -67,9 +67,9 @@ class BatchCells:
         loaded = await self._load(view, store, absent) if absent else {}
         return [cells for each in needed if (cells := loaded.get(each) or held[each])]
 
-    async def days(self, manifest: str, view: str) -> Collection[date]:
-        """The UTC days of which a view has published cells."""
-        return (await self._manifest(manifest)).get(view, {}).keys()
+    async def days(self, manifest: str, view: str) -> Mapping[date, str]:
+        """The run of each UTC day of which a view has published cells."""
+        return (await self._manifest(manifest)).get(view, {})
 
     async def runs(self, manifest: str, view: str, start: int, end: int) -> list[DayRun]:
         """The run of each UTC day that [start, end) touches, where the manifest names one."""
@@ -77,21 +77,17 @@ class BatchCells:
         return [(day, run) for day in _days(start, end) if (run := runs.get(day)) is not None]
 
     async def _manifest(self, name: str) -> Mapping[str, Mapping[date, str]]:
-        found = self._manifests.get(name)
-        if found is None:
+        async def read() -> Mapping[str, Mapping[date, str]]:
             by_view: dict[str, dict[date, str]] = {}
             for (view, day), run in (await self._published.manifest(name)).items():
                 by_view.setdefault(view, {})[day] = run
-            found = by_view
-            keep(self._manifests, name, found)
-        return found
+            return by_view
+
+        return await self._manifests.get(name, read)
 
     async def stores(self, run: str, view: View, day: date) -> frozenset[str]:
         """The stores that have a block of that day. CellMissingError if the run knows nothing of the day."""
-        days = self._stores.get((run, view.name))
-        if days is None:
-            days = await self._batch.stores_of(run, view.name)
-            keep(self._stores, (run, view.name), days)
+        days = await self._stores.get((run, view.name), lambda: self._batch.stores_of(run, view.name))
         if day not in days:
             raise _missing(view, day, run, "any store")
         return days[day]

@@ -17,7 +17,7 @@ import pyarrow as pa
 from cachetools import LRUCache
 
 from master_dataset.arrow_blocks import unpack
-from serving_layer.caching import keep
+from serving_layer.caching import SharedCache, keep
 from serving_layer.errors import CellMissingError
 from serving_layer.store.readers import BatchReader
 from views.core import View
@@ -31,6 +31,8 @@ BYTES_KEPT = 128 * 1024 * 1024
 """How many bytes of decoded day cells are cached: three years of 200 stores of `sales`, or a month of 50,000 SKUs."""
 BYTES_JOINED = 128 * 1024 * 1024
 """How many bytes of days that were asked for together are kept joined, for the next question about the same days."""
+BYTES_AHEAD = 64 * 1024 * 1024
+"""How many bytes of decoded day cells are read before anybody asks for them."""
 READS_AT_ONCE = 16
 ROWS_AT_ONCE = 2_000_000
 """How many rows are merged at once, which takes about 400 MB."""
@@ -135,8 +137,8 @@ class DayCells:
     def __init__(self, cells: "BatchCells", batch: BatchReader) -> None:
         """Caches which parts each run has, and decoded days."""
         self._cells, self._batch = cells, batch
-        self._parts: LRUCache[tuple[str, str], Mapping[date, DayParts]] = LRUCache(4096)
-        self._days: LRUCache[tuple[str, date, str], pa.Table] = LRUCache(BYTES_KEPT, getsizeof=_size)
+        self._parts: SharedCache[tuple[str, str], Mapping[date, DayParts]] = SharedCache(4096)
+        self._days: SharedCache[tuple[str, date, str], pa.Table] = SharedCache(BYTES_KEPT, _size)
         self._joined: LRUCache[Hashable, ViewDays] = LRUCache(BYTES_JOINED, getsizeof=_size_joined)
         self._reading = asyncio.Semaphore(READS_AT_ONCE)
 
@@ -198,17 +200,35 @@ class DayCells:
                 for at in range(0, table.num_rows, ROWS_AT_ONCE):
                     yield table.slice(at, ROWS_AT_ONCE)
 
+    async def read_ahead(self, manifest: str, views: Sequence[View]) -> None:
+        """Read the newest days of a publication, as many as have `BYTES_AHEAD`, before anybody asks for them.
+
+        Args:
+            manifest: of the publication.
+            views: those whose definition is the published one.
+
+        Raises:
+            CellMissingError: see `slices`.
+            CassandraUnavailableError: Cassandra does not answer.
+        """
+        runs = {view.name: await self._cells.days(manifest, view.name) for view in views}
+
+        async def read(view: View, day: date) -> int:
+            run = runs[view.name].get(day)
+            parts = None if run is None else (await self._of_run(run, view.name)).get(day)
+            return 0 if run is None or parts is None else _size(await self._day(view, day, run, parts))
+
+        size, days = 0, sorted({day for of_view in runs.values() for day in of_view}, reverse=True)
+        for day in days:
+            size += sum(await asyncio.gather(*(read(view, day) for view in views)))
+            if size > BYTES_AHEAD:
+                return
+
     async def _of_run(self, run: str, view: str) -> Mapping[date, DayParts]:
-        found = self._parts.get((run, view))
-        if found is None:
-            found = await self._batch.day_parts(run, view)
-            keep(self._parts, (run, view), found)
-        return found
+        return await self._parts.get((run, view), lambda: self._batch.day_parts(run, view))
 
     async def _day(self, view: View, day: date, run: str, named: DayParts) -> pa.Table:
-        key = (view.definition_hash, day, run)
-        table = self._days.get(key)
-        if table is None:
+        async def read() -> pa.Table:
             async with self._reading:
                 blocks = await self._batch.day_cells(run, view.name, day)
             lacking = [part for part in named.parts if part not in blocks]
@@ -216,9 +236,9 @@ class DayCells:
                 message = f"Run `{run}` names day cells of `{view.name}` on {day}, and `{lacking[0]}` is not there."
                 raise CellMissingError(message, do=f"galatea rebuild {view.name} --from {day} --to {day}")
             tables = [unpack(blocks[part]) for part in named.parts]
-            table = pa.concat_tables(tables) if tables else pa.table({})
-            keep(self._days, key, table)
-        return table
+            return pa.concat_tables(tables) if tables else pa.table({})
+
+        return await self._days.get((view.definition_hash, day, run), read)
 
 
 def _size(table: pa.Table) -> int:

@@ -1,15 +1,15 @@
-"""A body is made once for all who request it meanwhile, and kept as long as there is room."""
+"""A value is made once for all who request it meanwhile, and kept as long as there is room."""
 
 import asyncio
 
 import pytest
 
-from serving_layer.caching import BodyCache
+from serving_layer.caching import SharedCache
 
 
 def test_concurrent_requests_make_a_body_once_and_later_ones_not_at_all() -> None:
     async def scenario() -> None:
-        made, cache = [], BodyCache(100)
+        made, cache = [], SharedCache[str, bytes](100, len)
 
         async def make() -> bytes:
             made.append(1)
@@ -27,7 +27,7 @@ def test_concurrent_requests_make_a_body_once_and_later_ones_not_at_all() -> Non
 
 def test_all_who_wait_get_the_error_and_the_next_request_tries_again() -> None:
     async def scenario() -> None:
-        cache = BodyCache(100)
+        cache = SharedCache[str, bytes](100, len)
 
         async def fails() -> bytes:
             await asyncio.sleep(0)
@@ -47,7 +47,7 @@ def test_all_who_wait_get_the_error_and_the_next_request_tries_again() -> None:
 
 def test_who_gives_up_does_not_end_it_for_the_others() -> None:
     async def scenario() -> None:
-        cache = BodyCache(100)
+        cache = SharedCache[str, bytes](100, len)
 
         async def make() -> bytes:
             await asyncio.sleep(0.01)
@@ -67,7 +67,7 @@ def test_who_gives_up_does_not_end_it_for_the_others() -> None:
 
 def test_a_body_larger_than_the_cache_is_made_each_time() -> None:
     async def scenario() -> None:
-        made, cache = [], BodyCache(3)
+        made, cache = [], SharedCache[str, bytes](3, len)
 
         async def make() -> bytes:
             made.append(1)
