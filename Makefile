@@ -29,8 +29,7 @@ ifdef ARGS
 	@$(RUN) pytest $(ARGS)
 else
 	@mkdir -p .pytest_cache; \
-	{ nice -n 19 $(RUN) pytest tests/fast -q -n auto --dist worksteal -m "not nightly"; fast=$$?; \
-	  nice -n 19 $(RUN) pytest tests/system -q -m "not nightly"; exit $$((fast | $$?)); } >$(BESIDE) 2>&1 & beside=$$!; \
+	$(RUN) python -m tests.beside >$(BESIDE) 2>&1 & beside=$$!; \
 	trap 'kill $$beside 2>/dev/null' INT TERM; \
 	$(RUN) pytest tests/integration -m "not nightly"; shared=$$?; \
 	wait $$beside; others=$$?; cat $(BESIDE); exit $$((shared | others))

@@ -1,0 +1,31 @@
+"""`python -m tests.beside`: fast tests, then those of the system, while integration tests use their shared stack.
+
+They run in a session of their own with a low weight, because Linux weighs sessions against each other: at the usual
+weight they take the time that the stack would need to answer the integration tests, which then wait for it.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+
+from deploy.process import lower_priority
+
+NICENESS = 19
+PARTS = (
+    ("tests/fast", "-n", "auto", "--dist", "worksteal"),
+    ("tests/system",),
+)
+
+
+def main() -> int:
+    """The highest exit code of the parts. SIGTERM ends all of them."""
+    os.setsid()
+    lower_priority(NICENESS)
+    signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
+    run = (sys.executable, "-m", "pytest", "-q", "-m", "not nightly")
+    return max(subprocess.run([*run, *part], check=False).returncode for part in PARTS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
