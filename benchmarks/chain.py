@@ -1,8 +1,8 @@
 """A chain by day: totals over all its stores, beside DuckDB over the same corrected cells in the exported table.
 
-    cold     the first answer of an API that has just started
-    warm     answers to questions that it was never asked, from day cells that it has in memory
-    again    the same question once more, which the API answers from memory as long as nothing has changed
+    cold     the first answer of an API that has just started, and has read ahead
+    other    answers to questions that it was never asked, from day cells that it has in memory
+    again    the first question once more, which the API answers from memory as long as nothing has changed
 
 DuckDB runs in this process and gives rows; ours come over HTTP. It reads the exported cells cold in a fresh connection,
 then again. Both must give the same numbers.
@@ -45,7 +45,7 @@ FULL = 1_000_000
 STORES, DAYS = 200, 92
 STARTS, ROUNDS = 9, 40
 """How often an API is started to be asked once, and how many questions it is asked then."""
-OF_COLD, OF_WARM = 3.0, 1.0
+OF_COLD, OF_AGAIN = 3.0, 1.0
 ZONE = "Europe/Bratislava"
 SQL = """
 SELECT (epoch_us("window") // 1000000 + {offset}) // 86400, sum({value})
@@ -59,8 +59,15 @@ class Timings(NamedTuple):
     """Seconds of answers: see the module."""
 
     cold: list[float]
-    warm: list[float]
+    other: list[float]
     again: list[float]
+
+
+class Promised(NamedTuple):
+    """Seconds that the 95th percentile may take. `again`: None if only the ratio was promised."""
+
+    cold: float
+    again: float | None = None
 
 
 def chain(size: int) -> Iterator[Measured]:
@@ -79,7 +86,8 @@ def chain(size: int) -> Iterator[Measured]:
         ours, bodies = answered(settings, ("net_sales", asked), paths[:ROUNDS])
         theirs, rows = beside(sql)
         refuse_difference([cents for _, cents in sorted(rows) if cents], cents_by_day(bodies[0]))
-        yield from measured("chain by day", ours, theirs, {"stores": STORES, "days": DAYS, "bytes": len(bodies[0])})
+        details = {"stores": STORES, "days": DAYS, "bytes": len(bodies[0])}
+        yield from measured("chain by day", ours, theirs, details, Promised(0.3, 0.03))
 
 
 @contextmanager
@@ -118,7 +126,7 @@ def answered(
                 timings.cold.append(cold)
                 bodies.append(body)
                 if len(bodies) == STARTS:
-                    timings.warm.extend(timed(partial(response_of, settings, *other))[0] for other in others)
+                    timings.other.extend(timed(partial(response_of, settings, *other))[0] for other in others)
                     timings.again.extend(timed(partial(response_of, settings, *question))[0] for _ in range(ROUNDS))
     return timings, bodies
 
@@ -156,24 +164,34 @@ def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ..
     return connection.execute(sql).fetchall()
 
 
-def measured(name: str, ours: Timings, theirs: Timings, details: Mapping[str, object]) -> Iterator[Measured]:
-    """Rows for cold and warm; the 95th percentile of both counts."""
-    cold, warm, again = (percentile(each, 0.95) for each in ours)
+def measured(
+    name: str, ours: Timings, theirs: Timings, details: Mapping[str, object], promised: Promised
+) -> Iterator[Measured]:
+    """Rows for the 95th percentiles, beside DuckDB and beside what was promised in seconds."""
+    cold, other, again = (percentile(each, 0.95) for each in ours)
     cold_beside, again_beside = percentile(theirs.cold, 0.95), percentile(theirs.again, 0.95)
-    p50 = {
-        "p50": round(median(ours.cold), 4),
-        "p50_beside": round(median(theirs.cold), 4),
-    }
-    yield Measured(
-        f"{name}, cold p95", cold, cold_beside, "s", "DuckDB", better="low", limit=OF_COLD, details={**details, **p50}
+    p50 = [round(median(each), 4) for each in (*ours, theirs.cold, theirs.again)]
+    row = partial(Measured, unit="s", better="low")
+    yield row(
+        f"{name}, cold p95",
+        cold,
+        cold_beside,
+        what_is_beside="DuckDB",
+        limit=OF_COLD,
+        details={**details, "p50": p50[0], "p50_beside": p50[3]},
     )
-    p50 = {
-        "p50": round(median(ours.warm), 4),
-        "p50_beside": round(median(theirs.again), 4),
-        "again_p95": round(again, 4),
-        "again_p50": round(median(ours.again), 4),
-    }
-    yield Measured(f"{name}, warm p95", warm, again_beside, "s", "DuckDB", better="low", limit=OF_WARM, details=p50)
+    yield row(f"{name}, cold p95 in seconds", cold, promised.cold, what_is_beside="promised", limit=1.0)
+    yield row(
+        f"{name}, again p95",
+        again,
+        again_beside,
+        what_is_beside="DuckDB",
+        limit=OF_AGAIN,
+        details={"p50": p50[2], "p50_beside": p50[4]},
+    )
+    if promised.again is not None:
+        yield row(f"{name}, again p95 in seconds", again, promised.again, what_is_beside="promised", limit=1.0)
+    yield row(f"{name}, another question p95", other, again_beside, what_is_beside="DuckDB", details={"p50": p50[1]})
 
 
 def cents_by_day(body: bytes) -> list[int]:
