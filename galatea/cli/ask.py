@@ -65,10 +65,11 @@ def ask(  # noqa: PLR0913 - the options of the command
     ] = None,
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
     as_csv: Annotated[bool, Option("--csv", help="CSV on stdout, like `format=csv` in the API.")] = False,
+    parquet: Annotated[Path | None, Option("--parquet", help="Write this Parquet file, like `format=parquet`.")] = None,
 ) -> None:
     """Ask for metrics: `galatea ask net_sales --by total --range last_7_days`. All stores are included by default."""
-    if as_json and as_csv:
-        raise RequestError("--json and --csv cannot be combined", do="leave one of them out")
+    if as_json + as_csv + (parquet is not None) > 1:
+        raise RequestError("--json, --csv and --parquet cannot be combined", do="choose one of them")
     options: MetricOptions = {}
     given: dict[str, Any] = {
         "range": named_range,
@@ -97,9 +98,19 @@ def ask(  # noqa: PLR0913 - the options of the command
         )
     elif as_csv:
         answers.to_csv(sys.stdout)
+    elif parquet is not None:
+        _write_parquet(answers, parquet)
     else:
         for answer in answers.answers:
             print_answer(answer)
+
+
+def _write_parquet(answers: "Answers", file: Path) -> None:
+    try:
+        answers.to_parquet(file)
+    except OSError as error:
+        raise RequestError(f"{file} cannot be written: {error.strerror or error}", do="name another file") from error
+    print_message(f"wrote {file}")
 
 
 def _names(given: list[str] | None) -> list[str]:

@@ -135,11 +135,26 @@ class Tabular:
         writer.writerow(_columns(self.each))
         writer.writerows([_csv_text(cell) for cell in row.values()] for row in self.to_rows())
 
+    def to_parquet(self, file: "str | os.PathLike[str]") -> None:
+        """Write a Parquet file, the same as the API with `format=parquet`.
+
+        Args:
+            file: a path, which is overwritten.
+
+        Raises:
+            ImportError: pyarrow is not installed.
+            OSError: the file cannot be written.
+        """
+        from pyarrow.parquet import write_table  # noqa: PLC0415 - loaded only if it is used
+
+        write_table(self.to_arrow(), file, compression="zstd")
+
 
 # Rows
 
 WEEK_COLUMNS = {"hour_of_week": ("weekday", "hour", "hours_present"), "weekday": ("weekday", "days_present")}
 CLOCK_GRAINS = frozenset({"15m", "hour"})
+TARGET = "target"
 COMPARISON_COLUMNS = ("before", "change", "change_points", "before_flags", "days_now", "days_before", "partial")
 STORE_COLUMNS = ("stores_counted", "stores_missing", "stores_poor")
 AS_OF_COLUMNS = ("publication", "cut", "speed_as_of", "waiting_for_batch", "layers", "missing")
@@ -150,7 +165,8 @@ def _columns(answers: Sequence["Answer"]) -> list[str]:
     """The columns in order. `by=currency` and the currency of an answer are one column."""
     dimensions = [name for answer in answers for series in answer.series for name in series.dimensions]
     of_week = [name for answer in answers for name in WEEK_COLUMNS.get(answer.grain, ())]
-    comparison = COMPARISON_COLUMNS if any(answer.compare for answer in answers) else ()
+    comparison = list(COMPARISON_COLUMNS) if any(answer.compare for answer in answers) else []
+    comparison += ["attainment"] if any(answer.compare == TARGET for answer in answers) else []
     grains = {answer.grain for answer in answers}
     local = ["date"] if grains - CLOCK_GRAINS - WEEK_COLUMNS.keys() else []
     local += ["local"] if grains & CLOCK_GRAINS else []
@@ -226,6 +242,7 @@ def _point_columns(answer: "Answer", point: "Point") -> Row:
         "before": _plain(point.before),
         "change": point.change,
         "change_points": point.change_points,
+        "attainment": point.attainment,
         "before_flags": _joined(point.before_flags),
         "days_now": point.days.now if point.days else None,
         "days_before": point.days.before if point.days else None,
@@ -287,7 +304,7 @@ INTEGER_COLUMNS = frozenset(
     }
 )
 INSTANT_COLUMNS = frozenset({"start", "cut", "speed_as_of"})
-FLOAT_COLUMNS = frozenset({"change", "change_points", "hours_present", "share"})
+FLOAT_COLUMNS = frozenset({"change", "change_points", "attainment", "hours_present", "share"})
 BOOLEAN_COLUMNS = frozenset({"final", "partial", "other"})
 VALUE_COLUMNS = frozenset({"value", "before"})
 DECIMAL_DIGITS = 38

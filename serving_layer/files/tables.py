@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from serving_layer.compare.calendar import TARGET
 from serving_layer.query.resolve import Ranking, SplitBy, split_by
 from views.core import View
 from views.core.aggregates import Aggregate, CountDistinct, Histogram, Mean
@@ -133,6 +134,8 @@ def _metric_columns(
     if any("compare" in body for body in bodies):
         columns |= {"before": value, "change": ColumnType.REAL, "change_points": ColumnType.REAL, "before_flags": text}
         columns |= {"days_now": ColumnType.WHOLE, "days_before": ColumnType.WHOLE, "partial": flag}
+    if any(body.get("compare") == TARGET for body in bodies):
+        columns |= {"attainment": ColumnType.REAL}
     columns |= {f"stores_{name}": kind for name, kind in STORES.items()} if by.merges_stores else {}
     return {**columns, "unit": text, CURRENCY: text, "timezone": text, "grain": text, **PROVENANCE_COLUMNS}
 

@@ -4,10 +4,12 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from pyarrow.parquet import read_table
 from typer.testing import CliRunner, Result
 
 from galatea.cli import main
@@ -98,7 +100,18 @@ def test_without_a_stack_the_next_step_is_named(home: Path, monkeypatch: pytest.
     assert "galatea up" in no_key.exception.do
 
 
-def test_one_form_is_printed_at_a_time() -> None:
-    done = ask("net_sales", *DAY, "--json", "--csv")
+@pytest.mark.parametrize("forms", [("--json", "--csv"), ("--csv", "--parquet", "x"), ("--json", "--parquet", "x")])
+def test_one_form_is_printed_at_a_time(forms: tuple[str, ...]) -> None:
+    done = ask("net_sales", *DAY, *forms)
 
     assert isinstance(done.exception, RequestError)
+
+
+@pytest.mark.usefixtures("home")
+def test_groups_are_written_as_parquet(tmp_path: Path) -> None:
+    ask("net_sales", "--by", "group:region", *DAY, "--parquet", str(tmp_path / "regions.parquet"))
+    refused = ask("net_sales", *DAY, "--parquet", str(tmp_path / "missing" / "regions.parquet"))
+
+    found = read_table(tmp_path / "regions.parquet").select(["group_region", "value"]).to_pylist()
+    assert {row["group_region"]: row["value"] for row in found}["West"] == Decimal("2000.01")
+    assert isinstance(refused.exception, RequestError)

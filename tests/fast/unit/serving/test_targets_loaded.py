@@ -1,5 +1,6 @@
 """Targets over REST: loaded all or none, by whoever may operate, for the stores of one tenant."""
 
+import csv
 from datetime import date, timedelta
 from typing import Any
 
@@ -47,6 +48,17 @@ def test_targets_are_compared_with_as_soon_as_they_are_loaded(asking: Asking) ->
     assert set(response.json()) == {"tenant", "version", "count", "loaded_at"}
     assert targets_of(asking) == [2.5, 4.0]
     assert ("POST /v1/targets", 200) in {act[1:] for act in asking.acts}
+
+
+def test_files_have_a_column_for_attainment_if_targets_are_asked_for(asking: Asking) -> None:
+    post(asking, CSV)
+
+    with_targets = asking.response("/v1/metrics/net_sales", **WEEK, format="csv").text.splitlines()
+    without = asking.response("/v1/metrics/net_sales", **WEEK | {"compare": "previous_week"}, format="csv").text
+
+    header, *rows = csv.reader(with_targets)
+    assert [row[header.index("attainment")] for row in rows] == ["200.0", "125.0"]
+    assert "attainment" not in without
 
 
 def test_a_load_keeps_what_it_does_not_name_unless_it_replaces_all(asking: Asking) -> None:
