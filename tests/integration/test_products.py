@@ -11,7 +11,7 @@ import pytest
 from cassandra.cluster import Session
 
 from master_dataset.errors import BadFileError, ProductsChangedError
-from master_dataset.registry.products import ProductMaster, ProductSpool, ProductTables, Versions
+from master_dataset.registry.products import MOST_PRODUCTS, ProductMaster, ProductSpool, ProductTables, Versions
 from master_dataset.registry.products_file import read_stream
 from serving_layer.products.attribution import AnswerProducts, ProductLabel
 from serving_layer.products.dimensions import ProductSelection
@@ -97,3 +97,29 @@ def test_an_answer_that_has_begun_reads_the_products_of_its_version(shared_cassa
         return store.column("category", ["2", "1", "3", "1"], [0, 900, 1800, 2700]), labels["1"]
 
     assert asyncio.run(read()) == (["Drugs", "Food", None, "Food"], ProductLabel("Milk", "Food/Dairy"))
+
+
+@pytest.mark.nightly
+def test_a_million_products_are_loaded_labelled_and_one_more_is_refused(shared_cassandra: Session) -> None:
+    text = "sku,title,category,brand\n" + "".join(
+        f"m{number},Product {number},Department {number % 40}/Shelf {number % 900},Brand {number % 5000}\n"
+        for number in range(MOST_PRODUCTS)
+    )
+    reader = ProductReader(ProductBlockTables(AsyncSession(shared_cassandra)), time.monotonic)
+
+    loaded = load(shared_cassandra, text, "million")
+    with pytest.raises(BadFileError, match="more than 1,000,000 products"):
+        load(shared_cassandra, "sku,title\none more,Milk\n", "million")
+
+    async def labels() -> dict[str, ProductLabel]:
+        master = await reader.master("million")
+        assert master is not None
+        products = AnswerProducts(reader, [master], "as_then")
+        await products.refuse_unknown(ProductSelection.read(["Department 7"], ["Brand 4999"], []))
+        return dict(await products.labels(["million"], ["m0", "m999999", "one more"], date(2026, 3, 27)))
+
+    assert loaded.count == MOST_PRODUCTS
+    assert asyncio.run(labels()) == {
+        "m0": ProductLabel("Product 0", "Department 0/Shelf 0"),
+        "m999999": ProductLabel("Product 999999", "Department 39/Shelf 99"),
+    }
