@@ -17,7 +17,7 @@ from deploy.local.nodes import LOOPBACK
 from master_dataset.failpoints import parse_plan
 from master_dataset.kafka.client_settings import BufferLimits
 from master_dataset.visits.visit import VisitRules
-from serving_layer.api.limits import LIMITS, RANGES, Limits, Ranges
+from serving_layer.limits import LIMITS, RANGES, Limits, Ranges
 
 if TYPE_CHECKING:
     from serving_layer.http.connections import ConnectionLimits

@@ -22,10 +22,12 @@ from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.admin.dead_letters import DeadLetterService
 from serving_layer.admin.operations import OperatorService
 from serving_layer.admin.publications import RollbackRunner, RollbackService
+from serving_layer.admin.targets import TargetService
 from serving_layer.alerts.history import AlertListing
 from serving_layer.alerts.rules import AlertRules, AlertService
-from serving_layer.products.reader import ProductBlockTables, ProductReader
+from serving_layer.products.reader import ProductReader
 from serving_layer.products.service import ProductService
+from serving_layer.query.targets import TargetReader
 from serving_layer.store.readers import Readers
 from serving_layer.tables import (
     AlertTables,
@@ -39,14 +41,13 @@ from serving_layer.tables import (
     SpeedTables,
     StoreTables,
 )
-from serving_layer.targets.reader import TargetBlockTables, TargetReader
-from serving_layer.targets.service import TargetService
+from serving_layer.tables.registry import ProductBlockTables, TargetBlockTables
 from views import registered_views
 from views.control.recompute import Recomputes
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
-    from serving_layer.query.service import QueryService
+    from serving_layer.service import QueryService
     from views.control.recompute import RecomputeRequest
 
 

@@ -30,20 +30,20 @@ from deploy.wiring import (
     targets_of,
 )
 from master_dataset.kafka.producer import AsyncProducer, async_producer_settings
-from serving_layer.api.app import create_app
+from serving_layer.app import create_app
 from serving_layer.health.freshness import FreshnessService
 from serving_layer.http.server import Server, ServerConfig
 from serving_layer.ingest.disk_space import DiskSpace
 from serving_layer.ingest.ingest import IngestService
 from serving_layer.keys.authenticator import Authenticator, ConcurrencyLimiter, KeyCache, RateLimiter
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.query.service import Clocks, QueryService
+from serving_layer.service import Clocks, QueryService
 from serving_layer.tables import AsyncSession, KeyTables, WatchTables
 from views import registered_views
 from views.metrics import registered_metrics
 
 if TYPE_CHECKING:
-    from serving_layer.query.live import Live
+    from serving_layer.live import Live
 
 RECENT_SECONDS = 0.05
 """Greatest age of the state that a query is answered from. `Cache-Control: no-cache` asks for current state."""

@@ -19,7 +19,7 @@ from deploy.settings import Settings
 from deploy.wiring import alert_service_of, corrections_of, products_of, readers_of
 from serving_layer.http.server import OTHER_FILES, raise_open_file_limit
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.query.service import Clocks, QueryService
+from serving_layer.service import Clocks, QueryService
 from serving_layer.sql.authentication import LoginService
 from serving_layer.sql.conversation import ConversationLimits
 from serving_layer.sql.relations import Sources

@@ -80,7 +80,7 @@ def list_alerts(
     """List alerts, newest first, and the time up to which the list is complete."""
     from serving_layer.alerts.history import STATES, AlertsRequest
     from serving_layer.keys.key import ALL_TENANTS
-    from serving_layer.query.timeline import iso_instant
+    from serving_layer.responses.encoding import iso_instant
 
     if state and state not in STATES:
         from master_dataset.errors import UnknownNameError

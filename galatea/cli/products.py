@@ -44,8 +44,9 @@ def list_products(
     """List the tenant's products, one row per version."""
     from deploy.cassandra import session_of
     from master_dataset.registry.products import Product
-    from serving_layer.products.reader import ProductBlockTables, ProductFilter, ProductReader
+    from serving_layer.products.reader import ProductFilter, ProductReader
     from serving_layer.tables import AsyncSession
+    from serving_layer.tables.registry import ProductBlockTables
 
     blocks = ProductBlockTables(AsyncSession(session_of(Settings().cassandra.address)))
     chosen = ProductFilter(tuple(filter(None, category.split("/"))), search)

@@ -1,14 +1,18 @@
 """`galatea publications`: the history of publications."""
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from deploy.cassandra import session_of
 from deploy.console import print_json, print_table
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
-from serving_layer.admin.publications import MAX_PUBLICATION, PublicationEntry
+from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.responses.publications import ListedPublication
 from serving_layer.tables import AsyncSession, PublishedTables
+
+if TYPE_CHECKING:
+    from serving_layer.store.readers import PublicationEntry
 
 SHOWN = ("publication", "cut", "published_at", "by", "why")
 PAGE = 1000

@@ -25,7 +25,7 @@ def load(
     from master_dataset.registry.registry import Registry
     from master_dataset.registry.targets import TargetTables
     from master_dataset.registry.targets_file import read_targets
-    from serving_layer.targets.service import TargetTerms
+    from serving_layer.admin.targets import TargetTerms
     from views.metrics import registered_metrics
     from views.registry import registered_views
 

@@ -18,9 +18,9 @@ from deltalake import DeltaTable
 from lab.demo.oracle import DeliveryCounts, Oracle, ViewComparison, receipt_views
 from lab.demo.top_products import NO_PRODUCTS, TopProducts
 from master_dataset.delta.tables import DEAD_LETTERS, MasterTables
-from serving_layer.query.snapshot import ReadSnapshot, SnapshotReader
 from serving_layer.store.cells import MergedCells
 from serving_layer.store.readers import Readers
+from serving_layer.store.snapshot import ReadSnapshot, SnapshotReader
 from serving_layer.tables import AsyncSession, BatchTables, PublishedTables, ReceiptTables, SpeedTables, StoreTables
 from views.core.merge import Cell
 from views.core.view import View

@@ -16,10 +16,10 @@ from master_dataset.errors import UnknownNameError
 from serving_layer.admin.ledger import BlockKey, Cause, Ledger, LedgerBlock, LedgerReader
 from serving_layer.admin.publications import MAX_PUBLICATION, RecomputeReader, require_recompute
 from serving_layer.errors import BadQuestionError, DefinitionNotPublishedError, PublicationCollectedError
-from serving_layer.query.snapshot import publication_entry
-from serving_layer.query.timeline import iso_epoch, iso_instant
+from serving_layer.responses.encoding import iso_epoch, iso_instant
 from serving_layer.responses.publications import Correction, CorrectionPage, CorrectionTotals
 from serving_layer.store.readers import Readers
+from serving_layer.store.snapshot import publication_entry
 from views.core import View
 from views.core.cells import read_block
 

@@ -9,9 +9,8 @@ import msgspec
 import orjson
 
 from master_dataset.errors import UnknownNameError
-from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.alerts import AlertDetail, AlertState, ListedAlert
-from serving_layer.responses.encoding import encoded
+from serving_layer.responses.encoding import encoded, iso_instant
 from serving_layer.store.readers import PublishedReader
 from views.alerts.alert import Alert, alert_statuses, is_provisional
 from views.core.cut import UNIX_EPOCH

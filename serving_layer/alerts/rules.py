@@ -19,9 +19,8 @@ from master_dataset.registry.rule_versions import Kind, VersionRow
 from master_dataset.registry.stores import Store
 from serving_layer.alerts.history import AlertListing
 from serving_layer.errors import RuleExistsError, RuleMovedError, TooBusyError
-from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.alerts import AlertRule, RulePreview, RuleProblem
-from serving_layer.responses.encoding import encode
+from serving_layer.responses.encoding import encode, iso_instant
 from views.alerts.rule import Rule
 from views.alerts.rule_history import decode_rule
 from views.alerts.rule_validation import parse_rule

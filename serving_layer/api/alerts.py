@@ -18,11 +18,10 @@ from serving_layer.files.formats import Format
 from serving_layer.files.tables import alerts_table
 from serving_layer.health.freshness import FreshnessService
 from serving_layer.keys.key import ALL_TENANTS, Caller
-from serving_layer.query.service import QueryService
-from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.alerts import AlertDetail, AlertPage
-from serving_layer.responses.encoding import JSON, encode
+from serving_layer.responses.encoding import JSON, encode, iso_instant
 from serving_layer.responses.schemas import returns
+from serving_layer.service import QueryService
 from views.core.cut import UNIX_EPOCH
 
 router = APIRouter(prefix="/v1", tags=["alerts"])

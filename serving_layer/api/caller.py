@@ -14,7 +14,7 @@ from serving_layer.alerts.rules import AlertService
 from serving_layer.health.freshness import FreshnessService
 from serving_layer.http.load_shedding import slot_of
 from serving_layer.keys.key import Caller, Scope
-from serving_layer.query.service import QueryService
+from serving_layer.service import QueryService
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator

@@ -28,8 +28,7 @@ from serving_layer.files.formats import Format
 from serving_layer.files.tables import cells_table
 from serving_layer.query.cells import CellsRequest
 from serving_layer.query.ranges import AskedRange
-from serving_layer.query.timeline import iso_instant
-from serving_layer.responses.encoding import JSON, encode
+from serving_layer.responses.encoding import JSON, encode, iso_instant
 from serving_layer.responses.metrics import CellsResponse
 from serving_layer.responses.schemas import or_not_modified, returns
 from serving_layer.responses.stores import Receipt, ReceiptPage

@@ -11,7 +11,7 @@ from serving_layer.caching import has, has_any
 from serving_layer.index.request import IndexRequest
 from serving_layer.query.cells import CellsRequest
 from serving_layer.query.resolve import MetricRequest
-from serving_layer.query.snapshot import ReadVersion
+from serving_layer.store.snapshot import ReadVersion
 
 
 class AnswerProvenance(NamedTuple):

@@ -20,9 +20,8 @@ from serving_layer.api.caller import OperationsOf, Operator
 from serving_layer.api.parameters import MAX_PAGE, AfterToken, page_token, read_page_token
 from serving_layer.api.request_bodies import BodyLimitRoute
 from serving_layer.errors import BadQuestionError
-from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.dead_letters import DeadLetter, DeadLetterPage, DeadLetterReplay, Replayed, ReplayItem
-from serving_layer.responses.encoding import JSON, encode
+from serving_layer.responses.encoding import JSON, encode, iso_instant
 from serving_layer.responses.schemas import returns
 
 MAX_FIELDS = 20

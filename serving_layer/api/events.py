@@ -9,11 +9,11 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from master_dataset.sources import source_named
 from serving_layer.api.caller import Ingester
-from serving_layer.api.limits import LIMITS
 from serving_layer.api.request_bodies import bodies_of
 from serving_layer.errors import NotOfferedError, UnsupportedBodyError
 from serving_layer.ingest.events_body import EventsBody
 from serving_layer.ingest.ingest import IngestService
+from serving_layer.limits import LIMITS
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.events import EventOutcomes
 from serving_layer.responses.schemas import returns

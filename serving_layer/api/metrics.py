@@ -27,13 +27,13 @@ from serving_layer.api.parameters import (
 )
 from serving_layer.caching import etag
 from serving_layer.compare.calendar import NAMES as COMPARISONS
-from serving_layer.context.kinds import NAMES as CONTEXTS
 from serving_layer.errors import BadQuestionError
 from serving_layer.files.formats import Format
 from serving_layer.files.tables import Body, Table, metric_table
 from serving_layer.index.request import FEWEST_WEEKS, MOST_WEEKS, USUAL_WEEKS, IndexGrain, IndexRequest
+from serving_layer.live import Event, Live
 from serving_layer.products.dimensions import Attributes
-from serving_layer.query.live import Event, Live
+from serving_layer.query.context import NAMES as CONTEXTS
 from serving_layer.query.ranges import AskedRange
 from serving_layer.query.resolve import (
     MOST_METRICS,
@@ -46,10 +46,10 @@ from serving_layer.query.resolve import (
     metric_names,
 )
 from serving_layer.query.stores import MOST_STORES, PageRequest, read_token
-from serving_layer.query.timeline import Grain
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.metrics import IndexResponse, MetricList, MetricResponse, MetricsResponse
 from serving_layer.responses.schemas import or_not_modified, returns
+from serving_layer.timeline import Grain
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator

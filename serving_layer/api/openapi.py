@@ -9,7 +9,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from serving_layer.api.caller import RequireKeyScope
-from serving_layer.api.problems import MEDIA_TYPE
+from serving_layer.http.problems import MEDIA_TYPE
 from serving_layer.keys.key import Scope
 from serving_layer.responses.encoding import Problem
 from serving_layer.responses.schemas import components, schema_of

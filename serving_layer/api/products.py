@@ -23,8 +23,7 @@ from serving_layer.api.request_bodies import FILE_BODY, file_body
 from serving_layer.errors import BadQuestionError, NotOfferedError
 from serving_layer.products.reader import ProductFilter, ProductPage, ProductPlace
 from serving_layer.products.service import ProductService
-from serving_layer.query.timeline import iso_instant
-from serving_layer.responses.encoding import JSON, encode
+from serving_layer.responses.encoding import JSON, encode, iso_instant
 from serving_layer.responses.master_data import ListedProduct, LoadedProducts, ProductList
 from serving_layer.responses.schemas import returns
 

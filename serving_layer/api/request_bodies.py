@@ -11,7 +11,6 @@ from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
-from serving_layer.api.limits import Limits
 from serving_layer.api.openapi import scopes
 from serving_layer.errors import (
     BadQuestionError,
@@ -21,6 +20,7 @@ from serving_layer.errors import (
     TooBusyError,
     UnsupportedBodyError,
 )
+from serving_layer.limits import Limits
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator

@@ -19,7 +19,7 @@ from serving_layer.caching import ANY, has, keep
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
     from serving_layer.keys.key import Caller
-    from serving_layer.query.service import QueryService
+    from serving_layer.service import QueryService
 
 MAX_BYTES = 64 * 1024 * 1024
 """Of all cached responses. JSON bodies are the same objects that `QueryService` caches, so they are held once."""

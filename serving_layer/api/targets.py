@@ -6,15 +6,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from serving_layer.admin.targets import TargetService
 from serving_layer.api.caller import Operator
 from serving_layer.api.parameters import DEFAULT_TENANT, TenantName, tenant_of
 from serving_layer.api.request_bodies import FILE_BODY, file_body
 from serving_layer.errors import NotOfferedError
-from serving_layer.query.timeline import iso_instant
-from serving_layer.responses.encoding import JSON, encode
+from serving_layer.responses.encoding import JSON, encode, iso_instant
 from serving_layer.responses.master_data import LoadedTargets
 from serving_layer.responses.schemas import returns
-from serving_layer.targets.service import TargetService
 
 
 async def targets_of(request: Request) -> TargetService:

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from master_dataset.errors import UnknownNameError
 from master_dataset.registry.stores import Store
 from serving_layer.compare.public_holidays import VERSION, dates, nearest, nearest_of
-from serving_layer.query.timeline import QueryRange
+from serving_layer.timeline import QueryRange
 from views.core.local_time import ONE_DAY, Span
 
 MONTHS_OF_A_YEAR = 12

@@ -18,7 +18,7 @@ from itertools import groupby
 from zoneinfo import ZoneInfo
 
 from serving_layer.compare.calendar import ComparisonCalendar
-from serving_layer.query.timeline import QueryRange, Timeline, clock_hours, weekday_and_hour
+from serving_layer.timeline import QueryRange, Timeline, clock_hours, weekday_and_hour
 from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span, clock, offset
 
 Placed = tuple[Span, int]

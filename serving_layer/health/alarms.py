@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from serving_layer.admin.ledger import Ledger
 from serving_layer.health.watched import READERS, AlarmEvent, EndpointHealth, LagMeasurement
-from serving_layer.query.snapshot import ReadSnapshot, expires_at
+from serving_layer.store.snapshot import ReadSnapshot, expires_at
 from views.control.publication import Pointer
 
 AlarmFinding = tuple[datetime, str, str] | None

@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from serving_layer.admin.ledger import Ledger
 from serving_layer.health.alarms import LEFT_OUT_TIME, UNEXPLAINED_TIME, Alarm, HealthState, alarms
 from serving_layer.health.watched import READERS, HealthReader, LagMeasurement
-from serving_layer.query.service import QueryService
-from serving_layer.query.snapshot import ReadSnapshot
-from serving_layer.query.timeline import iso_instant
 from serving_layer.responses import health as responses
+from serving_layer.responses.encoding import iso_instant
+from serving_layer.service import QueryService
 from serving_layer.store.readers import Position
+from serving_layer.store.snapshot import ReadSnapshot
 from views.core.cut import UNIX_EPOCH
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from serving_layer.admin.ledger import Ledger
 from serving_layer.alerts.history import HistoryCoverage
-from serving_layer.query.timeline import iso_instant
+from serving_layer.responses.encoding import iso_instant
 from serving_layer.responses.health import ReaderLag
 
 READERS = ("archive", "speed")

@@ -15,7 +15,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from master_dataset.errors import GalateaError
-from serving_layer.api.problems import SECURITY_HEADERS, problem
 from serving_layer.errors import (
     ExpectationUnknownError,
     HeadersTooLargeError,
@@ -24,6 +23,7 @@ from serving_layer.errors import (
     TooBusyError,
 )
 from serving_layer.http.connections import CLOSED
+from serving_layer.http.problems import SECURITY_HEADERS, problem
 
 if TYPE_CHECKING:
     from serving_layer.http.server import ServerConfig

@@ -10,9 +10,9 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from serving_layer.api.problems import SECURITY_HEADERS, problem
 from serving_layer.errors import TooBusyError
 from serving_layer.http.body_drain import has_body
+from serving_layer.http.problems import SECURITY_HEADERS, problem
 
 SLOT_KEY = "galatea.slot"
 

@@ -19,8 +19,7 @@ from serving_layer.index.request import IndexGrain, IndexRequest
 from serving_layer.query.answer import answer_query
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.resolve import ResolvedQuery, resolve
-from serving_layer.query.snapshot import ReadSnapshot, as_of
-from serving_layer.query.timeline import iso_epoch
+from serving_layer.responses.encoding import iso_epoch
 from serving_layer.responses.metrics import (
     Holidays,
     IndexFactors,
@@ -34,6 +33,7 @@ from serving_layer.responses.metrics import (
     Weather,
 )
 from serving_layer.store.cells import MergedCells
+from serving_layer.store.snapshot import ReadSnapshot, as_of
 from views.core.cut import seconds
 from views.core.local_time import Span, clock
 

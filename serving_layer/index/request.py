@@ -7,7 +7,8 @@ from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store
 from serving_layer.query.ranges import RangeName
 from serving_layer.query.resolve import DAY, Hours, MetricRequest, query_span
-from serving_layer.query.timeline import iso_epoch, zone_named
+from serving_layer.responses.encoding import iso_epoch
+from serving_layer.timeline import zone_named
 from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span
 
 IndexGrain = Literal["hour", "day"]

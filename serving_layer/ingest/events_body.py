@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from serving_layer.api.limits import LIMITS, Limits
 from serving_layer.errors import BadQuestionError, BodyTooLargeError, BodyUnreadableError, TooManyEventsError
+from serving_layer.limits import LIMITS, Limits
 
 GZIP = 16 + zlib.MAX_WBITS
 UNSET = msgspec.UNSET

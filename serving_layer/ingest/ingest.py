@@ -19,9 +19,9 @@ from master_dataset.parsing.parse import parse
 from master_dataset.parsing.results import DeadLetter, Reason
 from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms
 from master_dataset.source import Source
-from serving_layer.api.limits import LIMITS, Limits
 from serving_layer.errors import TooBusyError
 from serving_layer.ingest.events_body import EventsBody
+from serving_layer.limits import LIMITS, Limits
 from serving_layer.responses.events import EventOutcome, EventOutcomes, EventStatus
 
 

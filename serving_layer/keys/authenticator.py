@@ -12,7 +12,6 @@ from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
 from master_dataset.errors import CassandraUnavailableError
-from serving_layer.api.limits import LIMITS
 from serving_layer.errors import (
     ApiKeyMissingError,
     InvalidApiKeyError,
@@ -21,6 +20,7 @@ from serving_layer.errors import (
     TooManyAtOnceError,
 )
 from serving_layer.keys.key import OPERATOR, Caller, Key, KeyReader, Scope, id_of
+from serving_layer.limits import LIMITS
 
 
 class RateLimiter:

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Self
 
 from master_dataset.registry.stores import WEEKDAYS, Store
-from serving_layer.query.timeline import zone_named
+from serving_layer.timeline import zone_named
 from views.core.cut import seconds
 from views.core.local_time import BusinessDays, round_down
 

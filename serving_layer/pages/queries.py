@@ -22,10 +22,10 @@ from serving_layer.keys.key import Caller
 from serving_layer.query.cells import CellsRequest
 from serving_layer.query.ranges import RangeName
 from serving_layer.query.resolve import MOST_METRICS, MetricRequest, MetricsRequest, Sort
-from serving_layer.query.service import QueryService
-from serving_layer.query.snapshot import ReadVersion
-from serving_layer.query.timeline import Grain
 from serving_layer.responses.metrics import CellsResponse, MetricResponse, MetricsResponse
+from serving_layer.service import QueryService
+from serving_layer.store.snapshot import ReadVersion
+from serving_layer.timeline import Grain
 from views.core import View
 
 _DIGITS = re.compile(r"([^0-9]*)([0-9]{0,18})")

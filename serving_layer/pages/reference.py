@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from fastapi import APIRouter, Request, Response
 
 from master_dataset.errors import UnknownNameError
-from serving_layer.api.problem_types import PATH, problem_types
+from serving_layer.http.problem_types import PATH, problem_types
 from serving_layer.pages.rendering import render
 from serving_layer.pages.routing import visitor_if_known
 from serving_layer.responses.encoding import JSON, encode

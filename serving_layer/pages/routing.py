@@ -16,10 +16,10 @@ from master_dataset.errors import GalateaError
 from serving_layer.admin.operations import OperatorService
 from serving_layer.alerts.rules import AlertService
 from serving_layer.api.caller import authorize
-from serving_layer.api.problems import ERRORS, HEADERS_OF
 from serving_layer.api.request_bodies import bodies_of
 from serving_layer.errors import ApiKeyMissingError, BadQuestionError, InvalidApiKeyError, ScopeMissingError
 from serving_layer.health.freshness import FreshnessReport
+from serving_layer.http.problems import ERRORS, HEADERS_OF
 from serving_layer.keys.key import Scope
 from serving_layer.pages.queries import PageQueries
 from serving_layer.pages.rendering import render

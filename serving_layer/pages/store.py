@@ -18,8 +18,8 @@ from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, Qu
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
 from serving_layer.query.aggregate import NO_SOURCE
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.query.timeline import Grain
 from serving_layer.responses.metrics import Point, Series, Value, WeatherRow
+from serving_layer.timeline import Grain
 
 router = page_router()
 

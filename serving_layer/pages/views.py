@@ -17,8 +17,9 @@ from serving_layer.pages.figures import instant
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure
 from serving_layer.pages.routing import ReaderVisit, page_router
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.query.timeline import iso_instant, zone_named
+from serving_layer.responses.encoding import iso_instant
 from serving_layer.responses.metrics import Point, Series
+from serving_layer.timeline import zone_named
 from views.core import View
 from views.core.cut import seconds
 from views.core.local_time import BusinessDays

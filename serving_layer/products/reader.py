@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import UTC
 from typing import NamedTuple, Protocol, TypeVar
 
 from cachetools import LRUCache
@@ -18,7 +17,6 @@ from master_dataset.registry.products import (
     in_category,
 )
 from serving_layer.caching import keep
-from serving_layer.tables.async_session import AsyncSession
 
 REFRESH_SECONDS = 1.0
 """After this time, the version of a product master is read again."""
@@ -100,36 +98,6 @@ class ProductBlocks(Protocol):
 
     async def seen_titles(self, tenant: str, bucket: int, skus: Sequence[str]) -> Mapping[str, str]:
         """The titles that receipts last had for SKUs of one bucket (`bucket_of_seen`), as far as there are any."""
-
-
-class ProductBlockTables:
-    """ProductBlocks in Cassandra."""
-
-    def __init__(self, session: AsyncSession) -> None:
-        """Prepares its statements."""
-        self._session = session
-        self._master = session.prepare(
-            "SELECT version, buckets, count, loaded_at FROM product_masters WHERE tenant = ?"
-        )
-        self._block = session.prepare(
-            "SELECT block FROM product_blocks WHERE tenant = ? AND version = ? AND bucket = ?"
-        )
-        self._seen = session.prepare("SELECT sku, title FROM seen_titles WHERE tenant = ? AND bucket = ? AND sku IN ?")
-
-    async def master(self, tenant: str) -> ProductMaster | None:
-        """The current version; None if none was loaded."""
-        for version, buckets, count, loaded_at in await self._session.rows(self._master, tenant):
-            return ProductMaster(tenant, version, buckets, count, loaded_at.replace(tzinfo=UTC))
-        return None
-
-    async def block(self, tenant: str, version: str, bucket: int) -> bytes | None:
-        """A block; None if the version was removed."""
-        rows = await self._session.rows(self._block, tenant, version, bucket)
-        return rows[0][0] if rows else None
-
-    async def seen_titles(self, tenant: str, bucket: int, skus: Sequence[str]) -> Mapping[str, str]:
-        """The titles that receipts last had for SKUs of one bucket, as far as there are any."""
-        return dict(await self._session.rows(self._seen, tenant, bucket, list(skus)))
 
 
 class _VersionRemovedError(Exception):

@@ -28,8 +28,8 @@ from serving_layer.products.dimensions import (
 from serving_layer.query.fetch import PeriodData, StoreData
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.sensor_coverage import SensorCoverage, sensor_sources
-from serving_layer.query.timeline import Period
 from serving_layer.responses.metrics import LeftOut
+from serving_layer.timeline import Period
 from views.core import View
 from views.core.aggregates import Value
 from views.core.formula import FormulaValue, Term

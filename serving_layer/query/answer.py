@@ -29,12 +29,12 @@ from serving_layer.query.groups import Totals, refuse_many_days
 from serving_layer.query.ranking import points_written, ranked, ranked_top
 from serving_layer.query.render import render, render_groups
 from serving_layer.query.resolve import MetricRequest, ResolvedQuery, StoreQuery, resolve_all
-from serving_layer.query.snapshot import ReadSnapshot, provenance
+from serving_layer.query.targets import AnswerTargets, refuse_without_targets
 from serving_layer.query.top import TopSeries, top_series
 from serving_layer.responses.encoding import encode, encoded
 from serving_layer.responses.metrics import MetricResponse, MetricsResponse, Series
 from serving_layer.store.cells import MergedCells
-from serving_layer.targets.attainment import AnswerTargets, refuse_without_targets
+from serving_layer.store.snapshot import ReadSnapshot, provenance
 from views.core.cut import seconds
 from views.core.local_time import ONE_DAY
 

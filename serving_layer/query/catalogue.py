@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import orjson
 
-from serving_layer.api.limits import RANGES, Ranges
+from serving_layer.limits import RANGES, Ranges
 from serving_layer.responses.metrics import ListedMetric
 from views.core import View
 from views.core.metric import Metric

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from serving_layer.query.ranges import RangeName
-from serving_layer.query.snapshot import ReadSnapshot, as_of
-from serving_layer.query.timeline import iso_epoch
+from serving_layer.responses.encoding import iso_epoch
 from serving_layer.responses.metrics import CellsResponse, CellStates
 from serving_layer.store.cells import MergedCells
+from serving_layer.store.snapshot import ReadSnapshot, as_of
 from views.core import View
 from views.core.merge import Cell
 

@@ -30,10 +30,10 @@ from serving_layer.query.day_rows import DayRows, DaySeries, FreshRow
 from serving_layer.query.groups import GroupKey, GroupStates, MergedPoint, Totals, Values
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.sensor_coverage import sensor_sources
-from serving_layer.query.snapshot import ReadSnapshot
-from serving_layer.query.timeline import PointLabel, QueryRange, zone_named
 from serving_layer.store.cells import MergedCells, waiting_reach
 from serving_layer.store.day_cells import NamedDays, ViewDays
+from serving_layer.store.snapshot import ReadSnapshot
+from serving_layer.timeline import PointLabel, QueryRange, zone_named
 from views.core.cells import Addition
 from views.core.cut import is_fresh, seconds
 from views.core.local_time import STEP, BusinessDays, Span, round_down

@@ -14,10 +14,10 @@ from master_dataset.registry.stores import Store
 from serving_layer.query.answer import answer_query, answer_totals
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.resolve import MetricRequest, resolve
-from serving_layer.query.snapshot import ReadSnapshot
 from serving_layer.responses.encoding import encode
 from serving_layer.store.cells import MergedCells
 from serving_layer.store.readers import Readers
+from serving_layer.store.snapshot import ReadSnapshot
 from views.control.publication import Pointer
 
 

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from serving_layer.compare.period import ComparisonPeriod, comparison_period
-from serving_layer.context.kinds import context_rows
 from serving_layer.products.attribution import AnswerProducts, StoreProducts
 from serving_layer.products.dimensions import SKU
+from serving_layer.query.context import context_rows
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
-from serving_layer.query.snapshot import ReadSnapshot
-from serving_layer.query.timeline import Period, zone_named
 from serving_layer.responses.metrics import Context
 from serving_layer.store.cells import MergedCells
+from serving_layer.store.snapshot import ReadSnapshot
+from serving_layer.timeline import Period, zone_named
 from views.core import View
 from views.core.cut import seconds
 from views.core.local_time import STEP, BusinessDays, Span, open_windows, round_down, round_up

@@ -29,8 +29,8 @@ from serving_layer.query.fetch import StoreData
 from serving_layer.query.periods_compared import periods_compared, together
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.store_facts import StoreFacts, SummedFacts
-from serving_layer.query.timeline import PointLabel, Timeline, WeekPlace, zone_named
 from serving_layer.responses.metrics import Compared, LeftOut
+from serving_layer.timeline import PointLabel, Timeline, WeekPlace, zone_named
 from views.core.local_time import STEP, BusinessDays, Span
 
 MOST_POINTS = 2_000_000

@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from serving_layer.query.aggregate import StoreStates
 from serving_layer.query.store_facts import WINDOWS_OF_AN_HOUR
-from serving_layer.query.timeline import iso_epoch
+from serving_layer.responses.encoding import iso_epoch
 from serving_layer.responses.metrics import Compared, PeriodCompared
 from views.core.local_time import ONE_DAY, STEP, open_windows
 

@@ -18,9 +18,7 @@ from serving_layer.query.evaluate import GroupValues, PointComparison, PointValu
 from serving_layer.query.groups import GroupStates, Totals
 from serving_layer.query.periods_compared import periods_compared
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
-from serving_layer.query.snapshot import ReadSnapshot, as_of
-from serving_layer.query.timeline import PointLabel, iso_epoch, place_in_week
-from serving_layer.responses.encoding import Number
+from serving_layer.responses.encoding import Number, iso_epoch
 from serving_layer.responses.metrics import (
     AnsweredRange,
     Context,
@@ -33,6 +31,8 @@ from serving_layer.responses.metrics import (
     StoreCounts,
     Value,
 )
+from serving_layer.store.snapshot import ReadSnapshot, as_of
+from serving_layer.timeline import PointLabel, place_in_week
 from views.core.cut import seconds
 from views.core.formula import FormulaValue, Item
 from views.core.metric import OF_ANSWERS, Metric

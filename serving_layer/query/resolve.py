@@ -13,11 +13,10 @@ from typing import Literal, NamedTuple
 
 from master_dataset.errors import RangeTooLongError, UnknownNameError
 from master_dataset.registry.stores import Store
-from serving_layer.api.limits import RANGES, Ranges
 from serving_layer.compare.calendar import PERIOD, TARGET, ComparisonCalendar, comparison_calendar, previous_period
 from serving_layer.compare.comparable_stores import FirstDates, left_out
-from serving_layer.context.kinds import context_names
 from serving_layer.errors import BadQuestionError, TooManyMetricsError
+from serving_layer.limits import RANGES, Ranges
 from serving_layer.off_loop import off_loop
 from serving_layer.products.dimensions import (
     ALL_PRODUCTS,
@@ -32,11 +31,12 @@ from serving_layer.products.dimensions import (
     is_product_dimension,
 )
 from serving_layer.query.catalogue import Catalogue
+from serving_layer.query.context import context_names
 from serving_layer.query.ranges import AskedRange, RangeName
 from serving_layer.query.sensor_coverage import PROOFS, sensor_sources
 from serving_layer.query.stores import PageRequest
-from serving_layer.query.timeline import GRAINS, Grain, QueryRange, Timeline, read_bound, zone_named
 from serving_layer.responses.metrics import LeftOut
+from serving_layer.timeline import GRAINS, Grain, QueryRange, Timeline, read_bound, zone_named
 from views.core import View
 from views.core.formula import FormulaValue
 from views.core.local_time import STEP, BusinessDays, Span, round_down, round_up

@@ -12,7 +12,7 @@ from master_dataset.registry.stores import Sensor, Store
 from master_dataset.sources.people_counts import PEOPLE_COUNTS
 from master_dataset.sources.sensor_heartbeats import SENSOR_HEARTBEATS, WATCHED
 from serving_layer.compare.comparable_stores import ENOUGH
-from serving_layer.query.timeline import Period, zone_named
+from serving_layer.timeline import Period, zone_named
 from views.core import View
 from views.core.local_time import STEP, Span, first_instant
 from views.core.merge import Cell

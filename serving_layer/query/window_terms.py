@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from serving_layer.query.aggregate import PointStates
-from serving_layer.query.timeline import Period
+from serving_layer.timeline import Period
 from views.core.formula import FormulaValue, Term, busiest, inside
 from views.core.local_time import STEP, BusinessDays, Span, clock
 

@@ -1,7 +1,8 @@
 """How responses are encoded as JSON, and the types that all of them share."""
 
+from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast, overload
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -43,3 +44,22 @@ class Problem(Struct):
     code: str
     status: int
     field: str | UnsetType = UNSET
+
+
+def iso_epoch(at: int) -> str:
+    """ISO 8601 in UTC with `Z`."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@overload
+def iso_instant(at: datetime) -> str: ...
+@overload
+def iso_instant(at: None) -> None: ...
+@overload
+def iso_instant(at: datetime | None) -> str | None: ...
+def iso_instant(at: datetime | None) -> str | None:
+    """ISO 8601 in UTC with `Z`; milliseconds where there are any."""
+    if at is None:
+        return None
+    spec = "milliseconds" if at.microsecond else "seconds"
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=spec) + "Z"

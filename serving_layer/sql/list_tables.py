@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from master_dataset.registry.products import Product, ProductMaster, Versions
 from serving_layer.admin.corrections import CorrectionPosition, CorrectionsRequest, CorrectionsService
-from serving_layer.admin.publications import MAX_PUBLICATION, PublicationEntry
+from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.alerts.history import END, AlertListing, AlertsRequest, AuditReader, audited_cut
 from serving_layer.products.reader import ProductFilter, ProductReader
 from serving_layer.responses.alerts import ListedAlert
@@ -32,7 +32,7 @@ from serving_layer.sql.table import (
     TableColumn,
 )
 from serving_layer.sql.view_tables import days_with_cells
-from serving_layer.store.readers import PublishedReader, ReceiptReader
+from serving_layer.store.readers import PublicationEntry, PublishedReader, ReceiptReader
 from views.core import View
 from views.core.cut import UNIX_EPOCH
 

@@ -14,7 +14,6 @@ from serving_layer.query.evaluate import evaluate_places
 from serving_layer.query.fetch import StoreData, fetch
 from serving_layer.query.render import rendered, settled_until
 from serving_layer.query.resolve import MetricRequest, ResolvedQuery, resolve
-from serving_layer.query.timeline import zone_named
 from serving_layer.sql.list_tables import DECIMALS, NUMBER
 from serving_layer.sql.table import (
     DATE,
@@ -31,6 +30,7 @@ from serving_layer.sql.table import (
     store_by_store,
 )
 from serving_layer.sql.view_tables import DAYS_AT_ONCE, days_with_cells, parts_of
+from serving_layer.timeline import zone_named
 from views.core.local_time import BusinessDays
 from views.core.metric import Metric
 

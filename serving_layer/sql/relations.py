@@ -11,7 +11,7 @@ from master_dataset.registry.stores import Store
 from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.alerts.history import AlertListing, AuditReader
 from serving_layer.products.reader import ProductReader
-from serving_layer.query.service import QueryService
+from serving_layer.service import QueryService
 from serving_layer.sql.catalog_functions import MACRO_NAMES
 from serving_layer.sql.list_tables import (
     AlertsTable,

@@ -30,7 +30,6 @@ from master_dataset.registry.stores import Store
 from serving_layer.caching import SharedRuns, keep
 from serving_layer.errors import CellMissingError, PublicationCollectedError
 from serving_layer.keys.key import Caller
-from serving_layer.query.snapshot import ReadVersion
 from serving_layer.sql.arithmetic import as_in_postgresql
 from serving_layer.sql.catalog_functions import MACROS
 from serving_layer.sql.constants import Constant, is_volatile
@@ -56,6 +55,7 @@ from serving_layer.sql.statements import (
 from serving_layer.sql.table import Needed, Reading, RowBudget, Table, table_size
 from serving_layer.sql.translate import Clock, SessionValues, duckdb_sql, parameter_number, translated, with_parameters
 from serving_layer.store.cells import MergedCells
+from serving_layer.store.snapshot import ReadVersion
 
 Transaction = Literal["idle", "open", "failed"]
 Found = TypeVar("Found")

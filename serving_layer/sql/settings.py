@@ -7,9 +7,9 @@ from typing import NamedTuple, Self
 from zoneinfo import ZoneInfo
 
 from serving_layer.errors import BadQuestionError
-from serving_layer.query.timeline import zone_named
 from serving_layer.sql.names import SERVER_VERSION
 from serving_layer.sql.results import SqlStateError
+from serving_layer.timeline import zone_named
 
 TIMEZONE, TIMEOUT = "timezone", "statement_timeout"
 MOST_LENGTH, MOST_SAVEPOINTS = 1000, 1000

@@ -13,10 +13,10 @@ from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store, currency
 from serving_layer.keys.key import Caller
 from serving_layer.query.answer import STORES_AT_ONCE
-from serving_layer.query.snapshot import ReadVersion
 from serving_layer.sql.cursors import Cursor
 from serving_layer.sql.results import SqlStateError, SqlType
 from serving_layer.store.cells import MergedCells
+from serving_layer.store.snapshot import ReadVersion
 
 ColumnValues = Sequence[object]
 TEXT, WHOLE, REAL, FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()

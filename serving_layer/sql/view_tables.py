@@ -25,7 +25,7 @@ from serving_layer.query.evaluate import evaluate_places
 from serving_layer.query.fetch import StoreData, fetch
 from serving_layer.query.render import money, rendered, settled_until
 from serving_layer.query.resolve import MetricRequest, ResolvedQuery, resolve
-from serving_layer.query.timeline import iso_epoch, zone_named
+from serving_layer.responses.encoding import iso_epoch
 from serving_layer.sql.table import (
     DATE,
     FLAG,
@@ -42,6 +42,7 @@ from serving_layer.sql.table import (
     empty_table,
     store_by_store,
 )
+from serving_layer.timeline import zone_named
 from views.core import View
 from views.core.aggregates import Histogram
 from views.core.cells import WAITING

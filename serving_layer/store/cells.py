@@ -16,7 +16,6 @@ from cachetools import LRUCache
 from serving_layer.caching import SharedCache, SingleFlight, keep
 from serving_layer.errors import CellMissingError
 from serving_layer.off_loop import off_loop
-from serving_layer.query.snapshot import ReadSnapshot
 from serving_layer.store.day_cells import DayCells
 from serving_layer.store.readers import (
     BatchReader,
@@ -27,6 +26,7 @@ from serving_layer.store.readers import (
     SpeedBlock,
     SpeedReader,
 )
+from serving_layer.store.snapshot import ReadSnapshot
 from views.core import States, View
 from views.core.cells import WAITING, Addition, CellKey, Shape, number_of, read_block
 from views.core.cut import instant, is_fresh, month_of

@@ -5,12 +5,13 @@ Every method raises CassandraUnavailableError when Cassandra does not answer in 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from master_dataset.registry.stores import Store
-from serving_layer.admin.publications import PublicationEntry
+from serving_layer.responses.encoding import iso_instant
+from serving_layer.responses.publications import ListedPublication
 from views.control.generation import Offsets, reached
 from views.control.publication import Pointer
 from views.core.day_cells import DayParts
@@ -64,6 +65,54 @@ class RawReceipt(NamedTuple):
     place: ReceiptPlace
     received_at: datetime | None
     value: str
+
+
+@dataclass(frozen=True)
+class PublicationEntry:
+    """One publication in the history.
+
+    `manifest` names its cells; `definitions` maps each view to the hash of the definition they were made with.
+    `collected_at`: when its cells were garbage-collected, None while they are kept. `stats`: counts of its recompute.
+    """
+
+    publication: int
+    cut: datetime
+    published_at: datetime | None
+    by: str
+    why: str
+    manifest: str = ""
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    collected_at: datetime | None = None
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def pointer(self) -> Pointer:
+        """A pointer to this publication, without speed rows: those of its time may have expired."""
+        return Pointer(self.publication, self.cut, self.manifest, 0, self.definitions)
+
+    def response(self) -> ListedPublication:
+        """The publication as the API and the command line show it. What its recompute did not count is null."""
+        return ListedPublication(
+            publication=self.publication,
+            cut=iso_instant(self.cut),
+            published_at=iso_instant(self.published_at),
+            by=self.by,
+            why=self.why,
+            collected=self.collected_at is not None,
+            restores=self.stats.get("restores"),
+            rows=self._rows,
+            partitions=self.stats.get("partitions"),
+            days=self.stats.get("days"),
+            blocks=self.stats.get("blocks"),
+            seconds=self.stats.get("seconds"),
+            views=self.stats.get("views"),
+        )
+
+    @property
+    def _rows(self) -> int | None:
+        """Events read, counted once per view."""
+        views: Mapping[str, Mapping[str, int]] | None = self.stats.get("views")
+        return sum(each.get("events", 0) for each in views.values()) if views else self.stats.get("rows")
 
 
 class PublishedReader(Protocol):

@@ -14,8 +14,7 @@ import orjson
 
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.stores import Store
-from serving_layer.admin.publications import PublicationEntry
-from serving_layer.store.readers import Claim, Position, RawReceipt, ReceiptPlace, SpeedBlock
+from serving_layer.store.readers import Claim, Position, PublicationEntry, RawReceipt, ReceiptPlace, SpeedBlock
 from serving_layer.tables.async_session import AsyncSession, Row, day_of, instant_of, optional_instant
 from views.control.generation import claimed_ends
 from views.control.publication import SELECT_POINTER, SERIES, Pointer

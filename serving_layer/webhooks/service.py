@@ -10,7 +10,7 @@ from msgspec import UNSET
 from master_dataset.errors import UnknownNameError
 from master_dataset.webhooks.endpoint import Endpoint, Network, RegisteredEndpoint, check_url, new_id, new_secret
 from serving_layer.errors import NotBlockingError, TooManyWebhooksError
-from serving_layer.query.timeline import iso_instant
+from serving_layer.responses.encoding import iso_instant
 from serving_layer.responses.webhooks import BlockingRecord, Webhook, WebhookLag, WebhookTrial
 
 RecordPosition = tuple[str, int, int]

@@ -15,8 +15,9 @@ from master_dataset.registry.products import MOST_PRODUCTS, ProductMaster, Produ
 from master_dataset.registry.products_file import read_stream
 from serving_layer.products.attribution import AnswerProducts, ProductLabel
 from serving_layer.products.dimensions import ProductSelection
-from serving_layer.products.reader import ProductBlockTables, ProductFilter, ProductReader
+from serving_layer.products.reader import ProductFilter, ProductReader
 from serving_layer.tables import AsyncSession
+from serving_layer.tables.registry import ProductBlockTables
 from views.core.local_time import BusinessDays
 
 

@@ -12,8 +12,9 @@ from cassandra.cluster import Session
 from master_dataset.parsing.rows import rows
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from serving_layer.products.reader import ProductBlockTables, ProductReader
+from serving_layer.products.reader import ProductReader
 from serving_layer.tables.async_session import AsyncSession
+from serving_layer.tables.registry import ProductBlockTables
 from speed_layer import titles
 from speed_layer.titles import TitleWriter
 from tests.support.corpus.case import receipt

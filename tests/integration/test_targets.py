@@ -10,8 +10,9 @@ from cassandra.cluster import Session
 from master_dataset.errors import BadFileError, TargetsChangedError
 from master_dataset.registry import targets as targets_module
 from master_dataset.registry.targets import Targets, TargetTables
+from serving_layer.query.targets import TargetReader
 from serving_layer.tables import AsyncSession
-from serving_layer.targets.reader import TargetBlockTables, TargetReader
+from serving_layer.tables.registry import TargetBlockTables
 
 FIRST, SECOND = date(2026, 3, 1), date(2026, 3, 2)
 

@@ -8,8 +8,8 @@ from typing import Any, cast
 import httpx
 from jsonschema import Draft202012Validator
 
-from serving_layer.api.app import create_app
-from serving_layer.api.problems import MEDIA_TYPE
+from serving_layer.app import create_app
+from serving_layer.http.problems import MEDIA_TYPE
 
 JSON = "application/json"
 Document = dict[str, Any]

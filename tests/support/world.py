@@ -13,8 +13,7 @@ from master_dataset.parsing.results import Event
 from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.admin.ledger import Ledger
-from serving_layer.admin.publications import PublicationEntry
-from serving_layer.store.readers import SpeedBlock
+from serving_layer.store.readers import PublicationEntry, SpeedBlock
 from tests.support.layers import Delivery, batch_cells, speed_firsts, speed_rows, waiting_rows
 from views.control.publication import Pointer
 from views.core import States, View

@@ -18,23 +18,23 @@ from serving_layer.admin.dead_letters import DeadLetterService
 from serving_layer.admin.ledger import LedgerReader
 from serving_layer.admin.operations import OperatorService
 from serving_layer.admin.publications import RecomputeReader, RecomputeRecord, RollbackResult, RollbackService
+from serving_layer.admin.targets import TargetService
 from serving_layer.alerts.history import AlertListing
 from serving_layer.alerts.rules import AlertRules, AlertService
-from serving_layer.api.app import create_app
-from serving_layer.api.limits import LIMITS, Limits
+from serving_layer.app import create_app
 from serving_layer.health.freshness import FreshnessService
 from serving_layer.health.watched import HealthReader
 from serving_layer.ingest.ingest import IngestService
 from serving_layer.keys.authenticator import Authenticator, ConcurrencyLimiter, KeyCache, RateLimiter
 from serving_layer.keys.key import Key, Scope
+from serving_layer.limits import LIMITS, Limits
 from serving_layer.products.reader import ProductReader
 from serving_layer.products.service import ProductService
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.query.service import Clocks, QueryService
+from serving_layer.query.targets import TargetReader
 from serving_layer.responses.webhooks import WebhookTrial
+from serving_layer.service import Clocks, QueryService
 from serving_layer.store.readers import Readers
-from serving_layer.targets.reader import TargetReader
-from serving_layer.targets.service import TargetService
 from serving_layer.webhooks.service import RecordPosition, WebhookService
 from tests.support.alert_tables import WorldAlertTables, WorldVersions
 from tests.support.archiving import WorldDeadLetters

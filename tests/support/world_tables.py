@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime
 from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.admin.ledger import BlockKey, Ledger, LedgerBlock
-from serving_layer.admin.publications import PublicationEntry, RecomputeRecord
-from serving_layer.store.readers import Claim, Position, RawReceipt, Readers, ReceiptPlace, SpeedBlock
+from serving_layer.admin.publications import RecomputeRecord
+from serving_layer.store.readers import Claim, Position, PublicationEntry, RawReceipt, Readers, ReceiptPlace, SpeedBlock
 from tests.support.world import World
 from views.control.publication import Pointer
 from views.core.day_cells import DayParts

@@ -15,7 +15,7 @@ from master_dataset.parsing.parse import SCHEMA_HEADER
 from master_dataset.source import Source
 from master_dataset.sources import registered_sources
 from serving_layer.admin.publications import MAX_PUBLICATION
-from serving_layer.api.app import create_app
+from serving_layer.app import create_app
 
 COLUMNS = ("name", "in", "default", "meaning")
 """`in`: path, query or body."""

@@ -13,7 +13,7 @@ from galatea.cli.main import app
 from galatea.cli.reference.page import Page, code
 from master_dataset.errors import DependencyUnavailableError, GalateaError
 from master_dataset.parsing.results import MEANINGS, Reason
-from serving_layer.api.problem_types import ACTS, FILE_CODES, HTTP_CODES, family
+from serving_layer.http.problem_types import ACTS, FILE_CODES, HTTP_CODES, family
 from serving_layer.ingest.ingest import FOREIGN_STORE
 
 MADE = {

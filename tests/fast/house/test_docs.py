@@ -15,8 +15,8 @@ from galatea.cli.reference.operator_pages import verbs
 from lab.guarantees.experiment import registered as experiments
 from master_dataset.errors import GalateaError
 from master_dataset.parsing.results import Reason
-from serving_layer.api.problem_types import family
 from serving_layer.health.alarms import RULES
+from serving_layer.http.problem_types import family
 from tests.fast.house.tree import ROOT, named, pages, product, text
 from views import registered_views
 from views.metrics import registered_metrics

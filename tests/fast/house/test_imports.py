@@ -25,7 +25,7 @@ for each in pkgutil.walk_packages(serving_layer.__path__, "serving_layer."):
     importlib.import_module(each.name)
 """
 APPLICATION = """
-from serving_layer.api.app import create_app
+from serving_layer.app import create_app
 assert create_app(None, None, None, None, alerting=None).openapi()["paths"]
 """
 VIEWS = """

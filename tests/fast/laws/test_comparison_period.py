@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from serving_layer.compare.calendar import ComparisonCalendar, DaysBefore, MonthsBefore, RetailYearBefore
 from serving_layer.compare.period import ComparisonPeriod, comparison_period
-from serving_layer.query.timeline import Grain, QueryRange, Timeline, timeline
+from serving_layer.timeline import Grain, QueryRange, Timeline, timeline
 from tests.support.examples import examples
 from views.core.local_time import STEP, BusinessDays, Span
 

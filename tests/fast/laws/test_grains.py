@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from serving_layer.query.timeline import Grain, Timeline, iso_epoch, timeline
+from serving_layer.responses.encoding import iso_epoch
+from serving_layer.timeline import Grain, Timeline, timeline
 from tests.support.examples import examples
 from views.core.local_time import STEP, BusinessDays, clock, first_instant, offset
 

@@ -23,7 +23,7 @@ from serving_layer.api.metrics import MetricQuery
 from serving_layer.keys.key import OPERATOR
 from serving_layer.products.reader import ProductReader
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.query.service import Clocks, QueryService
+from serving_layer.service import Clocks, QueryService
 from tests.support import World, receipt
 from tests.support.chains import FIRST, LAST, Chain, Sale, chains
 from tests.support.products import WorldProducts

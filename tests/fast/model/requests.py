@@ -7,10 +7,9 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from master_dataset.errors import GalateaError
-from serving_layer.admin.publications import PublicationEntry
-from serving_layer.query.snapshot import ReadSnapshot, SnapshotReader
 from serving_layer.store.cells import MergedCells
-from serving_layer.store.readers import Claim, Position, Readers, SpeedBlock
+from serving_layer.store.readers import Claim, Position, PublicationEntry, Readers, SpeedBlock
+from serving_layer.store.snapshot import ReadSnapshot, SnapshotReader
 from tests.fast.model.facts import BEGUN, HORIZONS, STORES, Code
 from tests.fast.model.rules import Rule
 from tests.fast.model.serving import place_of

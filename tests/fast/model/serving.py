@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from master_dataset.errors import SpeedExpiredError, SpeedUnavailableError
 from serving_layer.errors import CellMissingError
-from serving_layer.query.snapshot import ReadSnapshot
 from serving_layer.store.readers import Position
+from serving_layer.store.snapshot import ReadSnapshot
 from tests.fast.model.facts import HORIZONS, Code
 from tests.fast.model.oracle import Place, Shown
 from tests.fast.model.rules import Rule

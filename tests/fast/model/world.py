@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from master_dataset.errors import GalateaError
 from serving_layer.errors import CellMissingError
-from serving_layer.query.snapshot import is_expired
+from serving_layer.store.snapshot import is_expired
 from tests.fast.model.adding import added
 from tests.fast.model.archive import Archive, Row
 from tests.fast.model.batch import Batch

@@ -26,7 +26,7 @@ from master_dataset.cassandra_tables import ArchivePositions
 from master_dataset.kafka.topics import Topics
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from serving_layer.query.timeline import iso_instant
+from serving_layer.responses.encoding import iso_instant
 from tests.integration.conftest import PATIENCE_SECONDS
 from tests.integration.conftest import Stack as Asking
 from tests.support.free_settings import settings_on_free_ports

@@ -9,8 +9,8 @@ import pytest
 from serving_layer.admin.ledger import Ledger
 from serving_layer.health.alarms import HealthState, alarms
 from serving_layer.health.watched import READERS, AlarmEvent, EndpointHealth, LagMeasurement, PublicationStats
-from serving_layer.query.snapshot import ReadSnapshot
 from serving_layer.store.readers import Position
+from serving_layer.store.snapshot import ReadSnapshot
 from tests.support import World
 from tests.support.process_metrics import WorldWatch
 from tests.support.world_api import Asking

@@ -6,7 +6,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from master_dataset.registry.stores import Store
-from serving_layer.query.timeline import iso_epoch, timeline
+from serving_layer.responses.encoding import iso_epoch
+from serving_layer.timeline import timeline
 from views.core.local_time import BusinessDays, Span
 
 

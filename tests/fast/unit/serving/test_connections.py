@@ -14,9 +14,9 @@ import pytest
 from prometheus_client import REGISTRY
 from starlette.types import Receive, Scope, Send
 
-from serving_layer.api.limits import Limits
 from serving_layer.http.connections import CHECK_BATCH, ConnectionLimits, Connections
 from serving_layer.ingest import ingest
+from serving_layer.limits import Limits
 from tests.support import World
 from tests.support.corpus.case import receipt
 from tests.support.raw_http import PATIENCE_SECONDS, Wire, wire

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from master_dataset.registry.stores import Store
 from serving_layer.api.parameters import read_ids, write_id
-from serving_layer.api.problem_types import problem_types
 from serving_layer.errors import BadQuestionError
+from serving_layer.http.problem_types import problem_types
 from tests.support import World, receipt
 from tests.support.openapi_contract import document
 from tests.support.world_api import Asking

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from master_dataset.registry.stores import Currency, Store
-from serving_layer.api.limits import LIMITS
+from serving_layer.limits import LIMITS
 from tests.support import World
 from tests.support.corpus.case import Case, by_hand, receipt
 from tests.support.corpus.generated import generated

@@ -13,10 +13,10 @@ import pytest
 from starlette.types import Message
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from serving_layer.api.limits import LIMITS, Limits
 from serving_layer.errors import BodyTooLargeError, BodyUnreadableError
 from serving_layer.ingest import ingest
 from serving_layer.ingest.events_body import EventsBody, decompress
+from serving_layer.limits import LIMITS, Limits
 from tests.support import World
 from tests.support.corpus.case import receipt
 from tests.support.world_api import OPERATOR_KEY, Asking

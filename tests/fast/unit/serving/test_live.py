@@ -11,10 +11,10 @@ import pytest
 import uvicorn
 
 from master_dataset.errors import CassandraUnavailableError, UnknownNameError
-from serving_layer.api.limits import Limits
 from serving_layer.errors import TooBusyError, TooManyAtOnceError
 from serving_layer.keys.key import OPERATOR, Caller
-from serving_layer.query.live import Event, Live
+from serving_layer.limits import Limits
+from serving_layer.live import Event, Live
 from serving_layer.query.resolve import MetricRequest, MetricsRequest
 from serving_layer.query.stores import PageRequest
 from tests.support import World, receipt

@@ -15,13 +15,7 @@ from master_dataset.registry.products import Product, ProductSpool, bucket_of
 from master_dataset.registry.products_file import read_stream
 from serving_layer.products.attribution import AnswerProducts, ProductLabel
 from serving_layer.products.dimensions import Attributes
-from serving_layer.products.reader import (
-    BLOCKS_PER_PAGE,
-    MasterNames,
-    ProductFilter,
-    ProductPlace,
-    ProductReader,
-)
+from serving_layer.products.reader import BLOCKS_PER_PAGE, MasterNames, ProductFilter, ProductPlace, ProductReader
 from tests.support import World
 from tests.support.products import WorldProducts
 from tests.support.world_api import OPERATOR_KEY, Asking

@@ -13,7 +13,7 @@ from master_dataset.registry.products_file import read_stream
 from master_dataset.registry.stores import Store
 from serving_layer.api.metrics import MetricQuery
 from serving_layer.keys.key import OPERATOR
-from serving_layer.query.live import Live
+from serving_layer.live import Live
 from tests.support import World, receipt
 from tests.support.world_api import OPERATOR_KEY, Asking, Body
 

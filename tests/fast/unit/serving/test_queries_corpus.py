@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 import pytest
 
 from master_dataset.registry.stores import Store
-from serving_layer.api.problem_types import PATH
+from serving_layer.http.problem_types import PATH
 from tests.support import World, receipt
 from tests.support.corpus.queries.query_case import DAY, QueryCase, query_cases
 from tests.support.world_api import OPERATOR_KEY, Asking

@@ -6,9 +6,9 @@ import pytest
 
 from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store, currency
-from serving_layer.api.limits import Ranges
+from serving_layer.limits import Ranges
 from serving_layer.query.resolve import query_span
-from serving_layer.query.timeline import Grain
+from serving_layer.timeline import Grain
 from tests.support import World, receipt
 from tests.support.world_api import OPERATOR_KEY, Asking
 from views.core.local_time import BusinessDays

@@ -7,7 +7,7 @@ import pytest
 
 from serving_layer.compare.calendar import DaysBefore
 from serving_layer.compare.period import comparison_period
-from serving_layer.query.timeline import QueryRange, timeline
+from serving_layer.timeline import QueryRange, timeline
 from views.core.local_time import STEP, BusinessDays, Span
 
 PRAGUE, LORD_HOWE = "Europe/Prague", "Australia/Lord_Howe"

@@ -15,8 +15,8 @@ from serving_layer.query.evaluate import evaluate
 from serving_layer.query.fetch import PeriodData, StoreData
 from serving_layer.query.render import render
 from serving_layer.query.resolve import MetricRequest, ResolvedQuery, resolve
-from serving_layer.query.snapshot import ReadSnapshot
-from serving_layer.query.timeline import Grain, Period
+from serving_layer.store.snapshot import ReadSnapshot
+from serving_layer.timeline import Grain, Period
 from views.control.publication import Pointer
 from views.core.cells import CellKey
 from views.core.merge import Cell

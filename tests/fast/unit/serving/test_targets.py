@@ -7,7 +7,7 @@ import pytest
 
 from master_dataset.registry.stores import GroupVersion, Store, currency
 from master_dataset.registry.targets import Targets
-from serving_layer.targets.attainment import can_have_targets
+from serving_layer.query.targets import can_have_targets
 from tests.support import World, receipt
 from tests.support.sensors import record, source_of
 from tests.support.world_api import Asking, Body

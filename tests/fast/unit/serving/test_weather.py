@@ -4,8 +4,8 @@ import pytest
 
 from master_dataset.registry.stores import Store
 from master_dataset.sources.weather_observations import WEATHER_OBSERVATIONS
-from serving_layer.context.kinds import context_names
 from serving_layer.errors import NotAvailableError
+from serving_layer.query.context import context_names
 from tests.support import World, receipt
 from tests.support.sensors import observation
 from tests.support.world_api import Asking, Body

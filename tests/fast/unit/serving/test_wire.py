@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from master_dataset.registry.stores import Store
-from serving_layer.api.limits import Limits
 from serving_layer.http.connections import ConnectionLimits
+from serving_layer.limits import Limits
 from tests.support import World
 from tests.support.corpus.wire.wire_case import WireCase, wire_cases
 from tests.support.raw_http import Wire, wire

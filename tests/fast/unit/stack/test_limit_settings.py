@@ -10,8 +10,8 @@ from deploy.services.sql import server_limits, sql_limits
 from deploy.settings import FUTURE, Settings
 from master_dataset.kafka.client_settings import BufferLimits
 from master_dataset.parsing.parse import FUTURE_US
-from serving_layer.api.limits import LIMITS, RANGES, Limits, Ranges
 from serving_layer.http.connections import ConnectionLimits
+from serving_layer.limits import LIMITS, RANGES, Limits, Ranges
 from serving_layer.sql.conversation import ConversationLimits
 from serving_layer.sql.server import ServerLimits
 from serving_layer.sql.session import SqlLimits

@@ -9,7 +9,7 @@ from master_dataset.registry.stores import Store
 from master_dataset.registry.targets import Targets, TargetSet
 from master_dataset.registry.targets_file import read_stream
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.targets.attainment import can_have_targets, target_decimals
+from serving_layer.query.targets import can_have_targets, target_decimals
 from views.core import View
 from views.core.metric import Metric
 

@@ -10,6 +10,7 @@ from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serving_layer.admin.operations import OperatorService
+from serving_layer.admin.targets import TargetService
 from serving_layer.alerts.rules import AlertService
 from serving_layer.api import (
     alert_rules,
@@ -19,14 +20,12 @@ from serving_layer.api import (
     events,
     health,
     metrics,
-    problems,
     products,
     publications,
     stores,
     targets,
     webhooks,
 )
-from serving_layer.api.limits import LIMITS, Limits
 from serving_layer.api.openapi import describe
 from serving_layer.api.request_bodies import BodyReader
 from serving_layer.api.response_cache import ResponseCacheMiddleware
@@ -34,14 +33,15 @@ from serving_layer.health.freshness import FreshnessService
 from serving_layer.http.body_drain import BodyDrain
 from serving_layer.http.head import HeadRequests
 from serving_layer.http.load_shedding import InFlight, LoadSheddingMiddleware
+from serving_layer.http.problems import install as install_problems
 from serving_layer.ingest.ingest import IngestService
 from serving_layer.keys.authenticator import Authenticator
+from serving_layer.limits import LIMITS, Limits
+from serving_layer.live import Live
 from serving_layer.pages.install import install as install_pages
 from serving_layer.pages.install import install_error_pages
 from serving_layer.products.service import ProductService
-from serving_layer.query.live import Live
-from serving_layer.query.service import QueryService
-from serving_layer.targets.service import TargetService
+from serving_layer.service import QueryService
 
 SECONDS = Histogram(
     "galatea_request_seconds",
@@ -176,7 +176,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
         app.router.routes.extend(router.routes)  # themselves: copies take 50 ms to make, and differ in nothing
     app.add_middleware(ResponseCacheMiddleware)
     install_pages(app)
-    problems.install(app)
+    install_problems(app)
     install_error_pages(app)
     describe(app)
     # FastAPI has one outside of all middleware: scripts of other origins could not read what it answers.

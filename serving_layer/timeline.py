@@ -10,13 +10,14 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import cached_property, lru_cache
 from itertools import groupby, pairwise
-from typing import Literal, NamedTuple, Self, get_args, overload
+from typing import Literal, NamedTuple, Self, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from serving_layer.errors import BadQuestionError
+from serving_layer.responses.encoding import iso_epoch
 from serving_layer.responses.metrics import Point, WeatherRow
 from views.core.cut import seconds
 from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span, clock, offset, round_down, round_up
@@ -372,22 +373,3 @@ def _within_years(day: date, text: str, name: str) -> None:
     if not FIRST_YEAR < day.year < LAST_YEAR:
         message = f"`{name}` is beyond the years that Galatea keeps: `{text}`."
         raise BadQuestionError(message, do=f"Ask for a time between {FIRST_YEAR + 1} and {LAST_YEAR - 1}.")
-
-
-def iso_epoch(at: int) -> str:
-    """ISO 8601 in UTC with `Z`."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-@overload
-def iso_instant(at: datetime) -> str: ...
-@overload
-def iso_instant(at: None) -> None: ...
-@overload
-def iso_instant(at: datetime | None) -> str | None: ...
-def iso_instant(at: datetime | None) -> str | None:
-    """ISO 8601 in UTC with `Z`; milliseconds where there are any."""
-    if at is None:
-        return None
-    spec = "milliseconds" if at.microsecond else "seconds"
-    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=spec) + "Z"

@@ -1,14 +1,25 @@
-"""Weather as context: what was observed at each store while each point lasted."""
+"""Context of an answer: public holidays and weather of each store, which `context=` asks for."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
-from serving_layer.query.snapshot import ReadSnapshot
-from serving_layer.query.timeline import Timeline, place_in_week, timeline
-from serving_layer.responses.metrics import Weather, WeatherRow, WeatherUnits
+from master_dataset.errors import UnknownNameError
+from serving_layer.compare.public_holidays import VERSION, names_of
+from serving_layer.errors import CountryUnknownError, NotAvailableError
+from serving_layer.responses.metrics import (
+    Context,
+    Holiday,
+    Holidays,
+    HolidaysUnknown,
+    Weather,
+    WeatherRow,
+    WeatherUnits,
+)
 from serving_layer.store.cells import MergedCells
+from serving_layer.store.snapshot import ReadSnapshot
+from serving_layer.timeline import Timeline, place_in_week, timeline
 from views.core.cut import seconds
 from views.core.merge import Cell
 from views.weather import WEATHER
@@ -19,6 +30,51 @@ if TYPE_CHECKING:
 UNITS = WeatherUnits(temperature="C", precipitation="mm", wind="m/s", cloud="percent")
 PRECIPITATION = list(WEATHER.columns).index("precipitation_um")
 THOUSAND, TEN = 1000, 10
+
+
+class ContextKind(Protocol):
+    """One kind of context."""
+
+    @property
+    def name(self) -> str:
+        """Its value in `context=`, and its field in the answer."""
+
+    @property
+    def views(self) -> Sequence[str]:
+        """The views that it reads; without them it is not available."""
+
+    async def rows(self, query: "ResolvedQuery", snapshot: ReadSnapshot, cells: MergedCells) -> Holidays | Weather:
+        """The rows of all stores of the query, and where they come from. Reads from the snapshot of the answer.
+
+        Raises:
+            DefinitionNotPublishedError, CellMissingError: as for the cells of the metric itself.
+        """
+
+
+class PublicHolidays:
+    """A row per store and holiday. Stores whose holidays are not known are listed, with the reason."""
+
+    name = "holidays"
+    views: Sequence[str] = ()
+
+    async def rows(self, query: "ResolvedQuery", snapshot: ReadSnapshot, cells: MergedCells) -> Holidays:  # noqa: ARG002
+        """`version` is that of the `holidays` library. Names are in the language of the country."""
+        rows: list[Holiday] = []
+        unknown: list[HolidaysUnknown] = []
+        for of in query.stores:
+            try:
+                rows.extend(_holidays(of))
+            except CountryUnknownError as error:
+                unknown.append(HolidaysUnknown(of.store.id, error.code, error.message))
+        return Holidays(VERSION, "public", rows, unknown)
+
+
+def _holidays(of: "StoreQuery") -> Iterator[Holiday]:
+    first, last = of.range.first, of.range.last
+    for year in range(first.year, last.year + 1):
+        for day, names in names_of(of.store, year).items():
+            if first <= day < last:
+                yield Holiday(of.store.id, day, names)
 
 
 class ObservedWeather:
@@ -88,3 +144,33 @@ def _precipitation(cells: Sequence[Cell]) -> Fraction:
     for cell in cells:
         windows.setdefault(cell.key.window, []).append(int(cell.merged[PRECIPITATION] or 0))
     return sum((Fraction(sum(found), len(found)) for found in windows.values()), Fraction(0))
+
+
+KINDS: dict[str, ContextKind] = {kind.name: kind for kind in (PublicHolidays(), ObservedWeather())}
+NAMES = tuple(KINDS)
+
+
+def context_names(text: str, views: Container[str]) -> tuple[str, ...]:
+    """Parse `context=`: names of kinds, separated by commas.
+
+    Args:
+        text: the value of the parameter.
+        views: the names of the registered views.
+
+    Raises:
+        UnknownNameError: no kind has this name.
+        NotAvailableError: a view that the kind reads is not registered.
+    """
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    for name in names:
+        if name not in KINDS:
+            raise UnknownNameError("context", name, NAMES)
+        if not all(view in views for view in KINDS[name].views):
+            message = f"`context={name}` is not answered: there is no view that it could be read from."
+            raise NotAvailableError(message, do=f"Leave `{name}` out of `context`.")
+    return names
+
+
+async def context_rows(query: "ResolvedQuery", snapshot: ReadSnapshot, cells: MergedCells) -> Context:
+    """The rows of every kind that the query asks for, by its name."""
+    return cast("Context", {name: await KINDS[name].rows(query, snapshot, cells) for name in query.context})

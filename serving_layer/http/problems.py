@@ -23,7 +23,7 @@ from master_dataset.errors import (
     GalateaError,
     UnknownNameError,
 )
-from serving_layer.api.problem_types import PATH
+from serving_layer.http.problem_types import PATH
 from serving_layer.responses.encoding import Problem, encode
 
 ERRORS = Counter("galatea_refusals", "Requests that were refused, by the code of the problem.", ("code",))

@@ -6,28 +6,36 @@ days have none says so in `before_flags` and has no `change`, because its value 
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+from cachetools import LRUCache
 from msgspec import UNSET, UnsetType
 
+from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.stores import currency
-from master_dataset.registry.targets import DIGITS, TargetSet
+from master_dataset.registry.targets import DIGITS, StoreTargets, TargetSet, decode_block
+from serving_layer.caching import keep
 from serving_layer.errors import BadQuestionError
 from serving_layer.query.render import money
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery, adds_up
-from serving_layer.query.timeline import QueryRange, timeline
 from serving_layer.responses.encoding import Number
 from serving_layer.responses.metrics import MetricResponse, Point, Series, TargetDays
-from serving_layer.targets.reader import TargetReader
+from serving_layer.timeline import QueryRange, timeline
 from views.core import View
 from views.core.local_time import BusinessDays
 from views.core.metric import Metric
 
+REFRESH_SECONDS = 1.0
+"""After this time, the version of a tenant's targets is read again."""
+CACHED_TARGETS = 500_000
+"""Targets that one process keeps, over all tenants."""
+MOST_TENANTS = 10_000
+BLOCKS_AT_ONCE = 16
 NO_TARGET, TARGETS_MISSING = "no_target", "targets_missing"
 """Flags of `before`: no day of the point has a target; some have none."""
 _TOO_FINE = ("15m", "hour", "hour_of_week")
@@ -39,6 +47,59 @@ HOURS_OF_A_DAY = 24
 
 SeriesOf = tuple[object, ...]
 """What identifies a series: its store, or the values of its groups and its currency."""
+
+
+class TargetBlocks(Protocol):
+    """Where targets are stored. Every method raises CassandraUnavailableError."""
+
+    async def current(self, tenant: str) -> TargetSet | None:
+        """The current version; None if none was loaded."""
+
+    async def block(self, tenant: str, version: str, store: str) -> bytes | None:
+        """The block of a store; None if it has no targets, or the version was removed."""
+
+
+class TargetReader:
+    """The targets of all tenants. Belongs to one event loop. Every method raises CassandraUnavailableError."""
+
+    def __init__(self, blocks: TargetBlocks, clock: Callable[[], float]) -> None:
+        """`clock`: monotonic seconds."""
+        self._blocks, self._clock = blocks, clock
+        self._current: LRUCache[str, tuple[float, TargetSet | None]] = LRUCache(MOST_TENANTS)
+        self._cache: LRUCache[tuple[str, str, str], StoreTargets] = LRUCache(
+            CACHED_TARGETS, getsizeof=lambda targets: 1 + sum(map(len, targets.values()))
+        )
+        self._at_once = asyncio.Semaphore(BLOCKS_AT_ONCE)
+
+    async def current(self, tenant: str) -> TargetSet | None:
+        """The current version of a tenant's targets, at most `REFRESH_SECONDS` old; None if none was loaded."""
+        known = self._current.get(tenant)
+        if known is None or self._clock() - known[0] >= REFRESH_SECONDS:
+            began = self._clock()
+            known = self._current[tenant] = began, await self._blocks.current(tenant)
+        return known[1]
+
+    async def of_store(self, version: TargetSet, store: str, metric: str) -> Mapping[date, int]:
+        """The targets of a store for a metric, in millionths, by business day.
+
+        Raises:
+            CassandraUnavailableError: also if the version was replaced several times while it was read.
+        """
+        key = version.tenant, version.version, store
+        targets = self._cache.get(key)
+        if targets is None:
+            async with self._at_once:
+                packed = await self._blocks.block(*key)
+                if packed is None and not await self._is_kept(version):
+                    message = f"The targets of tenant `{version.tenant}` were replaced while they were read."
+                    raise CassandraUnavailableError(message, do="Ask again.")
+            targets = {} if packed is None else decode_block(packed)
+            keep(self._cache, key, targets)
+        return targets.get(metric, {})
+
+    async def _is_kept(self, version: TargetSet) -> bool:
+        current = await self._blocks.current(version.tenant)
+        return current is not None and current.version == version.version
 
 
 def can_have_targets(metric: Metric, views: Mapping[str, View]) -> bool:

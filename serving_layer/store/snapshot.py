@@ -26,12 +26,11 @@ from master_dataset.errors import (
 )
 from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.targets import TargetSet
-from serving_layer.admin.publications import PublicationEntry
 from serving_layer.caching import RefreshAheadCache
 from serving_layer.errors import DefinitionNotPublishedError, PublicationBehindError, PublicationCollectedError
-from serving_layer.query.timeline import iso_instant
+from serving_layer.responses.encoding import iso_instant
 from serving_layer.responses.metrics import AsOf, Provenance
-from serving_layer.store.readers import Position, PublishedReader, Readers
+from serving_layer.store.readers import Position, PublicationEntry, PublishedReader, Readers
 from views.control.publication import Pointer
 from views.core import View
 

@@ -30,7 +30,6 @@ from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.cells import CellsRequest, answer_cells
 from serving_layer.query.ranges import AskedRange, latest_turn
 from serving_layer.query.resolve import MetricRequest, MetricsRequest, query_span, split_by
-from serving_layer.query.snapshot import ReadSnapshot, ReadVersion, SnapshotReader, past_snapshot, provenance
 from serving_layer.query.stores import (
     MOST_STORES,
     MOST_STORES_MERGED,
@@ -40,13 +39,13 @@ from serving_layer.query.stores import (
     unregistered,
     write_token,
 )
-from serving_layer.query.timeline import zone_named
+from serving_layer.query.targets import AnswerTargets, TargetReader
 from serving_layer.responses.encoding import encode
 from serving_layer.responses.metrics import Provenance
 from serving_layer.store.cells import MergedCells
 from serving_layer.store.readers import Readers
-from serving_layer.targets.attainment import AnswerTargets
-from serving_layer.targets.reader import TargetReader
+from serving_layer.store.snapshot import ReadSnapshot, ReadVersion, SnapshotReader, past_snapshot, provenance
+from serving_layer.timeline import zone_named
 from views.core import View
 from views.core.local_time import BusinessDays, round_down
 

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import orjson
 
 from master_dataset.errors import GalateaError
-from serving_layer.api.limits import LIMITS, Limits
 from serving_layer.caching import etag
 from serving_layer.errors import TooBusyError, TooManyAtOnceError
 from serving_layer.keys.key import Caller
+from serving_layer.limits import LIMITS, Limits
 from serving_layer.query.resolve import MetricsRequest
-from serving_layer.query.service import QueryService
+from serving_layer.service import QueryService
 
 EVERY_SECONDS = 0.5
 ANSWER, PROBLEM = "answer", "problem"
