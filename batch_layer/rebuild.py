@@ -2,7 +2,7 @@
 
     first deliveries of the portion's days -> cells of every view -> blocks under the run's name
 
-Readers see none of it before a publication names the run, see `batch_layer.recompute.publish`.
+Readers see none of it before a publication names the run, see `batch_layer.publish`.
 """
 
 import time
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from batch_layer.archived import archived, report_unreadable_files
 from batch_layer.deliveries import count_repeats, deliveries, keep_conflicts
+from batch_layer.plan import Plan
 from batch_layer.progress import Amount, RecordedProgress
-from batch_layer.recompute.plan import Plan
 from batch_layer.run import Run
 from batch_layer.visits import CountedRows
 from master_dataset.delta.tables import MasterTables

@@ -10,9 +10,9 @@ import time
 from dataclasses import dataclass
 from datetime import datetime
 
+from batch_layer.plan import RecomputePlanner
 from batch_layer.progress import Steps as Shown
 from batch_layer.recompute.job import RecomputeJob
-from batch_layer.recompute.plan import RecomputePlanner
 from benchmarks.processor import Meter
 from deploy.batch import context_of, create_recompute, spark_of
 from deploy.settings import Settings

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 
 from batch_layer.blocks import made_schema
-from batch_layer.recompute.publish import publish
+from batch_layer.publish import publish
 from batch_layer.run import BlockWriter, Manifest, Run
 from benchmarks import local
 from benchmarks.one_rebuild import Steps

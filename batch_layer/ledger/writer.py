@@ -19,8 +19,8 @@ from batch_layer.ledger.change import Change, PublishedState
 from batch_layer.ledger.correction import Ledgers
 from batch_layer.ledger.ledger import AgeLimits, Ledger
 from batch_layer.master import Master
+from batch_layer.plan import Plan
 from batch_layer.progress import Steps
-from batch_layer.recompute.plan import Plan
 from batch_layer.run import read_manifest
 from master_dataset.errors import CutNotReachedError, DependencyUnavailableError, GalateaError
 from views import registered_views

@@ -21,11 +21,11 @@ import structlog
 from batch_layer.alerts.auditor import AlertAuditor
 from batch_layer.context import BatchContext
 from batch_layer.ledger.writer import LedgerWriter
+from batch_layer.plan import PREVIEWED_AT_MOST, Plan, RecomputePlanner, previewed_partitions
 from batch_layer.progress import RecordedProgress, Steps
+from batch_layer.publish import hand_over, publish
 from batch_layer.rebuild import Rebuild
 from batch_layer.recompute.lock import RecomputeLock
-from batch_layer.recompute.plan import PREVIEWED_AT_MOST, Plan, RecomputePlanner, previewed_partitions
-from batch_layer.recompute.publish import hand_over, publish
 from batch_layer.run import Run, read_manifest
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import GalateaError, RequestError

@@ -24,7 +24,7 @@ from master_dataset.errors import RecomputeRunningError
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
-    from batch_layer.recompute.plan import Plan
+    from batch_layer.plan import Plan
 
 TTL_SECONDS = 60
 _RENEW_SECONDS = 15.0

@@ -11,8 +11,8 @@ import psutil
 import pytest
 from cassandra.cluster import Session
 
+from batch_layer.plan import Plan
 from batch_layer.recompute.lock import RecomputeLock
-from batch_layer.recompute.plan import Plan
 from master_dataset.errors import RecomputeRunningError
 from views.control.publication import Pointer
 from views.control.recompute import PlanNumber, Recompute, RecomputeRequest, Recomputes

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from cassandra import OperationTimedOut
 
 from batch_layer.fence import Fence, Marked
-from batch_layer.recompute.plan import Plan, Planner
-from batch_layer.recompute.publish import generation_to_publish, hand_over, publish, refuse_partial
+from batch_layer.plan import Plan, Planner
+from batch_layer.publish import generation_to_publish, hand_over, publish, refuse_partial
 from master_dataset.errors import GalateaError, PublicationMovedError
 from master_dataset.kafka.connection import KafkaConnection
 from tests.fast.model.archive import Archived, Row

@@ -2,7 +2,7 @@
 
 import pytest
 
-from batch_layer.recompute.publish import generation_to_publish
+from batch_layer.publish import generation_to_publish
 from deploy.services.speed import begin
 from master_dataset.errors import DefinitionNotCoveredError
 from tests.fast.model.facts import BEGUN, CODES, TOPIC

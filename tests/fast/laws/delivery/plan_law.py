@@ -7,7 +7,7 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-from batch_layer.recompute.plan import Planner
+from batch_layer.plan import Planner
 from master_dataset.visits.visit import RULES
 from views.control.publication import Pointer
 from views.control.recompute import RecomputeRequest

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from batch_layer.recompute.publish import generation_to_publish, hand_over, refuse_gap
+from batch_layer.publish import generation_to_publish, hand_over, refuse_gap
 from deploy.services.speed import begin
 from master_dataset.errors import CutNotReachedError, GenerationReplacedError
 from tests.fast.model.facts import BEGUN, CODES, TOPIC

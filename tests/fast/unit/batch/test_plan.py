@@ -10,9 +10,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from batch_layer.master import Master
+from batch_layer.plan import Plan, Planner, previewed_partitions
 from batch_layer.rebuild import portions
 from batch_layer.recompute.lock import overlapping, spans
-from batch_layer.recompute.plan import Plan, Planner, previewed_partitions
 from views.control.publication import Pointer
 from views.control.recompute import PlannedPartition, RecomputeRequest, StoredPlan, read_stored_plan
 from views.sales import SALES

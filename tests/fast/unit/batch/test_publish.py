@@ -9,7 +9,7 @@ import pytest
 from cassandra import OperationTimedOut
 from cassandra.cluster import NoHostAvailable
 
-from batch_layer.recompute.publish import publish as switch
+from batch_layer.publish import publish as switch
 from master_dataset.errors import PublicationMovedError
 from views.control.publication import Pointer, PointerRow, Publication
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch_layer.context import BatchContext
+from batch_layer.plan import Plan
 from batch_layer.recompute import job as job_file
 from batch_layer.recompute.job import RecomputeJob
-from batch_layer.recompute.plan import Plan
 from deploy.batch import context_of
 from deploy.settings import Settings
 from master_dataset.errors import RecomputeRunningError, RequestError

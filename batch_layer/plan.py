@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from batch_layer.context import BatchContext
 from batch_layer.master import Master
 from batch_layer.progress import Steps
-from batch_layer.recompute.publish import generation_to_publish, refuse_gap, refuse_partial
+from batch_layer.publish import generation_to_publish, refuse_gap, refuse_partial
 from master_dataset.cassandra_tables import ArchivePositions
 from master_dataset.delta.dataset import report_lost_files
 from master_dataset.errors import BrokerUnavailableError, NothingArchivedError
