@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-FLOOR = 0.7
-"""Share of mutants that fast tests have to kill. Survivors are mostly texts of errors and settings of drivers."""
+REACHED, KILLED = 0.8, 0.8
+"""Shares: of all mutants, those in code that fast tests run; of these, those that fail a test.
+
+The others plan with real brokers and tables, as integration tests do, or are texts of errors and settings of drivers.
+"""
 
 
 @pytest.mark.nightly
@@ -17,7 +20,9 @@ def test_fast_tests_kill_most_mutants_of_the_core_rules() -> None:
         subprocess.run([sys.executable, "-m", "mutmut", *words], check=True)
     stats = json.loads(Path("mutants/mutmut-cicd-stats.json").read_text(encoding="utf-8"))
 
-    killed, total = stats["killed"], stats["total"]
+    total, killed = stats["total"], stats["killed"] + stats["timeout"]
+    reached = total - stats["no_tests"]
 
     assert total > 100
-    assert killed / total >= FLOOR, f"{killed} of {total} mutants were killed; `mutmut results` lists the others"
+    assert reached / total >= REACHED, f"{stats['no_tests']} of {total} mutants are in code that no fast test runs"
+    assert killed / reached >= KILLED, f"{killed} of {reached} mutants were killed; `mutmut results` lists the others"
