@@ -11,7 +11,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
@@ -87,6 +87,8 @@ class Question(NamedTuple):
     last: date
 
 
+AT_ONCE = 25
+"""Questions that are asked side by side."""
 Key = tuple[str | None, str | None, str]
 """Value of the group, currency, and label of a point: its date, or nothing."""
 
@@ -261,6 +263,20 @@ def drawn(chance: Random) -> Question:
     return Question(chance.choice(METRICS), by, grain, first, last)
 
 
+async def _answered(
+    ask: Callable[..., Awaitable[dict[Key, Decimal]]], questions: Sequence[Question]
+) -> tuple[list[dict[Key, Decimal]], list[dict[Key, Decimal] | None]]:
+    """The answers, and where values can be added up, those of the stores one by one. Asked side by side."""
+
+    async def added(asked: Question) -> dict[Key, Decimal] | None:
+        if asked.by != "total" or asked.metric == "avg_transaction_value":
+            return None
+        return await ask(asked, "store", *(("currency",) if asked.metric == "net_sales" else ()))
+
+    totals = await asyncio.gather(*(ask(asked, asked.by) for asked in questions))
+    return totals, await asyncio.gather(*map(added, questions))
+
+
 def sampled(  # noqa: PLR0913 - what a run is
     stack: Stack, stores: Mapping[str, Store], *, rounds: int, samples: int, seed: int, kill_after: int = -1
 ) -> Found:
@@ -278,19 +294,21 @@ def sampled(  # noqa: PLR0913 - what a run is
             found.publications.add(pointer.publication)
             found.receipts.append(len(receipts))
 
-            def ask(asked: Question, *by: str, answers: EpochAnswers = answers) -> dict[Key, Decimal]:
+            async def ask(asked: Question, *by: str, answers: EpochAnswers = answers) -> dict[Key, Decimal]:
                 bounds = str(asked.first), str(asked.last)
                 request = MetricRequest(asked.metric, IDS, *bounds, grain=asked.grain, by=by)  # type: ignore[arg-type]
-                return shown(DECODER.decode(runner.run(answers.ask(request, stores))), asked)
+                return shown(DECODER.decode(await answers.ask(request, stores)), asked)
 
-            for asked in (drawn(chance) for _ in range(samples)):
-                due, total = recomputed(stores, receipts, asked), ask(asked, asked.by)
-                found.samples += 1
-                if not is_equal(total, due, asked):
-                    found.differed.append(f"{asked}: {total} instead of {due}")
-                if asked.by == "total" and asked.metric != "avg_transaction_value":
-                    money = ("currency",) if asked.metric == "net_sales" else ()
-                    if (added := ask(asked, "store", *money)) != total:
+            questions = [drawn(chance) for _ in range(samples)]
+            for place in range(0, samples, AT_ONCE):
+                some = questions[place : place + AT_ONCE]
+                totals, sums = runner.run(_answered(ask, some))
+                for asked, total, added in zip(some, totals, sums, strict=True):
+                    due = recomputed(stores, receipts, asked)
+                    found.samples += 1
+                    if not is_equal(total, due, asked):
+                        found.differed.append(f"{asked}: {total} instead of {due}")
+                    if added is not None and added != total:
                         found.differed.append(f"{asked}: {total}, but {added} added up over stores")
             round_ = f"round {len(found.receipts)}: {found.samples} samples, {len(found.differed)} differences"
             print(round_, flush=True)  # noqa: T201
