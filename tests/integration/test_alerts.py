@@ -19,6 +19,10 @@ from tests.system.drills.naive_processor import KEPT, PLAIN
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
 
 
+ATTEMPTS = 5
+"""Whether an attack comes at its moment depends on the machine: a naive processor is attacked until one does."""
+
+
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[DrilledBroker]:
     """A broker by itself."""
@@ -46,11 +50,13 @@ def test_ends_that_are_held_lost_and_late_a_zombie_and_twins_change_no_alert(bro
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("kind", "kills", "proxied"), [(KEPT, 12, 10), (PLAIN, 14, 0)])
-def test_a_naive_alert_processor_fails_the_same_attacks(
-    broker: DrilledBroker, kind: str, kills: int, proxied: int
-) -> None:
-    played = play(broker, Plan(kills=kills, alerts=300, seed=1, proxied=proxied, naive=kind))
+@pytest.mark.parametrize(("kind", "kills", "proxied"), [(KEPT, 6, 3), (PLAIN, 10, 0)])
+def test_a_naive_alert_processor_fails_the_same_attacks(tmp_path: Path, kind: str, kills: int, proxied: int) -> None:
+    for seed in range(1, ATTEMPTS + 1):
+        with DrilledBroker(settings_for(tmp_path / str(seed))) as broker:
+            played = play(broker, Plan(kills=kills, alerts=300, seed=seed, proxied=proxied, naive=kind))
+        if played.twice:
+            break
 
     assert not played.is_well
     assert played.twice > 0
