@@ -6,7 +6,7 @@ They hold what the routes of the same names list, of the caller's stores and ten
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
 import orjson
 import pyarrow as pa
@@ -34,6 +34,7 @@ from serving_layer.sql.table import (
 from serving_layer.sql.view_tables import days_with_cells
 from serving_layer.store.readers import PublicationEntry, PublishedReader, ReceiptReader
 from views.core import View
+from views.core.cells import WAITING
 from views.core.cut import UNIX_EPOCH
 
 PAGE = 500
@@ -203,7 +204,7 @@ class ReceiptsTable(ListTable):
     )
 
     def __init__(self, receipts: ReceiptReader, view: View) -> None:
-        """`view`: counts every receipt, so it says on which days there are any."""
+        """`view`: counts every receipt, so with those that wait for batch it says on which days there are any."""
         self._receipts, self._view = receipts, view
 
     async def read(self, reading: Reading, needed: Needed) -> pa.Table:
@@ -213,7 +214,7 @@ class ReceiptsTable(ListTable):
             return rows.table()
         first, last = (None if at is None else _utc_date(at) for at in needed.span)
         for store in reading.chosen(needed):
-            for day in sorted(await days_with_cells(reading, [self._view], store)):
+            for day in sorted(await days_with_cells(reading, [self._view, WAITING], store)):
                 if (first is None or day >= first) and (last is None or day <= last):
                     await self._read_day(reading, rows, store.id, day)
         return rows.table()
@@ -424,9 +425,9 @@ def _alert(each: ListedAlert) -> Mapping[str, object]:
         "window_start": _instant(each.window.start),
         "window_end": _instant(each.window.end),
         "dimensions": orjson.dumps(each.dimensions).decode(),
-        "value": each.value,
-        "threshold": each.threshold,
-        "baseline": each.baseline,
+        "value": number_of(each.value),
+        "threshold": number_of(each.threshold),
+        "baseline": number_of(each.baseline),
         "sentence": each.sentence,
         "provisional": each.provisional,
         "late": each.late,
@@ -437,6 +438,16 @@ def _alert(each: ListedAlert) -> Mapping[str, object]:
         "retracted_because": each.retracted_because,
         "publication": each.publication,
     }
+
+
+def number_of(value: object) -> Decimal | None:
+    """A number for a column of type `NUMBER`, with at most 18 decimals; a float as it is written. None for others."""
+    if isinstance(value, float):
+        value = Decimal(repr(value))
+    if not isinstance(value, Decimal | int):
+        return None
+    with localcontext(prec=PRECISION):
+        return round(Decimal(value), DECIMALS)
 
 
 def _instant(text: str | None) -> datetime | None:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal, localcontext
 
 import pyarrow as pa
 
@@ -14,11 +13,10 @@ from serving_layer.query.evaluate import evaluate_places
 from serving_layer.query.fetch import StoreData, fetch
 from serving_layer.query.render import rendered, settled_until
 from serving_layer.query.resolve import MetricRequest, ResolvedQuery, resolve
-from serving_layer.sql.list_tables import DECIMALS, NUMBER
+from serving_layer.sql.list_tables import NUMBER, number_of
 from serving_layer.sql.table import (
     DATE,
     FLAG,
-    PRECISION,
     TEXT,
     WHOLE,
     ColumnValues,
@@ -110,20 +108,10 @@ def _values(reading: Reading, store: Store, query: ResolvedQuery, data: StoreDat
         METRIC: [metric.id] * len(numbers),
         STORE: [store.id] * len(numbers),
         DAY: [of.range.labels[number].day for number in numbers],
-        "value": [_number(rendered(point.value, metric, digits)) for point in points],
+        "value": [number_of(rendered(point.value, metric, digits)) for point in points],
         "unit": [metric.unit] * len(numbers),
         "currency": [store.currency.code if metric.unit == "money" else None] * len(numbers),
         "final": is_final,
         "publication": [snapshot.pointer.publication] * len(numbers),
         "provisional": [not each for each in is_final],
     }
-
-
-def _number(value: object) -> Decimal | None:
-    """Sums in full; a ratio as its double is written, with at most 18 decimals."""
-    if isinstance(value, Decimal | int):
-        return Decimal(value)
-    if not isinstance(value, float):
-        return None
-    with localcontext(prec=PRECISION):
-        return round(Decimal(repr(value)), DECIMALS)

@@ -103,17 +103,20 @@ class ViewTable:
 
     @cached_property
     def states(self) -> Mapping[str, bool]:
-        """The other states that are summed, by name, and whether each is an amount: a metric of its name says so."""
-        names = [
-            f"{name}_{suffix}" if suffix else name
+        """The other states that are summed, by name, and whether each is an amount.
+
+        It is if its name, or that of the only column that it sums, is the id of a metric of money.
+        """
+        sums = {
+            f"{name}_{suffix}" if suffix else name: column.of
             for name, of in self._view.metrics.items()
             if not isinstance(of, Histogram)
             for suffix, column in of.columns.items()
             if column.by == "sum"
-        ]
-        known = self._catalogue.metrics
+        }
+        amounts = {metric.id for metric in self._catalogue.metrics.values() if metric.unit == "money"}
         taken = {*self.metrics, *self._view.dimensions, STORE, self.time, FINAL, PUBLICATION, PROVISIONAL}
-        return {name: name in known and known[name].unit == "money" for name in names if name not in taken}
+        return {name: not amounts.isdisjoint((name, of)) for name, of in sums.items() if name not in taken}
 
     @cached_property
     def columns(self) -> Sequence[TableColumn]:

@@ -87,8 +87,9 @@ def histories(draw: st.DrawFn) -> tuple[GroupVersion, ...]:
 
 
 @st.composite
-def chains(draw: st.DrawFn) -> Chain:
-    stores = tuple(
+def registered(draw: st.DrawFn) -> tuple[Store, ...]:
+    """The stores of a chain. Their ids are their places in it."""
+    return tuple(
         Store(
             id=str(number),
             groups=draw(histories()),
@@ -99,6 +100,11 @@ def chains(draw: st.DrawFn) -> Chain:
         )
         for number in range(draw(st.integers(1, 4)))
     )
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> Chain:
+    stores = draw(registered())
     places, minutes = st.integers(0, len(stores) - 1), st.integers(0, 4000)
     sales = st.builds(Sale, places, minutes, st.integers(-500, 5000).filter(bool), st.integers(0, 900))
     counts = st.builds(Count, places, minutes, st.integers(1, 90))

@@ -1,8 +1,11 @@
 """Statements of a transaction read one snapshot, whatever arrives, is published or is collected between them."""
 
+# ruff: noqa: S608 - statements of a test
+
 import io
+import json
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -113,6 +116,83 @@ def test_products_that_are_loaded_meanwhile_are_read_by_the_next_transaction(sql
 
     assert sql.rows("select title from products order by sku", session=session) == [("Milk",), ("Tea",)]
     assert sql.rows("select title from products order by sku") == [("Oat drink",), ("Tea",)]
+
+
+def test_receipts_and_alerts_are_as_they_are_when_a_statement_first_reads_a_part_of_them(
+    sql: AskingSql, till: Till
+) -> None:
+    def read(column: str) -> list[tuple[int]]:
+        statement = f"select count({column}) from receipts union all select count({column}) from alerts"
+        return list(sql.rows(statement, session=session))
+
+    session = begun(sql)
+    assert counted(sql, session) == [1] * len(VIEWS)
+    assert read("store") == [(1,), (0,)]
+
+    till.sell()
+    sql.rest.alert_tables.raised(f"{DAY}T09:05:00Z")
+
+    assert read("store") == [(1,), (0,)]
+    assert read("store || 'x'") == [(1,), (0,)]
+    both = "select count(till || store) from receipts union all select count(rule || store) from alerts"
+    assert sql.rows(both, session=session) == [(2,), (1,)]
+    assert counted(sql, session) == [1] * len(VIEWS)
+
+
+def test_receipts_of_a_transaction_are_of_the_days_that_have_events_in_its_snapshot(sql: AskingSql, till: Till) -> None:
+    session, read = begun(sql), "select transaction_id from receipts order by happened_at"
+    assert counted(sql, session) == [1] * len(VIEWS)
+
+    till.world.begin_micro_batch()
+    till.world.receive(receipt("2026-03-07T08:00:00Z", minor=100, number=70), "2026-03-07T08:00:01Z")
+    till.world.pass_time("2026-03-07T08:01:00Z")
+
+    assert sql.rows(read, session=session) == [("1",)]
+    assert sql.rows(read) == [("1",), ("70",)]
+
+
+def test_publications_end_with_that_of_the_snapshot_and_say_which_of_them_were_collected_meanwhile(
+    sql: AskingSql, till: Till
+) -> None:
+    till.rebuild()
+    till.rebuild()
+    session, read = begun(sql), "select publication, collected from publications where publication > 0 order by 1"
+    assert sql.rows(read, session=session) == [(1, False), (2, False)]
+
+    till.rebuild()
+    till.world.collect(1)
+
+    assert sql.rows(read, session=session) == [(1, False), (2, False)]
+    assert sql.rows("select publication from publications where collected and cut is not null", session=session) == [
+        (1,)
+    ]
+    assert sql.rows(read) == [(1, True), (2, False), (3, False)]
+
+
+def test_corrections_end_with_the_publication_of_the_snapshot_and_appear_once_they_are_written(
+    sql: AskingSql, till: Till
+) -> None:
+    def correct(publication: int) -> None:
+        till.world.ledgers[str(publication)] = ledgers[publication]
+        row = {"window": 1772787600, "dimensions": {"currency": "EUR"}, "state": "gross_sales", "shown": 1}
+        row |= {"corrected": 2, "difference": 1, "cause": "waited", "events": [], "events_total": publication}
+        till.world.corrections[f"run-{publication}", "sales"] = {("1", date(2026, 3, 6)): json.dumps([row])}
+
+    till.rebuild()
+    till.rebuild()
+    ledgers = {number: till.world.ledgers.pop(str(number)) for number in (1, 2)}
+    correct(1)
+    session, read = begun(sql), "select publication, events_total from corrections order by 1"
+    assert sql.rows(read, session=session) == [(1, 1)]
+
+    till.rebuild()
+    ledgers[3] = till.world.ledgers.pop("3")
+    correct(2)
+    correct(3)
+
+    assert sql.rows(read, session=session) == [(1, 1)]
+    assert sql.rows("select publication, store from corrections order by 1", session=session) == [(1, "1"), (2, "1")]
+    assert sql.rows(read) == [(1, 1), (2, 2), (3, 3)]
 
 
 @settings(max_examples=15, deadline=None)

@@ -76,6 +76,17 @@ def test_days_are_those_of_the_store_and_say_what_they_rest_on(sql: AskingSql) -
     ]
 
 
+def test_states_that_are_money_are_in_the_major_unit_whatever_they_are_called(sql: AskingSql) -> None:
+    of_day = "where store = '1' and day = '2026-03-02'"
+
+    assert sql.rows(f"select basket_value, baskets, avg_basket_value from basket_sizes_day {of_day}") == [
+        (Decimal("2.00"), 1, 2.0)
+    ]
+    assert sql.rows(f"select net_sales, sku_net_sales from sales_by_sku_day {of_day}") == [
+        (Decimal("2.00"), Decimal("2.00"))
+    ]
+
+
 def test_windows_and_hours_begin_at_instants(sql: AskingSql) -> None:
     where = "where store = '1' and start >= '2026-03-05' order by 1"
 
