@@ -44,7 +44,7 @@ from serving_layer.sql.table import (
 )
 from views.core import View
 from views.core.aggregates import Histogram
-from views.core.cells import WAITING
+from views.core.cells import WAITING, Shape
 from views.core.cut import instant, seconds
 from views.core.formula import Formula
 from views.core.local_time import ONE_DAY, STEP, BusinessDays, first_instant
@@ -321,7 +321,7 @@ def has_column(metric: Metric, grain: str, view: View) -> bool:
     return metric.unit != "list" and not depends_on_others and is_split and has_grain
 
 
-async def days_with_cells(reading: Reading, views: Sequence[View], store: Store) -> set[date]:
+async def days_with_cells(reading: Reading, views: Sequence[Shape], store: Store) -> set[date]:
     """The UTC days of which views may have cells of a store."""
     snapshot, found = reading.version.snapshot, set[date]()
     for view in views:
