@@ -45,7 +45,7 @@ from serving_layer.sql.table import (
 from serving_layer.timeline import zone_named
 from views.core import View
 from views.core.aggregates import Histogram
-from views.core.cells import WAITING
+from views.core.cells import WAITING, Shape
 from views.core.cut import instant, seconds
 from views.core.formula import Formula
 from views.core.local_time import ONE_DAY, STEP, BusinessDays, first_instant
@@ -322,7 +322,7 @@ def has_column(metric: Metric, grain: str, view: View) -> bool:
     return metric.unit != "list" and not depends_on_others and is_split and has_grain
 
 
-async def days_with_cells(reading: Reading, views: Sequence[View], store: Store) -> set[date]:
+async def days_with_cells(reading: Reading, views: Sequence[Shape], store: Store) -> set[date]:
     """The UTC days of which views may have cells of a store."""
     snapshot, found = reading.version.snapshot, set[date]()
     for view in views:

@@ -124,7 +124,7 @@ def sql(asking: AskingSql, request: pytest.FixtureRequest, monkeypatch: pytest.M
 def rows(sql: AskingSql, statement: str) -> list[dict[str, Any]]:
     """The rows of a statement by the names of their columns."""
     answer = sql.answer(statement)
-    return [dict(zip([each.name for each in answer.columns], row, strict=True)) for row in answer.rows]
+    return [dict(zip([each.name for each in answer.columns or ()], row, strict=True)) for row in answer.rows]
 
 
 def listed(sql: AskingSql, path: str, name: str, **arguments: object) -> list[dict[str, Any]]:
