@@ -109,9 +109,13 @@ class MarkedTenant:
         return said | {"id": self.rule, "name": f"rule-name-{self.mark}", "stores": [self.store]}
 
     def receipt(self, number: int, minor: int | None = None) -> bytes:
-        """A receipt of its store: an item that everybody sells, and one that only this tenant does."""
+        """A receipt of its store: an item that everybody sells, one that only this tenant does, and a return."""
         price = (self.minor if minor is None else minor) / 100
-        lines = [{"title": f"{self.title}-{sku}", "price": price, "amount": 1, "sku": sku} for sku in ("1", self.sku)]
+        lines: list[dict[str, object]] = [
+            {"title": f"{self.title}-{sku}", "price": price, "amount": 1, "sku": sku, "discount": 0.01}
+            for sku in ("1", self.sku)
+        ]
+        lines.append({"title": self.title, "price": 0.02, "amount": -1, "sku": self.sku})
         at = BEGIN + number * MINUTE
         pays = [{"type": "cash", "amount": 2 * price}]
         return receipt(at.isoformat(), lines, number=number, till=self.till, store=self.store, payments=pays)
