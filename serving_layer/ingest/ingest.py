@@ -113,15 +113,19 @@ class EventValidator:
         parsed = parse(self.source, record, self._terms_of, received_us=self.received_us)
         if isinstance(parsed, DeadLetter):
             return EventResult.rejected(parsed)
-        if self.tenant is not None and not self._is_own(parsed.store):
+        if self.tenant is not None and self._own(parsed.store) is None:
             return _foreign_store(f"/{self.source.store}")
         return ProducerRecord(parsed.store.encode(), mask_value(self.source, record))
 
-    def _is_own(self, store: str) -> bool:
-        return store in self.stores and self.stores[store].tenant == self.tenant
+    def _own(self, store: str) -> Store | None:
+        """The registered store of this id that the sender may send events of; None if there is none."""
+        known = self.stores.get(store)
+        return known if known and self.tenant in (None, known.tenant) else None
 
     def _terms_of(self, store: str) -> Terms:
-        return self.stores[store].terms if store in self.stores else DEFAULT_TERMS
+        """Default terms for stores of others, as for unknown ones: the reason of a rejection would tell them apart."""
+        own = self._own(store)
+        return own.terms if own else DEFAULT_TERMS
 
 
 DELIVERY_TIMEOUT_SECONDS = 7.0

@@ -3,7 +3,9 @@
 The oracle knows nothing of cells, states or windows: it goes through the events that were drawn, and adds up.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -12,11 +14,17 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from master_dataset.registry.stores import Store
+from serving_layer.compare.comparable_stores import SETTLES_IN
 from tests.support.chains import FIRST, LAST, Chain, Count, Sale, chains
+from tests.support.examples import examples
 from tests.support.sensors import BEGIN
 from tests.support.world_api import Asking
+from views.core.cut import floor_to
+from views.metrics import registered_metrics
 
-FEW = settings(max_examples=20, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
+FEW = settings(max_examples=20, deadline=None, phases=PHASES)
+SOME = settings(max_examples=examples(100), deadline=None, phases=PHASES)
 
 
 class Sums(NamedTuple):
@@ -137,7 +145,6 @@ def test_a_total_is_the_formula_over_the_sums_of_all_its_stores(chain: Chain, me
         assert series["stores"]["counted"] == len(counted)
         assert series["stores"]["missing"] == len(members) - len(counted)
         refuse_difference(series, expected(chain, metric, grain, counted), grain)
-        assert all(point["final"] is False for point in series["points"]) or chain.cut is not None
 
 
 def group_of(store: Store, name: str, day: date, attributes: str) -> str | None:
@@ -292,4 +299,164 @@ def test_a_total_is_compared_where_each_store_is(chain: Chain, asked: tuple[str,
 
 def label_of(point: Mapping[str, Any]) -> object:
     """What points of several stores have in common: a weekday, a date or an hour. No clock goes back in these days."""
-    return point.get("weekday") or point.get("date") or point["local"][:13]
+    if "hour" in point:
+        return point["weekday"], point["hour"]
+    return point.get("weekday") or point.get("date") or point["local"][: len("2026-03-29T12:15")]
+
+
+def exact(asking: Asking, metric: str, **query: object) -> Any:
+    """An answer whose amounts are decimals."""
+    response = asking.response(f"/v1/metrics/{metric}", **query)  # type: ignore[arg-type]
+    assert response.status_code == 200, response.text
+    return json.loads(response.text, parse_float=Decimal)
+
+
+class Part(NamedTuple):
+    """A series of an answer: its currency, None where no money is added, and its points by label."""
+
+    currency: str | None
+    points: Mapping[object, Mapping[str, Any]]
+
+
+def parts(body: Mapping[str, Any]) -> list[Part]:
+    found = []
+    for series in body["series"]:
+        points = {label_of(point): point for point in series["points"]}
+        assert len(points) == len(series["points"])
+        found.append(Part(body.get("currency") or series.get("currency"), points))
+    return found
+
+
+def beside(total: Part, stores: Sequence[Part], label: object) -> list[Mapping[str, Any]]:
+    """The points of stores that a point of a total is made of."""
+    return [each.points[label] for each in stores if each.currency == total.currency and label in each.points]
+
+
+def added(values: Sequence[Any]) -> object:
+    """The sum of what is known; None of nothing."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+EVERY_GRAIN = ("15m", *LABELS)
+NOT_ADDED = {"count_drift", "occupancy", "occupancy_max"}
+"""A distance, and what depends on the order of windows."""
+ADDED = [
+    metric.id
+    for metric in registered_metrics().values()
+    if metric.formula.is_sum and metric.id not in NOT_ADDED and {"sales", "sales_by_sku", "traffic"} & {*metric.views}
+]
+
+
+@SOME
+@given(chain=chains(), metric=st.sampled_from(ADDED), grain=st.sampled_from(EVERY_GRAIN))
+def test_a_sum_of_a_total_is_the_sum_of_those_of_its_stores_at_every_label(
+    chain: Chain, metric: str, grain: str
+) -> None:
+    asking = Asking(chain.world())
+    query = {"from_": str(FIRST), "to": str(LAST), "grain": grain}
+
+    totals = parts(exact(asking, metric, by="total", **query))
+    stores = parts(exact(asking, metric, **query))
+
+    assert {each.currency for each in totals} == {each.currency for each in stores}
+    for total in totals:
+        assert set(total.points) == {
+            label for each in stores if each.currency == total.currency for label in each.points
+        }
+        for label, point in total.points.items():
+            assert point["value"] == added([each["value"] for each in beside(total, stores, label)]), (label, point)
+
+
+@SOME
+@given(
+    chain=chains(),
+    metric=st.sampled_from(["total_transactions_count", "net_sales", "avg_transaction_value", "traffic_in"]),
+    grain=st.sampled_from(EVERY_GRAIN),
+)
+def test_a_point_of_a_total_is_final_exactly_when_it_is_final_in_all_its_stores(
+    chain: Chain, metric: str, grain: str
+) -> None:
+    """Also in those that are missing: what they may still send would count."""
+    asking = Asking(chain.world())
+    query = {"from_": str(FIRST), "to": str(LAST), "grain": grain}
+
+    totals, stores = (parts(exact(asking, metric, **query, **by)) for by in ({"by": "total"}, {}))
+
+    for total in totals:
+        for label, point in total.points.items():
+            assert point["final"] == all(each["final"] for each in beside(total, stores, label)), (label, point)
+
+
+OPENED = st.sampled_from([None, *(FIRST - SETTLES_IN + timedelta(days=days) for days in (-400, -1, 0, 1, 300))])
+
+
+@SOME
+@given(
+    chain=chains(),
+    opened=st.lists(OPENED, min_size=4, max_size=4),
+    settled=st.lists(st.sampled_from([None, None, FIRST, FIRST + timedelta(days=1)]), min_size=4, max_size=4),
+    metric=st.sampled_from(list(METRICS)),
+    grain=st.sampled_from(list(LABELS)),
+)
+def test_a_total_of_comparable_stores_is_that_of_the_stores_that_are_not_left_out(
+    chain: Chain, opened: list[date | None], settled: list[date | None], metric: str, grain: str
+) -> None:
+    terms = list(zip(chain.stores, opened, settled, strict=False))
+    stores = tuple(replace(store, open_since=since, comp_start_date=comp) for store, since, comp in terms)
+    chain = chain._replace(stores=stores)
+    begins = [comp or (since + SETTLES_IN if since else None) for _, since, comp in terms]
+    comparable = [place for place, begin in enumerate(begins) if begin and begin <= FIRST]
+    query = {"by": "total", "grain": grain, "from_": str(FIRST), "to": str(LAST), "comp": "true"}
+
+    body = Asking(chain.world()).body(f"/v1/metrics/{metric}", **query)
+
+    assert {each["store"]: each["reason"] for each in body["left_out"]} == {
+        str(place): "not_comparable_yet" if begin else "open_since_unknown"
+        for place, begin in enumerate(begins)
+        if place not in comparable
+    }
+    groups = by_currency(chain, metric, comparable)
+    shown_groups = [body.get("currency") or series.get("currency") for series in body["series"]]
+    assert [code for code in shown_groups if code in groups] == sorted(groups, key=str)
+    for code, series in zip(shown_groups, body["series"], strict=True):
+        counted = [place for place in known(chain, metric) if place in groups.get(code, [])]
+        assert series["stores"]["counted"] == len(counted)
+        refuse_difference(series, expected(chain, metric, grain, counted), grain)
+
+
+WEEK = timedelta(days=7)
+
+
+@SOME
+@given(
+    chain=chains(),
+    later=st.lists(st.integers(0, 11), max_size=12),
+    cut=st.integers(0, 4500),
+    metric=st.sampled_from(["net_sales", "total_transactions_count", "sku_units"]),
+    grain=st.sampled_from(["hour", "day", "week", "weekday", "total"]),
+)
+def test_totals_are_compared_with_the_sum_of_what_their_stores_are_compared_with(
+    chain: Chain, later: list[int], cut: int, metric: str, grain: str
+) -> None:
+    """Some sales are made again a week later, so that both weeks have sales."""
+    repeated = [chain.sales[number % len(chain.sales)] for number in later if chain.sales]
+    again = tuple(sale._replace(minute=sale.minute + int(WEEK.total_seconds()) // 60) for sale in repeated)
+    world = chain._replace(sales=chain.sales + again, cut=None).world()
+    world.rebuild(floor_to(BEGIN + WEEK + timedelta(minutes=cut), timedelta(minutes=5)))
+    world.pass_time("2026-04-09T12:00:00Z")
+    asking = Asking(world)
+    query = {"from_": str(FIRST + WEEK), "to": str(LAST + WEEK), "grain": grain, "compare": "previous_week"}
+
+    totals, stores = (parts(exact(asking, metric, **query, **by)) for by in ({"by": "total"}, {}))
+
+    for total in totals:
+        for label, point in total.points.items():
+            of = beside(total, stores, label)
+            assert point["value"] == added([each["value"] for each in of])
+            assert point["before"] == added([each["before"] for each in of])
+            if "stores_differ" in point.get("flags", ()) or not point["before"]:
+                assert point["change"] is None
+            else:
+                change = 100 * (Decimal(point["value"]) - point["before"]) / abs(Decimal(point["before"]))
+                assert same(float(point["change"]), float(change)), (label, point)

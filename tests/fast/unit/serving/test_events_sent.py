@@ -12,7 +12,7 @@ from prometheus_client import REGISTRY
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.kafka.producer import DeliveryStatus, ProducerRecord
 from master_dataset.parsing.parse import key_of
-from master_dataset.registry.stores import Store
+from master_dataset.registry.stores import Store, currency
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
@@ -175,6 +175,23 @@ def test_events_of_stores_of_others_are_rejected_whether_or_not_there_is_such_a_
         "`/operation_id` names a store that does not belong to the sender."
     }
     assert asking.broker.values(TOPIC) == [sale(1)]
+
+
+@pytest.mark.parametrize("code", ["EUR", "JPY", "KWD"])
+def test_what_is_wrong_with_an_event_of_a_store_of_others_does_not_depend_on_their_currency(code: str) -> None:
+    """A line of two billion is more than 10^12 minor units in dinars alone; a half is no amount in yen alone."""
+    theirs = Store(id="2", timezone="UTC", tenant="theirs", currency=currency(code))
+    asking = Asking(World(Store(id="1", timezone="UTC", tenant="ours"), theirs))
+    key = asking.keys.make("ours", "ingest")
+
+    for line in ({"title": "gold", "price": 2e9, "amount": 1}, {"title": "gum", "price": 1, "amount": 1, "total": 0.5}):
+        found = [
+            asking.response(
+                f"/v1/events/{TOPIC}", method="POST", key=key, said=receipt("2026-11-21T09:00:00Z", [line], store=store)
+            ).json()
+            for store in ("2", "77")
+        ]
+        assert outcomes(found[0]) == outcomes(found[1]) == [("rejected", "foreign_store", "/operation_id")]
 
 
 def test_a_sender_without_a_tenant_may_speak_for_any_store(asking: Asking) -> None:
