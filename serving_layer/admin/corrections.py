@@ -3,7 +3,7 @@
 Blocks are read a few at a time, so a page needs as much memory as its rows and the largest block.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import islice
@@ -69,7 +69,10 @@ class CorrectionPosition(NamedTuple):
 
 @dataclass(frozen=True)
 class CorrectionsRequest:
-    """Without a publication or a recompute: the newest publication. `start`: None for the first page."""
+    """Without a publication or a recompute: the newest publication. `start`: None for the first page.
+
+    `among`: of these stores only; what others have is neither decoded nor counted. None for all.
+    """
 
     publication: int | None = None
     recompute: str | None = None
@@ -78,6 +81,7 @@ class CorrectionsRequest:
     cause: Cause | None = None
     limit: int = 100
     start: CorrectionPosition | None = None
+    among: Collection[str] | None = None
 
 
 class _Subject(NamedTuple):
@@ -154,6 +158,8 @@ class CorrectionsService:
             if read == READ_AT_MOST:
                 return page, CorrectionPosition(ledger.subject, view.name, block.store, block.day, skipped)
             read += 1
+            if ask.among is not None and block.store not in ask.among:
+                continue
             rows = islice(enumerate(await self._rows_of(view, block, ask.cause)), skipped, None)
             for number, row in rows:
                 if ask.cause not in (None, row["cause"]):

@@ -3,7 +3,7 @@
 They hold what the routes of the same names list, of the caller's stores and tenant alone.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, localcontext
@@ -318,21 +318,20 @@ class CorrectionsTable(ListTable):
         """See `Table`."""
         rows, stores = Rows(self.columns, needed), {store.id for store in reading.chosen(needed)}
         numbers, views = needed.values.get("publication"), self._views & needed.values.get("view", self._views)
-        only = next(iter(stores)) if len(stores) == 1 else None
         async for entry in history(self._published, reading.version.snapshot.pointer.publication):
             if not entry.publication or (numbers is not None and str(entry.publication) not in numbers):
                 continue
             for view in sorted(views):
-                async for each in self._of(entry.publication, view, only):
+                async for each in self._of(entry.publication, view, stores):
                     reading.budget.add(1, self.name, "Filter `publication`, `view` and `store`.")
-                    if each.store in stores:
-                        rows.add(_correction(entry.publication, each))
+                    rows.add(_correction(entry.publication, each))
         return rows.table()
 
-    async def _of(self, publication: int, view: str, store: str | None) -> AsyncIterator[Correction]:
+    async def _of(self, publication: int, view: str, stores: Collection[str]) -> AsyncIterator[Correction]:
         start: CorrectionPosition | None = None
+        only = next(iter(stores)) if len(stores) == 1 else None
         while True:
-            asked = CorrectionsRequest(publication, view=view, store=store, limit=PAGE, start=start)
+            asked = CorrectionsRequest(publication, view=view, store=only, limit=PAGE, start=start, among=stores)
             page, start = await self._corrections.page(asked)
             for each in page.corrections:
                 yield each

@@ -14,6 +14,7 @@ from master_dataset.registry.products_file import read_stream
 from master_dataset.registry.stores import GroupVersion, Store, currency
 from serving_layer.admin.ledger import Ledger
 from serving_layer.sql import list_tables
+from serving_layer.sql.session import SqlLimits
 from tests.support import World, receipt
 from tests.support.world import at
 from tests.support.world_api import OPERATOR_KEY
@@ -319,3 +320,17 @@ def test_an_alert_may_have_more_decimals_than_its_column() -> None:
         assert sql.rows("select value, baseline from alerts") == [
             (Decimal("0.000000953674316406"), Decimal("0.666666666666666667"))
         ]
+
+
+def test_corrections_of_other_tenants_neither_fail_a_statement_nor_count_for_its_limit() -> None:
+    world = history()
+    gone = {"whole": "waited", "run": "gone", "events_total": 1}
+    theirs = json.dumps([corrected(number) for number in range(10)])
+    world.corrections["run-2", "sales"] |= {("9", FRIDAY): theirs, ("9", SATURDAY): json.dumps(gone)}
+
+    with AskingSql(world, SqlLimits(source_rows=5)) as sql:
+        [(count,)] = sql.rows("select count(*) from corrections")
+        own = sql.refusal("select * from corrections", tenant="another")
+
+    assert count == 5
+    assert "were collected" in own.message
