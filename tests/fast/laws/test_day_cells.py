@@ -14,6 +14,7 @@ from serving_layer.store import day_cells
 from serving_layer.store.day_cells import ROWS_AT_ONCE
 from tests.support import receipt
 from tests.support.chains import FIRST, LAST, Chain, chains
+from tests.support.examples import examples
 from tests.support.sensors import BEGIN
 from tests.support.world import World
 from tests.support.world_api import Asking
@@ -22,7 +23,7 @@ from views.core.cut import floor_to
 from views.core.day_cells import DayParts
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
-FEW = settings(max_examples=15, deadline=None, phases=PHASES)
+FEW = settings(max_examples=examples(75, least=8), deadline=None, phases=PHASES)
 MANY = settings(max_examples=1000, deadline=None, phases=PHASES)
 METRICS = (
     "net_sales",

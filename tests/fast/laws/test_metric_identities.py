@@ -11,6 +11,7 @@ from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.fast.laws.test_metrics import TOTALS
 from tests.support import World, receipt
+from tests.support.examples import examples
 from tests.support.sensors import BEGIN, Drawn, record, source_of
 from tests.support.world_api import Asking
 from views.core.cut import floor_to
@@ -28,7 +29,7 @@ HEARD = st.lists(
 """So close together that there are visits."""
 CUTS = st.none() | st.integers(0, 4500)
 OF_RECEIPTS = {view.name for view in registered_views() if view.source is POS_TRANSACTIONS}
-FEW = settings(max_examples=25, deadline=None)
+FEW = settings(max_examples=examples(100), deadline=None)
 
 
 def world_of(topic: str, events: list[Drawn], cut: int | None) -> World:

@@ -75,7 +75,7 @@ def test_the_quick_reader_gives_what_the_careful_one_gives_or_nothing(source: So
 
 @each_source
 @given(data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=examples(100))
 def test_the_quick_reader_reads_every_record_of_good_fields(source: Source[Any], data: st.DataObject) -> None:
     value = data.draw(good(source))
 
@@ -95,7 +95,7 @@ def test_whatever_is_an_event_fits_the_schema(source: Source[Any], data: st.Data
 
 @each_source
 @given(data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=examples(100))
 def test_an_event_is_keyed_by_its_store(source: Source[Any], data: st.DataObject) -> None:
     value = data.draw(anything(source))
     event = parsed(source, value)
@@ -111,7 +111,7 @@ def test_an_event_is_keyed_by_its_store(source: Source[Any], data: st.DataObject
     indent=st.sampled_from([None, 0, 2]),
     ascii_only=st.booleans(),
 )
-@settings(max_examples=30)
+@settings(max_examples=examples(100))
 def test_order_spacing_escapes_and_unknown_fields_change_no_event(
     source: Source[Any], data: st.DataObject, shuffle: Random, indent: int | None, *, ascii_only: bool
 ) -> None:
@@ -129,7 +129,7 @@ def test_order_spacing_escapes_and_unknown_fields_change_no_event(
 
 @each_source
 @given(data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=examples(100))
 def test_two_events_have_one_identity_only_if_what_identifies_them_is_equal(
     source: Source[Any], data: st.DataObject
 ) -> None:
@@ -144,7 +144,7 @@ def test_two_events_have_one_identity_only_if_what_identifies_them_is_equal(
 
 @each_source
 @given(data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=examples(100))
 def test_what_is_hidden_of_an_event_is_nothing_that_it_says(source: Source[Any], data: st.DataObject) -> None:
     value = data.draw(good(source) | damaged(source))
 

@@ -26,6 +26,7 @@ from serving_layer.query.catalogue import Catalogue
 from serving_layer.service import Clocks, QueryService
 from tests.support import World, receipt
 from tests.support.chains import FIRST, LAST, Chain, Sale, chains
+from tests.support.examples import examples
 from tests.support.products import WorldProducts
 from tests.support.sensors import BEGIN
 from tests.support.world_tables import WorldTables
@@ -33,7 +34,7 @@ from views.core.cut import floor_to
 from views.metrics import registered_metrics
 from views.registry import registered_views
 
-FEW = settings(max_examples=25, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+FEW = settings(max_examples=examples(100), deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 MANY, PARTS = settings(FEW, max_examples=2_500), range(4)
 CATALOGUE = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
 TENANTS = ("default", "acme")

@@ -17,6 +17,7 @@ from serving_layer.files.tables import read
 from serving_layer.sql.metrics_table import MetricsTable
 from serving_layer.sql.view_tables import GRAINS, ViewTable
 from tests.support.chains import FIRST, LAST, Chain, chains
+from tests.support.examples import examples
 from tests.support.sql_filters import Filter, filters, same
 from tests.support.trading import tradings
 from tests.support.world_sql import AskingSql
@@ -26,7 +27,7 @@ from views.metrics import registered_metrics
 from views.registry import registered_views
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
-FEWER = settings(max_examples=4, deadline=None, phases=PHASES)
+FEWER = settings(max_examples=examples(20, least=3), deadline=None, phases=PHASES)
 MANY = settings(max_examples=260, deadline=None, phases=PHASES)
 QUERIES = 4
 """Of each history that is drawn."""

@@ -15,6 +15,7 @@ from serving_layer.files.tables import read
 from serving_layer.query.resolve import adds_up
 from serving_layer.sql.view_tables import GRAINS
 from tests.support.chains import FIRST, LAST
+from tests.support.examples import examples
 from tests.support.sql_filters import DAYS, same
 from tests.support.trading import Trading, tradings
 from tests.support.world_sql import AskingSql
@@ -24,7 +25,7 @@ from views.metrics import registered_metrics
 from views.registry import registered_views, view_named
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
-FEW = settings(max_examples=4, deadline=None, phases=PHASES)
+FEW = settings(max_examples=examples(20, least=3), deadline=None, phases=PHASES)
 MANY = settings(max_examples=260, deadline=None, phases=PHASES)
 QUERIES = 4
 """Of each history that is drawn."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from master_dataset.registry.stores import GroupVersion, Store
 from tests.support import World
+from tests.support.examples import examples
 from tests.support.world_api import Asking
 
 FIRST = date(2026, 3, 26)  # clocks change on the 29th
@@ -34,7 +35,7 @@ def registered(number: int, drawn: Any) -> Store:
 
 
 @pytest.mark.parametrize("grain", ["day", "week", "weekday", "total"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     drawn=st.lists(STORES, min_size=1, max_size=4),
     span=st.tuples(st.integers(0, 8), st.integers(1, 9)),

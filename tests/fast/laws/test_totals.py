@@ -23,7 +23,7 @@ from views.core.cut import floor_to
 from views.metrics import registered_metrics
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
-FEW = settings(max_examples=20, deadline=None, phases=PHASES)
+FEW = settings(max_examples=examples(100), deadline=None, phases=PHASES)
 SOME = settings(max_examples=examples(100), deadline=None, phases=PHASES)
 
 
@@ -297,11 +297,19 @@ def test_a_total_is_compared_where_each_store_is(chain: Chain, asked: tuple[str,
             assert point["change"] is None
 
 
-def label_of(point: Mapping[str, Any]) -> object:
-    """What points of several stores have in common: a weekday, a date or an hour. No clock goes back in these days."""
+def label_of(point: Mapping[str, Any], grain: str = "15m") -> object:
+    """What points of several stores have in common: a weekday, a date or an hour. No clock goes back in these days.
+
+    The first hour of a store whose business day begins within it is part of the same hour of other stores.
+    """
     if "hour" in point:
         return point["weekday"], point["hour"]
-    return point.get("weekday") or point.get("date") or point["local"][: len("2026-03-29T12:15")]
+    is_hour = grain == "hour"
+    return (
+        point.get("weekday")
+        or point.get("date")
+        or point["local"][: len("2026-03-29T12" if is_hour else "2026-03-29T12:15")]
+    )
 
 
 def exact(asking: Asking, metric: str, **query: object) -> Any:
@@ -321,7 +329,7 @@ class Part(NamedTuple):
 def parts(body: Mapping[str, Any]) -> list[Part]:
     found = []
     for series in body["series"]:
-        points = {label_of(point): point for point in series["points"]}
+        points = {label_of(point, body["grain"]): point for point in series["points"]}
         assert len(points) == len(series["points"])
         found.append(Part(body.get("currency") or series.get("currency"), points))
     return found

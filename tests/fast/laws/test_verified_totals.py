@@ -31,6 +31,7 @@ from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.epoch_answers import EpochAnswers
 from serving_layer.query.resolve import MetricRequest
 from tests.support.chains import FIRST, LAST, Chain, Sale, chains
+from tests.support.examples import examples
 from tests.support.layers import batch_cells
 from tests.support.sensors import BEGIN
 from tests.support.world import World
@@ -42,7 +43,7 @@ from views.core.view import View
 from views.metrics import registered_metrics
 from views.registry import registered_views
 
-FEW = settings(max_examples=20, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+FEW = settings(max_examples=examples(80, least=8), deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 MANY = settings(FEW, max_examples=10_000)
 END = datetime(2026, 4, 2, tzinfo=UTC)
 CATALOGUE = Catalogue({view.name: view for view in registered_views()}, registered_metrics())

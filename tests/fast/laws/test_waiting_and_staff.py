@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from master_dataset.registry.stores import Store
 from tests.support import World
+from tests.support.examples import examples
 from tests.support.sensors import source_of
 from tests.support.world_api import Asking
 from views.core.cut import floor_to
@@ -25,7 +26,7 @@ PEOPLE = st.lists(
 )
 """Minute of joining, seconds of waiting, and what came of it."""
 CUTS = st.none() | st.integers(0, 25 * 60)
-FEW = settings(max_examples=25, deadline=None)
+FEW = settings(max_examples=examples(100), deadline=None)
 
 
 def world_of(topic: str, said: list[tuple[datetime, dict[str, Any]]], cut: int | None) -> World:

@@ -15,6 +15,7 @@ from lab.simulation.visitors import IDLE
 from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
 from tests.fast.unit.simulation.reading import Read
+from tests.support.examples import examples
 
 ZONES = ("Europe/Bratislava", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "Africa/Cairo")
 BEGINS = datetime(2026, 3, 7, tzinfo=UTC)
@@ -37,7 +38,7 @@ def matched(shop: Store, printed: list[datetime], seed: str) -> Read:
 
 
 @given(shops, days, seeds)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(20, least=2), deadline=None)
 def test_every_record_of_a_day_without_faults_is_an_event_of_its_own(shop: Store, day: date, seed: str) -> None:
     read = simulated(shop, day, seed)
 
@@ -49,7 +50,7 @@ def test_every_record_of_a_day_without_faults_is_an_event_of_its_own(shop: Store
 
 
 @given(shops, receipts, seeds)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(50, least=5), deadline=None)
 def test_everybody_who_came_in_goes_out_and_nobody_before(shop: Store, printed: list[datetime], seed: str) -> None:
     counts = matched(shop, printed, seed).payloads("people_counts")
 
@@ -64,7 +65,7 @@ def test_everybody_who_came_in_goes_out_and_nobody_before(shop: Store, printed: 
 
 
 @given(shops, receipts, seeds)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(50, least=5), deadline=None)
 def test_demographics_sum_to_who_came_in(shop: Store, printed: list[datetime], seed: str) -> None:
     read = matched(shop, printed, seed)
 
@@ -77,7 +78,7 @@ def test_demographics_sum_to_who_came_in(shop: Store, printed: list[datetime], s
 
 
 @given(shops, receipts, seeds)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(50, least=5), deadline=None)
 def test_conversion_is_what_a_shop_could_have(shop: Store, printed: list[datetime], seed: str) -> None:
     people = sum(count.people_in for _, count in matched(shop, printed, seed).payloads("people_counts"))
 
@@ -88,7 +89,7 @@ def test_conversion_is_what_a_shop_could_have(shop: Store, printed: list[datetim
 
 
 @given(shops, receipts, seeds)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(50, least=5), deadline=None)
 def test_each_receipt_has_a_visitor_who_came_in_before(shop: Store, printed: list[datetime], seed: str) -> None:
     world = World(store_day(shop, BEGINS.date(), seed), [to_milliseconds(at) for at in printed])
     begins = world.day.begins
@@ -99,7 +100,7 @@ def test_each_receipt_has_a_visitor_who_came_in_before(shop: Store, printed: lis
 
 
 @given(shops, days, seeds)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(30, least=3), deadline=None)
 def test_the_receipts_of_a_shop_without_real_ones_fit_its_visitors_too(shop: Store, day: date, seed: str) -> None:
     world = World(store_day(shop, day, seed))
 
@@ -110,7 +111,7 @@ def test_the_receipts_of_a_shop_without_real_ones_fit_its_visitors_too(shop: Sto
 
 
 @given(shops, days, seeds)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples(20, least=2), deadline=None)
 def test_an_interval_lies_in_one_window_and_zeros_are_said(shop: Store, day: date, seed: str) -> None:
     read = simulated(shop, day, seed)
     windows = list(store_day(shop, day, seed).quarters())

@@ -17,6 +17,7 @@ from master_dataset.registry.products_file import read_stream
 from serving_layer.sql.session import Session
 from serving_layer.store.readers import Claim, Position
 from tests.support import World, receipt
+from tests.support.examples import examples
 from tests.support.world_sql import AskingSql
 from tests.support.world_tables import WorldTables
 
@@ -195,7 +196,7 @@ def test_corrections_end_with_the_publication_of_the_snapshot_and_appear_once_th
     assert sql.rows(read) == [(1, 1), (2, 2), (3, 3)]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(60, least=6), deadline=None)
 @given(data=st.data())
 def test_whatever_happens_between_statements_all_are_of_the_first_one(data: st.DataObject) -> None:
     till = Till()
