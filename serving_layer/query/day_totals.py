@@ -421,11 +421,12 @@ def _known(totals: DayTotals, speed: Mapping[str, Sequence[FreshRow]]) -> Boolea
 
 def _group(totals: DayTotals, key: GroupKey, is_in: Booleans, is_known: Booleans, over: int) -> GroupStates:
     """A group of stores without its states. `is_in`, `is_known`: per store."""
-    group, ranges = GroupStates.empty(totals.query, key), Counter[QueryRange]()
+    group, ranges, missing = GroupStates.empty(totals.query, key), Counter[QueryRange](), Counter[QueryRange]()
     for place in np.flatnonzero(is_in).tolist():
         of = totals.stores[place]
         group.zones.add(of.zone)
         ranges[of.range] += 1
+        missing[of.range] += not is_known[place]
         (group.counted if is_known[place] else group.missing).add(of.store.id)
     if group.missing:
         group.reasons.add(NO_SOURCE)
@@ -433,7 +434,7 @@ def _group(totals: DayTotals, key: GroupKey, is_in: Booleans, is_known: Booleans
         group.now.over = over
     for each, stores in ranges.items():
         for label, span, has_several_days in _points(each):
-            point = MergedPoint(label, span, has_several_days, stores=stores)
+            point = MergedPoint(label, span, has_several_days, stores=stores, missing=missing[each])
             there = group.points.setdefault(label.number, point)
             if there is not point:
                 there.merge(point)

@@ -349,7 +349,10 @@ class _GroupEvaluator:
         group, period = self._group, self._period
         is_over = period is group.before or group.points[number].span.end <= period.over
         inputs = self._inputs([(sums, at.get(number)) for sums, at in self._sums], period.facts.get(number))
-        several = group.points[number].has_several_days
+        point = group.points[number]
+        if period is group.now and point.missing == point.stores:  # other stores of the group have no such point
+            return PointValue(None, (min(group.reasons),), inputs.is_provisional)
+        several = point.has_several_days
         return self._value(inputs, period.covered.get(number), is_over=is_over, has_several_days=several)
 
     def whole(self) -> PointValue:

@@ -81,6 +81,7 @@ class MergedPoint:
         stores_differ: whether a store counts in one of its two periods alone, or is in the group for a part of one.
         lengths: how many days the point has, and is compared with, where these differ.
         stores: how many stores have it.
+        missing: of these, how many are not in the states, because nothing is known of them.
     """
 
     label: PointLabel
@@ -91,12 +92,14 @@ class MergedPoint:
     stores_differ: bool = False
     lengths: tuple[int, int] | None = None
     stores: int = 1
+    missing: int = 0
 
     def merge(self, other: "MergedPoint") -> None:
         """Add the point of other stores."""
         if self.label != other.label:
             self.label = self.label.together(other.label)
         self.stores += other.stores
+        self.missing += other.missing
         self.span = Span(min(self.span.start, other.span.start), max(self.span.end, other.span.end))
         self.has_several_days = self.has_several_days or other.has_several_days
         if self.in_week and other.in_week:
@@ -252,7 +255,8 @@ class GroupStates:
             apart = _apart(part, begun, known_before)
             if part.spans is not None or bool(begun) != bool(known_before):
                 self.apart.add(id_)
-        self._add_points(part, numbers, compared, apart, knows_days=DEVICE_DAYS in query.metric.flags)
+        knows_days = DEVICE_DAYS in query.metric.flags
+        self._add_points(part, numbers, compared, apart, is_missing=reason is not None, knows_days=knows_days)
         new, is_elsewhere = len(self.points) - had, part.spans is not None
         if numbers and reason:
             self.missing.add(id_)
@@ -289,13 +293,14 @@ class GroupStates:
         if other.compared:
             self.compared = other.compared if self.compared is None else together(self.compared, other.compared)
 
-    def _add_points(
+    def _add_points(  # noqa: PLR0913 - what a point depends on
         self,
         part: StoreStates,
         now: Mapping[int, Span],
         compared: Sequence[int],
         apart: Collection[int],
         *,
+        is_missing: bool,
         knows_days: bool,
     ) -> None:
         """Add the points that a store has in this group.
@@ -305,6 +310,7 @@ class GroupStates:
             now: the places of its points, with their bounds.
             compared: the places of those that have a counterpart.
             apart: the places of those that cannot be compared; see `_apart`.
+            is_missing: nothing is known of the store.
             knows_days: whether it matters which points have windows of several business days.
         """
         of, days = part.query, part.query.range.days
@@ -320,6 +326,7 @@ class GroupStates:
                 has_counterpart=number in compared,
                 stores_differ=number in apart,
                 lengths=lengths.get(number),
+                missing=int(is_missing),
             )
             self._add_point(point)
 

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from hypothesis import Phase, assume, given, settings
+from hypothesis import Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
 from master_dataset.registry.stores import Store
@@ -356,8 +356,14 @@ ADDED = [
 ]
 
 
+LATE_DAY = Store(id="1", timezone="Europe/Bratislava", day_starts_at="04:00")
+ONE_COUNTER = Chain((Store(id="0", timezone="Europe/Bratislava"), LATE_DAY), (), (Count(0, 0, 1),), None)
+"""Four hours are those of a store alone of which nothing is known."""
+
+
 @SOME
 @given(chain=chains(), metric=st.sampled_from(ADDED), grain=st.sampled_from(EVERY_GRAIN))
+@example(chain=ONE_COUNTER, metric="group_traffic_in", grain="15m")
 def test_a_sum_of_a_total_is_the_sum_of_those_of_its_stores_at_every_label(
     chain: Chain, metric: str, grain: str
 ) -> None:
