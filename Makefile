@@ -12,6 +12,8 @@ SHARD      ?= 1/1
 SPLIT       = --splits $(word 2,$(subst /, ,$(SHARD))) --group $(word 1,$(subst /, ,$(SHARD)))
 
 export UV_PYTHON_DOWNLOADS := never
+# Tests and the demo start many processes: without byte code, each would compile the same modules again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all fast mutants lint docs drills drill campaign ledger bench clean

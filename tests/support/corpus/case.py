@@ -50,7 +50,8 @@ def receipt(put: Put | None = None, drop: tuple[str, ...] = ()) -> bytes:
 
 def written(fields: Put) -> str:
     """Write an object of fields that are JSON text already."""
-    return "{" + ", ".join(f"{json.dumps(name)}: {text}" for name, text in fields.items()) + "}"
+    names = (f'"{name}"' if name.isidentifier() and name.isascii() else json.dumps(name) for name in fields)
+    return "{" + ", ".join(f"{name}: {text}" for name, text in zip(names, fields.values(), strict=True)) + "}"
 
 
 def by_hand() -> list[Case]:
