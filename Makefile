@@ -43,7 +43,7 @@ test-all: $(STAMP) ## Every test: deployments, drills, soak, mutation; hours. SH
 fast: $(STAMP) ## Tests that need no other process: minutes
 	@$(RUN) pytest tests/fast -q -n auto --dist worksteal -m "not nightly" $(ARGS)
 
-mutants: $(STAMP) ## Mutation testing of the core rules: 5 minutes
+mutants: $(STAMP) ## Mutation testing of the core rules: about half an hour
 	@$(RUN) pytest tests/system/test_mutants.py -q -s
 
 lint: $(STAMP) ## Style, formatting, types, import rules, dependencies
