@@ -326,7 +326,7 @@ class GroupStates:
                 has_counterpart=number in compared,
                 stores_differ=number in apart,
                 lengths=lengths.get(number),
-                missing=int(is_missing),
+                missing=int(is_missing and number in now),
             )
             self._add_point(point)
 

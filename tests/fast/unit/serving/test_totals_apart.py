@@ -1,6 +1,6 @@
 """What totals never add up silently: other currencies, stores of which nothing is known, weeks of other days."""
 
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ from master_dataset.registry.stores import GroupVersion, Store, currency
 from serving_layer.query import answer, groups
 from tests.fast.unit.serving.test_totals import DAY, DOOR, NET, TRAFFIC, chain, only, sale
 from tests.support import World, receipt
-from tests.support.sensors import record, source_of
+from tests.support.sensors import BEGIN, record, source_of
 from tests.support.world_api import Asking
 
 WEEKS = {"from_": "2026-03-16", "to": "2026-03-30", "grain": "week", "by": "total"}
@@ -423,3 +423,17 @@ def test_what_cannot_be_read_is_named(query: dict[str, str], said: str) -> None:
     assert refused["status"] == 422
     assert said in refused["title"]
     assert len(refused["title"]) < 200
+
+
+def test_a_store_that_left_its_group_and_has_no_source_any_more_still_counts_in_the_week_before() -> None:
+    groups_ = (GroupVersion(None, {"region": "West"}), GroupVersion(date(2026, 3, 24), {"region": "East"}))
+    world = World(Store(id="1", timezone="UTC", groups=groups_))
+    minutes = int((datetime(2026, 3, 18, 12, tzinfo=UTC) - BEGIN).total_seconds()) // 60
+    world.receive(record("people_counts", (minutes, 5, 0), "1"), "2026-03-18T12:20:00Z", source_of("people_counts"))
+    world.pass_time("2026-03-26T00:00:00Z")
+    asked = {"from_": "2026-03-24", "to": "2026-03-26", "grain": "total", "by": "group:region"}
+
+    east, west = Asking(world).body(TRAFFIC, **asked, compare="previous_week")["series"]
+
+    assert (east["points"][0]["value"], east["points"][0]["flags"]) == (None, ["no_source"])
+    assert west["points"][0]["before"] == 5
