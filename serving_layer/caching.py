@@ -70,7 +70,7 @@ class SharedCache(Generic[Key, Value]):
                 it. The key of an answer has the request, the visibility scope, and the ReadVersion.
             make: makes the value. If it raises, all waiting requests get the exception, and nothing is kept.
         """
-        if key in self._kept:
+        with suppress(KeyError):
             return self._kept[key]
         task = self._in_progress.get(key)
         if task is None:

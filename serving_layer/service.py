@@ -55,7 +55,7 @@ TURNS_KEPT = 1024
 BODIES_KEPT = 64 * 1024 * 1024
 """Bytes of cached bodies."""
 USUAL_REQUEST = MetricRequest("net_sales", (), None, None, range="last_7_days", by=("total",))
-"""What most first answers need, the answer to this needs, too."""
+"""Its answer needs what most first answers need."""
 
 log = structlog.get_logger()
 
@@ -104,8 +104,8 @@ class QueryService:
         self._bodies: SharedCache[Hashable, bytes] = SharedCache(BODIES_KEPT, len)
         self._now = clocks.now
         self._turns: LRUCache[Hashable, int] = LRUCache(TURNS_KEPT)
+        self._reads_ahead, self._read_ahead_of = False, ""  # the manifest; that of publication 0 is empty
         self._ahead: asyncio.Task[None] | None = None
-        self._read_ahead_of: str | None = None
 
     async def read_version(self, request: Request, caller: Caller, *, fresh: bool = False) -> ReadVersion:
         """Read what the answer to a request will be computed from, but no cells.
@@ -157,7 +157,7 @@ class QueryService:
         Args:
             seconds: how long to wait for it; it goes on in the background.
         """
-        self._read_ahead_of = ""
+        self._reads_ahead = True
         try:
             async with asyncio.timeout(seconds):
                 self._follow(await self.snapshot())
@@ -171,7 +171,8 @@ class QueryService:
     def _follow(self, snapshot: ReadSnapshot) -> None:
         """Begin to read a publication ahead when it is first seen, after `warm_up`."""
         manifest = snapshot.pointer.manifest
-        if self._read_ahead_of in (None, manifest) or (self._ahead is not None and not self._ahead.done()):
+        is_reading = self._ahead is not None and not self._ahead.done()
+        if not self._reads_ahead or manifest == self._read_ahead_of or is_reading:
             return
         self._read_ahead_of = manifest
         published = snapshot.pointer.definitions

@@ -317,7 +317,7 @@ class QueryStates:
     left_out: Sequence[LeftOut] | None
     currencies: Mapping[str, str] | None
 
-    @property
+    @cached_property
     def currency(self) -> str | None:
         """Of every amount, if all have the same."""
         found = set(self.currencies.values()) if self.currencies else ()

@@ -19,6 +19,7 @@ from cachetools import LRUCache
 from master_dataset.arrow_blocks import unpack
 from serving_layer.caching import SharedCache, keep
 from serving_layer.errors import CellMissingError
+from serving_layer.off_loop import off_loop
 from serving_layer.store.readers import BatchReader
 from views.core import View
 from views.core.day_cells import DAY_WINDOWS, END, RECEIPTS, START, STORE, DayParts, dimension_column, state_column
@@ -34,6 +35,8 @@ BYTES_JOINED = 128 * 1024 * 1024
 BYTES_AHEAD = 64 * 1024 * 1024
 """How many bytes of decoded day cells are read before anybody asks for them."""
 READS_AT_ONCE = 16
+BYTES_PER_CELL = 100
+"""Packed bytes that take about as long to unpack as one cell takes to merge."""
 ROWS_AT_ONCE = 2_000_000
 """How many rows are merged at once, which takes about 400 MB."""
 
@@ -235,10 +238,14 @@ class DayCells:
             if lacking:
                 message = f"Run `{run}` names day cells of `{view.name}` on {day}, and `{lacking[0]}` is not there."
                 raise CellMissingError(message, do=f"galatea rebuild {view.name} --from {day} --to {day}")
-            tables = [unpack(blocks[part]) for part in named.parts]
-            return pa.concat_tables(tables) if tables else pa.table({})
+            packed = [blocks[part] for part in named.parts]
+            return await off_loop(sum(map(len, packed)) // BYTES_PER_CELL, lambda: _unpacked(packed))
 
         return await self._days.get((view.definition_hash, day, run), read)
+
+
+def _unpacked(parts: Sequence[bytes]) -> pa.Table:
+    return pa.concat_tables(map(unpack, parts)) if parts else pa.table({})
 
 
 def _size(table: pa.Table) -> int:
