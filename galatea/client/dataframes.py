@@ -136,7 +136,7 @@ class Tabular:
         writer.writerows([_csv_text(cell) for cell in row.values()] for row in self.to_rows())
 
     def to_parquet(self, file: "str | os.PathLike[str]") -> None:
-        """Write a Parquet file, the same as the API with `format=parquet`.
+        """Write a Parquet file with the columns of `to_arrow`.
 
         Args:
             file: a path, which is overwritten.

@@ -95,7 +95,7 @@ def test_every_setting_says_what_it_is() -> None:
 def test_every_alarm_has_its_line_in_the_monitoring_guide() -> None:
     page = text(ROOT / "docs" / "how-to" / "monitoring.md")
 
-    assert [name for name in RULES if f"| `{name}` |" not in page] == []
+    assert [name for name in RULES if f"| [`{name}`](runbooks.md#{name}) |" not in page] == []
 
 
 def test_every_metric_of_a_process_has_its_line_in_the_monitoring_guide() -> None:
