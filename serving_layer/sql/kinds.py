@@ -1,4 +1,4 @@
-"""What kinds of values the expressions of a query have, as far as that can be told without running it.
+"""What kinds of values the expressions of a query have, as far as that is known without running it.
 
 DuckDB tells kinds apart when it runs a query, but the text that it runs depends on some of them.
 """

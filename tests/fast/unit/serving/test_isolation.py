@@ -350,7 +350,7 @@ class Story(NamedTuple):
     learned: Learned
 
 
-def told(owner: MarkedTenant, owners_key: str, learned: Learned | None) -> Story:
+def played(owner: MarkedTenant, owners_key: str, learned: Learned | None) -> Story:
     """The owner reads everything, then the viewer asks everything, then the owner changes everything.
 
     Args:
@@ -420,13 +420,13 @@ def asked(viewer: Caller, place: Place, route: Route, known: Learned) -> Iterato
 
 @pytest.fixture(scope="module")
 def story() -> Story:
-    return told(OWNER, OWNERS_KEY, None)
+    return played(OWNER, OWNERS_KEY, None)
 
 
 @pytest.fixture(scope="module")
 def other_story(story: Story) -> Story:
     """The same with another owner, of whom the viewer knows nothing."""
-    return told(ANOTHER_OWNER, OTHERS_KEY, story.learned)
+    return played(ANOTHER_OWNER, OTHERS_KEY, story.learned)
 
 
 def test_every_route_and_every_parameter_is_asked(story: Story) -> None:
@@ -446,7 +446,7 @@ def test_an_owner_sees_its_mark_wherever_a_route_can_show_it(story: Story) -> No
     assert refused == REFUSED
 
 
-def test_nothing_that_a_viewer_is_told_has_the_mark_of_an_owner_that_the_viewer_did_not_name(story: Story) -> None:
+def test_no_answer_to_a_viewer_has_the_mark_of_an_owner_that_the_viewer_did_not_name(story: Story) -> None:
     found = [
         (each.place, each.question) for each in story.to_viewer if not each.names_owner and OWNER.mark in each.text
     ]
@@ -455,7 +455,7 @@ def test_nothing_that_a_viewer_is_told_has_the_mark_of_an_owner_that_the_viewer_
     assert len({each.place for each in story.to_viewer if each.status < 400 and VIEWER.mark in each.text}) > 25
 
 
-def test_a_viewer_is_told_the_same_whatever_an_owner_has(story: Story, other_story: Story) -> None:
+def test_a_viewer_gets_the_same_answers_whatever_an_owner_has(story: Story, other_story: Story) -> None:
     differences = [
         (one, other.status, other.text)
         for one, other in zip(story.to_viewer, other_story.to_viewer, strict=True)

@@ -61,7 +61,7 @@ def tables_of(sql: AskingSql) -> Mapping[str, list[str]]:
     }
 
 
-def told(sql: AskingSql, statement: str, *parameters: str, tenant: str) -> str:
+def answered(sql: AskingSql, statement: str, *parameters: str, tenant: str) -> str:
     """What a statement of a tenant gets: rows, or the error with its hint."""
     try:
         return str(sorted(map(str, sql.rows(statement, *parameters, tenant=tenant))))
@@ -87,18 +87,18 @@ def statements(sql: AskingSql) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def test_every_table_of_data_has_rows_in_which_the_owner_sees_its_mark(sql: AskingSql) -> None:
     tables = [table for table in tables_of(sql) if table.startswith("public.")]
-    marked = {table for table in tables if OWNER.mark in told(sql, f"select * from {table}", tenant=OWNER.tenant)}
+    marked = {table for table in tables if OWNER.mark in answered(sql, f"select * from {table}", tenant=OWNER.tenant)}
 
     assert set(tables) - marked == set(UNMARKED)
     assert {column for columns in tables_of(sql).values() for column in columns} == set(NAMES)
 
 
-def test_a_viewer_is_told_the_same_whatever_an_owner_has_and_never_sees_its_mark(
+def test_a_viewer_gets_the_same_answers_whatever_an_owner_has_and_never_sees_its_mark(
     sql: AskingSql, other_sql: AskingSql
 ) -> None:
     leaks, differences = [], []
     for statement, parameters in statements(sql):
-        one, other = (told(each, statement, *parameters, tenant=VIEWER.tenant) for each in (sql, other_sql))
+        one, other = (answered(each, statement, *parameters, tenant=VIEWER.tenant) for each in (sql, other_sql))
         if OWNER.mark in one and OWNER.mark not in f"{statement} {parameters}":
             leaks.append((statement, one))
         if one != other:
@@ -111,6 +111,6 @@ def test_a_viewer_is_told_the_same_whatever_an_owner_has_and_never_sees_its_mark
 def test_rows_that_an_owner_has_read_are_not_shown_to_the_next_who_asks_the_same(sql: AskingSql) -> None:
     for table in (each for each in tables_of(sql) if each.startswith("public.")):
         statement = f"select * from {table}"
-        told(sql, statement, tenant=OWNER.tenant)
+        answered(sql, statement, tenant=OWNER.tenant)
 
-        assert OWNER.mark not in told(sql, statement, tenant=VIEWER.tenant), table
+        assert OWNER.mark not in answered(sql, statement, tenant=VIEWER.tenant), table
