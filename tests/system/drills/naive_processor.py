@@ -48,7 +48,7 @@ class PlainSender(TransactionalSender):
         failpoint(Failpoint.ALERTS_OFFSETS)
         failpoint(Failpoint.ALERTS_COMMITTED)
 
-    def rest(self) -> None:
+    def poll(self) -> None:
         self._plain.poll(0)
 
     def discard(self) -> None:
