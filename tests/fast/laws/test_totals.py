@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from hypothesis import Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
-from master_dataset.registry.stores import Store
+from master_dataset.registry.stores import GroupVersion, Store
 from serving_layer.compare.comparable_stores import SETTLES_IN
 from tests.support.chains import FIRST, LAST, Chain, Count, Sale, chains
 from tests.support.examples import examples
@@ -474,3 +474,48 @@ def test_totals_are_compared_with_the_sum_of_what_their_stores_are_compared_with
             else:
                 change = 100 * (Decimal(point["value"]) - point["before"]) / abs(Decimal(point["before"]))
                 assert same(float(point["change"]), float(change)), (label, point)
+
+
+TERMS = st.tuples(st.sampled_from(["East", "West", None]), OPENED)
+"""The region of a store, and since when it is open."""
+ASKED = st.fixed_dictionaries(
+    {"grain": st.sampled_from(EVERY_GRAIN)},
+    optional={"compare": st.sampled_from(["previous_week", "previous_period"]), "comp": st.just("true")},
+)
+
+
+@SOME
+@given(
+    chain=chains(),
+    terms=st.lists(TERMS, min_size=4, max_size=4),
+    metric=st.sampled_from([*METRICS, "sku_units", "group_traffic_in"]),
+    asked=ASKED,
+)
+def test_a_group_that_never_changes_answers_what_a_total_over_its_stores_does(
+    chain: Chain, terms: list[tuple[str | None, date | None]], metric: str, asked: dict[str, str]
+) -> None:
+    """Values, coverage, flags, comparisons, what is final, and how many stores are counted, missing or left out."""
+    regions = [region for region, _ in terms[: len(chain.stores)]]
+    assume(any(regions))
+    stores = tuple(
+        replace(store, open_since=since, groups=(GroupVersion(None, {"region": region} if region else {}),))
+        for store, (region, since) in zip(chain.stores, terms, strict=False)
+    )
+    asking = Asking(chain._replace(stores=stores).world())
+    query = {**asked, "from_": str(FIRST), "to": str(LAST)}
+
+    grouped = asking.body(f"/v1/metrics/{metric}", by="group:region", **query)
+
+    left_out = []
+    for region in set(regions):
+        members = [store.id for store, of in zip(stores, regions, strict=True) if of == region]
+        whole = asking.body(f"/v1/metrics/{metric}", by="total", store=",".join(members), **query)
+        left_out += whole.get("left_out", [])
+        found = [each for each in grouped["series"] if each["group"]["region"] == region]
+        codes = [body.get("currency") for body in (grouped, whole)]
+        of_region, of_total = (
+            {each.get("currency", code): (each["stores"], each["points"]) for each in series}
+            for code, series in zip(codes, (found, whole["series"]), strict=True)
+        )
+        assert of_region == of_total, region
+    assert sorted(map(str, left_out)) == sorted(map(str, grouped.get("left_out", [])))
