@@ -103,7 +103,7 @@ class _Problem(msgspec.Struct):
 
 
 def deployment() -> Asking:
-    """Two tenants with groups and products, two publications, what speed alone has, dead letters, rules, and more."""
+    """Two tenants with groups, products and targets, two publications, what speed alone has, dead letters, rules, and more."""
     north = (GroupVersion(None, {"region": "north"}), GroupVersion(date(2026, 3, 7), {"region": "south"}))
     world = World(
         Store(id="1", timezone="Europe/Bratislava", groups=north),
@@ -122,6 +122,7 @@ def deployment() -> Asking:
         with ProductSpool() as spool:
             spool.add(1, Product("1", "Milk", "Meadow", ("Food", "Dairy"), valid_from=date(2026, 1, 1)))
             asking.products.load(tenant, spool, replace=True)
+        asking.targets.load(tenant, {store: {"net_sales": {date(2026, 3, 7): 1_000_000_000}}})
         rule = {"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3}
         AlertRules(asking.versions).create(RuleAuthor(tenant, world.stores), rule)
         over = asking.alert_tables.raised("2026-03-07T09:00:00Z", tenant=tenant, store=store)
