@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
-from deploy.local.nodes import LOOPBACK
+from deploy.local.nodes import LOOPBACK, is_loopback
 from master_dataset.failpoints import parse_plan
 from master_dataset.kafka.client_settings import BufferLimits
 from master_dataset.visits.visit import VisitRules
@@ -383,6 +383,31 @@ class TlsSettings(Section):
     def conflicts(self) -> Iterator[str]:
         """Say which settings contradict each other."""
         yield from key_conflicts(self)
+
+
+class MetricsSettings(Section):
+    """Metrics for Prometheus, of every process. Their ports are with the settings of each."""
+
+    prefix = "metrics_"
+
+    host: str = LOOPBACK
+    """Address that processes serve metrics on. Others than loopback need a token."""
+    token: SecretStr = SecretStr("")
+    """Bearer token without which no metrics are served; if empty, they need none."""
+    token_file: str = ""
+    """File with that token."""
+
+    def resolved(self) -> Self:
+        """Make paths absolute."""
+        return self.model_copy(update=absolute(self, ("token_file",)))
+
+    def conflicts(self) -> Iterator[str]:
+        """Say which settings contradict each other."""
+        host, token, file = self.names_of(("host", "token", "token_file"))
+        if {token, file} <= self.given():
+            yield f"{token} and {file} are both set"
+        if not (is_loopback(self.host) or {token, file} & self.given()):
+            yield f"{host} needs {token} or {file}: metrics name stores and topics"
 
 
 class SqlSettings(Section):

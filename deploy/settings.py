@@ -26,6 +26,7 @@ from deploy.sections import (
     JarSettings,
     LayerSettings,
     LimitSettings,
+    MetricsSettings,
     PathSettings,
     Section,
     SparkSettings,
@@ -55,6 +56,7 @@ class Settings:
     limits: LimitSettings
     sql: SqlSettings
     tls: TlsSettings
+    metrics: MetricsSettings
     kafka: KafkaSettings
     cassandra: CassandraSettings
     spark: SparkSettings
@@ -104,6 +106,7 @@ class Settings:
             "airflow": self.airflow.resolved(paths.home),
             "stack": self.stack.model_copy(update={"secure": self.stack.secure or kept.secure}),
             "tls": self.tls.resolved(),
+            "metrics": self.metrics.resolved(),
             "api": self.api.model_copy(update=absolute(self.api, ("ca_file",))),
             "jars": self.jars.model_copy(update={"cache_dir": cache_dir}),
         }
@@ -124,11 +127,17 @@ class Settings:
             self._fill("cassandra", {**login, "tls": True})
         self._fill("tls", served)
         self._fill("api", {"ca_file": authority})
+        self._fill("metrics", {"token_file": str(security.metrics_token)})
 
     def _fill(self, name: str, values: Mapping[str, object]) -> None:
+        """Fill in what is not given. A secret that is given needs no file."""
         section: Section = getattr(self, name)
-        given = section.given()
-        missing = {field: value for field, value in values.items() if section.names_of((field,))[0] not in given}
+        given = {variable.removesuffix("_FILE") for variable in section.given()}
+        missing = {
+            field: value
+            for field, value in values.items()
+            if section.names_of((field,))[0].removesuffix("_FILE") not in given
+        }
         object.__setattr__(self, name, section.model_copy(update=missing))
 
     def as_user(self, user: str) -> "Settings":

@@ -14,8 +14,6 @@ from pathlib import Path
 import orjson
 import psutil
 
-from deploy.local.nodes import LOOPBACK
-
 _SAME_INSTANT_SECONDS = 1.0
 
 
@@ -127,11 +125,13 @@ def read_states(home: Path) -> dict[str, State]:
     return {name: State(state) for name, state in orjson.loads(file.read_bytes()).items()} if file.exists() else {}
 
 
-def write_metrics_target(home: Path, name: str, port: int) -> None:
-    """Write the Prometheus target of a process (`file_sd_configs`), atomically."""
+def write_metrics_target(home: Path, name: str, url: str) -> None:
+    """Write the Prometheus target of a process (`file_sd_configs`), atomically. `url`: of its server."""
+    scheme, _, address = url.partition("://")
+    labels = {"component": name} | ({} if scheme == "http" else {"__scheme__": scheme})
     file = _metrics_target(home, name)
     part = file.with_suffix(".part")
-    part.write_bytes(orjson.dumps([{"targets": [f"{LOOPBACK}:{port}"], "labels": {"component": name}}]))
+    part.write_bytes(orjson.dumps([{"targets": [address], "labels": labels}]))
     part.replace(file)
 
 
@@ -141,7 +141,7 @@ def metrics_url(home: Path, name: str) -> str | None:
     if not file.exists():
         return None
     [target] = orjson.loads(file.read_bytes())
-    return f"http://{target['targets'][0]}/metrics"
+    return f"{target['labels'].get('__scheme__', 'http')}://{target['targets'][0]}/metrics"
 
 
 def _metrics_target(home: Path, name: str) -> Path:

@@ -54,6 +54,11 @@ class Security:
         return self.folder / "server-with-key.pem"
 
     @property
+    def metrics_token(self) -> Path:
+        """Token with which Prometheus reads metrics."""
+        return self.folder / "metrics.token"
+
+    @property
     def _authority_key(self) -> Path:
         return self.folder / "ca.key"
 
@@ -72,9 +77,9 @@ class Security:
     def prepare(self) -> None:
         """Make whatever is missing, and renew the certificate of the servers in time."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for user in (OPERATOR, BROKER, *PROCESSES):
-            if not self.password_file(user).exists():
-                write_private(self.password_file(user), secrets.token_urlsafe(32))
+        for file in (*map(self.password_file, (OPERATOR, BROKER, *PROCESSES)), self.metrics_token):
+            if not file.exists():
+                write_private(file, secrets.token_urlsafe(32))
         if not self.authority.exists():
             self._make_authority()
         if not self.key_and_certificate.exists() or self._expires_soon():

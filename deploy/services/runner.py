@@ -10,19 +10,17 @@ from collections.abc import Callable
 from types import FrameType
 
 import structlog
-from prometheus_client import start_http_server
 
 from deploy.local.component import NAMED_STOP
-from deploy.local.nodes import LOOPBACK
 from deploy.local.records import write_metrics_target
 from deploy.process import arm_failpoints, freeze_startup_objects, tune_garbage_collection
+from deploy.secret_files import secret_of, server_certificate
+from deploy.services.metrics_server import MetricsServer
 from deploy.settings import Settings
 from master_dataset.errors import GenerationReplacedError, OperatorError
 from master_dataset.kafka.client_errors import rejection_in
 
 RESTART_ME = 75
-SCRAPE_SECONDS = 10.0
-"""How long a client that reads metrics may be silent: each one occupies a thread."""
 
 log = structlog.get_logger()
 
@@ -41,10 +39,13 @@ class Process:
         (self._settings.home / "run" / f"{self._name}.ready").write_text(str(os.getpid()))
 
     def show_metrics(self, port: int) -> None:
-        """Serve metrics on loopback, at `port` or, for 0, any free port, and write the target to `run/`."""
-        server, _ = start_http_server(port, LOOPBACK)
-        server.RequestHandlerClass.timeout = SCRAPE_SECONDS  # type: ignore[attr-defined]  # as socketserver has it
-        write_metrics_target(self._settings.home, self._name, server.server_port)
+        """Serve metrics at `port` or, for 0, any free port, and write the target to `run/`."""
+        own = self._settings.metrics
+        token = secret_of("GALATEA_METRICS_TOKEN", own.token, own.token_file)
+        server = MetricsServer(own.host, port, token=token, certificate=server_certificate(self._settings.tls))
+        server.start()
+        url = self._settings.url_of(own.host, server.server_port)
+        write_metrics_target(self._settings.home, self._name, url)
 
     def main(self, run: Callable[["Process", Settings], None]) -> None:
         """Run until the end, and exit with the code for the reason."""

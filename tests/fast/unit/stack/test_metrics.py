@@ -1,5 +1,6 @@
 """What the streaming processes say of themselves, without a stream."""
 
+import ssl
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,10 +10,16 @@ import pytest
 from prometheus_client import REGISTRY
 
 from deploy.local.records import metrics_url, write_metrics_target
-from deploy.services import runner
+from deploy.local.security import Security
+from deploy.secret_files import write_private
+from deploy.sections import InvalidSettingsError
 from deploy.services.archive import ArchiveWatch
+from deploy.services.metrics_server import MetricsHandler
+from deploy.services.runner import Process
+from deploy.settings import Settings
 from master_dataset.kafka.lag import Lag, last_moves
 from master_dataset.kafka.partition_progress import PartitionProgress
+from master_dataset.tls import Tls
 from tests.support.raw_http import wire
 
 START = datetime(2026, 11, 21, 9, tzinfo=UTC)
@@ -82,29 +89,99 @@ def test_a_position_is_where_it_is_since_it_was_first_seen_there() -> None:
     assert seen == {("t", 0): (5, START), ("t", 1): (6, START + SECOND)}
 
 
-def test_the_place_of_metrics_is_a_file_that_prometheus_reads(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("url", "labels"),
+    [
+        ("http://127.0.0.1:4711", '{"component":"speed"}'),
+        ("https://127.0.0.1:4711", '{"component":"speed","__scheme__":"https"}'),
+    ],
+)
+def test_the_place_of_metrics_is_a_file_that_prometheus_reads(tmp_path: Path, url: str, labels: str) -> None:
     (tmp_path / "run").mkdir()
 
-    write_metrics_target(tmp_path, "speed", 4711)
+    write_metrics_target(tmp_path, "speed", url)
 
-    expected = b'[{"targets":["127.0.0.1:4711"],"labels":{"component":"speed"}}]'
-    assert (tmp_path / "run" / "speed.targets.json").read_bytes() == expected
-    assert metrics_url(tmp_path, "speed") == "http://127.0.0.1:4711/metrics"
+    expected = f'[{{"targets":["127.0.0.1:4711"],"labels":{labels}}}]'
+    assert (tmp_path / "run" / "speed.targets.json").read_text() == expected
+    assert metrics_url(tmp_path, "speed") == f"{url}/metrics"
     assert metrics_url(tmp_path, "archive") is None
 
 
-def test_who_comes_for_metrics_and_says_nothing_is_let_go_and_others_get_theirs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GALATEA_HOME", str(tmp_path))
-    monkeypatch.setattr(runner, "SCRAPE_SECONDS", 0.5)
     (tmp_path / "run").mkdir()
-    runner.Process("metrics").show_metrics(0)
-    url = metrics_url(tmp_path, "metrics") or ""
+    return tmp_path
 
+
+def served(home: Path) -> str:
+    """URL of metrics that a process serves with the settings of the environment."""
+    Process("metrics").show_metrics(0)
+    return metrics_url(home, "metrics") or ""
+
+
+def refuse_being_blocked(url: str, *, verify: ssl.SSLContext | bool) -> None:
     with wire(url) as silent:
-        collected = httpx.get(url, trust_env=False)
+        collected = httpx.get(url, trust_env=False, verify=verify)
         silent.listen(1)
 
         assert silent.is_closed
     assert (collected.status_code, "python_info" in collected.text) == (200, True)
+
+
+def test_who_comes_for_metrics_and_says_nothing_is_let_go_and_others_get_theirs(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MetricsHandler, "timeout", 0.5)
+
+    refuse_being_blocked(served(home), verify=True)
+
+
+def test_with_a_certificate_metrics_are_encrypted_and_a_silent_client_blocks_nobody(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MetricsHandler, "timeout", 0.5)
+    security = Security(home)
+    security.prepare()
+    monkeypatch.setenv("GALATEA_TLS_CERTIFICATE_FILE", str(security.certificate))
+    monkeypatch.setenv("GALATEA_TLS_KEY_FILE", str(security.key))
+
+    url = served(home)
+
+    assert url.startswith("https://")
+    refuse_being_blocked(url, verify=Tls(str(security.authority)).context())
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        ({}, 401),
+        ({"Authorization": "Bearer another"}, 401),
+        ({"Authorization": "0123"}, 401),
+        ({"Authorization": b"Bearer \xff"}, 401),
+        ({"Authorization": "Bearer 0123"}, 200),
+    ],
+)
+def test_with_a_token_metrics_are_served_to_who_has_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch, header: dict[str, str | bytes], status: int
+) -> None:
+    write_private(home / "token", "0123\n")
+    monkeypatch.setenv("GALATEA_METRICS_TOKEN_FILE", str(home / "token"))
+
+    answered = httpx.get(served(home), headers=header, trust_env=False)  # type: ignore[arg-type]  # bytes too
+
+    assert answered.status_code == status
+    assert ("python_info" in answered.text) == (status == 200)
+    assert "0123" not in answered.text
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"metrics_host": "0.0.0.0"}, "GALATEA_METRICS_HOST needs GALATEA_METRICS_TOKEN"),  # noqa: S104 - refused
+        ({"metrics_token": "a", "metrics_token_file": "b"}, "are both set"),
+    ],
+)
+def test_metrics_that_others_could_read_are_refused(given: dict[str, str], problem: str) -> None:
+    with pytest.raises(InvalidSettingsError, match=problem):
+        Settings(**given)
