@@ -25,6 +25,8 @@ COMMANDS = (
     "status",
     "doctor",
     "migrate",
+    "run",
+    "jars",
     "ingest",
     "rebuild",
     "rollback",

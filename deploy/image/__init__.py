@@ -1,0 +1,1 @@
+"""The image: its Containerfile, and the list of what is in it."""

@@ -1,0 +1,108 @@
+"""The files for containers, Kubernetes and systemd: they name components and settings that exist."""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from pydantic import SecretStr
+
+from deploy.image.sbom import bill_of_materials
+from deploy.jars import locked_jars
+from deploy.settings import Settings
+from galatea.cli.main import COMMANDS
+from galatea.cli.run import Runnable
+
+DEPLOY = Path(__file__).parents[4] / "deploy"
+COMPOSE, CHART, UNITS = DEPLOY / "compose", DEPLOY / "chart", DEPLOY / "systemd"
+OF_COMPOSE = {"GALATEA_IMAGE", "GALATEA_ENV_FILE", "GALATEA_SECRETS", "GALATEA_PUBLISH"}
+"""Variables of the Compose files themselves."""
+_VARIABLE = re.compile(r"GALATEA_[A-Z_]*[A-Z]")
+
+
+def manifests() -> Iterator[Path]:
+    yield DEPLOY / "image" / "Containerfile"
+    for folder in (COMPOSE, CHART, UNITS):
+        yield from (path for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def read_yaml(path: Path) -> Any:
+    return yaml.safe_load(path.read_text())
+
+
+@pytest.mark.parametrize("path", [*manifests()], ids=lambda path: str(path.relative_to(DEPLOY)))
+def test_every_variable_is_a_setting(path: Path) -> None:
+    known = {f"GALATEA_{name.upper()}" for name in Settings.catalogue()} | OF_COMPOSE
+
+    assert set(_VARIABLE.findall(path.read_text())) <= known
+
+
+def test_every_component_has_its_place_in_each_of_them() -> None:
+    wanted = {str(each) for each in Runnable}
+    services = read_yaml(COMPOSE / "compose.app.yaml")["services"]
+    [wants] = re.findall(r"^Wants=(.*)$", (UNITS / "galatea.target").read_text(), re.MULTILINE)
+
+    assert {name for name, service in services.items() if service["command"] == ["run", name]} == wanted
+    assert set(re.findall(r"galatea@(\w+)\.service", wants)) == wanted
+    assert set(read_yaml(CHART / "values.yaml")["components"]) == wanted
+
+
+def test_every_scheduled_command_exists_and_is_scheduled_in_each_of_them() -> None:
+    timers = {path.stem.partition("@")[2] for path in UNITS.glob("galatea-job@*.timer")}
+
+    assert timers == set(read_yaml(CHART / "values.yaml")["jobs"]["schedules"])
+    assert timers <= set(COMMANDS)
+
+
+def test_no_process_in_a_container_has_rights_that_it_does_not_need() -> None:
+    for name, service in read_yaml(COMPOSE / "compose.app.yaml")["services"].items():
+        assert service["read_only"], name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["user"] == "10001:10001", name
+        assert all(port.startswith("${GALATEA_PUBLISH:-127.0.0.1}:") for port in service.get("ports", ())), name
+
+
+def test_the_values_of_the_chart_satisfy_their_schema() -> None:
+    jsonschema.validate(read_yaml(CHART / "values.yaml"), json.loads((CHART / "values.schema.json").read_text()))
+
+
+SECRETS = sorted(
+    f"GALATEA_{name.upper()}" for name, field in Settings.catalogue().items() if field.annotation is SecretStr
+)
+
+
+@pytest.mark.parametrize("settings", [*({each: "a"} for each in SECRETS), {"HOME": "a"}, {"GALATEA_API_PORT": 8000}])
+def test_the_chart_refuses_secrets_among_the_settings_and_what_is_no_setting(settings: dict[str, object]) -> None:
+    values = {**read_yaml(CHART / "values.yaml"), "settings": settings}
+
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(values, json.loads((CHART / "values.schema.json").read_text()))
+
+
+def test_the_image_has_every_package_of_the_wheel() -> None:
+    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())
+    copied = re.findall(r"^COPY (\w+) \1$", (DEPLOY / "image" / "Containerfile").read_text(), re.MULTILINE)
+
+    assert sorted(copied) == sorted(project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"])
+
+
+def test_the_version_of_the_chart_is_that_of_the_package() -> None:
+    chart = read_yaml(CHART / "Chart.yaml")
+
+    assert {chart["version"], chart["appVersion"]} == {bill_of_materials()["metadata"]["component"]["version"]}
+
+
+def test_the_bill_of_materials_names_packages_and_jars_once_each() -> None:
+    components = bill_of_materials()["components"]
+    purls = [each["purl"] for each in components]
+
+    assert len(purls) == len(set(purls))
+    assert {each["hashes"][0]["content"] for each in components if "hashes" in each} == {
+        jar.sha256 for jar in locked_jars("spark")
+    }
+    assert any(purl.startswith("pkg:pypi/deltalake@") for purl in purls)
