@@ -1,0 +1,66 @@
+"""Helm renders objects that Kubernetes accepts, and systemd accepts the units."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.fast.unit.packaging.test_manifests import CHART, UNITS
+
+pytestmark = pytest.mark.nightly
+
+KUBERNETES = "1.34"
+VALUES = {
+    "secretName": "galatea-files",
+    "settings": {"GALATEA_TLS_CERTIFICATE_FILE": "/run/galatea/tls.crt"},
+    "metrics": {"enabled": True, "serviceMonitor": {"enabled": True}},
+    "persistence": {"storageClass": "shared"},
+    "networkPolicy": {"from": [{"namespaceSelector": {"matchLabels": {"shops": "yes"}}}]},
+}
+INSTANCES = {"galatea@": ["api", "speed"], "galatea-job@": ["rebuild", "export", "compact", "gc"]}
+
+
+def tool(name: str, how: str) -> str:
+    found = shutil.which(name)
+    assert found, f"install {name}: {how}"
+    return found
+
+
+def run(*words: str, given: str = "") -> str:
+    done = subprocess.run(words, input=given, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("values", [{}, VALUES], ids=["defaults", "everything"])
+def test_kubernetes_accepts_what_helm_renders(values: dict[str, object], tmp_path: Path) -> None:
+    helm = tool("helm", "go install helm.sh/helm/v3/cmd/helm@latest")
+    uv = tool("uvx", "pip install uv")
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
+    of_values = ("--values", str(tmp_path / "values.yaml"))
+
+    run(helm, "lint", "--strict", str(CHART), *of_values)
+    rendered = run(helm, "template", "shops", str(CHART), *of_values)
+
+    objects = [each for each in yaml.safe_load_all(rendered) if each]
+    known = [each for each in objects if each["kind"] != "ServiceMonitor"]  # of the Prometheus operator
+    assert {each["kind"] for each in known} >= {"Deployment", "CronJob", "Job", "Service", "PodDisruptionBudget"}
+    assert sum(each["kind"] == "Deployment" for each in known) == 6
+    (tmp_path / "rendered.yaml").write_text(yaml.safe_dump_all(known))
+    run(uv, "kubernetes-validate", "--strict", "-k", KUBERNETES, str(tmp_path / "rendered.yaml"))
+
+
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
+    """It says what is wrong and still exits with 0. The command that they start is not installed here."""
+    analyze = tool("systemd-analyze", "apt install systemd")
+    for path in UNITS.iterdir():
+        (tmp_path / path.name).write_text(path.read_text().replace("/opt/galatea/bin/galatea", "/bin/true"))
+    for template, instances in INSTANCES.items():
+        for instance in instances:
+            shutil.copy(tmp_path / f"{template}.service", tmp_path / f"{template}{instance}.service")
+    units = [path for path in tmp_path.iterdir() if not path.stem.endswith("@")]
+    assert len(units) > 10
+
+    assert run(analyze, "verify", "--man=no", *map(str, units)) == ""
