@@ -22,7 +22,7 @@ from serving_layer.caching import SharedCache
 from serving_layer.errors import BadQuestionError, NotOfferedError, TooManyStoresError
 from serving_layer.index import answer as index_answer
 from serving_layer.index.request import IndexRequest
-from serving_layer.keys.key import OPERATOR, Caller
+from serving_layer.keys.key import Caller
 from serving_layer.products.attribution import AnswerProducts
 from serving_layer.products.reader import ProductReader
 from serving_layer.query.answer import answer
@@ -34,7 +34,6 @@ from serving_layer.query.stores import (
     MOST_STORES,
     MOST_STORES_MERGED,
     KnownStores,
-    PageRequest,
     StorePage,
     unregistered,
     write_token,
@@ -54,8 +53,8 @@ Request = MetricRequest | IndexRequest | CellsRequest
 TURNS_KEPT = 1024
 BODIES_KEPT = 64 * 1024 * 1024
 """Bytes of cached bodies."""
-USUAL_REQUEST = MetricRequest("net_sales", (), None, None, range="last_7_days", by=("total",))
-"""Its answer needs what most first answers need."""
+RECENT_SECONDS = 0.05
+"""Greatest age of the state that a query is answered from, but where REST is asked with `Cache-Control: no-cache`."""
 
 log = structlog.get_logger()
 
@@ -163,8 +162,6 @@ class QueryService:
                 self._follow(await self.snapshot())
                 if self._ahead is not None:
                     await asyncio.shield(self._ahead)
-                requests = MetricsRequest((USUAL_REQUEST,), PageRequest())
-                await self.metrics(requests, await self.read_version(USUAL_REQUEST, OPERATOR), OPERATOR)
         except (GalateaError, TimeoutError) as error:
             log.info("answers.not_warm", reason=str(error) or "not done in time")
 

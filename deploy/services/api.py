@@ -3,17 +3,20 @@
 import asyncio
 import shutil
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+import httpx
 from prometheus_client import REGISTRY
 
 from deploy.airflow.client import airflow_of
 from deploy.audit import Audit
 from deploy.cassandra import session_of
-from deploy.local.nodes import nodes_of
+from deploy.local.nodes import LOOPBACK, nodes_of
 from deploy.local.records import read_states
+from deploy.process import freeze_startup_objects
 from deploy.recompute_runner import RestRollback
 from deploy.secret_files import operator_key, server_certificate
 from deploy.services.api_metrics import PressureMetrics, ServingMetrics, pressures
@@ -37,18 +40,19 @@ from serving_layer.ingest.disk_space import DiskSpace
 from serving_layer.ingest.ingest import IngestService
 from serving_layer.keys.authenticator import Authenticator, ConcurrencyLimiter, KeyCache, RateLimiter
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.service import Clocks, QueryService
+from serving_layer.service import RECENT_SECONDS, Clocks, QueryService
 from serving_layer.tables import AsyncSession, KeyTables, WatchTables
 from views import registered_views
 from views.metrics import registered_metrics
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from serving_layer.live import Live
 
-RECENT_SECONDS = 0.05
-"""Greatest age of the state that a query is answered from. `Cache-Control: no-cache` asks for current state."""
 WARM_UP_SECONDS = 3.0
 """How much later requests may be accepted so that the first ones are answered as quickly as later ones."""
+USUAL_PATH = "/v1/metrics/net_sales?range=last_7_days&by=total"
 
 
 def run(process: Process, settings: Settings) -> None:
@@ -109,13 +113,27 @@ def run(process: Process, settings: Settings) -> None:
         runner.start()
         process.ready()
 
+    async def starting() -> None:
+        await answers.warm_up(WARM_UP_SECONDS)
+        await ask_itself(app, operator_key(settings.home / "operator.key"))
+        freeze_startup_objects()
+
     live: Live = app.state.live
 
     def ended() -> None:
         runner.stop()
         producer.close()
 
-    Server(config, listening, starting=lambda: answers.warm_up(WARM_UP_SECONDS), ending=live.close, ended=ended).run()
+    Server(config, listening, starting=starting, ending=live.close, ended=ended).run()
+
+
+async def ask_itself(app: "FastAPI", key: str) -> None:
+    """Answer a request before anybody else can ask: it builds what later ones find, and fails as they would."""
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url=f"http://{LOOPBACK}") as client:
+        with suppress(httpx.HTTPError, TimeoutError):
+            async with asyncio.timeout(WARM_UP_SECONDS):
+                await client.get(USUAL_PATH, headers={"Authorization": f"Bearer {key}"})
 
 
 def authenticator_of(settings: Settings) -> Authenticator:

@@ -19,7 +19,7 @@ from deploy.settings import Settings
 from deploy.wiring import alert_service_of, corrections_of, products_of, readers_of
 from serving_layer.http.server import OTHER_FILES, raise_open_file_limit
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.service import Clocks, QueryService
+from serving_layer.service import RECENT_SECONDS, Clocks, QueryService
 from serving_layer.sql.authentication import LoginService
 from serving_layer.sql.conversation import ConversationLimits
 from serving_layer.sql.relations import Sources
@@ -50,7 +50,7 @@ async def _run(process: Process, settings: Settings) -> None:
     now = partial(datetime.now, UTC)
     clocks = Clocks(time.monotonic, now)
     readers, products = readers_of(settings), products_of(settings).reader
-    queries = QueryService(readers, catalogue, products, settings.speed.ttl, clocks)
+    queries = QueryService(readers, catalogue, products, settings.speed.ttl, clocks, recent_seconds=RECENT_SECONDS)
     sources = Sources(
         queries,
         alert_service_of(settings).alerts,

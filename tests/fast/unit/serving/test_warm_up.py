@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from deploy.services.api import ask_itself
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.stores import Store
 from serving_layer.keys.key import OPERATOR
@@ -16,7 +17,7 @@ from serving_layer.query.resolve import MetricRequest, MetricsRequest
 from serving_layer.query.stores import PageRequest
 from serving_layer.store import day_cells
 from tests.support import World, receipt
-from tests.support.world_api import Asking
+from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.support.world_tables import WorldTables
 from views.core.day_cells import DayParts
 
@@ -135,6 +136,18 @@ def test_a_warm_up_that_fails_leaves_the_error_to_the_request(tables: CountingTa
         return await asked(asking)
 
     assert asyncio.run(scenario()) == asyncio.run(asked(Asking(tables.world)))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_process_asks_itself_before_anybody_can_and_starts_whatever_the_answer(
+    tables: CountingTables, *, fails: bool
+) -> None:
+    asking = Asking(tables.world, tables.readers)
+    tables.fails = fails
+
+    asyncio.run(ask_itself(asking.app, OPERATOR_KEY))
+
+    assert (tables.reads["day_parts sales"] > 0) is not fails
 
 
 @pytest.mark.parametrize("request_", [TOTAL, EACH])
