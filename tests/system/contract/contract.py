@@ -103,7 +103,7 @@ class _Problem(msgspec.Struct):
 
 
 def deployment() -> Asking:
-    """Two tenants with groups, products and targets, two publications, what speed alone has, dead letters, rules, and more."""
+    """Two tenants with groups, products and targets, two publications, speed rows, dead letters, rules, and more."""
     north = (GroupVersion(None, {"region": "north"}), GroupVersion(date(2026, 3, 7), {"region": "south"}))
     world = World(
         Store(id="1", timezone="Europe/Bratislava", groups=north),
