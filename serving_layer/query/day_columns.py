@@ -65,7 +65,7 @@ class StateColumn:
             texts = np.empty(len(stored) + len(more), object)
             texts[:] = [*stored.to_pylist(), *more]
             return cls(by, texts, np.array([each is not None for each in texts], bool))
-        numbers = [chunk.fill_null(0).to_numpy() for chunk in stored.chunks]
+        numbers = [(chunk.fill_null(0) if chunk.null_count else chunk).to_numpy() for chunk in stored.chunks]
         numbers.append(np.array([0 if each is None else each for each in more], np.int64))
         if not stored.null_count and None not in more:
             return cls(by, np.concatenate(numbers))
@@ -168,7 +168,10 @@ class MergedStates:
             NeedsWindowsError: a sum may need more than 64 bits.
         """
         group, place, label = key
-        whole = (group * len(series) + place) * len(labels) + label
+        whole = group * len(series)
+        whole += place
+        whole *= len(labels)
+        whole += label
         size = (int(group.max()) + 1 if len(group) else 0) * len(series) * len(labels)
         at, whole = occurring(whole, size)
         is_provisional = np.zeros(len(at), bool)

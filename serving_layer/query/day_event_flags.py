@@ -45,7 +45,7 @@ def _closed_receipts(stores: Sequence[StoreQuery], rows: DayRows) -> int:
     at = list(rows.days.view.columns).index(RECEIPTS)
     closed, until = 0, rows.days.receipts[rows.stored]
     base = rows.days.starts[rows.stored] // DAY_SECONDS * DAY_SECONDS
-    of_row = schedule[rows.store[: len(rows.stored)]]
+    of_row = schedule[rows.store[: rows.stored_count]]
     in_order = np.argsort(of_row, kind="stable")
     bounds = np.searchsorted(of_row[in_order], np.arange(len(by_hours) + 1)).tolist()
     intervals = [open_intervals(*key) for key in by_hours]

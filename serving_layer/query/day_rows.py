@@ -28,43 +28,43 @@ class DayRows:
 
     Attributes:
         days: the day cells.
-        stored: the rows of `days` that count.
+        stored: the rows of `days` that count; a slice of all of them if all do.
         speed: the speed rows that count.
         store: the place of the store per row.
         label: the number of the label per row.
     """
 
     days: ViewDays
-    stored: Integers
+    stored: Integers | slice
     speed: Sequence[FreshRow]
     store: Integers
     label: Integers
 
     @property
-    def is_cut(self) -> bool:
-        """Whether some rows of `days` do not count."""
-        return len(self.stored) < len(self.days.starts)
+    def stored_count(self) -> int:
+        """How many rows of `days` count."""
+        return len(self.store) - len(self.speed)
 
     @cached_property
     def provisional(self) -> Booleans:
         """Whether the row is a speed row."""
-        return np.arange(len(self.store)) >= len(self.stored)
+        return np.arange(len(self.store)) >= self.stored_count
 
     def state(self, name: str) -> StateColumn:
         """The values of a state per row."""
         place = list(self.days.view.columns).index(name)
         more = [row.addition.states[place] for row in self.speed]
         stored = self.days.state(name)
-        if self.is_cut:
+        if not isinstance(self.stored, slice):
             stored = stored.take(self.stored)
         return StateColumn.of(self.days.view.columns[name].by, stored, more)
 
-    def dimension(self, name: str) -> tuple[Integers, list[str | None]]:
+    def dimension(self, name: str) -> tuple[Integers, Sequence[str | None]]:
         """The number of the value of a dimension per row, and the values."""
         place = list(self.days.view.dimensions).index(name)
         texts = self.days.dimension(name)
         if not self.speed:
-            return texts.numbers[self.stored] if self.is_cut else texts.numbers, texts.values
+            return texts.numbers[self.stored], texts.values
         values = list(texts.values)
         number = {text: at for at, text in enumerate(values)}
         more = []
@@ -89,7 +89,7 @@ class DaySeries:
         """The number of the series per row of `used`, and all series."""
         if not sums.split:
             return np.zeros(len(used), np.int64), [()]
-        code, values = np.zeros(len(used), np.int64), list[list[str | None]]()
+        code, values = np.zeros(len(used), np.int64), list[Sequence[str | None]]()
         for name in sums.own_split:
             numbers, own = rows.dimension(name)
             code = code * len(own) + (numbers[used] if len(used) < len(numbers) else numbers)

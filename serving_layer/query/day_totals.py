@@ -31,7 +31,7 @@ from serving_layer.query.groups import GroupKey, GroupStates, MergedPoint, Total
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.sensor_coverage import sensor_sources
 from serving_layer.store.cells import MergedCells, waiting_reach
-from serving_layer.store.day_cells import NamedDays, ViewDays
+from serving_layer.store.day_cells import DayTable, NamedDays, ViewDays
 from serving_layer.store.snapshot import ReadSnapshot
 from serving_layer.timeline import PointLabel, QueryRange, zone_named
 from views.core.cells import Addition
@@ -74,6 +74,27 @@ class _Found:
     currencies: dict[str, set[str]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class _Located:
+    """Where rows belong.
+
+    Attributes:
+        store: per row the place of its store; -1 for others.
+        label: per row the number of its label; -1 if no window of it counts.
+        is_apart: per row whether only some of its windows are in one point.
+    """
+
+    store: Integers
+    label: Integers
+    is_apart: Booleans
+
+    @cached_property
+    def counted(self) -> Integers | slice:
+        """The rows that count; a slice of all of them if all do."""
+        counts = self.label >= 0
+        return slice(None) if counts.all() else np.flatnonzero(counts)
+
+
 @dataclass
 class DayTotals:
     """The totals of one query from day cells. `read` finds which stores they can answer for, `merge` adds them up.
@@ -94,7 +115,7 @@ class DayTotals:
     stores: list[StoreQuery]
     groups: Mapping[str, Values] = field(default_factory=dict)
     found: _Found = field(default_factory=_Found)
-    _labels: dict[str, tuple[Integers, Booleans]] = field(default_factory=dict)
+    _known: dict[str, "_Located"] = field(default_factory=dict)
 
     @classmethod
     async def read(cls, query: ResolvedQuery, snapshot: ReadSnapshot, cells: MergedCells) -> "DayTotals":
@@ -164,6 +185,11 @@ class DayTotals:
         return sorted({label.number for each in self.ranges for label in each.labels})
 
     @cached_property
+    def _number(self) -> Mapping[int, int]:
+        """The place of each label among `labels`, by its number."""
+        return {label: place for place, label in enumerate(self.labels)}
+
+    @cached_property
     def place(self) -> Mapping[str, int]:
         """The place of each store by its id."""
         return {of.store.id: place for place, of in enumerate(self.stores)}
@@ -180,30 +206,49 @@ class DayTotals:
             return frozenset()
         return frozenset(each.view.name for each in empty_sums(self.query) if CURRENCY in each.view.dimensions)
 
-    def _places(self, days: ViewDays) -> Integers:
-        """The place of the store per row; -1 for others."""
-        places = [self.place.get(store or "", -1) for store in days.stores.values]
-        return np.array(places, np.int64)[days.stores.numbers]
-
-    def _labelled(self, days: ViewDays, places: Integers) -> tuple[Integers, Booleans]:
-        """Per row the number of its label, -1 if no window of it counts; and whether only some of its windows do."""
+    def _located(self, days: ViewDays) -> "_Located":
+        """Where the rows belong."""
         if not any(named.whole is days for named in self.days):
-            return self._label(days, places)
-        if days.view.name not in self._labels:
-            self._labels[days.view.name] = self._label(days, places)
-        return self._labels[days.view.name]
+            return self._locate(days)
+        if days.view.name not in self._known:
+            self._known[days.view.name] = self._locate(days)
+        return self._known[days.view.name]
 
-    def _label(self, days: ViewDays, places: Integers) -> tuple[Integers, Booleans]:
-        label, is_apart = np.full(len(places), -1), np.zeros(len(places), bool)
-        number = {label: place for place, label in enumerate(self.labels)}
-        ranges = np.append(self._range_of, -1)[places]
+    def _locate(self, days: ViewDays) -> "_Located":
+        places = np.array([self.place.get(store or "", -1) for store in days.stores.values], np.int64)
+        store = places[days.stores.numbers]
+        label, is_apart, at = np.full(len(store), -1), np.zeros(len(store), bool), 0
+        for table in days.tables:
+            rows = slice(at, at + table.rows)
+            whole = [self._label_of(each, table.first, table.last) for each in self.ranges]
+            if None in whole:
+                label[rows], is_apart[rows] = self._labels_of(table, store[rows])
+            else:
+                of_store = np.array([whole[place] for place in self._range_of] + [-1], np.int64)
+                label[rows] = of_store[store[rows]]
+            at += table.rows
+        return _Located(store, label, is_apart)
+
+    def _label_of(self, range_: QueryRange, first: int, last: int) -> int | None:
+        """The number of the label of all windows in [first, last), -1 if none counts; None if they differ."""
+        line = range_.timeline
+        if last <= line.start or first >= line.end:
+            return -1
+        at = bisect_right(line.spans, first, key=lambda span: span.start) - 1
+        if at < 0 or last > line.spans[at].end:
+            return None
+        return self._number[range_.labels[line.points[at]].number]
+
+    def _labels_of(self, table: DayTable, store: Integers) -> tuple[Integers, Booleans]:
+        """Per row the number of its label, -1 if no window of it counts; and whether only some of its windows do."""
+        label, is_apart = np.full(len(store), -1), np.zeros(len(store), bool)
+        ranges = np.append(self._range_of, -1)[store]
         for place, each in enumerate(self.ranges):
             line = each.timeline
             rows = np.flatnonzero(ranges == place)
-            is_whole = len(rows) == len(ranges)
-            start, end = (days.starts, days.ends) if is_whole else (days.starts[rows], days.ends[rows])
+            start, end = table.starts[rows], table.ends[rows]
             starts, ends = (np.array(bounds) for bounds in zip(*line.spans, strict=True))
-            of_span = np.array([number[each.labels[point].number] for point in line.points])
+            of_span = np.array([self._number[each.labels[point].number] for point in line.points])
             at = np.clip(np.searchsorted(starts, start, side="right") - 1, 0, None)
             is_outside = (end <= line.start) | (start >= line.end)
             is_inside = ~is_outside & (start >= starts[at]) & (end <= ends[at])
@@ -213,23 +258,21 @@ class DayTotals:
 
     def _inspect(self, days: ViewDays) -> None:
         """Note what some rows say of the stores."""
-        places = self._places(days)
-        label, is_apart = self._labelled(days, places)
+        located = self._located(days)
         ids = [of.store.id for of in self.stores]
-        self.found.apart.update(ids[place] for place in np.unique(places[is_apart]).tolist())
-        counted = np.flatnonzero(label >= 0)
-        there, _ = occurring(places[counted], len(ids))
+        self.found.apart.update(ids[place] for place in np.unique(located.store[located.is_apart]).tolist())
+        counted = located.counted
+        there, _ = occurring(located.store[counted], len(ids))
         self.found.with_cells.setdefault(days.view.name, set()).update(ids[place] for place in there.tolist())
         if days.view.name in self.of_money:
             texts = days.dimension(CURRENCY)
             size = len(texts.values)
-            pairs, _ = occurring(places[counted] * size + texts.numbers[counted], len(ids) * size)
+            pairs, _ = occurring(located.store[counted] * size + texts.numbers[counted], len(ids) * size)
             for place, value in (divmod(pair, size) for pair in pairs.tolist()):
                 self.found.currencies.setdefault(ids[place], set()).add(texts.values[value] or "")
 
     def _fresh(self, speed: Mapping[str, Iterable[Addition]], snapshot: ReadSnapshot) -> list[FreshRow]:
         """The speed rows that count."""
-        number = {label: place for place, label in enumerate(self.labels)}
         fresh = []
         for store, rows in speed.items():
             of = self.stores[self.place[store]]
@@ -237,17 +280,17 @@ class DayTotals:
             for row in rows:
                 if is_fresh(row.epoch, snapshot.pointer.cut) and line.start <= row.key.window < line.end:
                     point = line.points[bisect_right(starts, row.key.window) - 1]
-                    fresh.append(FreshRow(self.place[store], number[own[point].number], row))
+                    fresh.append(FreshRow(self.place[store], self._number[own[point].number], row))
         return fresh
 
     def rows(self, days: ViewDays, fresh: Sequence[FreshRow]) -> "DayRows":
         """The rows of `days` that count, and speed rows."""
-        places = self._places(days)
-        label, _ = self._labelled(days, places)
-        stored = np.flatnonzero(label >= 0)
-        store = np.concatenate([places[stored], np.array([row.store for row in fresh], np.int64)])
-        labels = np.concatenate([label[stored], np.array([row.label for row in fresh], np.int64)])
-        return DayRows(days, stored, fresh, store, labels)
+        located = self._located(days)
+        store, labels = located.store[located.counted], located.label[located.counted]
+        if fresh:
+            store = np.concatenate([store, np.array([row.store for row in fresh], np.int64)])
+            labels = np.concatenate([labels, np.array([row.label for row in fresh], np.int64)])
+        return DayRows(days, located.counted, fresh, store, labels)
 
 
 class _Merging:

@@ -5,11 +5,12 @@ run wrote no day cells for it: before there were any, or because a sum was too l
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
-from typing import TYPE_CHECKING
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,22 +38,118 @@ BYTES_AHEAD = 64 * 1024 * 1024
 READS_AT_ONCE = 16
 BYTES_PER_CELL = 100
 """Packed bytes that take about as long to unpack as one cell takes to merge."""
+MOST_TEXTS = 1_000_000
+"""How many texts of a column share their numbers."""
 ROWS_AT_ONCE = 2_000_000
 """How many rows are merged at once, which takes about 400 MB."""
 
 
-class Texts:
-    """A column of texts: per row a number, and the text of each number. None is the last number."""
+class Vocabulary:
+    """Numbers of texts. A text keeps its number, so that columns of several days meet without being compared.
 
-    def __init__(self, chunks: Sequence[pa.ChunkedArray]) -> None:
-        """`chunks`: dictionary-encoded columns, which follow each other."""
-        arrays = [each for column in chunks for each in column.chunks]
-        joined = pa.chunked_array(arrays, arrays[0].type).unify_dictionaries() if arrays else None
-        self.values: list[str | None] = joined.chunk(0).dictionary.to_pylist() if joined else []
-        null = len(self.values)
-        numbers = [each.indices.fill_null(null).to_numpy() for each in joined.chunks] if joined else []
-        self.numbers: Integers = np.concatenate(numbers).astype(np.int64) if numbers else np.zeros(0, np.int64)
-        self.values.append(None)
+    It alone is added to by threads, while days are unpacked.
+    """
+
+    def __init__(self) -> None:
+        """Know no text yet."""
+        self.texts: list[str | None] = []
+        self._numbers: dict[str | None, int] = {}
+        self._adding = Lock()
+
+    def numbers(self, texts: Iterable[str | None]) -> Integers:
+        """The number of each text."""
+        with self._adding:
+            found = [self._numbers.setdefault(text, len(self._numbers)) for text in texts]
+            self.texts += list(self._numbers)[len(self.texts) :]
+        return np.array(found, np.int64)
+
+
+class Texts(NamedTuple):
+    """A column of texts.
+
+    Attributes:
+        numbers: per row a number.
+        values: the text of each number, or None; also of numbers that no row has.
+    """
+
+    numbers: Integers
+    values: Sequence[str | None]
+
+    @classmethod
+    def joined(cls, columns: Sequence["VocabularyColumn"]) -> "Texts":
+        """Columns that follow each other."""
+        vocabularies = {id(each.vocabulary): each.vocabulary for each in columns}
+        if len(vocabularies) > 1:
+            one = Vocabulary()
+            places = {of: one.numbers(each.texts[:]) for of, each in vocabularies.items()}
+            return cls(np.concatenate([places[id(each.vocabulary)][each.numbers] for each in columns]), one.texts)
+        numbers = [each.numbers for each in columns]
+        values = columns[0].vocabulary.texts[:] if columns else []
+        return cls(np.concatenate(numbers, dtype=np.int64) if numbers else np.zeros(0, np.int64), values)
+
+
+class VocabularyColumn(NamedTuple):
+    """A column of texts: per row the number that a vocabulary has for the text."""
+
+    vocabulary: Vocabulary
+    numbers: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class DayTable:
+    """Day cells of a view on one UTC day, ready to be added up.
+
+    Attributes:
+        states: the columns of states, and of receipts.
+        starts: the first window per row.
+        ends: where the last window ends per row.
+        texts: by the name of the column: the ids of the stores, and the values of dimensions.
+        first: the first of `starts`.
+        last: the last of `ends`.
+    """
+
+    states: pa.Table
+    starts: Integers
+    ends: Integers
+    texts: Mapping[str, VocabularyColumn]
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, table: pa.Table, vocabularies: Mapping[str, Vocabulary]) -> "DayTable":
+        """Make it of rows with the columns of `views.core.day_cells`. `vocabularies`: of the columns of texts."""
+        texts = {name: _numbered(table[name], of) for name, of in vocabularies.items()}
+        starts, ends = (table[name].to_numpy().astype(np.int64, copy=False) for name in (START, END))
+        return cls(table.drop_columns([*texts, START, END]), starts, ends, texts, int(starts.min()), int(ends.max()))
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self.starts)
+
+    @property
+    def size(self) -> int:
+        """Bytes of its columns."""
+        numbers = sum(each.numbers.nbytes for each in self.texts.values())
+        return int(self.states.nbytes) + self.starts.nbytes + self.ends.nbytes + numbers
+
+    def slice(self, at: int, most: int) -> "DayTable":
+        """At most so many rows from one on."""
+        if not at and self.rows <= most:
+            return self
+        rows = slice(at, at + most)
+        texts = {name: VocabularyColumn(of, numbers[rows]) for name, (of, numbers) in self.texts.items()}
+        states, starts, ends = self.states.slice(at, most), self.starts[rows], self.ends[rows]
+        return DayTable(states, starts, ends, texts, int(starts.min()), int(ends.max()))
+
+
+def _numbered(column: pa.ChunkedArray, vocabulary: Vocabulary) -> VocabularyColumn:
+    """A dictionary-encoded column by the numbers of a vocabulary."""
+    found = []
+    for chunk in column.chunks:
+        numbers = vocabulary.numbers([*chunk.dictionary.to_pylist(), None])
+        found.append(numbers.astype(np.int32)[chunk.indices.fill_null(len(chunk.dictionary)).to_numpy()])
+    return VocabularyColumn(vocabulary, np.concatenate(found))
 
 
 @dataclass(frozen=True)
@@ -61,55 +158,46 @@ class ViewDays:
 
     Attributes:
         view: the view.
-        tables: one or more per day, with the columns of `views.core.day_cells`.
+        tables: one or more per day.
     """
 
     view: View
-    tables: Sequence[pa.Table]
+    tables: Sequence[DayTable]
     _dimensions: dict[str, Texts] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
         """How many there are."""
-        return sum(table.num_rows for table in self.tables)
+        return sum(table.rows for table in self.tables)
 
     @cached_property
     def stores(self) -> Texts:
         """The id of the store per row."""
-        return Texts([each[STORE] for each in self.tables])
+        return Texts.joined([each.texts[STORE] for each in self.tables])
 
     @cached_property
     def starts(self) -> Integers:
         """The first window per row."""
-        return self._integers(START)
-
-    @cached_property
-    def ends(self) -> Integers:
-        """Where the last window ends per row."""
-        return self._integers(END)
+        return np.concatenate([each.starts for each in self.tables]) if self.tables else np.zeros(0, np.int64)
 
     def dimension(self, name: str) -> Texts:
         """The value of a dimension per row."""
         if name not in self._dimensions:
             column = dimension_column(list(self.view.dimensions).index(name))
-            self._dimensions[name] = Texts([each[column] for each in self.tables])
+            self._dimensions[name] = Texts.joined([each.texts[column] for each in self.tables])
         return self._dimensions[name]
 
     def state(self, name: str) -> pa.ChunkedArray:
         """The value of a state per row."""
         column = state_column(list(self.view.columns).index(name))
         kind = pa.string() if self.view.columns[name].by == "union" else pa.int64()
-        return pa.chunked_array([chunk for each in self.tables for chunk in each[column].chunks], kind)
+        return pa.chunked_array([chunk for each in self.tables for chunk in each.states[column].chunks], kind)
 
     @cached_property
     def receipts(self) -> npt.NDArray[np.int32]:
         """Of a view that counts flags: per row, and window of its UTC day, the receipts until the end of the window."""
-        chunks = [chunk.flatten().to_numpy() for each in self.tables for chunk in each[RECEIPTS].chunks]
+        chunks = [chunk.flatten().to_numpy() for each in self.tables for chunk in each.states[RECEIPTS].chunks]
         return (np.concatenate(chunks) if chunks else np.zeros(0, np.int32)).reshape(-1, DAY_WINDOWS)
-
-    def _integers(self, name: str) -> Integers:
-        chunks = [chunk.to_numpy() for each in self.tables for chunk in each[name].chunks]
-        return np.concatenate(chunks) if chunks else np.zeros(0, np.int64)
 
 
 @dataclass
@@ -141,7 +229,8 @@ class DayCells:
         """Caches which parts each run has, and decoded days."""
         self._cells, self._batch = cells, batch
         self._parts: SharedCache[tuple[str, str], Mapping[date, DayParts]] = SharedCache(4096)
-        self._days: SharedCache[tuple[str, date, str], pa.Table] = SharedCache(BYTES_KEPT, _size)
+        self._days: SharedCache[tuple[str, date, str], DayTable | None] = SharedCache(BYTES_KEPT, _size)
+        self._vocabularies: dict[tuple[str, str], Vocabulary] = {}
         self._joined: LRUCache[Hashable, ViewDays] = LRUCache(BYTES_JOINED, getsizeof=_size_joined)
         self._reading = asyncio.Semaphore(READS_AT_ONCE)
 
@@ -175,20 +264,20 @@ class DayCells:
             named.whole = whole
             yield whole
             return
-        tables, rows, is_whole = list[pa.Table](), 0, True
+        tables, rows, is_whole = list[DayTable](), 0, True
         async for piece in self._pieces(named):
-            if rows and rows + piece.num_rows > ROWS_AT_ONCE:
+            if rows and rows + piece.rows > ROWS_AT_ONCE:
                 yield ViewDays(named.view, tables)
                 tables, rows, is_whole = [], 0, False
             tables.append(piece)
-            rows += piece.num_rows
+            rows += piece.rows
         last = ViewDays(named.view, tables)
         if is_whole:
             named.whole = last
             keep(self._joined, named.key, last)
         yield last
 
-    async def _pieces(self, named: NamedDays) -> AsyncIterator[pa.Table]:
+    async def _pieces(self, named: NamedDays) -> AsyncIterator[DayTable]:
         """Tables of at most `ROWS_AT_ONCE` rows each, of one day after the other.
 
         Days are read side by side, as many as have so many rows by the largest day so far.
@@ -196,11 +285,12 @@ class DayCells:
         days, most = list(named.parts), ROWS_AT_ONCE
         while days:
             together = min(READS_AT_ONCE, max(1, ROWS_AT_ONCE // most))
-            tables = await asyncio.gather(*(self._day(named.view, *each) for each in days[:together]))
+            found = await asyncio.gather(*(self._day(named.view, *each) for each in days[:together]))
             del days[:together]
-            most = max(1, *(table.num_rows for table in tables))
+            tables = [table for table in found if table is not None]
+            most = max(1, *(table.rows for table in tables))
             for table in tables:
-                for at in range(0, table.num_rows, ROWS_AT_ONCE):
+                for at in range(0, table.rows, ROWS_AT_ONCE):
                     yield table.slice(at, ROWS_AT_ONCE)
 
     async def read_ahead(self, manifest: str, views: Sequence[View]) -> None:
@@ -230,8 +320,10 @@ class DayCells:
     async def _of_run(self, run: str, view: str) -> Mapping[date, DayParts]:
         return await self._parts.get((run, view), lambda: self._batch.day_parts(run, view))
 
-    async def _day(self, view: View, day: date, run: str, named: DayParts) -> pa.Table:
-        async def read() -> pa.Table:
+    async def _day(self, view: View, day: date, run: str, named: DayParts) -> DayTable | None:
+        """None if there are no rows."""
+
+        async def read() -> DayTable | None:
             async with self._reading:
                 blocks = await self._batch.day_cells(run, view.name, day)
             lacking = [part for part in named.parts if part not in blocks]
@@ -239,17 +331,27 @@ class DayCells:
                 message = f"Run `{run}` names day cells of `{view.name}` on {day}, and `{lacking[0]}` is not there."
                 raise CellMissingError(message, do=f"galatea rebuild {view.name} --from {day} --to {day}")
             packed = [blocks[part] for part in named.parts]
-            return await off_loop(sum(map(len, packed)) // BYTES_PER_CELL, lambda: _unpacked(packed))
+            texts = [STORE, *map(dimension_column, range(len(view.dimensions)))]
+            vocabularies = {name: self._vocabulary(view.definition_hash, name) for name in texts}
+            return await off_loop(sum(map(len, packed)) // BYTES_PER_CELL, lambda: _unpacked(packed, vocabularies))
 
         return await self._days.get((view.definition_hash, day, run), read)
 
+    def _vocabulary(self, definition: str, column: str) -> Vocabulary:
+        """The texts of a column of a view; others once they are very many, as no text is ever removed."""
+        known = self._vocabularies.get((definition, column))
+        if known is None or len(known.texts) > MOST_TEXTS:
+            known = self._vocabularies[definition, column] = Vocabulary()
+        return known
 
-def _unpacked(parts: Sequence[bytes]) -> pa.Table:
-    return pa.concat_tables(map(unpack, parts)) if parts else pa.table({})
+
+def _unpacked(parts: Sequence[bytes], vocabularies: Mapping[str, Vocabulary]) -> DayTable | None:
+    table = pa.concat_tables(map(unpack, parts)) if parts else pa.table({})
+    return DayTable.of(table, vocabularies) if table.num_rows else None
 
 
-def _size(table: pa.Table) -> int:
-    return max(1, int(table.nbytes))
+def _size(table: DayTable | None) -> int:
+    return 1 if table is None else table.size
 
 
 def _size_joined(days: ViewDays) -> int:
