@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from serving_layer.query import answer
 from serving_layer.store import day_cells
-from serving_layer.store.day_cells import ROWS_AT_ONCE
+from serving_layer.store.day_cells import MOST_TEXTS, ROWS_AT_ONCE
 from tests.support import receipt
 from tests.support.chains import FIRST, LAST, Chain, chains
 from tests.support.examples import examples
@@ -66,10 +66,13 @@ def answered(world: World, tables: type[WorldTables], path: str, query: Mapping[
     return response.status_code, response.json()
 
 
-def refuse_difference(world: World, path: str, query: Mapping[str, object], *, rows: int = ROWS_AT_ONCE) -> None:
-    """With day cells, so many rows at once; of runs without any; and window by window alone."""
+def refuse_difference(
+    world: World, path: str, query: Mapping[str, object], *, rows: int = ROWS_AT_ONCE, texts: int = MOST_TEXTS
+) -> None:
+    """With day cells, so many rows and texts at once; of runs without any; and window by window alone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(day_cells, "ROWS_AT_ONCE", rows)
+        patch.setattr(day_cells, "MOST_TEXTS", texts)
         with_day_cells, of_old_runs = (
             answered(world, tables, path, query) for tables in (WorldTables, WithoutDayCells)
         )
@@ -144,8 +147,8 @@ def compare_totals(data: st.DataObject, chain: Chain) -> None:
         query["sort"] = data.draw(st.sampled_from(["value", "-value", "name"]))
         query["top"] = data.draw(st.integers(1, 3))
 
-    rows = data.draw(st.sampled_from([1, 2, 5, ROWS_AT_ONCE]))
-    refuse_difference(world, f"/v1/metrics/{','.join(metrics)}", query, rows=rows)
+    rows, texts = data.draw(st.sampled_from([1, 2, 5, ROWS_AT_ONCE])), data.draw(st.sampled_from([0, 2, MOST_TEXTS]))
+    refuse_difference(world, f"/v1/metrics/{','.join(metrics)}", query, rows=rows, texts=texts)
 
 
 @FEW
