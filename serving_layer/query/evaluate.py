@@ -384,7 +384,6 @@ def _selected(sums: StateSums, by: Sequence[str], chosen: Sequence[Group]) -> Ma
     found = [sums.points.get(group, {}) for group in {tuple(values[place] for place in places) for values in chosen}]
     if len(found) == 1:
         return found[0]
-    merged = {
-        number: merged_states(sums, (at[number] for at in found if number in at)) for at in found for number in at
-    }
+    numbers = {number for at in found for number in at}
+    merged = {number: merged_states(sums, (at[number] for at in found if number in at)) for number in numbers}
     return {number: point for number, point in merged.items() if point}

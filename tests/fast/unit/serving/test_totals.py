@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from master_dataset.registry.stores import GroupVersion, Sensor, Store, currency
+from serving_layer.query import aggregate
+from serving_layer.query.aggregate import PointStates, StateSums
 from tests.support import World, receipt
 from tests.support.sensors import record, source_of
 from tests.support.world_api import Asking, Body
@@ -208,6 +210,29 @@ def test_a_total_runs_over_more_stores_than_an_answer_holds() -> None:
     net, count = (only(each) for each in body["answers"])
     assert (net["points"][0]["value"], count["points"][0]["value"]) == (230.0, 230)
     assert net["stores"]["counted"] == 230
+
+
+def test_what_top_leaves_out_is_merged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    merges = 0
+
+    class Counting(StateSums):
+        def merge_point(self, into: PointStates, point: PointStates) -> None:
+            nonlocal merges
+            merges += 1
+            super().merge_point(into, point)
+
+    skus = 40
+    world = World(Store(id="1", timezone="UTC"))
+    lines: list[dict[str, object]] = [
+        {"title": "thing", "sku": f"s{each}", "price": 1, "amount": 1} for each in range(skus)
+    ]
+    world.receive(receipt("2026-03-27T12:00:00Z", lines), "2026-03-27T12:00:01Z")
+    monkeypatch.setattr(aggregate, "StateSums", Counting)
+
+    body = Asking(world).body("/v1/metrics/sku_units", **{**DAY, "by": "total,sku", "grain": "hour"}, top=1)
+
+    assert [sum(point["value"] or 0 for point in each["points"]) for each in body["series"]] == [1, skus - 1]
+    assert 0 < merges <= 4 * skus
 
 
 @pytest.mark.parametrize(
