@@ -34,7 +34,7 @@ from lab.demo.trading_day import ReceiptPlayback, trading_day
 from lab.demo.verdict import CellComparison, DemoResult, MergedCellReader
 from lab.simulation.output import send
 from master_dataset.delta.tables import MasterTables
-from master_dataset.errors import AirflowUnavailableError, OperatorError
+from master_dataset.errors import AirflowUnavailableError, DependencyUnavailableError, OperatorError
 from master_dataset.kafka.ingest import ingest
 from master_dataset.registry.products import ProductSpool, ProductTables
 from master_dataset.registry.registration import register
@@ -205,9 +205,12 @@ class Scenario:
         with self._client(ASK_SECONDS) as client:
 
             def ask(path: str, query: Mapping[str, str]) -> Any:  # noqa: ANN401 - an answer's JSON
-                answer = client.get(path, params=query)
-                answer.raise_for_status()
-                return answer.json()
+                try:
+                    return client.get(path, params=query).raise_for_status().json()
+                except httpx.HTTPError as error:
+                    message = f"the REST API did not answer `{path}`: {error}"
+                    log = self.settings.home / "logs" / "api.log"
+                    raise DependencyUnavailableError(message, do=f"see {log}") from error
 
             with Stage("top products by department"):
                 shown = ask_top_products(ask)
