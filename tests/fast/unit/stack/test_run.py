@@ -1,0 +1,58 @@
+"""`galatea run` becomes the process of a component."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from galatea.cli.main import app
+from galatea.cli.run import Runnable
+
+
+class BecameError(Exception):
+    """The process has become another one."""
+
+
+@pytest.mark.parametrize("name", [each for each in Runnable if each not in {"archive", "speed"}])
+def test_it_becomes_the_process_with_all_settings_and_no_probe_believes_the_run_before(
+    name: Runnable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    became: dict[str, object] = {}
+
+    def execve(path: str, words: Sequence[str], environment: Mapping[str, str]) -> None:
+        became.update(path=path, words=words, port=environment["GALATEA_API_PORT"], home=environment["GALATEA_HOME"])
+        raise BecameError
+
+    ready = tmp_path / "home" / "run" / f"{name}.ready"
+    ready.parent.mkdir(parents=True)
+    ready.write_text("4711")
+    monkeypatch.setenv("GALATEA_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("GALATEA_API_PORT", "8123")
+    monkeypatch.setattr(os, "execve", execve)
+
+    result = CliRunner().invoke(app, ["run", name])
+
+    assert isinstance(result.exception, BecameError)
+    assert became == {
+        "path": sys.executable,
+        "words": [sys.executable, "-m", f"deploy.services.{name}"],
+        "port": "8123",
+        "home": str(tmp_path / "home"),
+    }
+    assert not ready.exists()
+
+
+@pytest.mark.parametrize("name", Runnable)
+def test_every_component_has_a_process(name: Runnable) -> None:
+    assert find_spec(f"deploy.services.{name}")
+
+
+def test_another_component_is_refused_by_name() -> None:
+    result = CliRunner().invoke(app, ["run", "kafka"])
+
+    assert result.exit_code == 2
+    assert "kafka" in result.output
