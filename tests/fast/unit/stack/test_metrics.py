@@ -157,22 +157,22 @@ def test_with_a_certificate_metrics_are_encrypted_and_a_silent_client_blocks_nob
     [
         ({}, 401),
         ({"Authorization": "Bearer another"}, 401),
-        ({"Authorization": "0123"}, 401),
+        ({"Authorization": "a-secret-token"}, 401),
         ({"Authorization": b"Bearer \xff"}, 401),
-        ({"Authorization": "Bearer 0123"}, 200),
+        ({"Authorization": "Bearer a-secret-token"}, 200),
     ],
 )
 def test_with_a_token_metrics_are_served_to_who_has_it(
     home: Path, monkeypatch: pytest.MonkeyPatch, header: dict[str, str | bytes], status: int
 ) -> None:
-    write_private(home / "token", "0123\n")
+    write_private(home / "token", "a-secret-token\n")
     monkeypatch.setenv("GALATEA_METRICS_TOKEN_FILE", str(home / "token"))
 
     answered = httpx.get(served(home), headers=header, trust_env=False)  # type: ignore[arg-type]  # bytes too
 
     assert answered.status_code == status
     assert ("python_info" in answered.text) == (status == 200)
-    assert "0123" not in answered.text
+    assert "a-secret-token" not in answered.text
 
 
 @pytest.mark.parametrize(
