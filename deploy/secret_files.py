@@ -97,7 +97,7 @@ def checked_tls(prefix: str, tls: Tls, *, in_java: bool) -> Tls:
 
 
 def server_certificate(tls: "TlsSettings") -> "ServerCertificate | None":
-    """Return the certificate of REST and SQL; None without one. OperatorError if its files cannot be used."""
+    """Return the certificate of REST, SQL and metrics; None without one. OperatorError if its files cannot be used."""
     from serving_layer.http.certificate import ServerCertificate  # noqa: PLC0415 - clients do not need it
 
     if not tls.is_on:

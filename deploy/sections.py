@@ -386,12 +386,12 @@ class TlsSettings(Section):
 
 
 class MetricsSettings(Section):
-    """Metrics for Prometheus, of every process. Their ports are with the settings of each."""
+    """Metrics for Prometheus. The port of each process is among its own settings."""
 
     prefix = "metrics_"
 
     host: str = LOOPBACK
-    """Address that processes serve metrics on. Others than loopback need a token."""
+    """Address that processes serve metrics on. Any address other than loopback needs a token."""
     token: SecretStr = SecretStr("")
     """Bearer token without which no metrics are served; if empty, they need none."""
     token_file: str = ""
@@ -407,7 +407,7 @@ class MetricsSettings(Section):
         if {token, file} <= self.given():
             yield f"{token} and {file} are both set"
         if not (is_loopback(self.host) or {token, file} & self.given()):
-            yield f"{host} needs {token} or {file}: metrics name stores and topics"
+            yield f"{host} needs {token} or {file}: metrics show topics and volumes"
 
 
 class SqlSettings(Section):

@@ -1,11 +1,12 @@
 """The server from which Prometheus reads the metrics of one process."""
 
 import hmac
+import socket
 import threading
 import time
 from collections.abc import Iterable
-from socketserver import ThreadingMixIn
-from typing import TYPE_CHECKING
+from socketserver import TCPServer, ThreadingMixIn
+from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from prometheus_client import make_wsgi_app
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 SCRAPE_SECONDS = 10.0
 """How long a client may be silent: each one occupies a thread."""
+MOST_CLIENTS = 16
+"""Open connections."""
 
 
 class MetricsHandler(WSGIRequestHandler):
@@ -46,6 +49,8 @@ class MetricsServer(ThreadingMixIn, WSGIServer):
             token: Bearer token that clients have to send; if empty, they need none.
             certificate: None for HTTP without TLS.
         """
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._free = threading.BoundedSemaphore(MOST_CLIENTS)
         super().__init__((host, port), MetricsHandler)
         self._certificate, self._looked_at = certificate, time.monotonic()
         if certificate is not None:
@@ -55,10 +60,23 @@ class MetricsServer(ThreadingMixIn, WSGIServer):
 
     def server_bind(self) -> None:
         """Bind, without asking for the name of the address: a slow name server would delay the start."""
-        self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
+        TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
         self.setup_environ()
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as socketserver has them
+        """Answer in a thread, or end the connection if too many are open."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - likewise
+        """Answer, in the thread."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
     def start(self) -> None:
         """Serve until the process ends."""
@@ -78,10 +96,10 @@ def _with_token(app: "WSGIApplication", token: str) -> "WSGIApplication":
     expected = f"Bearer {token}".encode()
 
     def checked(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        given = str(environ.get("HTTP_AUTHORIZATION", "")).encode("utf-8", "surrogateescape")
+        given = str(environ.get("HTTP_AUTHORIZATION", "")).encode("latin-1")
         if hmac.compare_digest(given, expected):
             return app(environ, start_response)
         start_response("401 Unauthorized", [("WWW-Authenticate", "Bearer"), ("Content-Type", "text/plain")])
-        return [b"Send the token of GALATEA_METRICS_TOKEN: Authorization: Bearer TOKEN\n"]
+        return [b"Send the token of GALATEA_METRICS_TOKEN or its file: Authorization: Bearer TOKEN\n"]
 
     return checked

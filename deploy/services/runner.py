@@ -26,7 +26,7 @@ log = structlog.get_logger()
 
 
 class Process:
-    """The process of one component, a child of the supervisor."""
+    """The process of one component: a child of the supervisor, or of whatever runs `galatea run`."""
 
     def __init__(self, name: str) -> None:
         """`name` as in `galatea status`."""

@@ -35,4 +35,4 @@ def run(component: Annotated[Runnable, typer.Argument(help="Which one.")]) -> No
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{component}.ready").unlink(missing_ok=True)  # of a run before: a probe must not believe it
     environment = {**os.environ, **settings.as_user(component).environment()}
-    os.execve(sys.executable, [sys.executable, "-m", f"deploy.services.{component}"], environment)  # noqa: S606 - no shell
+    os.execve(sys.executable, [sys.executable, "-P", "-m", f"deploy.services.{component}"], environment)  # noqa: S606 - no shell

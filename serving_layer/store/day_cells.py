@@ -38,7 +38,7 @@ BYTES_AHEAD = 64 * 1024 * 1024
 READS_AT_ONCE = 16
 BYTES_PER_CELL = 100
 """Packed bytes that take about as long to unpack as one cell takes to merge."""
-MOST_TEXTS = 1_000_000
+MOST_TEXTS = 250_000
 """How many texts of a column share their numbers."""
 ROWS_AT_ONCE = 2_000_000
 """How many rows are merged at once, which takes about 400 MB."""
@@ -60,7 +60,8 @@ class Vocabulary:
         """The number of each text."""
         with self._adding:
             found = [self._numbers.setdefault(text, len(self._numbers)) for text in texts]
-            self.texts += list(self._numbers)[len(self.texts) :]
+            if len(self._numbers) > len(self.texts):
+                self.texts += list(self._numbers)[len(self.texts) :]
         return np.array(found, np.int64)
 
 
@@ -120,7 +121,9 @@ class DayTable:
         """Make it of rows with the columns of `views.core.day_cells`. `vocabularies`: of the columns of texts."""
         texts = {name: _numbered(table[name], of) for name, of in vocabularies.items()}
         starts, ends = (table[name].to_numpy().astype(np.int64, copy=False) for name in (START, END))
-        return cls(table.drop_columns([*texts, START, END]), starts, ends, texts, int(starts.min()), int(ends.max()))
+        rest = table.drop_columns([*texts, START, END])
+        states = rest.take(np.arange(len(starts)))  # a copy: a part of the table would keep all of it in memory
+        return cls(states, starts.copy(), ends.copy(), texts, int(starts.min()), int(ends.max()))
 
     @property
     def rows(self) -> int:
@@ -288,7 +291,7 @@ class DayCells:
             found = await asyncio.gather(*(self._day(named.view, *each) for each in days[:together]))
             del days[:together]
             tables = [table for table in found if table is not None]
-            most = max(1, *(table.rows for table in tables))
+            most = max([1, *(table.rows for table in tables)])
             for table in tables:
                 for at in range(0, table.rows, ROWS_AT_ONCE):
                     yield table.slice(at, ROWS_AT_ONCE)

@@ -1,5 +1,6 @@
 """Day cells change no answer: totals from them are those from the cells of windows, to the last digit."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
@@ -9,9 +10,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from master_dataset.registry.stores import Store
 from serving_layer.query import answer
 from serving_layer.store import day_cells
-from serving_layer.store.day_cells import MOST_TEXTS, ROWS_AT_ONCE
+from serving_layer.store.cells import BatchCells
+from serving_layer.store.day_cells import MOST_TEXTS, ROWS_AT_ONCE, DayCells, NamedDays
 from tests.support import receipt
 from tests.support.chains import FIRST, LAST, Chain, chains
 from tests.support.examples import examples
@@ -21,6 +24,7 @@ from tests.support.world_api import Asking
 from tests.support.world_tables import WorldTables
 from views.core.cut import floor_to
 from views.core.day_cells import DayParts
+from views.registry import registered_views
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
 FEW = settings(max_examples=examples(75, least=8), deadline=None, phases=PHASES)
@@ -180,6 +184,20 @@ def test_groups_of_days_are_those_of_their_windows(
     world = chain.world()
     world.rebuild("2026-03-30T00:00:00Z")
     refuse_difference(world, f"/v1/metrics/{metric}", {**query, "share": share})
+
+
+@pytest.mark.parametrize("days", [1, 2, 40])
+def test_days_without_cells_are_read_as_no_rows(days: int) -> None:
+    world = World(Store(id="1", timezone="UTC"))
+    readers = WorldTables(world).readers
+    cells = DayCells(BatchCells(readers.published, readers.batch), readers.batch)
+    view = registered_views()[0]
+    named = NamedDays(view, [(FIRST + timedelta(days=day), "a run", DayParts((), ())) for day in range(days)], ())
+
+    async def rows() -> list[int]:
+        return [each.rows async for each in cells.slices(named)]
+
+    assert asyncio.run(rows()) == [0]
 
 
 @FEW

@@ -46,7 +46,13 @@ def test_kubernetes_accepts_what_helm_renders(values: dict[str, object], tmp_pat
 
     objects = [each for each in yaml.safe_load_all(rendered) if each]
     known = [each for each in objects if each["kind"] != "ServiceMonitor"]  # of the Prometheus operator
-    assert {each["kind"] for each in known} >= {"Deployment", "CronJob", "Job", "Service", "PodDisruptionBudget"}
+    assert {each["kind"] for each in known} >= {
+        "Deployment",
+        "CronJob",
+        "Service",
+        "PodDisruptionBudget",
+        "NetworkPolicy",
+    }
     assert sum(each["kind"] == "Deployment" for each in known) == 6
     (tmp_path / "rendered.yaml").write_text(yaml.safe_dump_all(known))
     run(uv, "kubernetes-validate", "--strict", "-k", KUBERNETES, str(tmp_path / "rendered.yaml"))

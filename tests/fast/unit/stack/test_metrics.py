@@ -2,6 +2,7 @@
 
 import ssl
 from collections import Counter
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from deploy.local.security import Security
 from deploy.secret_files import write_private
 from deploy.sections import InvalidSettingsError
 from deploy.services.archive import ArchiveWatch
-from deploy.services.metrics_server import MetricsHandler
+from deploy.services.metrics_server import MOST_CLIENTS, MetricsHandler, MetricsServer
 from deploy.services.runner import Process
 from deploy.settings import Settings
 from master_dataset.kafka.lag import Lag, last_moves
@@ -150,6 +151,28 @@ def test_with_a_certificate_metrics_are_encrypted_and_a_silent_client_blocks_nob
 
     assert url.startswith("https://")
     refuse_being_blocked(url, verify=Tls(str(security.authority)).context())
+
+
+def test_a_port_can_be_used_again_at_once() -> None:
+    first = MetricsServer("127.0.0.1", 0)
+    first.start()
+    httpx.get(f"http://127.0.0.1:{first.server_port}/metrics", trust_env=False)
+    first.shutdown()
+    first.server_close()
+
+    MetricsServer("127.0.0.1", first.server_port).server_close()
+
+
+def test_more_clients_than_there_are_threads_for_are_let_go() -> None:
+    server = MetricsServer("127.0.0.1", 0)
+    server.start()
+    url = f"http://127.0.0.1:{server.server_port}/metrics"
+    with ExitStack() as clients:
+        silent = [clients.enter_context(wire(url)) for _ in range(MOST_CLIENTS + 1)]
+        silent[-1].listen(5)
+
+        assert silent[-1].is_closed
+        assert not silent[0].is_closed
 
 
 @pytest.mark.parametrize(

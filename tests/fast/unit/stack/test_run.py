@@ -39,7 +39,7 @@ def test_it_becomes_the_process_with_all_settings_and_no_probe_believes_the_run_
     assert isinstance(result.exception, BecameError)
     assert became == {
         "path": sys.executable,
-        "words": [sys.executable, "-m", f"deploy.services.{name}"],
+        "words": [sys.executable, "-P", "-m", f"deploy.services.{name}"],
         "port": "8123",
         "home": str(tmp_path / "home"),
     }
