@@ -42,7 +42,7 @@ def test_kubernetes_accepts_what_helm_renders(values: dict[str, object], tmp_pat
     of_values = ("--values", str(tmp_path / "values.yaml"))
 
     run(helm, "lint", "--strict", str(CHART), *of_values)
-    rendered = run(helm, "template", "shops", str(CHART), *of_values)
+    rendered = run(helm, "template", "shops", str(CHART), "--kube-version", KUBERNETES, *of_values)
 
     objects = [each for each in yaml.safe_load_all(rendered) if each]
     known = [each for each in objects if each["kind"] != "ServiceMonitor"]  # of the Prometheus operator
