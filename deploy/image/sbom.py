@@ -20,12 +20,7 @@ PACKAGE = "galatea-platform"
 
 def bill_of_materials() -> Mapping[str, Any]:
     """Return the document (CycloneDX 1.6)."""
-    own = {
-        "type": "application",
-        "bom-ref": "galatea",
-        "name": "galatea-platform",
-        "version": version("galatea-platform"),
-    }
+    own = {"type": "application", "bom-ref": "galatea", "name": PACKAGE, "version": version(PACKAGE)}
     components = [*python_packages(), *jars(), *debian_packages()]
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
