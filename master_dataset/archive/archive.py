@@ -146,30 +146,22 @@ class Archive:
     ) -> None:
         """Archive a micro-batch of parsed records.
 
+        They are parsed once and kept until all of them are written, so that each is an event or a dead letter even if
+        its store is registered meanwhile.
+
         Args:
             source: Whose records they are.
-            batch: The rows of `parse`. They are parsed while events are written, and again for dead letters if any.
+            batch: The rows of `parse`.
             number: Spark's number of the micro-batch.
             progress: The accumulator of `parse`.
         """
         with MICRO_BATCH.labels("archive").time():
             query = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
-            mark, may_repeat = mark_of(query, number), source.topic not in self._written_to
-            failpoint(Failpoint.ARCHIVE_BEGUN)
-            repeats = may_repeat and self._tables.holds(self._spark, source.topic, mark)
-            partitions = self._write_events(source, batch, mark, progress, repeats=repeats)
-            failpoint(Failpoint.ARCHIVE_EVENTS)
-            has_events = any(each.events for each in partitions.values())
-            has_dead_letters = any(each.dead_letters for each in partitions.values())
-            if has_dead_letters and not (may_repeat and self._tables.holds(self._spark, DEAD_LETTERS, mark)):
-                self._tables.append_dead_letters(batch.where("kind = 'dead_letter'"), mark)
-            failpoint(Failpoint.ARCHIVE_DEAD_LETTERS)
-            if has_events or repeats:
-                self._tables.fsync(source.topic, mark)
-            if has_dead_letters:
-                self._tables.fsync(DEAD_LETTERS, mark)
-            if self._monitor is not None:
-                self._monitor.on_batch(source.topic, partitions, repeats=repeats)
+            parsed = batch.persist()
+            try:
+                partitions = self._write_parsed(source, parsed, mark_of(query, number), progress)
+            finally:
+                parsed.unpersist()
             for partition, each in partitions.items():
                 self._positions.record(source.topic, partition, each.offset + 1, each.received_at)
             failpoint(Failpoint.ARCHIVE_RECORDED)
@@ -177,24 +169,41 @@ class Archive:
         events = sum(each.events for each in partitions.values())
         log.info("archive.kept", source=source.topic, batch=number, events=events)
 
-    def _write_events(
-        self, source: "Source[Any]", batch: DataFrame, mark: str, progress: "Accumulator[Progress]", *, repeats: bool
+    def _write_parsed(
+        self, source: "Source[Any]", parsed: DataFrame, mark: str, progress: "Accumulator[Progress]"
     ) -> Progress:
-        """Append the events, unless they have already been appended. Returns what the micro-batch contains.
+        """Write what the tables do not hold yet, until it is on the disk. Returns what the micro-batch contains."""
+        failpoint(Failpoint.ARCHIVE_BEGUN)
+        held = [name for name in (source.topic, DEAD_LETTERS) if self._may_hold(source, name, mark)]
+        for name in held:
+            self._tables.fsync(name, mark)
+        progress.value = {}
+        parsed.count()  # parses all of it; later steps read what is kept
+        partitions = progress.value
+        has_events = any(each.events for each in partitions.values())
+        has_dead_letters = any(each.dead_letters for each in partitions.values())
+        missing = parsed
+        for name in held:
+            missing = self._tables.without_written(self._spark, missing, name)
+        events, dead_letters = (missing.where(f"kind = '{kind}'") for kind in ("event", "dead_letter"))
+        if has_events and not (
+            held and events.isEmpty()
+        ):  # many micro-batches have none; an empty commit takes a second
+            self._tables.append_events(source, events, mark)
+        failpoint(Failpoint.ARCHIVE_EVENTS)
+        if has_dead_letters and not (held and dead_letters.isEmpty()):
+            self._tables.append_dead_letters(dead_letters, mark)
+        failpoint(Failpoint.ARCHIVE_DEAD_LETTERS)
+        for name, has_any in ((source.topic, has_events), (DEAD_LETTERS, has_dead_letters)):
+            if has_any:
+                self._tables.fsync(name, mark)
+        if self._monitor is not None:
+            self._monitor.on_batch(source.topic, partitions, repeats=source.topic in held)
+        return partitions
 
-        Many micro-batches contain only markers. They are only parsed, because an empty commit takes a second.
-        """
-        events = batch.where("kind = 'event'")
-        is_empty = repeats or events.isEmpty()
-        progress.value = {}  # `isEmpty` has parsed some of it
-        if is_empty:
-            batch.write.format("noop").mode("overwrite").save()
-        else:
-            self._tables.append_events(source, events, mark)
-        if is_empty and not repeats and any(each.events for each in progress.value.values()):
-            progress.value = {}  # a store has been registered since `isEmpty`, so a dead letter has become an event
-            self._tables.append_events(source, events, mark)
-        return dict(progress.value)  # a copy: parsing again for dead letters adds everything a second time
+    def _may_hold(self, source: "Source[Any]", name: str, mark: str) -> bool:
+        """Whether a process that crashed has written this micro-batch to the table, or a part of it."""
+        return source.topic not in self._written_to and self._tables.holds(self._spark, name, mark)
 
 
 def _parser(

@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
 DEAD_LETTERS = "dead_letters"
 CONFLICTS = "conflicts"
+POSITION = ("topic", "partition", "offset")
 DEAD_LETTER_COLUMNS = (
-    "topic",
-    "partition",
-    "offset",
+    *POSITION,
     "received_at",
     "reason",
     "field",
@@ -91,6 +90,13 @@ class MasterTables:
         """
         newest = DeltaTable.forPath(spark, self.path(name)).history(_NEWEST_COMMITS)
         return not newest.where(F.col(MARK) == mark).isEmpty()
+
+    def without_written(self, spark: SparkSession, records: DataFrame, name: str) -> DataFrame:
+        """Those records of a micro-batch whose positions are not in the table."""
+        earliest, latest = records.agg(F.min("received_at"), F.max("received_at")).collect()[0]
+        written = spark.read.format("delta").load(self.path(name))
+        near = written.where(F.col("received_at").between(earliest, latest)).select(*POSITION)
+        return records.join(near, list(POSITION), "left_anti")
 
 
 def event_schema(source: "Source[Any]") -> pa.Schema:

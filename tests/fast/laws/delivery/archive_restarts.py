@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
@@ -11,6 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 from master_dataset.archive.archive import Archive
+from master_dataset.delta.tables import DEAD_LETTERS
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.partition_progress import PartitionProgress
 from master_dataset.kafka.topics import EARLIEST
@@ -27,10 +28,9 @@ class EndedError(Exception):
 
 @dataclass
 class Commit:
-    """`synced`: a power cut leaves it there."""
+    """`fsynced`: a power cut leaves it there."""
 
     name: str
-    kind: str
     mark: str
     rows: list[int]
     fsynced: bool = False
@@ -47,13 +47,16 @@ class Tables:
         """They are there."""
 
     def append_events(self, _: object, events: "Frame", mark: str) -> None:
-        self._append(TOPIC, EVENT, events, mark)
+        self._append(TOPIC, events, mark)
 
     def append_dead_letters(self, dead_letters: "Frame", mark: str) -> None:
-        self._append("dead_letters", DEAD_LETTER, dead_letters, mark)
+        self._append(DEAD_LETTERS, dead_letters, mark)
 
     def holds(self, _: object, name: str, mark: str) -> bool:
         return any((each.name, each.mark) == (name, mark) for each in self.commits)
+
+    def without_written(self, _: object, records: "Frame", name: str) -> "Frame":
+        return records.without({row for each in self.commits if each.name == name for row in each.rows})
 
     def fsync(self, name: str, mark: str) -> None:
         for each in self.commits:
@@ -62,13 +65,14 @@ class Tables:
     def lose_power(self) -> None:
         self.commits = [each for each in self.commits if each.fsynced]
 
-    def kept(self, kind: str) -> list[int]:
-        return [row for each in self.commits if each.kind == kind for row in each.rows]
+    def kept(self) -> Counter[int]:
+        """How often each record is kept, as an event or as a dead letter."""
+        return Counter(row for each in self.commits for row in each.rows)
 
-    def _append(self, name: str, kind: str, rows: "Frame", mark: str) -> None:
+    def _append(self, name: str, rows: "Frame", mark: str) -> None:
         if self.chance.random() < 0.1:
             raise OSError("no room")
-        self.commits.append(Commit(name, kind, mark, rows.computed()))
+        self.commits.append(Commit(name, mark, [offset for offset, _ in rows.rows()]))
 
 
 @dataclass
@@ -85,27 +89,37 @@ class Positions:
 
 
 class Frame:
-    """Records of one partition, parsed again whenever they are computed."""
+    """Rows that are computed whenever they are used, unless they are kept: offset and kind."""
 
-    def __init__(self, rows: list[tuple[int, str]], seen: Any, kind: str = "") -> None:
-        self._rows, self._seen, self._kind = rows, seen, kind
+    def __init__(self, compute: Callable[[], list[tuple[int, str]]]) -> None:
+        self._compute, self._is_persisted = compute, False
+        self._kept: list[tuple[int, str]] | None = None
+
+    def persist(self) -> "Frame":
+        self._is_persisted = True
+        return self
+
+    def unpersist(self) -> None:
+        self._is_persisted, self._kept = False, None
+
+    def rows(self) -> list[tuple[int, str]]:
+        found = self._compute() if self._kept is None else self._kept
+        if self._is_persisted:
+            self._kept = found
+        return found
 
     def where(self, condition: str) -> "Frame":
-        return Frame(self._rows, self._seen, condition.split("'")[1])
+        kind = condition.split("'")[1]
+        return Frame(lambda: [row for row in self.rows() if row[1] == kind])
 
-    def computed(self) -> list[int]:
-        kinds = Counter(kind for _, kind in self._rows)
-        dead_letters = Counter({"not_json": kinds[DEAD_LETTER]} if kinds[DEAD_LETTER] else {})
-        self._seen.value = {0: PartitionProgress(self._rows[-1][0], AT, kinds[EVENT], dead_letters, AT)}
-        return [offset for offset, kind in self._rows if kind == self._kind]
+    def without(self, offsets: Container[int]) -> "Frame":
+        return Frame(lambda: [row for row in self.rows() if row[0] not in offsets])
 
     def isEmpty(self) -> bool:  # noqa: N802 - Spark's name
-        return not self.computed()
+        return not self.rows()
 
-    @property
-    def write(self) -> Any:
-        saved = SimpleNamespace(save=self.computed)
-        return SimpleNamespace(format=lambda _: SimpleNamespace(mode=lambda _: saved))
+    def count(self) -> int:
+        return len(self.rows())
 
 
 class Checkpoint:
@@ -161,7 +175,16 @@ class Life:
         if start == end:
             return
         seen: Any = SimpleNamespace(value={})
-        frame: Any = Frame(list(enumerate(self.log))[start:end], seen)
+
+        def parse() -> list[tuple[int, str]]:
+            """Whether a record is an event may be seen otherwise each time, because its store was registered."""
+            kinds = [self._parsed(kind) for kind in self.log[start:end]]
+            counts = Counter(kinds)
+            dead_letters = Counter({"not_json": counts[DEAD_LETTER]} if counts[DEAD_LETTER] else {})
+            seen.value = {0: PartitionProgress(end - 1, AT, counts[EVENT], dead_letters, AT)}
+            return list(enumerate(kinds, start))
+
+        frame: Any = Frame(parse)
         try:
             with patch("master_dataset.archive.archive.failpoint", failpoint_hit):
                 self.archive.write_batch(POS_TRANSACTIONS, frame, self.checkpoint.batch, seen)
@@ -169,6 +192,9 @@ class Life:
             self._process()
             return
         self.checkpoint.batch, self.checkpoint.planned = self.checkpoint.batch + 1, (end, end)
+
+    def _parsed(self, kind: str) -> str:
+        return self.chance.choice((EVENT, DEAD_LETTER)) if kind != MARKER and self.chance.random() < 0.1 else kind
 
     def _ending(self) -> Callable[[object], None]:
         left = [self.chance.randint(1, 4)]
@@ -182,11 +208,11 @@ class Life:
 
     def look(self) -> None:
         """R2: everything before a position is kept. Nothing twice unless a checkpoint was lost."""
+        kept = self.tables.kept()
         for offset, kind in enumerate(self.log[: self.positions.at.get(0, 0)]):
-            assert kind == MARKER or offset in self.tables.kept(kind), f"{kind} {offset} is not kept"
+            assert kind == MARKER or kept[offset], f"{kind} {offset} is not kept"
         if not self.losses:
-            for kept in (self.tables.kept(kind) for kind in (EVENT, DEAD_LETTER)):
-                assert len(kept) == len(set(kept)), "something is kept twice"
+            assert set(kept.values()) <= {1}, "something is kept twice"
 
     def rest(self) -> None:
         """Nothing ends it any more: everything is kept, and its position says so, or no cut would ever be reached."""
