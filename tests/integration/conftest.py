@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -30,6 +30,8 @@ from deploy.schema import migrate
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
 from galatea.cli.recompute_options import as_json_object
+from master_dataset.kafka.ingest import ingest
+from master_dataset.sources import source_named
 from views.control.recompute import RecomputeRequest
 
 if TYPE_CHECKING:
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS = 900
 """After this a command hangs: no measure of speed, a loaded machine may be many times slower than an idle one."""
+
+UNTIL_A_CUT_COVERS_IT = 3.0
+"""More than skew and epoch of the stack: what was received that long ago is before the newest cut."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,10 @@ class Stack:
     def verify(self) -> Verdict:
         """As `galatea verify`, in this process."""
         return verification_of(self.settings).run(self.step)
+
+    def ingest(self, topic: str, lines: Iterable[bytes]) -> None:
+        """As `galatea ingest`, in this process: an interpreter takes seconds to start."""
+        ingest(source_named(topic), lines, self.settings.kafka.connection, lambda _result: None)
 
     @staticmethod
     def step(done: int, total: int, what: str) -> None:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,12 +13,10 @@ import psutil
 import pytest
 
 from deploy.local.records import Records
-from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
+from tests.integration.conftest import PATIENCE_SECONDS, UNTIL_A_CUT_COVERS_IT, Stack, around_now
 from tests.support import receipt
 
 STORE = "asked over REST"
-UNTIL_A_CUT_COVERS_IT = 3.0
-"""More than skew and epoch of the stack: what was received that long ago is before the newest cut."""
 
 
 def post(stack: Stack, path: str, **said: object) -> Any:
@@ -65,11 +62,9 @@ def has_ended(found: Any) -> bool:
     return found["ended_at"] is not None
 
 
-def ingested(stack: Stack, folder: Path, minor: int, age: timedelta) -> None:
-    source = folder / f"{minor}.jsonl"
+def ingested(stack: Stack, minor: int, age: timedelta) -> None:
     happened_at = (datetime.now(UTC) - age).isoformat(timespec="milliseconds")
-    source.write_bytes(receipt(happened_at, minor=minor, number=minor, store=STORE) + b"\n")
-    stack.galatea("ingest", "pos_transactions", str(source))
+    stack.ingest("pos_transactions", [receipt(happened_at, minor=minor, number=minor, store=STORE)])
     time.sleep(UNTIL_A_CUT_COVERS_IT)
 
 
@@ -88,10 +83,10 @@ def corrected(stack: Stack, **arguments: object) -> list[tuple[str, int, str]]:
 
 
 @pytest.mark.nightly
-def test_an_operator_recomputes_and_goes_back_although_the_api_is_killed(stack: Stack, tmp_path: Path) -> None:
-    ingested(stack, tmp_path, 100, timedelta(seconds=1))
+def test_an_operator_recomputes_and_goes_back_although_the_api_is_killed(stack: Stack) -> None:
+    ingested(stack, 100, timedelta(seconds=1))
     first = record(stack, requested(stack), has_ended)["publication"]
-    ingested(stack, tmp_path, 25, timedelta(hours=40))  # too old for speed: it waits
+    ingested(stack, 25, timedelta(hours=40))  # too old for speed: it waits
     waits = [("receipts", 1, "waited"), ("sale_tx", 1, "waited"), ("net_sales", 25, "waited")]
 
     before = sold(stack)

@@ -10,14 +10,12 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.integration.conftest import PATIENCE_SECONDS, Stack
+from tests.integration.conftest import PATIENCE_SECONDS, UNTIL_A_CUT_COVERS_IT, Stack
 from tests.support import receipt
 from tests.system.pages.window import barriers_in_both_schemes, chromium, opened, sign_in
 
 PATIENCE_MS = PATIENCE_SECONDS * 1000
 STORE = "pages-1"
-UNTIL_A_CUT_COVERS_IT = 3.0
-"""More than skew and epoch of the stack: what was received that long ago is before the newest cut."""
 SALES = 8
 MOST_TABS = 200
 FOCUSED = "(each => (each.labels?.[0] || each).textContent.replace(/\\s+/g, ' ').trim())(document.activeElement)"

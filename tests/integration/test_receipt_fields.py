@@ -14,7 +14,7 @@ STORE = "receipt-fields"
 
 
 def test_discounts_payments_and_titles_are_shown_as_they_arrive(stack: Stack, tmp_path: Path) -> None:
-    stores, file = tmp_path / "stores.yaml", tmp_path / "one.jsonl"
+    stores = tmp_path / "stores.yaml"
     stores.write_text(f"stores:\n  - {{id: {STORE}, timezone: UTC}}\n")
     line = {"title": "Milk 1 l", "price": 2, "amount": 2, "discount": 0.5, "sku": "no master has it"}
     body = {
@@ -25,9 +25,8 @@ def test_discounts_payments_and_titles_are_shown_as_they_arrive(stack: Stack, tm
         "transactions": [line],
         "payments": [{"type": "voucher", "amount": 1}, {"type": "cash", "amount": 2.5}],
     }
-    file.write_text(json.dumps(body) + "\n")
     stack.galatea("stores", "load", str(stores))
-    stack.galatea("ingest", "pos_transactions", str(file))
+    stack.ingest("pos_transactions", [json.dumps(body).encode()])
 
     def ask(metric: str, **more: str) -> Any:
         question = {"store": STORE, **around_now(), "grain": "total", **more}

@@ -36,12 +36,6 @@ def until(found: Callable[[], Any]) -> Any:
     return listed
 
 
-def ingested(stack: Stack, folder: Path, *values: bytes) -> None:
-    source = folder / "records.jsonl"
-    source.write_bytes(b"\n".join(values) + b"\n")
-    stack.galatea("ingest", TOPIC, str(source))
-
-
 def dead_letters(stack: Stack) -> list[Any]:
     """Those of this store, newest first."""
     listed = stack.galatea("dead-letters", "list", "--reason", "bad_time", "--source", TOPIC)["dead_letters"]
@@ -99,7 +93,7 @@ def test_a_patched_dead_letter_is_counted_once_however_often_it_is_sent_and_noth
 ) -> None:
     good = receipt(NOW.isoformat(timespec="milliseconds"), minor=100, number=1, store=STORE)
     broken = receipt(NOW.replace(tzinfo=None).isoformat(), minor=250, number=2, store=STORE)
-    ingested(stack, tmp_path, good, good, broken)
+    stack.ingest(TOPIC, [good, good, broken])
     [dead_letter] = until(lambda: dead_letters(stack))
     until(lambda: sold(stack) == (1.0, 1))
     now = json.dumps(NOW.isoformat(timespec="milliseconds"))

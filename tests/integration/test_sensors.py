@@ -2,14 +2,13 @@
 
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 from random import Random
 
 import orjson
 import pytest
 
 from deploy.batch import context_of
-from tests.integration.conftest import Stack, around_now
+from tests.integration.conftest import UNTIL_A_CUT_COVERS_IT, Stack, around_now
 from tests.support.sensors import BEGIN, record, topics
 
 STORES = ("81", "82", "83")
@@ -48,17 +47,15 @@ def sighting(store: str, device: int, zone: str) -> bytes:
     )
 
 
-def ingest(stack: Stack, tmp_path: Path, topic: str, values: list[bytes]) -> None:
-    file = tmp_path / f"{topic}.jsonl"
-    file.write_bytes(b"\n".join(values) + b"\n")
-    stack.galatea("ingest", topic, str(file))
+def ingest(stack: Stack, number: int, wave: int = 1) -> None:
+    for topic in topics():
+        stack.ingest(topic, [value for store in STORES for value in sensed(topic, store, number, wave)])
+    time.sleep(UNTIL_A_CUT_COVERS_IT)
 
 
 @pytest.fixture(scope="module")
-def sent(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Stack:
-    folder = tmp_path_factory.mktemp("sensed")
-    for topic in topics():
-        ingest(stack, folder, topic, [value for store in STORES for value in sensed(topic, store, 50)])
+def sent(stack: Stack) -> Stack:
+    ingest(stack, 50)
     return stack
 
 
@@ -71,10 +68,9 @@ def test_what_sensors_send_is_in_speed_as_a_recompute_says(sent: Stack) -> None:
 
 
 @pytest.mark.nightly
-def test_what_waited_is_all_that_a_second_publication_corrects(sent: Stack, tmp_path: Path) -> None:
+def test_what_waited_is_all_that_a_second_publication_corrects(sent: Stack) -> None:
     sent.rebuild()
-    for topic in topics():
-        ingest(sent, tmp_path, topic, [value for store in STORES for value in sensed(topic, store, 60, wave=2)])
+    ingest(sent, 60, wave=2)
 
     done = sent.rebuild()
 
@@ -84,9 +80,9 @@ def test_what_waited_is_all_that_a_second_publication_corrects(sent: Stack, tmp_
 
 
 @pytest.mark.nightly
-def test_a_visit_is_shown_when_its_device_is_gone_and_stays_as_it_is(sent: Stack, tmp_path: Path) -> None:
+def test_a_visit_is_shown_when_its_device_is_gone_and_stays_as_it_is(sent: Stack) -> None:
     for _ in range(4):
-        ingest(sent, tmp_path, "wifi_sightings", [sighting("84", 1, "inside"), sighting("84", 2, "outside")])
+        sent.ingest("wifi_sightings", [sighting("84", 1, "inside"), sighting("84", 2, "outside")])
     shown = closed(sent)
 
     sent.rebuild()

@@ -23,12 +23,11 @@ QUERY = f"select day, net_sales, receipts, final from sales_day where store = '{
 @pytest.fixture(scope="module")
 def component(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("sql")
-    stores, source = folder / "stores.yaml", folder / "receipts.jsonl"
+    stores = folder / "stores.yaml"
     stores.write_text(f"stores: [{{id: {STORE}, timezone: UTC, tenant: {TENANT}}}]")
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    source.write_bytes(b"".join(receipt(now, minor=number, number=number, store=STORE) + b"\n" for number in (110, 5)))
     stack.run("stores", "load", str(stores))
-    stack.galatea("ingest", "pos_transactions", str(source))
+    stack.ingest("pos_transactions", (receipt(now, minor=each, number=each, store=STORE) for each in (110, 5)))
     until(lambda: sold(stack) == 1.15)
     return next(each for each in stack.galatea("status")["components"] if each["name"] == "sql")
 

@@ -24,20 +24,17 @@ from views.control.publication import PointerRow
 STORE = "upkeep"
 
 
-def write(file: Path, first: int, now: datetime) -> Path:
+def receipts(first: int, now: datetime) -> Iterator[bytes]:
     """A receipt of each of the last three days, at that time of day."""
-    receipts = [
-        {
+    for days in range(3):
+        sold = {
             "happened_at": (now - timedelta(days=days)).isoformat(timespec="milliseconds"),
             "operation_id": STORE,
             "transaction_id": f"{first + days}",
             "vendor_fiscal_module": "1",
             "transactions": [{"title": "Milk 1 l", "price": 1.09, "amount": 2, "sku": "8580001"}],
         }
-        for days in range(3)
-    ]
-    file.write_text("".join(f"{json.dumps(each)}\n" for each in receipts))
-    return file
+        yield json.dumps(sold).encode()
 
 
 def shown(stack: Stack) -> list[tuple[str, Any]]:
@@ -78,12 +75,12 @@ def hidden(path: str, but: date) -> Iterator[None]:
 
 @pytest.mark.nightly
 def test_compaction_and_collection_change_no_answer_and_raise_no_alarm_and_a_sample_reads_its_days_alone(
-    stack: Stack, tmp_path: Path
+    stack: Stack,
 ) -> None:
     path, now = MasterTables(stack.settings.paths.master_uri).path(POS_TRANSACTIONS.topic), datetime.now(UTC)
     for number in range(4):
         version = Master.newest(path).version
-        stack.galatea("ingest", POS_TRANSACTIONS.topic, str(write(tmp_path / "receipts.jsonl", 10 * number, now)))
+        stack.ingest(POS_TRANSACTIONS.topic, receipts(10 * number, now))
         while Master.newest(path).version == version:  # a file of each day for each of them
             time.sleep(0.1)
     stack.rebuild()
