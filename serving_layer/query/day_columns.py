@@ -1,19 +1,22 @@
 """States by columns: many cells merged at once, exactly. Whole numbers of 64 bits, guarded against overflow.
 
-StateColumn    the values of one state, one per row
-MergedStates   the states of all points, one column per state; a point is a group of stores, a series and a label
+StateColumn      the values of one state, one per row
+NumberedSeries   values of dimensions by number, made when they are shown
+MergedStates     the states of all points, one column per state; a point is a group of stores, a series and a label
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from serving_layer.query.aggregate import Group, PointStates, StateSums
+from serving_layer.store.day_cells import Texts, Vocabulary
 from views.core.aggregates import Reducer, Value
 from views.core.sketch import united
 
@@ -128,6 +131,73 @@ def _united(sketches: npt.NDArray[Any], places: Integers, size: int) -> npt.NDAr
 
 
 @dataclass(frozen=True)
+class NumberedSeries(Sequence[Group]):
+    """Values of dimensions by number, each made when it is needed: few of very many are shown.
+
+    Attributes:
+        columns: per dimension the value of every series.
+        size: how many there are; one, if there are no dimensions.
+    """
+
+    columns: Sequence[Texts]
+    size: int = 1
+
+    @classmethod
+    def of(cls, group: Group) -> "NumberedSeries":
+        """One series."""
+        columns = [Vocabulary() for _ in group]
+        return cls([Texts(of, of.numbers([text])) for of, text in zip(columns, group, strict=True)])
+
+    @classmethod
+    def of_rows(cls, columns: Sequence[Texts], rows: int) -> tuple["NumberedSeries", Integers]:
+        """The different series of rows, and per row the number of its own. `columns`: one per dimension.
+
+        Raises:
+            NeedsWindowsError: there may be more than 2^62.
+        """
+        code, sizes = np.zeros(rows, np.int64), [len(each.vocabulary.texts) for each in columns]
+        if math.prod(sizes) >= MOST:
+            raise NeedsWindowsError
+        for each, size in zip(columns, sizes, strict=True):
+            code *= size
+            code += each.numbers
+        if not columns:
+            return cls([]), code
+        rest, places = occurring(code, math.prod(sizes))
+        count, found = len(rest), list[Texts]()
+        for each, size in zip(reversed(columns), reversed(sizes), strict=True):
+            rest, numbers = np.divmod(rest, size)
+            found.append(Texts(each.vocabulary, numbers.astype(np.int32)))
+        return cls(found[::-1], count), places
+
+    @classmethod
+    def together(cls, parts: Sequence["NumberedSeries"]) -> tuple["NumberedSeries", list[Integers]]:
+        """The different series of all parts, and for each part their numbers by its own numbers.
+
+        Raises:
+            NeedsWindowsError: see `of_rows`.
+        """
+        columns = [Texts.joined(each) for each in zip(*(part.columns for part in parts), strict=True)]
+        sizes = list(map(len, parts))
+        series, places = cls.of_rows(columns, sum(sizes))
+        return series, np.split(places, np.cumsum(sizes)[:-1])
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self.size
+
+    @overload
+    def __getitem__(self, at: int) -> Group: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Group]: ...
+    def __getitem__(self, at: int | slice) -> Group | Sequence[Group]:
+        """The values of a number, or of several."""
+        if isinstance(at, slice):
+            return [self[each] for each in range(self.size)[at]]
+        return tuple(of.texts[numbers[at]] for of, numbers in self.columns)
+
+
+@dataclass(frozen=True)
 class MergedStates:
     """The states of every point that has cells, for terms that take the same cells of a view.
 
@@ -143,7 +213,7 @@ class MergedStates:
     """
 
     sums: StateSums
-    series: Sequence[Group]
+    series: NumberedSeries
     labels: Sequence[int]
     group: Integers
     place: Integers
@@ -155,7 +225,7 @@ class MergedStates:
     def of(  # noqa: PLR0913 - the key of each row in three parts, and what is merged
         cls,
         sums: StateSums,
-        series: Sequence[Group],
+        series: NumberedSeries,
         labels: Sequence[int],
         *,
         key: tuple[Integers, Integers, Integers],
@@ -181,24 +251,27 @@ class MergedStates:
         parts = rest // len(series), rest % len(series), at % len(labels)
         return cls(sums, series, labels, *parts, is_provisional, merged)
 
-    def together(self, other: "MergedStates") -> "MergedStates":
-        """The states of these and of other cells of the view. Both number groups, series and labels alike.
+    @classmethod
+    def together(cls, parts: Sequence["MergedStates"]) -> "MergedStates":
+        """The states of all cells that are in any part. All number groups and labels alike.
 
         Raises:
             NeedsWindowsError: a sum may need more than 64 bits.
         """
-        both = self, other
-        return MergedStates.of(
-            self.sums,
-            max(self.series, other.series, key=len),
-            self.labels,
+        if len(parts) == 1:
+            return parts[0]
+        series, numbers = NumberedSeries.together([each.series for each in parts])
+        return cls.of(
+            parts[0].sums,
+            series,
+            parts[0].labels,
             key=(
-                np.concatenate([each.group for each in both]),
-                np.concatenate([each.place for each in both]),
-                np.concatenate([each.label for each in both]),
+                np.concatenate([each.group for each in parts]),
+                np.concatenate([own[each.place] for own, each in zip(numbers, parts, strict=True)]),
+                np.concatenate([each.label for each in parts]),
             ),
-            provisional=np.concatenate([each.provisional for each in both]),
-            columns=[StateColumn.joined(each) for each in zip(self.columns, other.columns, strict=True)],
+            provisional=np.concatenate([each.provisional for each in parts]),
+            columns=[StateColumn.joined(each) for each in zip(*(part.columns for part in parts), strict=True)],
         )
 
     def where(self, rows: Booleans) -> "MergedStates":
@@ -212,7 +285,7 @@ class MergedStates:
         one = np.zeros_like(self.place)
         return MergedStates.of(
             self.sums,
-            [name],
+            NumberedSeries.of(name),
             self.labels,
             key=(one, one, self.label),
             provisional=self.provisional,

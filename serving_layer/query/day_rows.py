@@ -1,16 +1,14 @@
-"""The rows that totals from day cells are made of, by columns, and the numbers of their series."""
+"""The rows that totals from day cells are made of, by columns."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 import numpy as np
 
-from serving_layer.query.aggregate import Group, StateSums
-from serving_layer.query.day_columns import Booleans, Integers, StateColumn, occurring
-from serving_layer.store.day_cells import ViewDays
+from serving_layer.query.day_columns import Booleans, Integers, StateColumn
+from serving_layer.store.day_cells import Texts, ViewDays
 from views.core.cells import Addition
 
 
@@ -59,71 +57,12 @@ class DayRows:
             stored = stored.take(self.stored)
         return StateColumn.of(self.days.view.columns[name].by, stored, more)
 
-    def dimension(self, name: str) -> tuple[Integers, Sequence[str | None]]:
-        """The number of the value of a dimension per row, and the values."""
-        place = list(self.days.view.dimensions).index(name)
-        texts = self.days.dimension(name)
-        if not self.speed:
-            return texts.numbers[self.stored], texts.values
-        values = list(texts.values)
-        number = {text: at for at, text in enumerate(values)}
-        more = []
-        for row in self.speed:
-            text = row.addition.key.dimensions[place]
-            more.append(number.setdefault(text, len(number)))
-        values += list(number)[len(values) :]
-        return np.concatenate([texts.numbers[self.stored], np.array(more, np.int64)]), values
-
-
-class DaySeries:
-    """Numbers the values of dimensions. Sums that are split by all of `by` share them, so that series meet."""
-
-    def __init__(self, by: Sequence[str], sums: Sequence[StateSums], *, is_sliced: bool) -> None:
-        """`is_sliced`: the rows of a view come in several slices, whose series have to meet."""
-        self._by = tuple(by)
-        self._is_shared = sum(each.split == self._by for each in sums) > 1
-        self._is_sliced = is_sliced
-        self._numbers: dict[tuple[str, ...], dict[Group, int]] = {}
-
-    def numbered(self, sums: StateSums, rows: DayRows, used: Integers) -> tuple[Integers, Sequence[Group]]:
-        """The number of the series per row of `used`, and all series."""
-        if not sums.split:
-            return np.zeros(len(used), np.int64), [()]
-        code, values = np.zeros(len(used), np.int64), list[Sequence[str | None]]()
-        for name in sums.own_split:
-            numbers, own = rows.dimension(name)
-            code = code * len(own) + (numbers[used] if len(used) < len(numbers) else numbers)
-            values.append(own)
-        found, code = occurring(code, math.prod(map(len, values)))
-        series = CodedSeries(found, values)
-        if not (self._is_sliced or (self._is_shared and sums.split == self._by)):
-            return code, series
-        known = self._numbers.setdefault(sums.split, {})
-        places = [known.setdefault(group, len(known)) for group in series]
-        return np.array(places, np.int64)[code], list(known)
-
-
-class CodedSeries(Sequence[Group]):
-    """Values of dimensions by number, each made when it is needed: few of very many are shown."""
-
-    def __init__(self, codes: Integers, values: Sequence[Sequence[str | None]]) -> None:
-        """`codes`: the places of the values of every dimension, as one number. `values`: of every dimension."""
-        self._codes, self._values = codes, values
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self._codes)
-
-    @overload
-    def __getitem__(self, at: int) -> Group: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Group]: ...
-    def __getitem__(self, at: int | slice) -> Group | Sequence[Group]:
-        """The values of a number, or of several."""
-        if isinstance(at, slice):
-            return CodedSeries(self._codes[at], self._values)
-        code, group = int(self._codes[at]), list[str | None]()
-        for own in reversed(self._values):
-            code, place = divmod(code, len(own))
-            group.append(own[place])
-        return tuple(reversed(group))
+    def dimension(self, name: str) -> Texts:
+        """The value of a dimension per row."""
+        vocabulary, numbers = self.days.dimension(name)
+        numbers = numbers[self.stored]
+        if self.speed:
+            place = list(self.days.view.dimensions).index(name)
+            more = vocabulary.numbers(row.addition.key.dimensions[place] for row in self.speed)
+            numbers = np.concatenate([numbers, more])
+        return Texts(vocabulary, numbers)

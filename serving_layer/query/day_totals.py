@@ -8,7 +8,7 @@ minima, maxima and unions do not depend on the order in which cells are merged. 
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 
 import numpy as np
@@ -23,15 +23,16 @@ from serving_layer.query.day_columns import (
     Integers,
     MergedStates,
     NeedsWindowsError,
+    NumberedSeries,
     occurring,
 )
 from serving_layer.query.day_event_flags import event_flags
-from serving_layer.query.day_rows import DayRows, DaySeries, FreshRow
+from serving_layer.query.day_rows import DayRows, FreshRow
 from serving_layer.query.groups import GroupKey, GroupStates, MergedPoint, Totals, Values
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.sensor_coverage import sensor_sources
 from serving_layer.store.cells import MergedCells, waiting_reach
-from serving_layer.store.day_cells import DayTable, NamedDays, ViewDays
+from serving_layer.store.day_cells import DayTable, NamedDays, Texts, ViewDays
 from serving_layer.store.snapshot import ReadSnapshot
 from serving_layer.timeline import PointLabel, QueryRange, zone_named
 from views.core.cells import Addition
@@ -40,6 +41,8 @@ from views.core.local_time import STEP, BusinessDays, Span, round_down
 
 MOST_MERGED = 6_000_000
 """How many states, over all groups, series and points, may be merged by columns: about 500 MB."""
+MOST_APART = 1_000_000
+"""How many states of slices wait until they are merged with each other."""
 DAY_GRAINS = frozenset(("day", "week", "month", "year", "total"))
 
 
@@ -115,7 +118,7 @@ class DayTotals:
     stores: list[StoreQuery]
     groups: Mapping[str, Values] = field(default_factory=dict)
     found: _Found = field(default_factory=_Found)
-    _known: dict[str, "_Located"] = field(default_factory=dict)
+    _known: dict[ViewDays, "_Located"] = field(default_factory=dict)
 
     @classmethod
     async def read(cls, query: ResolvedQuery, snapshot: ReadSnapshot, cells: MergedCells) -> "DayTotals":
@@ -164,14 +167,10 @@ class DayTotals:
         waiting = await cells.speed.waiting_of(snapshot, waiting_reach(self.query.views), spans)
         merging = await off_loop(len(ids), lambda: _Merging(self, fresh))
         for named in self.days:
-            last: ViewDays | None = None
+            more = fresh[named.view.name]
             async for each in cells.days.slices(named):
-                if last is not None:
-                    await off_loop(last.rows // ROWS_PER_CELL, partial(merging.add, last, []))
-                last = each
-            if last is not None:
-                rows = fresh[named.view.name]
-                await off_loop(last.rows // ROWS_PER_CELL + len(rows), partial(merging.add, last, rows))
+                await off_loop(each.rows // ROWS_PER_CELL + len(more), partial(merging.add, each, more))
+                more = []
         return await off_loop(len(ids), lambda: merging.merged(waiting, round_down(seconds(snapshot.as_of_at))))
 
     @cached_property
@@ -208,14 +207,15 @@ class DayTotals:
 
     def _located(self, days: ViewDays) -> "_Located":
         """Where the rows belong."""
-        if not any(named.whole is days for named in self.days):
+        if not any(days in (named.kept or ()) for named in self.days):
             return self._locate(days)
-        if days.view.name not in self._known:
-            self._known[days.view.name] = self._locate(days)
-        return self._known[days.view.name]
+        if days not in self._known:
+            self._known[days] = self._locate(days)
+        return self._known[days]
 
     def _locate(self, days: ViewDays) -> "_Located":
-        places = np.array([self.place.get(store or "", -1) for store in days.stores.values], np.int64)
+        texts = days.stores.vocabulary.texts[:]
+        places = np.array([self.place.get(store or "", -1) for store in texts], np.int64)
         store = places[days.stores.numbers]
         label, is_apart, at = np.full(len(store), -1), np.zeros(len(store), bool), 0
         for table in days.tables:
@@ -265,11 +265,11 @@ class DayTotals:
         there, _ = occurring(located.store[counted], len(ids))
         self.found.with_cells.setdefault(days.view.name, set()).update(ids[place] for place in there.tolist())
         if days.view.name in self.of_money:
-            texts = days.dimension(CURRENCY)
-            size = len(texts.values)
-            pairs, _ = occurring(located.store[counted] * size + texts.numbers[counted], len(ids) * size)
+            vocabulary, numbers = days.dimension(CURRENCY)
+            size = len(vocabulary.texts)
+            pairs, _ = occurring(located.store[counted] * size + numbers[counted], len(ids) * size)
             for place, value in (divmod(pair, size) for pair in pairs.tolist()):
-                self.found.currencies.setdefault(ids[place], set()).add(texts.values[value] or "")
+                self.found.currencies.setdefault(ids[place], set()).add(vocabulary.texts[value] or "")
 
     def _fresh(self, speed: Mapping[str, Iterable[Addition]], snapshot: ReadSnapshot) -> list[FreshRow]:
         """The speed rows that count."""
@@ -313,9 +313,7 @@ class _Merging:
         self._keys = sorted(set(key_of), key=lambda key: key.order)
         number = {key: place for place, key in enumerate(self._keys)}
         self._group = np.array([number[key] for key in key_of], np.int64)
-        is_sliced = not all(named.whole for named in totals.days)
-        self._series = DaySeries(query.by, self._sums, is_sliced=is_sliced)
-        self._states: dict[int, MergedStates] = {}
+        self._parts: list[list[MergedStates]] = [[] for _ in self._sums]
         self._flags = Counter[str]()
 
     def add(self, days: ViewDays, fresh: Sequence[FreshRow]) -> None:
@@ -326,14 +324,12 @@ class _Merging:
         """
         rows = self._totals.rows(days, fresh)
         group = np.where(self._is_known, self._group, -1)
-        for place, sums in enumerate(self._sums):
+        for sums, parts in zip(self._sums, self._parts, strict=True):
             if sums.view.name == days.view.name:
-                part, before = _merged(self._totals, sums, rows, group, self._series), self._states.get(place)
-                self._states[place] = part if before is None else before.together(part)
-        if sum(len(each.group) for each in self._states.values()) > MOST_MERGED:
-            message = f"The totals are made of more than {MOST_MERGED:,} sums."
-            do = "Ask with a coarser `grain`, for a shorter range, or with fewer dimensions in `by`."
-            raise RangeTooLongError(message, do=do)
+                parts.append(_merged(self._totals, sums, rows, group))
+                if sum(len(each.group) for each in parts[1:]) > MOST_APART:
+                    parts[:] = [MergedStates.together(parts)]
+        _refuse_more(sum(len(parts[0].group) for parts in self._parts if parts))
         self._flags += event_flags(self._totals.stores, rows)
 
     def merged(self, waiting: int, over: int) -> "MergedDays":
@@ -342,7 +338,13 @@ class _Merging:
             _group(self._totals, key, self._group == place, self._is_known, over)
             for place, key in enumerate(self._keys)
         ]
-        states = [self._states[place] for place in range(len(self._sums))]
+        states = list(map(MergedStates.together, self._parts))
+        _refuse_more(sum(len(each.group) for each in states))
+        split = [place for place, each in enumerate(states) if each.sums.split == self._totals.query.by]
+        if len(split) > 1:
+            series, numbers = NumberedSeries.together([states[place].series for place in split])
+            for place, own in zip(split, numbers, strict=True):
+                states[place] = replace(states[place], series=series, place=own[states[place].place])
         return MergedDays(self._totals, self._keys, states, groups, waiting, self._flags)
 
 
@@ -399,21 +401,32 @@ class MergedDays:
         into.adopt(self.groups, points, waiting=self.waiting, zones=zones, event_flags=self.event_flags)
 
 
-def _merged(totals: DayTotals, sums: StateSums, rows: DayRows, group: Integers, series: DaySeries) -> MergedStates:
+def _refuse_more(states: int) -> None:
+    if states > MOST_MERGED:
+        message = f"The totals are made of more than {MOST_MERGED:,} sums."
+        do = "Ask with a coarser `grain`, for a shorter range, or with fewer dimensions in `by`."
+        raise RangeTooLongError(message, do=do)
+
+
+def _merged(totals: DayTotals, sums: StateSums, rows: DayRows, group: Integers) -> MergedStates:
     """`group`: the number of the group per store; -1 for stores of which nothing is known."""
     of_row = group[rows.store] if len(group) else rows.store
     counts = of_row >= 0
     for name, chosen in sums.where:
-        numbers, values = rows.dimension(name)
-        counts &= np.array([value in chosen for value in values], bool)[numbers]
-    used = np.flatnonzero(counts)
-    number, names = series.numbered(sums, rows, used)
-    columns, key, provisional = [rows.state(name) for name in sums.columns], (of_row, rows.label), rows.provisional
-    if len(used) < len(of_row):
-        columns, key = [each.where(used) for each in columns], (of_row[used], rows.label[used])
-        provisional = provisional[used]
-    places = key[0], number, key[1]
-    return MergedStates.of(sums, names, totals.labels, key=places, provisional=provisional, columns=columns)
+        vocabulary, numbers = rows.dimension(name)
+        is_chosen = np.zeros(len(vocabulary.texts), bool)
+        is_chosen[vocabulary.known(chosen)] = True
+        counts &= is_chosen[numbers]
+    dimensions, columns = [rows.dimension(name) for name in sums.own_split], [rows.state(name) for name in sums.columns]
+    label, provisional = rows.label, rows.provisional
+    if not counts.all():
+        used = np.flatnonzero(counts)
+        dimensions = [Texts(of, numbers[used]) for of, numbers in dimensions]
+        columns = [each.where(used) for each in columns]
+        of_row, label, provisional = of_row[used], label[used], provisional[used]
+    series, number = NumberedSeries.of_rows(dimensions, len(of_row))
+    key = of_row, number, label
+    return MergedStates.of(sums, series, totals.labels, key=key, provisional=provisional, columns=columns)
 
 
 def _groups_of(query: ResolvedQuery, of: StoreQuery) -> Values | None:

@@ -78,7 +78,7 @@ def _is_quotient(query: ResolvedQuery, merged: MergedDays) -> bool:
 
 def _top(query: ResolvedQuery, ranking: Ranking, group: GroupStates, states: Sequence[MergedStates]) -> TopSeries:
     split = [each for each in states if each.sums.split]
-    series = max((each.series for each in split), key=len)  # they are numbered alike
+    series = split[0].series  # all are numbered alike
     present = np.zeros(len(series), bool)
     for each in split:
         present[each.place] = True

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 Integers = npt.NDArray[np.int64]
 BYTES_KEPT = 128 * 1024 * 1024
 """How many bytes of decoded day cells are cached: three years of 200 stores of `sales`, or a month of 50,000 SKUs."""
-BYTES_JOINED = 128 * 1024 * 1024
-"""How many bytes of days that were asked for together are kept joined, for the next question about the same days."""
+BYTES_TOGETHER = 128 * 1024 * 1024
+"""How many bytes of days that were asked for together are cached, for the next question about the same days."""
 BYTES_AHEAD = 64 * 1024 * 1024
 """How many bytes of decoded day cells are read before anybody asks for them."""
 READS_AT_ONCE = 16
@@ -40,8 +40,10 @@ BYTES_PER_CELL = 100
 """Packed bytes that take about as long to unpack as one cell takes to merge."""
 MOST_TEXTS = 250_000
 """How many texts of a column share their numbers."""
-ROWS_AT_ONCE = 2_000_000
-"""How many rows are merged at once, which takes about 400 MB."""
+ROWS_AT_ONCE = 150_000
+"""How many rows are merged at once: so few that columns stay in the caches of a processor."""
+ROWS_KEPT = 2_000_000
+"""How many rows a query keeps between finding what they say of its stores and merging them: about 200 MB."""
 
 
 class Vocabulary:
@@ -56,44 +58,40 @@ class Vocabulary:
         self._numbers: dict[str | None, int] = {}
         self._adding = Lock()
 
-    def numbers(self, texts: Iterable[str | None]) -> Integers:
-        """The number of each text."""
+    def numbers(self, texts: Iterable[str | None]) -> npt.NDArray[np.int32]:
+        """The number of each text, a new one if it has none."""
         with self._adding:
             found = [self._numbers.setdefault(text, len(self._numbers)) for text in texts]
             if len(self._numbers) > len(self.texts):
                 self.texts += list(self._numbers)[len(self.texts) :]
-        return np.array(found, np.int64)
+        return np.array(found, np.int32)
+
+    def known(self, texts: Iterable[str | None]) -> list[int]:
+        """The numbers of those texts that have one."""
+        return [number for text in texts if (number := self._numbers.get(text)) is not None]
 
 
 class Texts(NamedTuple):
     """A column of texts.
 
     Attributes:
-        numbers: per row a number.
-        values: the text of each number, or None; also of numbers that no row has.
+        vocabulary: numbers the texts, also of other columns.
+        numbers: per row the number of its text.
     """
-
-    numbers: Integers
-    values: Sequence[str | None]
-
-    @classmethod
-    def joined(cls, columns: Sequence["VocabularyColumn"]) -> "Texts":
-        """Columns that follow each other."""
-        vocabularies = {id(each.vocabulary): each.vocabulary for each in columns}
-        if len(vocabularies) > 1:
-            one = Vocabulary()
-            places = {of: one.numbers(each.texts[:]) for of, each in vocabularies.items()}
-            return cls(np.concatenate([places[id(each.vocabulary)][each.numbers] for each in columns]), one.texts)
-        numbers = [each.numbers for each in columns]
-        values = columns[0].vocabulary.texts[:] if columns else []
-        return cls(np.concatenate(numbers, dtype=np.int64) if numbers else np.zeros(0, np.int64), values)
-
-
-class VocabularyColumn(NamedTuple):
-    """A column of texts: per row the number that a vocabulary has for the text."""
 
     vocabulary: Vocabulary
     numbers: npt.NDArray[np.int32]
+
+    @classmethod
+    def joined(cls, columns: Sequence["Texts"]) -> "Texts":
+        """Columns that follow each other, with the numbers of one vocabulary."""
+        vocabularies = {id(each.vocabulary): each.vocabulary for each in columns}
+        if len(vocabularies) == 1:
+            return cls(columns[0].vocabulary, np.concatenate([each.numbers for each in columns]))
+        one = Vocabulary()
+        places = {of: one.numbers(each.texts[:]) for of, each in vocabularies.items()}
+        numbers = [places[id(each.vocabulary)][each.numbers] for each in columns]
+        return cls(one, np.concatenate([np.zeros(0, np.int32), *numbers]))
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ class DayTable:
     states: pa.Table
     starts: Integers
     ends: Integers
-    texts: Mapping[str, VocabularyColumn]
+    texts: Mapping[str, Texts]
     first: int
     last: int
 
@@ -141,27 +139,27 @@ class DayTable:
         if not at and self.rows <= most:
             return self
         rows = slice(at, at + most)
-        texts = {name: VocabularyColumn(of, numbers[rows]) for name, (of, numbers) in self.texts.items()}
+        texts = {name: Texts(of, numbers[rows]) for name, (of, numbers) in self.texts.items()}
         states, starts, ends = self.states.slice(at, most), self.starts[rows], self.ends[rows]
         return DayTable(states, starts, ends, texts, int(starts.min()), int(ends.max()))
 
 
-def _numbered(column: pa.ChunkedArray, vocabulary: Vocabulary) -> VocabularyColumn:
+def _numbered(column: pa.ChunkedArray, vocabulary: Vocabulary) -> Texts:
     """A dictionary-encoded column by the numbers of a vocabulary."""
     found = []
     for chunk in column.chunks:
         numbers = vocabulary.numbers([*chunk.dictionary.to_pylist(), None])
-        found.append(numbers.astype(np.int32)[chunk.indices.fill_null(len(chunk.dictionary)).to_numpy()])
-    return VocabularyColumn(vocabulary, np.concatenate(found))
+        found.append(numbers[chunk.indices.fill_null(len(chunk.dictionary)).to_numpy()])
+    return Texts(vocabulary, np.concatenate(found))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ViewDays:
-    """The day cells of a view on some UTC days.
+    """The day cells of a view on some UTC days, or a part of them.
 
     Attributes:
         view: the view.
-        tables: one or more per day.
+        tables: one or more per day; none if the days have no cells.
     """
 
     view: View
@@ -211,13 +209,13 @@ class NamedDays:
         view: the view.
         parts: per day the run that wrote it, and its parts.
         without: the ids of stores whose cells are in blocks alone on any of these days.
-        whole: all of them, once they were read and if they are few enough to be merged at once.
+        kept: all of them, once they were read and if they are few enough to be kept until they are merged.
     """
 
     view: View
     parts: Sequence[tuple[date, str, DayParts]]
     without: Collection[str]
-    whole: ViewDays | None = None
+    kept: Sequence[ViewDays] | None = None
 
     @property
     def key(self) -> Hashable:
@@ -233,8 +231,8 @@ class DayCells:
         self._cells, self._batch = cells, batch
         self._parts: SharedCache[tuple[str, str], Mapping[date, DayParts]] = SharedCache(4096)
         self._days: SharedCache[tuple[str, date, str], DayTable | None] = SharedCache(BYTES_KEPT, _size)
-        self._vocabularies: dict[tuple[str, str], Vocabulary] = {}
-        self._joined: LRUCache[Hashable, ViewDays] = LRUCache(BYTES_JOINED, getsizeof=_size_joined)
+        self._vocabularies: dict[str, Vocabulary] = {}
+        self._together: LRUCache[Hashable, Sequence[ViewDays]] = LRUCache(BYTES_TOGETHER, getsizeof=_size_together)
         self._reading = asyncio.Semaphore(READS_AT_ONCE)
 
     async def named(self, manifest: str, view: View, start: int, end: int) -> NamedDays:
@@ -256,29 +254,37 @@ class DayCells:
         return NamedDays(view, needed, without)
 
     async def slices(self, named: NamedDays) -> AsyncIterator[ViewDays]:
-        """Read day cells, in one or more pieces of at most `ROWS_AT_ONCE` rows.
+        """Read day cells, in one or more slices of at most `ROWS_AT_ONCE` rows.
 
         Raises:
             CellMissingError: a part is named and not there.
             CassandraUnavailableError: Cassandra does not answer.
         """
-        whole = named.whole or self._joined.get(named.key)
-        if whole is not None:
-            named.whole = whole
-            yield whole
-            return
-        tables, rows, is_whole = list[DayTable](), 0, True
+        kept = named.kept or self._together.get(named.key)
+        waiting, is_kept = list[ViewDays](kept or ()), True
+        if kept is None:
+            async for each in self._slices(named):
+                waiting.append(each)
+                is_kept = is_kept and sum(of.rows for of in waiting) <= ROWS_KEPT
+                if not is_kept:
+                    for of in waiting:
+                        yield of
+                    waiting = []
+        if is_kept:
+            named.kept = waiting
+            keep(self._together, named.key, waiting)
+        for of in waiting:
+            yield of
+
+    async def _slices(self, named: NamedDays) -> AsyncIterator[ViewDays]:
+        tables, rows = list[DayTable](), 0
         async for piece in self._pieces(named):
             if rows and rows + piece.rows > ROWS_AT_ONCE:
                 yield ViewDays(named.view, tables)
-                tables, rows, is_whole = [], 0, False
+                tables, rows = [], 0
             tables.append(piece)
             rows += piece.rows
-        last = ViewDays(named.view, tables)
-        if is_whole:
-            named.whole = last
-            keep(self._joined, named.key, last)
-        yield last
+        yield ViewDays(named.view, tables)
 
     async def _pieces(self, named: NamedDays) -> AsyncIterator[DayTable]:
         """Tables of at most `ROWS_AT_ONCE` rows each, of one day after the other.
@@ -334,17 +340,17 @@ class DayCells:
                 message = f"Run `{run}` names day cells of `{view.name}` on {day}, and `{lacking[0]}` is not there."
                 raise CellMissingError(message, do=f"galatea rebuild {view.name} --from {day} --to {day}")
             packed = [blocks[part] for part in named.parts]
-            texts = [STORE, *map(dimension_column, range(len(view.dimensions)))]
-            vocabularies = {name: self._vocabulary(view.definition_hash, name) for name in texts}
+            vocabularies = {dimension_column(at): self._vocabulary(of) for at, of in enumerate(view.dimensions)}
+            vocabularies[STORE] = self._vocabulary(STORE)
             return await off_loop(sum(map(len, packed)) // BYTES_PER_CELL, lambda: _unpacked(packed, vocabularies))
 
         return await self._days.get((view.definition_hash, day, run), read)
 
-    def _vocabulary(self, definition: str, column: str) -> Vocabulary:
-        """The texts of a column of a view; others once they are very many, as no text is ever removed."""
-        known = self._vocabularies.get((definition, column))
+    def _vocabulary(self, dimension: str) -> Vocabulary:
+        """The texts of a dimension of any view; others once they are very many, as no text is ever removed."""
+        known = self._vocabularies.get(dimension)
         if known is None or len(known.texts) > MOST_TEXTS:
-            known = self._vocabularies[definition, column] = Vocabulary()
+            known = self._vocabularies[dimension] = Vocabulary()
         return known
 
 
@@ -357,6 +363,6 @@ def _size(table: DayTable | None) -> int:
     return 1 if table is None else table.size
 
 
-def _size_joined(days: ViewDays) -> int:
+def _size_together(slices: Sequence[ViewDays]) -> int:
     """With the arrays that are made of the tables, which are about as large."""
-    return max(1, 2 * sum(map(_size, days.tables)))
+    return max(1, 2 * sum(_size(table) for days in slices for table in days.tables))
