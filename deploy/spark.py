@@ -126,6 +126,8 @@ _STREAMING = {
     "spark.sql.streaming.pollingDelay": "50ms",
     "spark.sql.codegen.cache.maxEntries": "500",
     "spark.sql.adaptive.enabled": "false",
+    # Otherwise each micro-batch that is kept while it is written would make a session of its own. No table has buckets.
+    "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
     # Not by way of Hadoop's FileContext, which goes around `fs.file.impl`.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

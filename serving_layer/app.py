@@ -179,8 +179,8 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
     install_problems(app)
     install_error_pages(app)
     describe(app)
-    # FastAPI has one outside of all middleware: scripts of other origins could not read what it answers.
-    app.add_middleware(ServerErrorMiddleware, handler=app.exception_handlers[Exception])
+    if cors_origins:  # FastAPI has one outside of all middleware: scripts of other origins could not read its answers
+        app.add_middleware(ServerErrorMiddleware, handler=app.exception_handlers[Exception])
     app.add_middleware(LoadSheddingMiddleware, in_flight=app.state.in_flight)
     app.add_middleware(BodyDrain)
     if cors_origins:  # outside of what may refuse a request, so that scripts can read why

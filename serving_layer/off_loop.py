@@ -3,7 +3,8 @@
 Python runs one thread at a time, so no piece is faster; but the event loop gets its turn every few milliseconds, and
 not only after the whole piece. There is one such thread in a process: with several, the event loop would wait for each.
 
-A piece is a pure function of data that nobody changes. Caches belong to the event loop, which puts results into them.
+A piece is a pure function of data that nobody changes, except that it may number new texts of a `Vocabulary`. Caches
+belong to the event loop, which puts results into them.
 """
 
 import asyncio

@@ -52,7 +52,7 @@ class ArchiveMonitor(Protocol):
     def on_batch(self, topic: str, progress: Progress, *, repeats: bool) -> None:
         """A micro-batch is in the tables, and its positions are not recorded yet.
 
-        `repeats`: its events had already been written before a crash.
+        `repeats`: some or all of its events had already been written before a crash.
         """
 
 
@@ -147,13 +147,17 @@ class Archive:
         """Archive a micro-batch of parsed records.
 
         They are parsed once and kept until all of them are written, so that each is an event or a dead letter even if
-        its store is registered meanwhile.
+        its store is registered meanwhile. If an executor is lost with some of them, Spark parses these again; nothing
+        is recorded then, and the next process writes what is missing.
 
         Args:
             source: Whose records they are.
             batch: The rows of `parse`.
             number: Spark's number of the micro-batch.
             progress: The accumulator of `parse`.
+
+        Raises:
+            RuntimeError: Records were parsed again while they were written.
         """
         with MICRO_BATCH.labels("archive").time():
             query = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
@@ -184,7 +188,7 @@ class Archive:
         has_dead_letters = any(each.dead_letters for each in partitions.values())
         missing = parsed
         for name in held:
-            missing = self._tables.without_written(self._spark, missing, name)
+            missing = self._tables.without_written(self._spark, missing, name, source.topic)
         events, dead_letters = (missing.where(f"kind = '{kind}'") for kind in ("event", "dead_letter"))
         if has_events and not (
             held and events.isEmpty()
@@ -194,6 +198,8 @@ class Archive:
         if has_dead_letters and not (held and dead_letters.isEmpty()):
             self._tables.append_dead_letters(dead_letters, mark)
         failpoint(Failpoint.ARCHIVE_DEAD_LETTERS)
+        if progress.value is not partitions:  # each addition makes a new one
+            raise RuntimeError(f"Records of `{source.topic}` were parsed again while they were written.")
         for name, has_any in ((source.topic, has_events), (DEAD_LETTERS, has_dead_letters)):
             if has_any:
                 self._tables.fsync(name, mark)

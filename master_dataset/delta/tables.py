@@ -80,7 +80,7 @@ class MasterTables:
         roll_back_incomplete(self.path(name), unfinished)
 
     def fsync(self, name: str, mark: str) -> None:
-        """Flush the commit with this mark, if there is one."""
+        """Flush the newest commit with this mark, if there is one."""
         fsync_commit(self.path(name), mark)
 
     def holds(self, spark: SparkSession, name: str, mark: str) -> bool:
@@ -91,12 +91,13 @@ class MasterTables:
         newest = DeltaTable.forPath(spark, self.path(name)).history(_NEWEST_COMMITS)
         return not newest.where(F.col(MARK) == mark).isEmpty()
 
-    def without_written(self, spark: SparkSession, records: DataFrame, name: str) -> DataFrame:
-        """Those records of a micro-batch whose positions are not in the table."""
-        earliest, latest = records.agg(F.min("received_at"), F.max("received_at")).collect()[0]
+    def without_written(self, spark: SparkSession, records: DataFrame, name: str, topic: str) -> DataFrame:
+        """Those records of a micro-batch of this topic whose positions are not in the table."""
+        bounds = [F.unix_micros(bound("received_at")) for bound in (F.min, F.max)]
+        earliest, latest = (F.timestamp_micros(F.lit(each)) for each in records.agg(*bounds).collect()[0])
         written = spark.read.format("delta").load(self.path(name))
-        near = written.where(F.col("received_at").between(earliest, latest)).select(*POSITION)
-        return records.join(near, list(POSITION), "left_anti")
+        near = written.where((F.col("topic") == topic) & F.col("received_at").between(earliest, latest))
+        return records.join(near.select(*POSITION), list(POSITION), "left_anti")
 
 
 def event_schema(source: "Source[Any]") -> pa.Schema:

@@ -194,6 +194,7 @@ class NumberedSeries(Sequence[Group]):
         """The values of a number, or of several."""
         if isinstance(at, slice):
             return [self[each] for each in range(self.size)[at]]
+        at = range(self.size)[at]
         return tuple(of.texts[numbers[at]] for of, numbers in self.columns)
 
 

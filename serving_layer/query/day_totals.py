@@ -169,9 +169,10 @@ class DayTotals:
         for named in self.days:
             more = fresh[named.view.name]
             async for each in cells.days.slices(named):
-                await off_loop(each.rows // ROWS_PER_CELL + len(more), partial(merging.add, each, more))
+                await off_loop(merging.cost + each.rows // ROWS_PER_CELL + len(more), partial(merging.add, each, more))
                 more = []
-        return await off_loop(len(ids), lambda: merging.merged(waiting, round_down(seconds(snapshot.as_of_at))))
+        over = round_down(seconds(snapshot.as_of_at))
+        return await off_loop(merging.cost + len(ids), lambda: merging.merged(waiting, over))
 
     @cached_property
     def ranges(self) -> list[QueryRange]:
@@ -316,6 +317,12 @@ class _Merging:
         self._parts: list[list[MergedStates]] = [[] for _ in self._sums]
         self._flags = Counter[str]()
 
+    @property
+    def cost(self) -> int:
+        """How many cells take as long to merge as the states that wait to be merged with each other."""
+        waiting = (parts for parts in self._parts if len(parts) > 1)
+        return sum(len(each.group) for parts in waiting for each in parts) // ROWS_PER_CELL
+
     def add(self, days: ViewDays, fresh: Sequence[FreshRow]) -> None:
         """Merge some stored rows of a view, and speed rows.
 
@@ -415,7 +422,7 @@ def _merged(totals: DayTotals, sums: StateSums, rows: DayRows, group: Integers) 
     for name, chosen in sums.where:
         vocabulary, numbers = rows.dimension(name)
         is_chosen = np.zeros(len(vocabulary.texts), bool)
-        is_chosen[vocabulary.known(chosen)] = True
+        is_chosen[vocabulary.known(chosen, len(is_chosen))] = True
         counts &= is_chosen[numbers]
     dimensions, columns = [rows.dimension(name) for name in sums.own_split], [rows.state(name) for name in sums.columns]
     label, provisional = rows.label, rows.provisional

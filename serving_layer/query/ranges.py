@@ -8,6 +8,7 @@ import re
 from calendar import monthrange
 from collections.abc import Iterable
 from datetime import date, timedelta
+from functools import lru_cache
 from typing import Literal, NamedTuple, get_args
 
 from serving_layer.errors import ArgumentMissingError, BadQuestionError
@@ -140,6 +141,7 @@ def _first_of(unit: str, day: date) -> date:
     return day.replace(month=(day.month - 1) // months * months + 1, day=1)
 
 
+@lru_cache(maxsize=1024)
 def _is_relative(text: str | None) -> bool:
     return text is not None and RELATIVE.fullmatch(text) is not None
 

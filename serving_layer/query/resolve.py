@@ -128,7 +128,7 @@ class MetricRequest:
         """Which products count. Raises BadQuestionError if it cannot be read."""
         return ProductSelection.read(self.category, self.brand, self.sku)
 
-    @property
+    @cached_property
     def reads_products(self) -> bool:
         """Whether the answer depends on the product master."""
         by = split_by(self.by).dimensions

@@ -38,18 +38,21 @@ BYTES_AHEAD = 64 * 1024 * 1024
 READS_AT_ONCE = 16
 BYTES_PER_CELL = 100
 """Packed bytes that take about as long to unpack as one cell takes to merge."""
+BYTES_PER_TEXT = 130
+"""What a vocabulary takes for a text, in a list and a dictionary: measured for texts of 13 characters."""
 MOST_TEXTS = 250_000
-"""How many texts of a column share their numbers."""
+"""How many texts of a dimension share their numbers."""
 ROWS_AT_ONCE = 150_000
 """How many rows are merged at once: so few that columns stay in the caches of a processor."""
 ROWS_KEPT = 2_000_000
-"""How many rows a query keeps between finding what they say of its stores and merging them: about 200 MB."""
+"""How many rows of a view are read side by side, or kept by a query until it has found what they say of its stores and
+merges them: about 200 MB."""
 
 
 class Vocabulary:
-    """Numbers of texts. A text keeps its number, so that columns of several days meet without being compared.
+    """Numbers of texts. A text keeps its number, so that columns of several days and views meet without being compared.
 
-    It alone is added to by threads, while days are unpacked.
+    Both the event loop and the thread of `off_loop` add to it; numbers that were given stay as they are.
     """
 
     def __init__(self) -> None:
@@ -66,9 +69,10 @@ class Vocabulary:
                 self.texts += list(self._numbers)[len(self.texts) :]
         return np.array(found, np.int32)
 
-    def known(self, texts: Iterable[str | None]) -> list[int]:
-        """The numbers of those texts that have one."""
-        return [number for text in texts if (number := self._numbers.get(text)) is not None]
+    def known(self, texts: Iterable[str | None], below: int) -> list[int]:
+        """The numbers of those texts that have one below this; others are being added by another thread."""
+        found = (self._numbers.get(text, below) for text in texts)
+        return [number for number in found if number < below]
 
 
 class Texts(NamedTuple):
@@ -85,13 +89,14 @@ class Texts(NamedTuple):
     @classmethod
     def joined(cls, columns: Sequence["Texts"]) -> "Texts":
         """Columns that follow each other, with the numbers of one vocabulary."""
-        vocabularies = {id(each.vocabulary): each.vocabulary for each in columns}
-        if len(vocabularies) == 1:
+        if len({id(each.vocabulary) for each in columns}) == 1:
             return cls(columns[0].vocabulary, np.concatenate([each.numbers for each in columns]))
-        one = Vocabulary()
-        places = {of: one.numbers(each.texts[:]) for of, each in vocabularies.items()}
-        numbers = [places[id(each.vocabulary)][each.numbers] for each in columns]
-        return cls(one, np.concatenate([np.zeros(0, np.int32), *numbers]))
+        one, numbers = Vocabulary(), [np.zeros(0, np.int32)]
+        for vocabulary, own in columns:
+            there, places = np.unique(own, return_inverse=True)
+            texts = vocabulary.texts
+            numbers.append(one.numbers(texts[number] for number in there.tolist())[places])
+        return cls(one, np.concatenate(numbers))
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,7 @@ class DayTable:
         texts: by the name of the column: the ids of the stores, and the values of dimensions.
         first: the first of `starts`.
         last: the last of `ends`.
+        new_texts: how many texts the vocabularies did not know before.
     """
 
     states: pa.Table
@@ -113,15 +119,18 @@ class DayTable:
     texts: Mapping[str, Texts]
     first: int
     last: int
+    new_texts: int = 0
 
     @classmethod
     def of(cls, table: pa.Table, vocabularies: Mapping[str, Vocabulary]) -> "DayTable":
         """Make it of rows with the columns of `views.core.day_cells`. `vocabularies`: of the columns of texts."""
+        known = sum(len(of.texts) for of in vocabularies.values())
         texts = {name: _numbered(table[name], of) for name, of in vocabularies.items()}
+        new_texts = sum(len(of.texts) for of in vocabularies.values()) - known
         starts, ends = (table[name].to_numpy().astype(np.int64, copy=False) for name in (START, END))
         rest = table.drop_columns([*texts, START, END])
         states = rest.take(np.arange(len(starts)))  # a copy: a part of the table would keep all of it in memory
-        return cls(states, starts.copy(), ends.copy(), texts, int(starts.min()), int(ends.max()))
+        return cls(states, starts.copy(), ends.copy(), texts, int(starts.min()), int(ends.max()), new_texts)
 
     @property
     def rows(self) -> int:
@@ -130,9 +139,11 @@ class DayTable:
 
     @property
     def size(self) -> int:
-        """Bytes of its columns."""
+        """Bytes of its columns, and of the texts that were new."""
         numbers = sum(each.numbers.nbytes for each in self.texts.values())
-        return int(self.states.nbytes) + self.starts.nbytes + self.ends.nbytes + numbers
+        return (
+            int(self.states.nbytes) + self.starts.nbytes + self.ends.nbytes + numbers + self.new_texts * BYTES_PER_TEXT
+        )
 
     def slice(self, at: int, most: int) -> "DayTable":
         """At most so many rows from one on."""
@@ -272,7 +283,8 @@ class DayCells:
                     waiting = []
         if is_kept:
             named.kept = waiting
-            keep(self._together, named.key, waiting)
+            if _has_one_vocabulary(waiting):
+                keep(self._together, named.key, waiting)
         for of in waiting:
             yield of
 
@@ -289,11 +301,11 @@ class DayCells:
     async def _pieces(self, named: NamedDays) -> AsyncIterator[DayTable]:
         """Tables of at most `ROWS_AT_ONCE` rows each, of one day after the other.
 
-        Days are read side by side, as many as have so many rows by the largest day so far.
+        Days are read side by side, as many as have `ROWS_KEPT` rows by the largest day so far.
         """
-        days, most = list(named.parts), ROWS_AT_ONCE
+        days, most = list(named.parts), ROWS_KEPT
         while days:
-            together = min(READS_AT_ONCE, max(1, ROWS_AT_ONCE // most))
+            together = min(READS_AT_ONCE, max(1, ROWS_KEPT // most))
             found = await asyncio.gather(*(self._day(named.view, *each) for each in days[:together]))
             del days[:together]
             tables = [table for table in found if table is not None]
@@ -366,3 +378,11 @@ def _size(table: DayTable | None) -> int:
 def _size_together(slices: Sequence[ViewDays]) -> int:
     """With the arrays that are made of the tables, which are about as large."""
     return max(1, 2 * sum(_size(table) for days in slices for table in days.tables))
+
+
+def _has_one_vocabulary(slices: Sequence[ViewDays]) -> bool:
+    """Whether each dimension has one vocabulary: otherwise the days would get others of their own."""
+    own = {
+        (name, id(texts.vocabulary)) for days in slices for table in days.tables for name, texts in table.texts.items()
+    }
+    return len(own) == len({name for name, _ in own})

@@ -67,7 +67,8 @@ class Stack:
 
     def ingest(self, topic: str, lines: Iterable[bytes]) -> None:
         """As `galatea ingest`, in this process: an interpreter takes seconds to start."""
-        ingest(source_named(topic), lines, self.settings.kafka.connection, lambda _result: None)
+        result = ingest(source_named(topic), lines, self.settings.kafka.connection, lambda _result: None)
+        assert result.rejected == 0
 
     @staticmethod
     def step(done: int, total: int, what: str) -> None:

@@ -1,14 +1,17 @@
 """The archive with real Spark and Delta: everything of a micro-batch is kept, and kept once when it is repeated."""
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from master_dataset.archive.archive import Archive
 from master_dataset.delta.tables import DEAD_LETTERS, MasterTables
+from master_dataset.failpoints import Failpoint
 from master_dataset.kafka.partition_progress import Progress
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
@@ -49,12 +52,11 @@ class Watch:
         )
 
 
-def records(spark: SparkSession) -> DataFrame:
+def records(spark: SparkSession, broken: Collection[int] = (5,)) -> DataFrame:
+    """`broken`: the offsets of partition 0 that are no events."""
     marker = [("galatea-marker", b"")]
     rows = [
-        (0, 4, receipt(), []),
-        (0, 5, b"{", []),
-        (0, 6, receipt(), []),
+        *((0, offset, b"{" if offset in broken else receipt(), []) for offset in (4, 5, 6)),
         (3, 0, receipt({"transaction_id": "2"}), []),
         (3, 1, b"", marker),
         (5, 8, b"", marker),
@@ -86,5 +88,33 @@ def test_a_batch_that_is_repeated_after_a_crash_is_kept_once_and_its_positions_a
 
     assert found == [{0: 7, 3: 2, 5: 9}] * 2
     assert watch.reported == [(4, 3, Counter(not_json=1), False), (4, 3, Counter(not_json=1), True)]
+    assert places(spark, tables.path(POS_TRANSACTIONS.topic)) == [(0, 4), (0, 6), (3, 0)]
+    assert places(spark, tables.path(DEAD_LETTERS)) == [(0, 5)]
+
+
+def test_what_a_crash_left_out_is_written_although_stores_were_registered_meanwhile(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables, positions = MasterTables(str(tmp_path)), Positions()
+    tables.create(spark, POS_TRANSACTIONS)
+    spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")
+
+    def write(broken: Collection[int], *, crash_at: Failpoint | None) -> None:
+        def crash(passed: Failpoint) -> None:
+            if passed is crash_at:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr("master_dataset.archive.archive.failpoint", crash)
+        archive = Archive(spark, tables, positions, lambda: lambda _store: DEFAULT_TERMS)
+        batch, seen = archive.parse(POS_TRANSACTIONS, records(spark, broken))
+        archive.write_batch(POS_TRANSACTIONS, batch, 7, seen)
+
+    with pytest.raises(KeyboardInterrupt):
+        write((5, 6), crash_at=Failpoint.ARCHIVE_EVENTS)
+    with pytest.raises(KeyboardInterrupt):
+        write((4, 5), crash_at=Failpoint.ARCHIVE_DEAD_LETTERS)
+    write((), crash_at=None)
+
+    assert positions.found == {0: 7, 3: 2, 5: 9}
     assert places(spark, tables.path(POS_TRANSACTIONS.topic)) == [(0, 4), (0, 6), (3, 0)]
     assert places(spark, tables.path(DEAD_LETTERS)) == [(0, 5)]

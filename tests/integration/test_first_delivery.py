@@ -22,7 +22,7 @@ def line() -> bytes:
         "vendor_fiscal_module": "1",
         "transactions": [{"title": "Milk 1 l", "price": 1.09, "amount": 2, "sku": "8580001"}],
     }
-    return json.dumps(body).encode() + b"\n"
+    return json.dumps(body).encode()
 
 
 def speed_pid(stack: Stack) -> int:

@@ -11,10 +11,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from master_dataset.registry.stores import Store
-from serving_layer.query import answer
+from serving_layer.query import answer, day_totals
+from serving_layer.query.day_totals import MOST_APART
 from serving_layer.store import day_cells
 from serving_layer.store.cells import BatchCells
-from serving_layer.store.day_cells import MOST_TEXTS, ROWS_AT_ONCE, DayCells, NamedDays
+from serving_layer.store.day_cells import MOST_TEXTS, ROWS_AT_ONCE, ROWS_KEPT, DayCells, NamedDays
 from tests.support import receipt
 from tests.support.chains import FIRST, LAST, Chain, chains
 from tests.support.examples import examples
@@ -70,13 +71,27 @@ def answered(world: World, tables: type[WorldTables], path: str, query: Mapping[
     return response.status_code, response.json()
 
 
+class Bounds(NamedTuple):
+    """How much is merged, shared, kept and left apart at once."""
+
+    rows: int = ROWS_AT_ONCE
+    texts: int = MOST_TEXTS
+    kept: int = ROWS_KEPT
+    apart: int = MOST_APART
+
+
 def refuse_difference(
-    world: World, path: str, query: Mapping[str, object], *, rows: int = ROWS_AT_ONCE, texts: int = MOST_TEXTS
+    world: World,
+    path: str,
+    query: Mapping[str, object],
+    bounds: Bounds = Bounds(),  # noqa: B008 - never changed
 ) -> None:
-    """With day cells, so many rows and texts at once; of runs without any; and window by window alone."""
+    """With day cells, within these bounds; of runs without any; and window by window alone."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(day_cells, "ROWS_AT_ONCE", rows)
-        patch.setattr(day_cells, "MOST_TEXTS", texts)
+        patch.setattr(day_cells, "ROWS_AT_ONCE", bounds.rows)
+        patch.setattr(day_cells, "MOST_TEXTS", bounds.texts)
+        patch.setattr(day_cells, "ROWS_KEPT", bounds.kept)
+        patch.setattr(day_totals, "MOST_APART", bounds.apart)
         with_day_cells, of_old_runs = (
             answered(world, tables, path, query) for tables in (WorldTables, WithoutDayCells)
         )
@@ -86,6 +101,15 @@ def refuse_difference(
 
     assert with_day_cells == by_windows
     assert of_old_runs == by_windows
+
+
+bounds = st.builds(
+    Bounds,
+    st.sampled_from([1, 2, 5, ROWS_AT_ONCE]),
+    st.sampled_from([0, 2, MOST_TEXTS]),
+    st.sampled_from([1, 3, ROWS_KEPT]),
+    st.sampled_from([0, 2, MOST_APART]),
+)
 
 
 class Basket(NamedTuple):
@@ -151,8 +175,7 @@ def compare_totals(data: st.DataObject, chain: Chain) -> None:
         query["sort"] = data.draw(st.sampled_from(["value", "-value", "name"]))
         query["top"] = data.draw(st.integers(1, 3))
 
-    rows, texts = data.draw(st.sampled_from([1, 2, 5, ROWS_AT_ONCE])), data.draw(st.sampled_from([0, 2, MOST_TEXTS]))
-    refuse_difference(world, f"/v1/metrics/{','.join(metrics)}", query, rows=rows, texts=texts)
+    refuse_difference(world, f"/v1/metrics/{','.join(metrics)}", query, data.draw(bounds))
 
 
 @FEW

@@ -55,12 +55,14 @@ class Tables:
     def holds(self, _: object, name: str, mark: str) -> bool:
         return any((each.name, each.mark) == (name, mark) for each in self.commits)
 
-    def without_written(self, _: object, records: "Frame", name: str) -> "Frame":
+    def without_written(self, _: object, records: "Frame", name: str, __: str) -> "Frame":
         return records.without({row for each in self.commits if each.name == name for row in each.rows})
 
     def fsync(self, name: str, mark: str) -> None:
-        for each in self.commits:
-            each.fsynced |= (each.name, each.mark) == (name, mark)
+        """The newest alone, as with Delta."""
+        newest = next((each for each in reversed(self.commits) if (each.name, each.mark) == (name, mark)), None)
+        if newest is not None:
+            newest.fsynced = True
 
     def lose_power(self) -> None:
         self.commits = [each for each in self.commits if each.fsynced]

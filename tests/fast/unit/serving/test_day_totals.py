@@ -4,16 +4,19 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 
+import pyarrow as pa
 import pytest
 
 from master_dataset.registry.stores import Store
 from serving_layer.query import day_totals
 from serving_layer.query.day_columns import MergedStates
 from serving_layer.store import cells, day_cells
+from serving_layer.store.day_cells import BYTES_PER_TEXT, DayTable, Vocabulary
 from serving_layer.store.readers import SpeedBlock
 from tests.support import World, receipt
 from tests.support.world_api import Asking
 from tests.support.world_tables import WorldTables
+from views.core.day_cells import END, START
 
 SALES = "/v1/metrics/sku_net_sales"
 DAYS = {"from_": "2026-03-23", "to": "2026-03-26", "grain": "day", "by": "total,sku"}
@@ -51,15 +54,28 @@ def test_points_are_counted_before_any_is_built(asking: Asking, monkeypatch: pyt
     assert asking.response(SALES, **DAYS).status_code == 422
 
 
-@pytest.mark.parametrize("rows", [1, 7, 1000])
+@pytest.mark.parametrize(("rows", "kept", "apart"), [(1, 1, 0), (1, 1000, 0), (7, 1, 1000), (1000, 1000, 1000)])
 def test_states_that_are_merged_by_columns_are_limited(
-    asking: Asking, monkeypatch: pytest.MonkeyPatch, rows: int
+    asking: Asking, monkeypatch: pytest.MonkeyPatch, rows: int, kept: int, apart: int
 ) -> None:
     monkeypatch.setattr(day_cells, "ROWS_AT_ONCE", rows)
+    monkeypatch.setattr(day_cells, "ROWS_KEPT", kept)
+    monkeypatch.setattr(day_totals, "MOST_APART", apart)
     monkeypatch.setattr(day_totals, "MOST_MERGED", 29)
 
     assert asking.response(SALES, **DAYS, top=1).status_code == 422
     assert asking.response(SALES, **DAYS | {"grain": "total"}, top=1).status_code == 200
+
+
+def test_a_text_is_counted_with_the_day_that_brought_it() -> None:
+    skus = pa.chunked_array([pa.array([f"sku {number}" for number in range(1000)]).dictionary_encode()])
+    numbers = pa.array(range(1000), pa.int64())
+    table = pa.table({"d0": skus, START: numbers, END: numbers, "s0": numbers})
+    vocabularies = {"d0": Vocabulary()}
+
+    first, second = (DayTable.of(table, vocabularies) for _ in range(2))
+
+    assert first.size - second.size == 1001 * BYTES_PER_TEXT  # and None
 
 
 def test_few_statements_read_speed_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
