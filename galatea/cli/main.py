@@ -27,6 +27,7 @@ COMMANDS = (
     "migrate",
     "run",
     "jars",
+    "plan_capacity",
     "ingest",
     "rebuild",
     "rollback",

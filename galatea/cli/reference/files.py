@@ -31,11 +31,12 @@ def files() -> Mapping[str, str]:
     """Path below the folder of the reference to text."""
     written = {f"{name}.md": page.text() for name, page in pages().items()}
     for topic, source in registered_sources().items():
-        written[f"schemas/{topic}.schema.json"] = _json(schema(source, purpose(source)))
-    return {**written, "asyncapi.json": _json(asyncapi()), "openapi.json": _json(openapi())}
+        written[f"schemas/{topic}.schema.json"] = written_json(schema(source, purpose(source)))
+    return {**written, "asyncapi.json": written_json(asyncapi()), "openapi.json": written_json(openapi())}
 
 
-def _json(document: Any) -> str:  # noqa: ANN401 - whatever JSON can say
+def written_json(document: Any) -> str:  # noqa: ANN401 - whatever JSON can say
+    """JSON for people to read and for git to compare."""
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
