@@ -39,6 +39,7 @@ class World:
         self.epoch = epoch
         self.stores = {store.id: store for store in stores or (Store(id="1", timezone="Europe/Bratislava"),)}
         self.deliveries: dict[str, list[Delivery]] = {}
+        self._speed_blocks: dict[str, tuple[list[Delivery], list[tuple[str, SpeedBlock]]]] = {}
         self.micro_batch = 0
         self.speed_as_of: datetime | None = None
         self._clock = UNIX_EPOCH
@@ -71,12 +72,18 @@ class World:
         """How many deliveries there are."""
         return sum(map(len, self.deliveries.values()))
 
-    def speed_blocks(self, store: str) -> Iterator[tuple[str, SpeedBlock]]:
+    def speed_blocks(self, store: str) -> Sequence[tuple[str, SpeedBlock]]:
         """Speed's rows of a store with the names of their views: one for each view, epoch and micro-batch.
 
         Those of visits are all in the first micro-batch.
         """
-        deliveries = self.of(store)
+        deliveries = list(self.of(store))
+        known = self._speed_blocks.get(store)
+        if known is None or known[0] != deliveries:
+            known = self._speed_blocks[store] = deliveries, list(self._written_blocks(deliveries))
+        return known[1]
+
+    def _written_blocks(self, deliveries: Sequence[Delivery]) -> Iterator[tuple[str, SpeedBlock]]:
         for number in sorted({each.micro_batch for each in deliveries}):
             added = [each for each in speed_firsts(deliveries) if each.micro_batch == number]
             for view in registered_views():

@@ -1,5 +1,7 @@
 """Nothing reveals the stores of another tenant: no number, no hint, no header."""
 
+from collections.abc import Mapping
+
 import pytest
 from fastapi.routing import APIRoute
 
@@ -48,6 +50,18 @@ OPEN = {"/healthz", "/readyz"}
 @pytest.fixture
 def asking() -> Asking:
     return of(*SHOPS)
+
+
+@pytest.fixture(scope="module")
+def everybody() -> Asking:
+    """The same, for tests that only ask."""
+    return of(*SHOPS)
+
+
+@pytest.fixture(scope="module")
+def alone() -> Mapping[str, Asking]:
+    """By tenant a deployment that has no other; likewise."""
+    return {tenant: of(tenant) for tenant in SHOPS}
 
 
 def groups_of(tenant: str) -> tuple[GroupVersion, ...]:
@@ -101,9 +115,9 @@ def key(asking: Asking, tenant: str) -> str:
 @pytest.mark.parametrize("tenant", SHOPS)
 @pytest.mark.parametrize(("path", "question"), PER_STORE)
 def test_without_a_name_only_ones_own_shops_are_answered(
-    asking: Asking, path: str, question: dict[str, object], tenant: str
+    everybody: Asking, path: str, question: dict[str, object], tenant: str
 ) -> None:
-    body = asking.body(path, key=key(asking, tenant), **question)
+    body = everybody.body(path, key=key(everybody, tenant), **question)
 
     assert {each["store"] for each in body["cells" if "cells" in body else "series"]} == set(SHOPS[tenant])
 
@@ -111,18 +125,22 @@ def test_without_a_name_only_ones_own_shops_are_answered(
 @pytest.mark.parametrize("tenant", SHOPS)
 @pytest.mark.parametrize("other", SHOPS)
 @pytest.mark.parametrize(("path", "question"), [*PER_STORE, ("/v1/raw/pos_transactions", {"day": "2026-11-21"})])
-def test_anothers_shop_is_as_unknown_as_one_that_nobody_has(
-    asking: Asking, path: str, question: dict[str, object], tenant: str, other: str
+def test_anothers_shop_is_as_unknown_as_one_that_nobody_has(  # noqa: PLR0913, PLR0917 - each with each
+    everybody: Asking,
+    alone: Mapping[str, Asking],
+    path: str,
+    question: dict[str, object],
+    tenant: str,
+    other: str,
 ) -> None:
     if tenant == other:
         return
-    alone = of(tenant)
     parameters = question | {"store": SHOPS[other][0]}
 
-    foreign = asking.refusal(path, key=key(asking, tenant), **parameters)
+    foreign = everybody.refusal(path, key=key(everybody, tenant), **parameters)
 
     assert (foreign["status"], foreign["code"]) == (404, "unknown_name")
-    assert foreign == alone.refusal(path, key=key(alone, tenant), **parameters)
+    assert foreign == alone[tenant].refusal(path, key=key(alone[tenant], tenant), **parameters)
 
 
 @pytest.mark.parametrize("tenant", SHOPS)
@@ -171,18 +189,17 @@ def test_a_total_counts_ones_own_stores_alone(asking: Asking, tenant: str) -> No
     ],
 )
 def test_anothers_group_category_and_brand_are_as_unknown_as_any(
-    asking: Asking, question: dict[str, str], tenant: str, other: str
+    everybody: Asking, alone: Mapping[str, Asking], question: dict[str, str], tenant: str, other: str
 ) -> None:
     if tenant == other:
         return
-    alone = of(tenant)
     asked = {name: text.format(other, canary=CANARY[other]) for name, text in question.items()}
     path = f"/v1/metrics/{asked.pop('metric')}"
 
-    foreign = asking.refusal(path, key=key(asking, tenant), **DAY, **asked)
+    foreign = everybody.refusal(path, key=key(everybody, tenant), **DAY, **asked)
 
     assert (foreign["status"], foreign["code"]) == (404, "unknown_name")
-    assert foreign == alone.refusal(path, key=key(alone, tenant), **DAY, **asked)
+    assert foreign == alone[tenant].refusal(path, key=key(alone[tenant], tenant), **DAY, **asked)
 
 
 @pytest.mark.parametrize("tenant", SHOPS)
