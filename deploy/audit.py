@@ -11,6 +11,7 @@ from pathlib import Path
 CHANGES = {
     "up",
     "down",
+    "migrate",
     "rebuild",
     "rollback",
     "gc",

@@ -1,4 +1,4 @@
-"""What a deployment needs, from what it sells: cores, memory, disks, partitions.
+"""What a deployment needs, from its workload: cores, memory, disks, partitions.
 
 Costs are those of `docs/explanation/benchmarks.md`, measured on the machine described there; the rest is assumed
 and says so. A plan is a start: measure with your own events before you buy.
@@ -10,35 +10,41 @@ from math import ceil
 SECONDS_PER_DAY = 86_400
 LINES_MEASURED = 8.6
 """Lines of a receipt of the benchmarks; sizes of receipts are in proportion to their lines."""
-CORE_MS_PER_EVENT = 0.36
-"""Archive and speed layer together, for a receipt: 2,778 events per core-second. Events of sensors take less."""
+CORE_MS_PER_EVENT = 0.84
+"""Of a receipt: speed layer 0.289, Cassandra 0.149 and Kafka 0.011, measured; archive at most 0.39, by its rate on two
+cores. Ingest over REST and alerts are not included. Events of sensors take less."""
 SPARE = 2.0
 """How many times the peak can be worked off, so that a backlog shrinks: assumed."""
 LEAST_CORES = 2
 IDLE_CORES = 0.4
 """Of the whole stack while nothing arrives."""
-KAFKA_BYTES_PER_LINE = 1_060 / LINES_MEASURED
+BYTES_PER_LINE = 1_060 / LINES_MEASURED
+"""Of JSON; our own producers compress it."""
 MASTER_BYTES_PER_LINE = 304 / LINES_MEASURED
-KAFKA_BYTES_PER_SENSOR_EVENT = 300
+BYTES_PER_SENSOR_EVENT = 300
 """Assumed, as is the next one."""
 MASTER_BYTES_PER_SENSOR_EVENT = 90
-BYTES_PER_CELL = 11.7
-"""In a block of the batch layer."""
+BYTES_PER_CELL = 12
+"""Of the batch layer: measured for rows of many cells of the speed layer, assumed for blocks."""
 BYTES_PER_SPEED_CELL = 60
-"""Of a row of the speed layer, shared by the cells in it: assumed."""
-BYTES_PER_IDENTITY = 21.7
+"""In rows of few cells: assumed."""
+BYTES_PER_DAY_CELL = 11
+"""Of a store, day and SKU; at most one for each line."""
+BYTES_PER_IDENTITY = 22
 CELLS_PER_STORE_AND_DAY = 3_000
-"""Of all views but those by SKU: assumed. A line of a receipt adds at most one more."""
+"""Of all views but those of products: assumed. Each line of a receipt adds one more."""
+PAIRS_PER_RECEIPT = 4
+"""Cells of products bought together, of which a receipt adds up to ten: assumed."""
 CASSANDRA_SPARE = 2.0
 """Compaction needs room for another copy."""
-LEAST_MEMORY_GB = 4.5
-"""Of the stack on one machine, with a rebuild."""
+LEAST_MEMORY_GB = 6.5
+"""What `galatea doctor` asks for without Airflow."""
 MEMORY_GB_PER_CORE = 2.0
 """For each further core: assumed."""
-REBUILT_PER_CORE_SECOND = 28_000
-"""Deliveries that a full rebuild reads."""
+REBUILT_PER_CORE_SECOND = 15_000
+"""Deliveries that a full rebuild reads and writes to Cassandra, measured for three views of receipts."""
 EVENTS_PER_PARTITION = 500
-"""Per second at the peak: a micro-batch takes the records of a partition one after the other."""
+"""Per second at the peak: assumed."""
 LEAST_PARTITIONS = 2
 GROWTH = 2
 """Partitions for so many times today's events: their number cannot be changed later."""
@@ -57,6 +63,7 @@ class Workload:
         peak: events per second in the busiest hour, as a multiple of the average over 24 hours.
         kafka_days: how long topics keep records.
         speed_days: how long the speed layer keeps its rows.
+        receipts_days: how long receipts can be read as they came.
         years: how long the master dataset has grown.
         copies: of records in Kafka and of rows in Cassandra.
     """
@@ -66,8 +73,9 @@ class Workload:
     lines: float = 8.0
     sensor_events: float = 0.0
     peak: float = 4.0
-    kafka_days: int = 7
+    kafka_days: int = 14
     speed_days: int = 7
+    receipts_days: int = 35
     years: float = 3.0
     copies: int = 1
 
@@ -83,8 +91,9 @@ class Workload:
 
     @property
     def cells_per_day(self) -> float:
-        """Cells of all views, at most."""
-        return self.stores * CELLS_PER_STORE_AND_DAY + self.lines_per_day
+        """Cells of all views."""
+        pairs = self.stores * self.receipts * PAIRS_PER_RECEIPT
+        return self.stores * CELLS_PER_STORE_AND_DAY + self.lines_per_day + pairs
 
 
 @dataclass(frozen=True)
@@ -120,10 +129,12 @@ def plan_capacity(of: Workload) -> Plan:
     peak, days = average * of.peak, of.years * 365
     cores = max(LEAST_CORES, ceil(IDLE_CORES + peak * SPARE * CORE_MS_PER_EVENT / 1000))
     sensor_events = of.stores * of.sensor_events
-    kafka = of.lines_per_day * KAFKA_BYTES_PER_LINE + sensor_events * KAFKA_BYTES_PER_SENSOR_EVENT
+    kafka = of.lines_per_day * BYTES_PER_LINE + sensor_events * BYTES_PER_SENSOR_EVENT
     master = of.lines_per_day * MASTER_BYTES_PER_LINE + sensor_events * MASTER_BYTES_PER_SENSOR_EVENT
     speed = of.cells_per_day * BYTES_PER_SPEED_CELL + of.events_per_day * BYTES_PER_IDENTITY
-    cassandra = of.cells_per_day * BYTES_PER_CELL * days + speed * of.speed_days
+    batch = of.cells_per_day * BYTES_PER_CELL + of.lines_per_day * BYTES_PER_DAY_CELL
+    raw = of.lines_per_day * BYTES_PER_LINE
+    cassandra = batch * days + speed * of.speed_days + raw * min(days, of.receipts_days)
     return Plan(
         events_per_second=average,
         peak_events_per_second=peak,

@@ -20,6 +20,7 @@ from deploy.local.ports import holder, is_free
 from deploy.local.records import Records
 from deploy.local.stack import components
 from deploy.local.supervisor import SUPERVISOR
+from deploy.secret_files import operator_key
 from deploy.spark import on_cluster
 from master_dataset.errors import CassandraUnavailableError, GalateaError, OperatorError
 from master_dataset.kafka.connection import PLAINTEXT
@@ -223,10 +224,11 @@ def alarm_findings(settings: "Settings") -> list[Finding]:
     """Ask the REST interface for open alarms, if it runs. Return one finding per alarm, or one that there is none."""
     if Records(settings.home).pid("api") is None:
         return []
+    url, trust = f"{settings.api_url}/v1/freshness", settings.api_trust
+    headers = {"Authorization": f"Bearer {operator_key(settings.home / 'operator.key')}"}
     try:
-        answer = httpx.get(
-            f"{settings.api_url}/v1/freshness", timeout=ALARMS_SECONDS, trust_env=False, verify=settings.api_trust
-        ).raise_for_status()
+        answer = httpx.get(url, headers=headers, timeout=ALARMS_SECONDS, trust_env=False, verify=trust)
+        answer.raise_for_status()
     except httpx.HTTPError as error:
         return [Finding("alarms", ok=False, found=f"not known: {error}", do="galatea status")]
     alarms = [

@@ -1,4 +1,4 @@
-"""`galatea plan-capacity`: what a deployment needs, from what it sells."""
+"""`galatea plan-capacity`: what a deployment needs, from its workload."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -15,7 +15,7 @@ def plan_capacity(  # noqa: PLR0913, PLR0917 - one option for each thing that is
     lines: Annotated[float, Option(help="Lines of a receipt.", min=1)] = 8.0,
     sensor_events: Annotated[float, Option(help="Events of all sensors of a store on a day.", min=0)] = 0.0,
     peak: Annotated[float, Option(help="The busiest hour, as a multiple of the average over 24 hours.", min=1)] = 4.0,
-    kafka_days: Annotated[int, Option(help="Days that topics keep records.", min=1)] = 7,
+    kafka_days: Annotated[int, Option(help="Days that topics keep records; alerts look 13 days back.", min=8)] = 14,
     years: Annotated[float, Option(help="Years of history.", min=0)] = 3.0,
     copies: Annotated[int, Option(help="Copies of records in Kafka and of rows in Cassandra.", min=1, max=3)] = 1,
     as_json: AsJson = False,

@@ -26,6 +26,8 @@ class Panel:
         width: in columns.
         height: in Grafana's rows of 30 pixels.
         description: what to look for; shown when the mouse is over the title.
+        steps: of a number that is shown alone, from which value on it has which colour; the first has no value.
+        words: words that are shown instead of values.
     """
 
     title: str
@@ -35,6 +37,8 @@ class Panel:
     width: int = 12
     height: int = 8
     description: str = ""
+    steps: Sequence[tuple[float | None, str]] = ((None, "blue"),)
+    words: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class Dashboard:
         source: the kind of data source that all of its panels read.
         panels: in order.
         variables: further variables by name: SQL that lists their values.
+        period: how far back it looks at first.
     """
 
     uid: str
@@ -54,6 +59,7 @@ class Dashboard:
     source: Literal["prometheus", "grafana-postgresql-datasource"]
     panels: Sequence[Panel]
     variables: Mapping[str, str] = field(default_factory=dict)
+    period: str = "6h"
 
     def json(self) -> dict[str, Any]:
         """As Grafana imports it."""
@@ -71,8 +77,9 @@ class Dashboard:
             "tags": ["galatea"],
             "schemaVersion": SCHEMA_VERSION,
             "editable": True,
-            "refresh": "10s",
-            "time": {"from": "now-6h" if self.source == "prometheus" else "now-28d", "to": "now"},
+            "refresh": "10s" if self.source == "prometheus" else "1m",
+            "time": {"from": f"now-{self.period}", "to": "now"},
+            "timezone": "browser" if self.source == "prometheus" else "utc",  # days have no time zone
             "templating": {
                 "list": [_source_variable(self.source), *(_variable(*each, source) for each in self.variables.items())]
             },
@@ -97,7 +104,20 @@ def _panel(panel: Panel, number: int, place: Mapping[str, int], source: Mapping[
         "description": panel.description,
         "gridPos": place,
         "datasource": source,
-        "fieldConfig": {"defaults": {"unit": panel.unit}, "overrides": []},
+        "fieldConfig": {
+            "defaults": {
+                "unit": panel.unit,
+                "thresholds": {
+                    "mode": "absolute",
+                    "steps": [{"value": value, "color": colour} for value, colour in panel.steps],
+                },
+                "mappings": [
+                    {"type": "value", "options": {value: {"text": text, "index": at}}}
+                    for at, (value, text) in enumerate(panel.words.items())
+                ],
+            },
+            "overrides": [],
+        },
         "targets": targets,
     }
 
@@ -133,9 +153,9 @@ def _variable(name: str, query: str, source: Mapping[str, str]) -> dict[str, Any
     }
 
 
-def rate(metric: str, *by: str) -> str:
-    """PromQL of how much a counter grows in a second, added up by labels."""
-    return f"sum by ({', '.join(by)}) (rate({metric}[$__rate_interval]))"
+def rate(metric: str, *by: str, only: str = "") -> str:
+    """PromQL of how much a counter grows in a second, added up by labels. `only`: which series of it."""
+    return f"sum by ({', '.join(by)}) (rate({metric}{only}[$__rate_interval]))"
 
 
 def grown(metric: str, *by: str) -> str:
@@ -143,9 +163,12 @@ def grown(metric: str, *by: str) -> str:
     return f"sum by ({', '.join(by)}) (increase({metric}[1h]))"
 
 
-def quantile(share: float, metric: str, *by: str) -> str:
-    """PromQL of a quantile of a histogram, by labels."""
-    return f"histogram_quantile({share}, {rate(f'{metric}_bucket', 'le', *by)})"
+def quantile(share: float, metric: str, *by: str, only: str = "") -> str:
+    """PromQL of a quantile of a histogram, by labels. `only`: of which series of it."""
+    return f"histogram_quantile({share}, {rate(f'{metric}_bucket', 'le', *by, only=only)})"
+
+
+NO_LIVE = '{route!~"/v1/live/.*"}'
 
 
 def sql(text: str) -> Mapping[str, str]:
@@ -154,24 +177,61 @@ def sql(text: str) -> Mapping[str, str]:
 
 
 REQUESTS, STATEMENTS = "galatea_request_seconds", "galatea_sql_statement_seconds"
+HAS_TO_RUN = ((None, "red"), (1, "green"))
+HAS_TO_BE_NONE = ((None, "green"), (1, "red"))
+UP = {"0": "down", "1": "up"}
 STACK = Dashboard(
     "galatea-stack",
     "Galatea: stack",
     "prometheus",
     [
-        Panel("Components that run", {"{{component}}": "galatea_component_running"}, kind="stat", width=16, height=5),
-        Panel("Cassandra responds", {"Cassandra": "galatea_cassandra_up"}, kind="stat", width=4, height=5),
-        Panel("Active alarms", {"alarms": "sum(galatea_alarm)"}, kind="stat", width=4, height=5),
+        Panel(
+            "Running components",
+            {"{{component}}": "max by (component) (galatea_component_running)"},
+            kind="stat",
+            width=16,
+            height=5,
+            description="Known under `galatea up` alone.",
+            steps=HAS_TO_RUN,
+            words=UP,
+        ),
+        Panel(
+            "Cassandra",
+            {"Cassandra": "min(galatea_cassandra_up)"},
+            kind="stat",
+            width=4,
+            height=5,
+            steps=HAS_TO_RUN,
+            words=UP,
+        ),
+        Panel(
+            "Active alarms",
+            {"alarms": "sum(max by (name) (galatea_alarm))"},
+            kind="stat",
+            width=4,
+            height=5,
+            steps=HAS_TO_BE_NONE,
+        ),
         Panel(
             "Alarms",
-            {"{{name}}": "galatea_alarm > 0"},
+            {
+                "{{name}}": "max by (name) (galatea_alarm) "
+                "and on (name) (max by (name) (max_over_time(galatea_alarm[$__range] @ end())) > 0)"
+            },
             kind="state-timeline",
             width=24,
             height=6,
-            description="Each has a runbook: docs/how-to/runbooks.md.",
+            description="Those of the period. Each has a runbook: docs/how-to/runbooks.md.",
+            steps=HAS_TO_BE_NONE,
+            words={"0": "ok", "1": "active"},
         ),
         Panel("Requests", {"{{status}}": rate(f"{REQUESTS}_count", "status")}, "reqps"),
-        Panel("Duration of requests", {"p50": quantile(0.5, REQUESTS), "p99": quantile(0.99, REQUESTS)}, "s"),
+        Panel(
+            "Duration of requests",
+            {"p50": quantile(0.5, REQUESTS, only=NO_LIVE), "p99": quantile(0.99, REQUESTS, only=NO_LIVE)},
+            "s",
+            description="Without live updates, which end when their clients leave.",
+        ),
         Panel("Refused requests", {"{{code}}": rate("galatea_refusals_total", "code")}, "reqps"),
         Panel(
             "Events over HTTP",
@@ -183,26 +243,26 @@ STACK = Dashboard(
         Panel(
             "Connections",
             {
-                "REST": "galatea_connections",
-                "live followers": "galatea_live_followers",
-                "SQL": "galatea_sql_connections",
+                "REST": "sum(galatea_connections)",
+                "live followers": "sum(galatea_live_followers)",
+                "SQL": "sum(galatea_sql_connections)",
             },
         ),
         Panel(
             "In flight",
             {
-                "requests": "galatea_requests_in_flight",
-                "SQL statements": "galatea_sql_statements_running",
-                "events to the broker": "galatea_producer_inflight_records",
+                "requests": "sum(galatea_requests_in_flight)",
+                "SQL statements": "sum(galatea_sql_statements_running)",
+                "events to the broker": "sum(galatea_producer_inflight_records)",
             },
         ),
         Panel("Memory", {"{{component}}": 'process_resident_memory_bytes{component!=""}'}, "bytes"),
         Panel(
-            "Processor",
+            "CPU",
             {"{{component}}": 'rate(process_cpu_seconds_total{component!=""}[$__rate_interval])'},
             description="In cores.",
         ),
-        Panel("Free disk", {"fullest disk": "galatea_disk_free_bytes"}, "bytes", width=24, height=6),
+        Panel("Free disk", {"fullest disk": "min(galatea_disk_free_bytes)"}, "bytes", width=24, height=6),
     ],
 )
 FRESHNESS = Dashboard(
@@ -210,12 +270,22 @@ FRESHNESS = Dashboard(
     "Galatea: cut and freshness",
     "prometheus",
     [
-        Panel("Publication", {"publication": "galatea_publications_total"}, kind="stat", width=6, height=5),
-        Panel("Age of the cut", {"cut": "galatea_cut_age_seconds"}, "s", "stat", 6, 5),
-        Panel("Age of the newest event in answers", {"speed": "galatea_speed_as_of_age_seconds"}, "s", "stat", 6, 5),
+        Panel("Publication", {"publication": "max(galatea_publications_total)"}, kind="stat", width=6, height=5),
         Panel(
-            "Cells that the newest publication corrected",
-            {"{{cause}}": "galatea_corrections"},
+            "Age of the cut",
+            {"cut": "max(galatea_cut_age_seconds)"},
+            "s",
+            "stat",
+            6,
+            5,
+            steps=((None, "green"), (7200, "red")),
+        ),
+        Panel(
+            "Age of the newest event in answers", {"speed": "max(galatea_speed_as_of_age_seconds)"}, "s", "stat", 6, 5
+        ),
+        Panel(
+            "Cells corrected by the latest publication",
+            {"{{cause}}": "max by (cause) (galatea_corrections)"},
             kind="stat",
             width=6,
             height=5,
@@ -228,20 +298,27 @@ FRESHNESS = Dashboard(
             {"{{reader}}": quantile(0.99, "galatea_micro_batch_seconds", "reader")},
             "s",
         ),
-        Panel("Records read", {"{{reader}} {{topic}}": rate("galatea_position", "reader", "topic")}, "rps"),
+        Panel(
+            "Offsets read per second",
+            {
+                "{{reader}} {{topic}}": "sum by (reader, topic) "
+                "(clamp_min(deriv(galatea_position[$__rate_interval]), 0))"
+            },
+            "rps",
+        ),
         Panel(
             "Archived",
             {"events": rate("galatea_events_total"), "dead letters": rate("galatea_dead_letters_total")},
             "eps",
         ),
         Panel(
-            "Dead letters of the last hour",
+            "Dead letters in the last hour",
             {"{{topic}}, {{reason}}": grown("galatea_dead_letters_total", "topic", "reason")},
         ),
-        Panel("Ages", {"cut": "galatea_cut_age_seconds", "speed": "galatea_speed_as_of_age_seconds"}, "s"),
+        Panel("Ages", {"cut": "max(galatea_cut_age_seconds)", "speed": "max(galatea_speed_as_of_age_seconds)"}, "s"),
         Panel(
             "Generation of the speed layer",
-            {"served": "galatea_generation", "written": "galatea_speed_generation"},
+            {"served": "max(galatea_generation)", "written": "max(galatea_speed_generation)"},
             description="They differ while a new one catches up.",
         ),
     ],
@@ -251,15 +328,15 @@ ALERTS = Dashboard(
     "Galatea: alerts and webhooks",
     "prometheus",
     [
-        Panel("Alerts of the last hour", {"{{kind}}": grown("galatea_alerts_emitted_total", "kind")}),
+        Panel("Alerts in the last hour", {"{{kind}}": grown("galatea_alerts_emitted_total", "kind")}),
         Panel(
-            "Corrected alerts of the last hour",
+            "Corrected alerts in the last hour",
             {"{{kind}}, {{cause}}": grown("galatea_alert_corrections_total", "kind", "cause")},
         ),
-        Panel("Age of the newest evaluated event", {"alerts": "galatea_alerts_as_of_age_seconds"}, "s"),
-        Panel("Webhook endpoints", {"{{state}}": "galatea_webhook_endpoints"}),
+        Panel("Age of the newest evaluated event", {"alerts": "max(galatea_alerts_as_of_age_seconds)"}, "s"),
+        Panel("Webhook endpoints", {"{{state}}": "max by (state) (galatea_webhook_endpoints)"}),
         Panel("Webhook deliveries", {"{{outcome}}": rate("galatea_webhook_alerts_total", "outcome")}, "ops"),
-        Panel("Age of the oldest alert that waits", {"alert": "galatea_webhook_lag_seconds"}, "s"),
+        Panel("Age of the oldest waiting alert", {"alert": "max(galatea_webhook_lag_seconds)"}, "s"),
     ],
 )
 TENANT = Dashboard(
@@ -270,8 +347,8 @@ TENANT = Dashboard(
         Panel(
             "Net sales per day",
             sql("""
-                select day::timestamp as time, sum(net_sales) as net_sales from sales_day
-                where $__timeFilter(day::timestamp) group by day order by day
+                select day::timestamp as time, currency as metric, sum(net_sales) as net_sales from sales_day
+                where $__timeFilter(day::timestamp) group by day, currency order by day
             """),
             width=16,
         ),
@@ -284,22 +361,24 @@ TENANT = Dashboard(
         Panel(
             "Stores",
             sql("""
-                select s.store, t.name, sum(s.net_sales) as net_sales, sum(s.receipts) as receipts
+                select s.store, t.name, s.currency, sum(s.net_sales) as net_sales, sum(s.receipts) as receipts
                 from sales_day s join stores t on t.store = s.store
-                where $__timeFilter(s.day::timestamp) group by s.store, t.name order by net_sales desc
+                where $__timeFilter(s.day::timestamp) group by s.store, t.name, s.currency order by net_sales desc
             """),
             kind="table",
         ),
         Panel(
             "Products",
             sql("""
-                select p.title, sum(s.net_sales) as net_sales
+                select coalesce(p.title, s.sku) as product, s.currency, sum(s.net_sales) as net_sales
                 from sales_by_sku_day s left join products p on p.sku = s.sku
-                where $__timeFilter(s.day::timestamp) group by p.title order by net_sales desc limit 20
+                    and s.day >= coalesce(p.valid_from, s.day) and s.day < coalesce(p.valid_to, s.day + 1)
+                where $__timeFilter(s.day::timestamp) group by 1, 2 order by net_sales desc limit 20
             """),
             kind="table",
         ),
     ],
+    period="28d",
 )
 STORE = Dashboard(
     "galatea-store",
@@ -307,7 +386,7 @@ STORE = Dashboard(
     "grafana-postgresql-datasource",
     [
         Panel(
-            "Net sales per quarter of an hour",
+            "Net sales per 15 minutes",
             sql("""
                 select start as time, net_sales from sales_15m
                 where store = '$store' and $__timeFilter(start) order by start
@@ -331,7 +410,7 @@ STORE = Dashboard(
             """),
         ),
         Panel(
-            "People who came in, per hour",
+            "Visitors per hour",
             sql("""
                 select start as time, sum(traffic_in) as people from traffic_hour
                 where store = '$store' and $__timeFilter(start) group by start order by start
@@ -339,5 +418,6 @@ STORE = Dashboard(
         ),
     ],
     {"store": "select store from stores order by store"},
+    period="24h",
 )
 DASHBOARDS = (STACK, FRESHNESS, ALERTS, TENANT, STORE)

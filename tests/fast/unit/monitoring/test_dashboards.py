@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from galatea.cli.reference.dashboards import COLUMNS, DASHBOARDS, Dashboard
-from master_dataset.registry.stores import Store
+from galatea.cli.reference.dashboards import COLUMNS, DASHBOARDS, TENANT, Dashboard
+from master_dataset.registry.stores import Store, currency
 from tests.support import World, receipt
+from tests.support.world_api import OPERATOR_KEY
 from tests.support.world_sql import AskingSql
 
 ROOT = Path(__file__).parents[4]
@@ -21,12 +22,21 @@ OF_SQL = [pytest.param(each, id=each.uid) for each in DASHBOARDS if each.source 
 
 @pytest.fixture(scope="module")
 def sql() -> Iterator[AskingSql]:
-    world = World(Store(id="1", timezone="Europe/Bratislava", name="One"))
-    for number, hour in enumerate((9, 12, 15)):
-        at = f"2026-03-05T{hour:02}:00:00Z"
-        world.receive(receipt(at, minor=100, number=number, store="1"), at)
+    """Two stores of different currencies, and a product with two versions."""
+    world = World(
+        Store(id="1", timezone="Europe/Bratislava", name="One"),
+        Store(id="2", timezone="Europe/London", name="Two", currency=currency("GBP")),
+    )
+    for number, day in enumerate(("03", "04", "05")):
+        for store in ("1", "2"):
+            at = f"2026-03-{day}T12:00:00Z"
+            world.receive(receipt(at, minor=100, number=number, store=store), at)
     world.pass_time("2026-03-06T10:00:00Z")
+    lines = b"sku,title,valid_from\n1,Milk,\n1,Oat milk,2026-03-05\n"
     with AskingSql(world) as asking:
+        sent = {"content-type": "text/csv", "authorization": f"Bearer {OPERATOR_KEY}"}
+        loaded = asking.rest.request("POST", "/v1/products?tenant=default", headers=sent, content=lines)
+        assert loaded.status_code == 200, loaded.text
         yield asking
 
 
@@ -64,18 +74,37 @@ def test_metrics_are_documented(dashboard: Dashboard) -> None:
 
     read = {name for each in expressions for name in re.findall(r"galatea_\w+", each)}
     assert read <= documented
-    assert not any("_bucket" in each and "le)" not in each.replace("le, ", "le) ") for each in expressions)
+    growing = {name for each in expressions for name in re.findall(r"(?:rate|increase)\((\w+)", each)}
+    assert all(name.endswith(("_total", "_count", "_bucket")) for name in growing)
+    assert all(re.search(r"sum by \(.*\ble\b", each) for each in expressions if "_bucket" in each)
 
 
 @pytest.mark.parametrize("dashboard", OF_SQL)
 def test_statements_are_answered(dashboard: Dashboard, sql: AskingSql) -> None:
-    statements = [target["rawSql"] for panel in panels(dashboard) for target in panel["targets"]]
-    statements += dashboard.variables.values()
+    for statement in [*written(dashboard).values(), *dashboard.variables.values()]:
+        assert sql.rows(filled(statement)) or "traffic" in statement
 
-    for statement in statements:
-        between = re.sub(
-            r"\$__timeFilter\(([^()]+)\)",
-            r"\1 between '2026-03-01T00:00:00Z'::timestamptz and '2026-03-06T00:00:00Z'::timestamptz",
-            statement,
-        )
-        sql.rows(between.replace("$store", "1"))
+
+def written(dashboard: Dashboard) -> dict[str, str]:
+    """The statement of each panel by its title."""
+    return {panel["title"]: panel["targets"][0]["rawSql"] for panel in panels(dashboard)}
+
+
+def filled(statement: str) -> str:
+    """As Grafana sends it."""
+    between = r"\1 BETWEEN '2026-03-01T00:00:00Z' AND '2026-03-06T00:00:00Z'"
+    return re.sub(r"\$__timeFilter\(([^()]+)\)", between, statement).replace("$store", "1")
+
+
+def test_amounts_of_a_tenant_are_apart_by_currency_and_products_by_their_version(sql: AskingSql) -> None:
+    statements = written(TENANT)
+
+    days = sql.rows(filled(statements["Net sales per day"]))
+    stores = sql.rows(filled(statements["Stores"]))
+    products = sql.rows(filled(statements["Products"]))
+
+    assert [(at.day, code, value) for at, code, value in days] == [
+        (day, code, 1) for day in (3, 4, 5) for code in ("EUR", "GBP")
+    ]
+    assert sorted((store, code, value) for store, _, code, value, _ in stores) == [("1", "EUR", 3), ("2", "GBP", 3)]
+    assert sorted(products) == [("Milk", "EUR", 2), ("Milk", "GBP", 2), ("Oat milk", "EUR", 1), ("Oat milk", "GBP", 1)]
