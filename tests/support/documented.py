@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 from uuid import uuid4
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_SECONDS = 900.0
+PATIENCE_SECONDS = 2700.0
 API = "localhost:8000", "127.0.0.1:8000"
 """Where the pages say that the API is. Tests use another port."""
 
