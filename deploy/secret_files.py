@@ -4,6 +4,7 @@ import os
 import re
 import secrets
 import stat
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,14 +99,20 @@ def checked_tls(prefix: str, tls: Tls, *, in_java: bool) -> Tls:
 
 def server_certificate(tls: "TlsSettings") -> "ServerCertificate | None":
     """Return the certificate of REST, SQL and metrics; None without one. OperatorError if its files cannot be used."""
-    from serving_layer.http.certificate import ServerCertificate  # noqa: PLC0415 - clients do not need it
-
     if not tls.is_on:
         return None
     password = secret_of("GALATEA_TLS_KEY_PASSWORD", tls.key_password, tls.key_password_file)
     files = Tls("", tls.certificate_file, tls.key_file, password)
     checked_tls("GALATEA_TLS", files, in_java=False)
-    return ServerCertificate(files.certificate_file, files.key_file, files.key_password)
+    return _certificate(files.certificate_file, files.key_file, files.key_password)
+
+
+@lru_cache(maxsize=1)
+def _certificate(certificate_file: str, key_file: str, key_password: str) -> "ServerCertificate":
+    """One for all servers of a process, so that a renewal is noticed and counted once."""
+    from serving_layer.http.certificate import ServerCertificate  # noqa: PLC0415 - clients do not need it
+
+    return ServerCertificate(certificate_file, key_file, key_password)
 
 
 def _check_key(prefix: str, tls: Tls, text: str, *, in_java: bool) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 
 import structlog
 from prometheus_client import Counter
@@ -31,7 +32,7 @@ class ServerCertificate:
             OSError: A file cannot be used; `ssl.SSLError` is a kind of it.
         """
         self._files, self._password = (certificate_file, key_file), key_password
-        self._seen = self._state()
+        self._seen, self._reloading = self._state(), Lock()
         self.context = self._read()
         """For TLS 1.2 and later. New connections use the certificate that was read last."""
 
@@ -42,20 +43,21 @@ class ServerCertificate:
             self.reload()
 
     def reload(self) -> None:
-        """Read the files if they have changed."""
-        try:
-            state = self._state()
-            if state == self._seen:
-                return
-            self._read()  # into another context: half of a new pair would replace the old one
-            self._load(self.context)
-        except OSError as error:
-            RELOADS.labels("no").inc()
-            log.warning("certificate.not_reloaded", files=self._files, message=str(error))
-        else:
-            self._seen = state
-            RELOADS.labels("yes").inc()
-            log.info("certificate.reloaded", file=self._files[0])
+        """Read the files if they have changed. Threads of several servers may ask at once."""
+        with self._reloading:
+            try:
+                state = self._state()
+                if state == self._seen:
+                    return
+                self._read()  # into another context: half of a new pair would replace the old one
+                self._load(self.context)
+            except OSError as error:
+                RELOADS.labels("no").inc()
+                log.warning("certificate.not_reloaded", files=self._files, message=str(error))
+            else:
+                self._seen = state
+                RELOADS.labels("yes").inc()
+                log.info("certificate.reloaded", file=self._files[0])
 
     def _read(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

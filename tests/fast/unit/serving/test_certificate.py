@@ -11,9 +11,11 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from deploy.secret_files import server_certificate
+from deploy.settings import Settings
 from galatea.client import Client
 from galatea.client.errors import InvalidResponseError
-from serving_layer.http.certificate import ServerCertificate
+from serving_layer.http.certificate import RELOADS, ServerCertificate
 from tests.support.secured_servers import HOST, Authority, Issued
 from tests.support.world_clients import listening
 
@@ -137,3 +139,20 @@ def test_a_client_cannot_pretend_to_be_another_through_a_proxy() -> None:
         forged = {"X-Forwarded-For": "198.51.100.1, 203.0.113.9"}  # the proxy adds the address that it saw
 
         assert httpx.get(url, headers=forged, trust_env=False).text == "http 203.0.113.9"
+
+
+def test_all_servers_of_a_process_have_one_certificate_whose_renewal_is_counted_once(
+    authority: Authority, tmp_path: Path
+) -> None:
+    issued = authority.issue("server")
+    settings = Settings(home=tmp_path, tls_certificate_file=issued.certificate, tls_key_file=issued.key)
+    of_rest, of_metrics = (server_certificate(settings.tls) for _ in range(2))
+    assert of_rest is not None
+    assert of_metrics is not None
+    before = RELOADS.labels("yes")._value.get()  # noqa: SLF001 - prometheus_client shows it in texts alone
+
+    os.utime(issued.certificate, ns=(1, 1))
+    of_rest.reload()
+    of_metrics.reload()
+
+    assert RELOADS.labels("yes")._value.get() == before + 1  # noqa: SLF001 - likewise
