@@ -132,6 +132,9 @@ def settings_of(home: Path, **more: str) -> tuple[Settings, dict[str, str]]:
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The stack, looked after in a thread, as `galatea up` does in the foreground."""
     settings, environment = settings_of(tmp_path_factory.mktemp("stack") / "home")
+    # Cassandra would write each change of a schema to the disk before the next one, half a minute for our tables. With
+    # this, a power cut would lose the tables of the stack.
+    environment["JAVA_TOOL_OPTIONS"] = "-Dcassandra.unsafesystem=true"
     ensure_jars(settings)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
