@@ -16,6 +16,7 @@ from itertools import groupby, pairwise
 from typing import Literal, NamedTuple, Self, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from master_dataset.registry.file_rows import plain_date
 from serving_layer.errors import BadQuestionError
 from serving_layer.responses.encoding import iso_epoch
 from serving_layer.responses.metrics import Point, WeatherRow
@@ -355,7 +356,7 @@ def read_bound(text: str, start_of: Callable[[date], int], name: str) -> int:
     """A bound of a range: an instant with offset, or a date, which means `start_of` it. In seconds, not on the grid."""
     try:
         if len(text) == len("2026-11-21"):
-            day = date.fromisoformat(text)
+            day = plain_date(text)
             _within_years(day, text, name)
             return start_of(day)
         at = datetime.fromisoformat(text.replace(" ", "+"))  # a `+` that a query string turned into a space

@@ -3,9 +3,11 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from itertools import chain, repeat
 from pathlib import Path
 from typing import IO, Any
@@ -19,8 +21,17 @@ NAME_LENGTH = 100
 """Characters of a wrong name that an error repeats."""
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 
+_PLAIN_DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
 Row = tuple[int, dict[str, Any]]
 """The number of a line, from 1, and its fields by name."""
+
+
+def plain_date(text: str) -> date:
+    """A date such as `2026-05-01`, and no other form of ISO 8601. ValueError if it is none."""
+    if not _PLAIN_DATE.fullmatch(text):
+        raise ValueError(text)
+    return date.fromisoformat(text)
 
 
 @dataclass(frozen=True)

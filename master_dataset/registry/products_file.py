@@ -8,7 +8,7 @@ from typing import IO, Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
 
-from master_dataset.registry.file_rows import FileRows
+from master_dataset.registry.file_rows import FileRows, plain_date
 from master_dataset.registry.products import Product, ProductSpool
 
 SKU_BYTES = 256
@@ -104,11 +104,9 @@ def _day(value: object) -> date | None:
     if not text:
         return None
     try:
-        if len(text) == len("2026-01-01"):
-            return date.fromisoformat(text)
+        return plain_date(text)
     except ValueError:
-        pass
-    raise _wrong("bad_time", f"is no day: `{text[:TEXT_LENGTH]}`; one is `2026-05-01`")
+        raise _wrong("bad_time", f"is no day: `{text[:TEXT_LENGTH]}`; one is `2026-05-01`") from None
 
 
 class ProductEntry(BaseModel):

@@ -31,6 +31,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from master_dataset.errors import BadFileError, RequestError
 from master_dataset.fields import ID_BYTES, LABEL_BYTES
+from master_dataset.registry.file_rows import plain_date
 from master_dataset.registry.stores import (
     DEFAULT_CURRENCY,
     WEEKDAYS,
@@ -136,7 +137,7 @@ def _label(text: str) -> str:
 def _day(value: object) -> date:
     text = _text(value)
     try:
-        return date.fromisoformat(text)
+        return plain_date(text)
     except ValueError:
         raise _wrong("bad_time", f"is no day: `{text}`; one is `2019-05-01`") from None
 

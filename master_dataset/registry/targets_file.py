@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from master_dataset.errors import BadFileError
-from master_dataset.registry.file_rows import FileRows
+from master_dataset.registry.file_rows import FileRows, plain_date
 from master_dataset.registry.targets import DIGITS, MOST_TARGETS
 
 MOST = 10**12
@@ -17,7 +17,6 @@ _ROWS = FileRows("targets", ("store", "day", "metric", "value"), ("store", "day"
 _NUMBER = re.compile(r"[+-]?[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,9})?")
 _SHOWN = 100
 """Characters of a wrong value that an error repeats."""
-_DAY_LENGTH = len("2026-01-01")
 
 Loaded = dict[str, dict[str, dict[date, int]]]
 """By store, metric and day; see `targets.Targets`."""
@@ -90,11 +89,9 @@ def _metric(number: int, fields: dict[str, Any], metrics: Collection[str]) -> st
 def _day(number: int, fields: dict[str, Any]) -> date:
     text = _text(number, fields, "day")
     try:
-        if len(text) == _DAY_LENGTH:
-            return date.fromisoformat(text)
+        return plain_date(text)
     except ValueError:
-        pass
-    raise _wrong(number, "day", f"is no day: `{text[:_SHOWN]}`; one is `2026-05-01`", "bad_time")
+        raise _wrong(number, "day", f"is no day: `{text[:_SHOWN]}`; one is `2026-05-01`", "bad_time") from None
 
 
 def _value(number: int, fields: dict[str, Any], decimals: int) -> int:

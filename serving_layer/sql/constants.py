@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
+from master_dataset.registry.file_rows import plain_date
 from serving_layer.sql.table import DATE
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -18,7 +19,6 @@ MOST_AT_ONCE = 20
 TIMES = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ)
 _ANY_ZONE = timedelta(days=3)
 """More than a time can be from its date in UTC, whatever its time zone."""
-_PLAIN_DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]+(Z|[+-][0-9:]+)?)?")
 _WHOLE_NUMBER = re.compile(r"[ \t\n\r\f\v]*([+-]?[0-9]{1,18})[ \t\n\r\f\v]*")
 _NEVER_CONSTANT = (
@@ -187,6 +187,6 @@ def _written_day(of: exp.Expr) -> date | None:
 
 def _plain_day(text: str) -> date | None:
     try:
-        return date.fromisoformat(text) if _PLAIN_DAY.fullmatch(text) else None
+        return plain_date(text)
     except ValueError:
         return None

@@ -1,7 +1,9 @@
 """The functions that statements may call: of one row, of groups and windows, and the few that make rows.
 
 They compute from their arguments alone. What reads files, settings, variables or the database itself is not here, and
-neither is what waits or keeps something. `REACHES_OUT` names what people try, so that it is refused with a reason.
+neither is what waits or keeps something, nor distances of texts such as `levenshtein`: they take as long as the
+product of two lengths, and DuckDB does not interrupt them. `REACHES_OUT` names what people try, so that it is refused
+with a reason.
 """
 
 import re
@@ -18,30 +20,29 @@ SCALAR = _words(
     array_has array_has_all array_has_any array_indexof array_intersect array_length array_position array_prepend
     array_reverse_sort array_slice array_sort array_to_json array_to_string array_unique array_value ascii asin
     asinh atan atan2 atanh base64 bin bit_count bit_length bit_position cardinality cbrt ceil ceiling century
-    char_length character_length chr coalesce concat concat_ws constant_or_null contains cos cosh cot
-    damerau_levenshtein date date_add date_diff date_part date_sub date_trunc datediff datepart datesub datetrunc
-    day dayname dayofmonth dayofweek dayofyear days_in_month decade decode degrees divide editdist3 element_at
-    encode ends_with epoch epoch_ms epoch_ns epoch_us era even exp factorial fdiv flatten floor fmod format
-    formatreadablesize from_base64 from_hex gamma gcd gen_random_uuid get_bit greatest greatest_common_divisor
-    hamming hash hex hour if ifnull ilike_escape instr isfinite isinf isnan isodow isoyear jaccard jaro_similarity
-    jaro_winkler_similarity json json_array json_array_length json_contains json_exists json_extract
+    char_length character_length chr coalesce concat concat_ws constant_or_null contains cos cosh cot date date_add
+    date_diff date_part date_sub date_trunc datediff datepart datesub datetrunc day dayname dayofmonth dayofweek
+    dayofyear days_in_month decade decode degrees divide element_at encode ends_with epoch epoch_ms epoch_ns
+    epoch_us era even exp factorial fdiv flatten floor fmod format formatreadablesize from_base64 from_hex gamma
+    gcd gen_random_uuid get_bit greatest greatest_common_divisor hamming hash hex hour if ifnull ilike_escape instr
+    isfinite isinf isnan isodow isoyear json json_array json_array_length json_contains json_exists json_extract
     json_extract_path json_extract_path_text json_extract_string json_keys json_object json_pretty json_quote
     json_structure json_type json_valid json_value julian last_day lcase lcm least least_common_multiple left len
-    length levenshtein lgamma like_escape list_aggr list_aggregate list_append list_cat list_concat list_contains
-    list_distinct list_element list_extract list_filter list_has list_has_all list_has_any list_indexof
-    list_intersect list_pack list_position list_prepend list_reverse_sort list_slice list_sort list_sum
-    list_transform list_unique list_value list_zip ln log log10 log2 lower lpad ltrim make_date make_time
-    make_timestamp make_timestamp_ms make_timestamptz map map_extract md5 microsecond millennium millisecond minute
-    mismatches mod month monthname multiply nextafter not_ilike_escape not_like_escape nullif octet_length ord
-    overlay pi position pow power prefix quarter radians random regexp_escape regexp_extract
-    regexp_extract_all regexp_full_match regexp_matches regexp_replace regexp_split_to_array repeat replace reverse
-    right round round_even row row_to_json rpad rtrim second set_bit sha1 sha256 sign signbit sin sinh split
-    split_part sqrt starts_with str_split strftime string_split string_to_array strip_accents strlen strpos strptime
-    struct_extract struct_pack substr substring subtract suffix tan tanh time_bucket timezone timezone_hour
-    timezone_minute to_base64 to_binary to_centuries to_days to_decades to_hex to_hours to_json to_microseconds
-    to_millennia to_milliseconds to_minutes to_months to_quarters to_seconds to_timestamp to_weeks to_years
-    translate trim trunc try_strptime typeof ucase unbin unhex unicode upper url_decode url_encode uuid uuidv4 week
-    weekday weekofyear xor year yearweek | || ~ ~~ ~~* ~~~
+    length lgamma like_escape list_aggr list_aggregate list_append list_cat list_concat list_contains list_distinct
+    list_element list_extract list_filter list_has list_has_all list_has_any list_indexof list_intersect list_pack
+    list_position list_prepend list_reverse_sort list_slice list_sort list_sum list_transform list_unique
+    list_value list_zip ln log log10 log2 lower lpad ltrim make_date make_time make_timestamp make_timestamp_ms
+    make_timestamptz map map_extract md5 microsecond millennium millisecond minute mismatches mod month monthname
+    multiply nextafter not_ilike_escape not_like_escape nullif octet_length ord overlay pi position pow power
+    prefix quarter radians random regexp_escape regexp_extract regexp_extract_all regexp_full_match regexp_matches
+    regexp_replace regexp_split_to_array repeat replace reverse right round round_even row row_to_json rpad rtrim
+    second set_bit sha1 sha256 sign signbit sin sinh split split_part sqrt starts_with str_split strftime
+    string_split string_to_array strip_accents strlen strpos strptime struct_extract struct_pack substr substring
+    subtract suffix tan tanh time_bucket timezone timezone_hour timezone_minute to_base64 to_binary to_centuries
+    to_days to_decades to_hex to_hours to_json to_microseconds to_millennia to_milliseconds to_minutes to_months
+    to_quarters to_seconds to_timestamp to_weeks to_years translate trim trunc try_strptime typeof ucase unbin
+    unhex unicode upper url_decode url_encode uuid uuidv4 week weekday weekofyear xor year yearweek | || ~ ~~ ~~*
+    ~~~
     """
 )
 AGGREGATE = _words(

@@ -48,6 +48,8 @@ def check(serialized: str, tables: Collection[str], macros: Collection[str]) -> 
             raise SqlStateError("0A000", f"{kind} is not answered.", TABLES_ONLY)
         elif of in ("FUNCTION", "WINDOW"):
             _check_function(node, macros)
+        elif of == "STAR" and node.get("columns"):
+            raise SqlStateError("42883", "The function columns does not exist.", "Name the columns.")
 
 
 def _nodes(value: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401 - any part of a JSON document

@@ -221,14 +221,22 @@ class Sessions:
             oldest.close()
 
     async def in_thread(self, call: Callable[[], Found], interrupt: Callable[[], None]) -> Found:
-        """Call something that blocks. If the caller is cancelled meanwhile, it is interrupted until it ends."""
-        running = asyncio.get_running_loop().run_in_executor(self._threads, call)
+        """Call something that blocks. If the caller is cancelled meanwhile, it is interrupted until it ends.
+
+        However often the caller is cancelled, this ends when the thread is free again. A call that no thread has begun
+        ends at once.
+        """
+        submitted = self._threads.submit(call)
+        running = asyncio.wrap_future(submitted)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
+            if submitted.cancel():
+                raise
             while not running.done():
                 interrupt()
-                await asyncio.wait([running], timeout=WAIT_SECONDS)
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([running], timeout=WAIT_SECONDS)
             with suppress(SqlStateError):
                 running.result()
             raise

@@ -301,3 +301,12 @@ select $1
 select :name
 select @name
 select ?
+select levenshtein(name, name) from stores
+select damerau_levenshtein('a', 'b')
+select jaccard('ab', 'cd')
+select jaro_similarity('ab', 'cd')
+select jaro_winkler_similarity('ab', 'cd')
+select editdist3('ab', 'cd')
+select columns('.*') from stores
+select columns(*) from stores
+select sum(columns('net_.*')) from sales_day

@@ -1,7 +1,9 @@
 """What statements may use: memory for texts that are made from a number, and time for constants."""
 
+import asyncio
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -75,3 +77,30 @@ def test_a_constant_that_takes_long_is_interrupted() -> None:
     with pytest.raises(SqlStateError) as refused:
         running.result()
     assert refused.value.code == "57014"
+
+
+def test_a_statement_that_waits_for_a_thread_ends_at_once_and_one_that_has_its_thread_keeps_its_turn(
+    sql: AskingSql,
+) -> None:
+    leave, interrupted = threading.Event(), threading.Event()
+
+    async def end() -> tuple[bool, bool]:
+        begun = [
+            asyncio.ensure_future(sql.sessions.in_thread(leave.wait, interrupted.set))
+            for _ in range(sql.sessions.limits.statements)
+        ]
+        await asyncio.sleep(0.05)
+        waiting = asyncio.ensure_future(sql.sessions.in_thread(lambda: True, lambda: None))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        for _ in range(3):
+            begun[0].cancel()
+            await asyncio.sleep(0.02)
+        was_done = begun[0].done()
+        leave.set()
+        await asyncio.wait(begun)
+        return was_done, waiting.cancelled()
+
+    assert sql.run(end()) == (False, True)
+    assert interrupted.is_set()
