@@ -38,6 +38,7 @@ ALONE = (
     "top_skus",
     "switch",
     "capacity",
+    "secured",
     "incremental",
     "growth",
     "rebuild",

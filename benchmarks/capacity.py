@@ -54,7 +54,7 @@ def capacity(size: int) -> Iterator[Measured]:
             decoded = _bare(settings, msgspec.json.decode)
             quix, theirs = _quix(settings)
         with local.running(settings, "kafka", "cassandra", "speed"):
-            ours, profile = _ours(settings)
+            ours, profile = counted_pace(settings)
             counted = _totals(settings)
     if counted != theirs:
         raise RuntimeError(f"Quix Streams counted {theirs} and we counted {counted}")
@@ -117,7 +117,7 @@ def _quix(settings: "Settings") -> tuple[Pace, Totals]:
     return Pace(events, found["seconds"], found["cpu_seconds"]), found["totals"]
 
 
-def _ours(settings: "Settings") -> tuple[Pace, dict[str, object]]:
+def counted_pace(settings: "Settings") -> tuple[Pace, dict[str, object]]:
     """From the end of the first micro-batch, in which Java warms up, to that of the last, by the positions recorded.
 
     Also where the time went: the steps of a micro-batch, and processor time per event of each process that took part.

@@ -87,8 +87,8 @@ def _timed(settings: "Settings", probes: int) -> list[float]:
 
 def _asking(settings: "Settings") -> httpx.Client:
     key = (settings.home / "operator.key").read_text().strip()  # the shop is not registered
-    base = f"http://127.0.0.1:{settings.api.port}"
-    return httpx.Client(base_url=base, headers={"Authorization": f"Bearer {key}"}, trust_env=False, timeout=30)
+    headers, trust = {"Authorization": f"Bearer {key}"}, settings.api_trust
+    return httpx.Client(base_url=settings.api_url, headers=headers, trust_env=False, timeout=30, verify=trust)
 
 
 def _seen(client: httpx.Client) -> int:

@@ -28,8 +28,8 @@ PATIENCE_SECONDS = 1800.0
 
 
 @contextmanager
-def own_home() -> Iterator[Settings]:
-    """Settings of a fresh home, removed in the end."""
+def own_home(**more: str) -> Iterator[Settings]:
+    """Settings of a fresh home, removed in the end. `more`: further variables."""
     home = Path(tempfile.mkdtemp(prefix="galatea-bench-"))
     api, sql, kafka, cassandra = free_ports(4)
     os.environ |= {
@@ -42,6 +42,7 @@ def own_home() -> Iterator[Settings]:
         "GALATEA_SKEW_SECONDS": "1",
         "GALATEA_MASTER_URI": "",
         "GALATEA_CHECKPOINT_URI": "",
+        **more,
     }
     settings = Settings()
     ensure_jars(settings)
