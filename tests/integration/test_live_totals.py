@@ -210,20 +210,31 @@ def sent_before(stack: Stack, epoch: datetime, pointer: Pointer) -> list[Receipt
     return [receipt for receipt in found.values() if not receipt.is_waiting]
 
 
-def recomputed(stores: Mapping[str, Store], receipts: Sequence[Receipt], asked: Question) -> dict[Key, Decimal]:
-    """The values of a question by addition of receipts."""
+def daily(stores: Mapping[str, Store], receipts: Sequence[Receipt]) -> dict[tuple[str, date], list[int]]:
+    """Receipts added up by store and business day: minor units, how many, and how many that are no returns."""
+    found: dict[tuple[str, date], list[int]] = {}
+    for each in receipts:
+        day = business_day(stores[each.store], round_down(seconds(each.happened_at)))
+        own = found.setdefault((each.store, day), [0, 0, 0])
+        own[0] += each.minor
+        own[1] += 1
+        own[2] += each.minor > 0
+    return found
+
+
+def recomputed(
+    stores: Mapping[str, Store], days: Mapping[tuple[str, date], Sequence[int]], asked: Question
+) -> dict[Key, Decimal]:
+    """The values of a question, from what was added up by store and day."""
     sums: dict[Key, list[int]] = {}
     name = asked.by.removeprefix("group:")
-    for each in receipts:
-        store = stores[each.store]
-        day = business_day(store, round_down(seconds(each.happened_at)))
+    for (id_, day), added in days.items():
+        store = stores[id_]
         if asked.first <= day < asked.last:
             group = None if asked.by == "total" else group_of(store, name, day)
             code = None if asked.metric == "total_transactions_count" else store.currency.code
             own = sums.setdefault((group, code, str(day) if asked.grain == "day" else ""), [0, 0, 0])
-            own[0] += each.minor
-            own[1] += 1
-            own[2] += each.minor > 0
+            own[:] = (one + more for one, more in zip(own, added, strict=True))
     found = {key: _value(asked.metric, *own) for key, own in sums.items()}
     return {key: value for key, value in found.items() if value}
 
@@ -290,6 +301,7 @@ def sampled(  # noqa: PLR0913 - what a run is
         while len(found.receipts) < rounds or len(found.publications) < 2:
             epoch, pointer = verification.closed()
             receipts = sent_before(stack, epoch, pointer)
+            days = daily(stores, receipts)
             answers = runner.run(EpochAnswers.at(readers, CATALOGUE, ttl, pointer, epoch))
             found.publications.add(pointer.publication)
             found.receipts.append(len(receipts))
@@ -304,7 +316,7 @@ def sampled(  # noqa: PLR0913 - what a run is
                 some = questions[place : place + AT_ONCE]
                 totals, sums = runner.run(_answered(ask, some))
                 for asked, total, added in zip(some, totals, sums, strict=True):
-                    due = recomputed(stores, receipts, asked)
+                    due = recomputed(stores, days, asked)
                     found.samples += 1
                     if not is_equal(total, due, asked):
                         found.differed.append(f"{asked}: {total} instead of {due}")
