@@ -182,15 +182,15 @@ class QueryService:
         except GalateaError as error:  # whoever asks for these cells gets the error
             log.info("answers.not_read_ahead", manifest=manifest, reason=error.message)
 
-    async def current_version(self) -> ReadVersion:
+    async def current_version(self) -> tuple[ReadVersion, GalateaError | None]:
         """Read what an answer about the time until now is computed from, but no cells.
 
-        Raises:
-            SpeedUnavailableError, SpeedExpiredError: the speed layer cannot be read.
+        Returns:
+            The version, and why its snapshot lacks the speed layer; None if it has it.
         """
-        snapshot = await self._snapshots.read(partial=False)
+        snapshot, speed_failure = await self._snapshots.read_available()
         version, _ = await self.stores.all()
-        return ReadVersion(snapshot, version)
+        return ReadVersion(snapshot, version), speed_failure
 
     async def refuse_ended(self, snapshot: ReadSnapshot) -> None:
         """PublicationCollectedError or SpeedExpiredError if cells of a snapshot may be gone since it was read."""

@@ -194,6 +194,7 @@ class ReceiptsTable(ListTable):
     key = (STORE, "happened_at", "till", "transaction_id")
     time = "happened_at"
     bounded = frozenset({STORE})
+    reads_speed = True
     columns = (
         TableColumn(STORE, TEXT, "Id of the store."),
         TableColumn("happened_at", INSTANT),

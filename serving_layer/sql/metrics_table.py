@@ -44,6 +44,7 @@ class MetricsTable:
     time: str | None = DAY
     bounded = frozenset({METRIC, STORE})
     is_of_version = True
+    reads_speed = True
     columns = (
         TableColumn(METRIC, TEXT, "Id of the metric."),
         TableColumn(STORE, TEXT, "Id of the store."),

@@ -24,6 +24,7 @@ from master_dataset.errors import (
     OperatorError,
     RangeTooLongError,
     SpeedExpiredError,
+    SpeedUnavailableError,
 )
 from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store
@@ -105,6 +106,7 @@ class Snapshot:
         version: the state of both layers, and the version of the registry.
         stores: the stores that the caller sees, by id.
         now: when the transaction began.
+        speed_failure: why the version lacks the speed layer; None if it has it.
         settled: merged cells that stay as they are while events arrive; None outside of a transaction.
         masters: by tenant the product master, once it has been read.
         tables: what was read already.
@@ -113,6 +115,7 @@ class Snapshot:
     version: ReadVersion
     stores: Mapping[str, Store]
     now: datetime
+    speed_failure: GalateaError | None = None
     settled: MergedCells | None = None
     masters: dict[str, ProductMaster | None] = field(default_factory=dict)
     tables: LRUCache[Hashable, pa.Table] = field(
@@ -487,12 +490,13 @@ class Session:
         if self._snapshot is not None:
             return self._snapshot
         queries = self._sessions.sources.queries
-        version = await queries.current_version()
+        version, speed_failure = await queries.current_version()
         _, stores = await queries.stores.all()
         visible = {id_: store for id_, store in stores.items() if self._caller.sees(store)}
-        snapshot = Snapshot(version, visible, self._began or self._sessions.now())
+        snapshot = Snapshot(version, visible, self._began or self._sessions.now(), speed_failure)
         if self._transaction == "open":
-            snapshot.settled = await queries.merged_cells.settled(version.snapshot)
+            cells, has_speed = queries.merged_cells, version.snapshot.has_speed
+            snapshot.settled = await cells.settled(version.snapshot) if has_speed else cells
             self._snapshot = snapshot
         return snapshot
 
@@ -542,6 +546,7 @@ class Session:
         types = _types_of_parameters(statement.expression, parameters.types, relations)
         find = partial(self._plan, statement.expression, parameters.values, types, snapshot, relations)
         planned = await self._sessions.plan(statement, relations, self._asked(parameters), find)
+        _refuse_without_speed(planned, snapshot)
         return planned, snapshot, relations
 
     def _asked(self, parameters: Parameters) -> Hashable:
@@ -661,6 +666,8 @@ class Session:
 
 
 _PLAN_COLUMNS = (Column("QUERY PLAN", SqlType.TEXT),)
+_NOT_YET = "57P03"
+WAIT_FOR_SPEED = "Try again in a moment, in a new transaction. `galatea status` shows whether `speed` is running."
 
 
 async def _remembered(
@@ -678,6 +685,17 @@ async def _remembered(
 def _show_columns(show: Show) -> Sequence[Column]:
     names = ("name", "setting", "description") if show.name == "all" else (show.name,)
     return [Column(name, SqlType.TEXT) for name in names]
+
+
+def _refuse_without_speed(planned: Plan, snapshot: Snapshot) -> None:
+    """Refuse a query whose tables need the speed layer, if the snapshot lacks it; catalogs and lists do not."""
+    failure = snapshot.speed_failure
+    named = next((use.table.name for use in planned.uses if use.table.reads_speed), None)
+    if failure is None or named is None:
+        return
+    if isinstance(failure, SpeedUnavailableError):
+        raise SqlStateError(_NOT_YET, f'The table "{named}" cannot be read yet. {failure.message}', WAIT_FOR_SPEED)
+    raise _sql_error(failure) from failure
 
 
 def _bounds_in_words(needed: Needed) -> str:

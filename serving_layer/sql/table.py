@@ -168,6 +168,10 @@ class Table(Protocol):
     def is_of_version(self) -> bool:
         """Whether equal versions of what is read have equal rows."""
 
+    @property
+    def reads_speed(self) -> bool:
+        """Whether rows of the speed layer are part of it, so that it cannot be read without that layer."""
+
     async def read(self, reading: Reading, needed: Needed) -> pa.Table:
         """At least the rows that a statement needs, with these columns.
 
@@ -184,6 +188,7 @@ class ListTable:
     time: str | None = None
     bounded: frozenset[str] = frozenset()
     is_of_version = False
+    reads_speed = False
 
 
 class Rows:

@@ -89,6 +89,7 @@ class ViewTable:
         self.time = BUSINESS_DAY if grain == "day" else START
         self.bounded = frozenset({STORE})
         self.is_of_version = True
+        self.reads_speed = True
         self._settled = settled
         self.key: Sequence[str] = () if view.dimensions else (STORE, self.time)  # a dimension may be null
 

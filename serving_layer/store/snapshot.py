@@ -175,6 +175,15 @@ class SnapshotReader:
             raise failed
         return snapshot
 
+    async def read_available(self) -> tuple[ReadSnapshot, GalateaError | None]:
+        """The snapshot of now, and why it lacks the speed layer; None if it has it.
+
+        Raises:
+            CassandraUnavailableError: the pointer cannot be read.
+            PublicationBehindError: a replica is older than what was served already.
+        """
+        return await self._recent.read()
+
     def expire(self) -> None:
         """Let the next snapshot be read after this call."""
         self._recent.expire()
