@@ -144,6 +144,8 @@ class StackSettings(Section):
 
     secure: bool = False
     """Whether it encrypts, and asks for logins. Fixed when a home is created: `galatea up --secure`."""
+    start_seconds: int = Field(default=600, ge=10, le=7200)
+    """How long a component may take until it is ready, in seconds; for Cassandra, as often as it has nodes."""
 
 
 class JarSettings(Section):

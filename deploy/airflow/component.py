@@ -90,6 +90,7 @@ def airflow(settings: "Settings") -> Component:
         environment={**_airflow(settings, home), **connections(tasks), **tasks.secrets()},
         prepare=lambda: home.prepare(settings.airflow.user),
         stage=2,
+        start_seconds=settings.stack.start_seconds,
     )
 
 

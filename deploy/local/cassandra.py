@@ -90,7 +90,8 @@ def _component(node: Node, nodes: Sequence[Node], settings: "Settings") -> Compo
         },
         host=node.host,
         prepare=lambda: _configure(node, nodes, settings),
-        start_seconds=180.0 * len(nodes),  # they share the machine, and the last one waits for the tables
+        # They share the machine, and the last one waits for the tables.
+        start_seconds=settings.stack.start_seconds * len(nodes),
         once_ready=(lambda: _create_tables(settings)) if node == nodes[-1] else lambda: None,
     )
 

@@ -24,7 +24,7 @@ class Component:
         prepare: Called before every start.
         once_ready: Called when it serves, after every start; again while it raises DependencyUnavailableError.
         stage: Components of one stage start together, once all of the stage before are ready.
-        start_seconds: How long it may take until it is ready.
+        start_seconds: How long it may take until it is ready, by the setting GALATEA_START_SECONDS.
         grace_seconds: How long it may take to stop before it is killed.
     """
 
@@ -38,7 +38,7 @@ class Component:
     prepare: Callable[[], None] = lambda: None
     once_ready: Callable[[], None] = lambda: None
     stage: int = 0
-    start_seconds: float = 180
+    start_seconds: float = 600
     grace_seconds: float = 20
 
     def log(self, home: Path) -> Path:

@@ -108,6 +108,7 @@ def _component(node: Node, nodes: Sequence[Node], settings: "Settings") -> Compo
         },
         host=node.host,
         prepare=lambda: _format(node, nodes, settings),
+        start_seconds=settings.stack.start_seconds,
         once_ready=(lambda: _create_topics(settings)) if node == nodes[-1] else lambda: None,
     )
 

@@ -47,6 +47,7 @@ def layer(name: str, settings: "Settings") -> Component:
             ready, (settings.home, Path(settings.paths.master_uri), Path(settings.paths.checkpoint_uri))
         ),
         stage=1,
+        start_seconds=settings.stack.start_seconds,
         grace_seconds=15,  # a dispatcher waits ten seconds for calls in flight
     )
 
@@ -62,6 +63,7 @@ def api(settings: "Settings") -> Component:
         ports={own.port: "GALATEA_API_PORT"} | _chosen(own.metrics_port, "GALATEA_API_METRICS_PORT"),
         host=own.host,
         stage=1,
+        start_seconds=settings.stack.start_seconds,
         environment=settings.as_user("api").environment(),
         grace_seconds=10,
     )
@@ -80,6 +82,7 @@ def sql(settings: "Settings") -> Component:
         environment=settings.as_user("sql").environment(),
         prepare=lambda: ready.unlink(missing_ok=True),
         stage=1,
+        start_seconds=settings.stack.start_seconds,
         grace_seconds=10,
     )
 

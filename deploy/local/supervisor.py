@@ -18,6 +18,7 @@ from typing import IO, Self
 from deploy.local.component import NAMED_STOP, Component
 from deploy.local.ports import check_free
 from deploy.local.records import Records, State, write_states
+from deploy.local.reported_errors import last_line, reported_error
 from master_dataset.errors import DependencyUnavailableError, DiskFullError, OperatorError
 
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 30.0
@@ -86,7 +87,7 @@ class Supervisor:
             unawaited: Names of components that are not waited for; `watch` sees to them.
 
         Raises:
-            OperatorError: A port is taken, or a component does not become ready; with the end of its log.
+            OperatorError: A port is taken, or a component does not become ready in time, or it ends.
         """
         for child in self._children:
             check_free(child.component.name, child.component.ports, child.component.host)
@@ -153,14 +154,23 @@ class Supervisor:
     def _await(self, child: Child) -> None:
         component = child.component
         while missing := _not_ready(component):
-            ended = child.process is not None and child.process.poll() is not None
-            if ended or time.monotonic() - child.started > component.start_seconds:
+            if child.process is not None and child.process.poll() is not None:
                 self._set(child, State.FAILED)
-                what = "ended" if ended else f"did not serve within {component.start_seconds:.0f} s, {missing}"
-                message = f"{component.name} {what}: {last_line(component.log(self._home))}"
-                raise OperatorError(message, do=f"read `{component.log(self._home)}`, or galatea doctor")
+                raise self._ended(component)
+            if time.monotonic() - child.started > component.start_seconds:
+                self._set(child, State.FAILED)
+                message = f"{component.name} is not ready after {component.start_seconds:.0f} s: {missing}"
+                do = f"read `{component.log(self._home)}`; if it only needs longer, raise GALATEA_START_SECONDS"
+                raise OperatorError(message, do=do)
             time.sleep(0.1)
         self._set(child, State.RUNNING)
+
+    def _ended(self, component: Component) -> OperatorError:
+        """The error of a process that ended before it was ready: the one that it reported, if it did."""
+        log = component.log(self._home)
+        if (reported := reported_error(log)) is not None:
+            return OperatorError(f"{component.name} ended: {reported.message}", do=reported.do)
+        return OperatorError(f"{component.name} ended: {last_line(log)}", do=f"read `{log}`, or galatea doctor")
 
     def _check(self, child: Child) -> None:
         if child.state in (State.RUNNING, State.STARTING) and child.process is not None:
@@ -224,7 +234,8 @@ class Supervisor:
 def _not_ready(component: Component) -> str:
     """Say why a component is not ready: it does not serve, or `once_ready` fails. Empty if it is ready."""
     if not component.serves():
-        return "it does not answer"
+        where = " ".join(component.where.values())
+        return f"it does not answer at `{where}`" if where else "it has not reported that it is ready"
     try:
         component.once_ready()
     except DependencyUnavailableError as error:
@@ -243,12 +254,6 @@ def end_orphans(home: Path, components: Sequence[Component]) -> list[str]:
             found.append(name)
         records.end(name, next((each.grace_seconds for each in components if each.name == name), 5))
     return found
-
-
-def last_line(log: Path) -> str:
-    """Return the last line of a log."""
-    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-    return lines[-1] if lines else "its log is empty"
 
 
 @contextmanager

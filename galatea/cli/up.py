@@ -15,8 +15,8 @@ from deploy.airflow.component import is_installed
 from deploy.console import ProgressSteps, print_message
 from deploy.local.nodes import record_nodes
 from deploy.local.records import State
+from deploy.local.reported_errors import last_line, reported_error
 from deploy.local.stack import components, status, supervisor
-from deploy.local.supervisor import last_line
 from deploy.settings import Settings
 from master_dataset.errors import OperatorError
 
@@ -114,5 +114,7 @@ def _detached(settings: Settings, names: list[str], *, airflow: bool) -> None:
         if not late:
             return
         if child.poll() is not None:
-            raise OperatorError(f"the stack did not start: {last_line(log)}", do=f"read {log}")
+            if (reported := reported_error(log)) is not None:
+                raise OperatorError(reported.message, do=reported.do)
+            raise OperatorError(f"the stack did not start: {last_line(log)}", do=f"read `{log}`")
         time.sleep(0.2)

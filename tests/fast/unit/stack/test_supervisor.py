@@ -13,7 +13,10 @@ import pytest
 from deploy.local import supervisor
 from deploy.local.component import Component
 from deploy.local.records import Records, State, read_states, write_states
+from deploy.local.stack import components
 from deploy.local.supervisor import Supervisor
+from deploy.sections import InvalidSettingsError
+from deploy.settings import Settings
 from master_dataset.errors import CassandraUnavailableError, DiskFullError, OperatorError
 
 RESTARTS = "import time; time.sleep(60)"
@@ -21,6 +24,7 @@ DIES_ONCE = """
 import pathlib, sys, time
 seen = pathlib.Path(sys.argv[1]); first = not seen.exists(); seen.touch(); time.sleep(0.2 if first else 60)
 """
+WARNS = "import time; print('WARN unrelated', flush=True); time.sleep(60)"
 STOPS_BY_NAME = "import time; time.sleep(0.2); print('topic has 3 partitions'); raise SystemExit(3)"
 
 
@@ -60,6 +64,57 @@ def test_a_component_that_cannot_start_is_shown_with_its_last_line(tmp_path: Pat
         Supervisor(tmp_path, [stops]) as running,
     ):
         running.start()
+
+
+def started(home: Path, dummy: Component) -> OperatorError:
+    with pytest.raises(OperatorError) as refused, Supervisor(home, [dummy]) as running:
+        running.start()
+    return refused.value
+
+
+def test_a_component_that_takes_too_long_is_named_with_its_log_and_the_setting_and_not_with_a_warning(
+    tmp_path: Path,
+) -> None:
+    warns = component(WARNS, serves=lambda: False, seconds=1)
+
+    own = started(tmp_path, warns)
+    addressed = started(tmp_path, replace(warns, where={"address": "127.0.0.1:9999"}))
+
+    assert own.message == "dummy is not ready after 1 s: it has not reported that it is ready"
+    assert addressed.message == "dummy is not ready after 1 s: it does not answer at `127.0.0.1:9999`"
+    assert "unrelated" in warns.log(tmp_path).read_text()
+    for error in (own, addressed):
+        assert "GALATEA_START_SECONDS" in error.do
+        assert str(warns.log(tmp_path)) in error.do
+
+
+REPORTS = {
+    "print('OperatorError: the disk is full. Next: free some')": ("the disk is full", "free some"),
+    "print('BadSetting: GALATEA_X is `1.5.2`. Next: correct it')": ("GALATEA_X is `1.5.2`", "correct it"),
+    """print(r'event=process.stopped level=error message="the \\"log\\" is lost." do="galatea doctor"')""": (
+        'the "log" is lost',
+        "galatea doctor",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", REPORTS)
+def test_the_error_that_a_process_ended_with_is_shown_once_with_its_next_step(tmp_path: Path, code: str) -> None:
+    error = started(tmp_path, component(f"print('WARN unrelated'); {code}; exit(3)", serves=lambda: False))
+
+    assert (error.message, error.do) == (f"dummy ended: {REPORTS[code][0]}", REPORTS[code][1])
+
+
+def test_the_time_to_start_is_a_setting_of_every_component_and_of_each_node_of_cassandra(tmp_path: Path) -> None:
+    seconds = {each.name: each.start_seconds for each in components(Settings(home=tmp_path, start_seconds=77))}
+    three = components(Settings(home=tmp_path, start_seconds=77, cassandra_nodes=3))
+
+    assert set(seconds.values()) == {77}
+    assert [each.start_seconds for each in three if "cassandra" in each.name] == [3 * 77] * 3
+    assert {each.start_seconds for each in components(Settings(home=tmp_path))} == {600}
+    for wrong in (0, 9, 7201, "inf"):
+        with pytest.raises(InvalidSettingsError, match="GALATEA_START_SECONDS"):
+            Settings(start_seconds=wrong)
 
 
 def test_a_second_supervisor_of_one_home_is_refused(tmp_path: Path) -> None:
