@@ -12,6 +12,7 @@ from starlette.types import Scope as HTTPScope
 from serving_layer.admin.operations import OperatorService
 from serving_layer.alerts.rules import AlertService
 from serving_layer.health.freshness import FreshnessService
+from serving_layer.http.invalid_arguments import refuse_repeated
 from serving_layer.http.load_shedding import slot_of
 from serving_layer.keys.key import Caller, Scope
 from serving_layer.service import QueryService
@@ -54,14 +55,25 @@ async def operations_of(request: Request) -> OperatorService:
 
 
 class RequireKeyScope:
-    """Dependency of a route: authorizes the caller for one scope. Raises what `authorize` raises."""
+    """Dependency of a route: authorizes the caller for one scope.
+
+    Raises what `authorize` raises, and BadQuestionError for an argument that is given twice.
+    """
 
     def __init__(self, scope: Scope) -> None:
         """`scope`: what the route requires."""
         self.scope = scope
 
     async def __call__(self, request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
-        """Return the caller. One that `ResponseCacheMiddleware` has authorized is not counted twice."""
+        """Return the caller. One that `ResponseCacheMiddleware` has authorized is not counted twice.
+
+        Every route with arguments has a caller, so arguments that are given twice are refused here, for all of them.
+        """
+        caller = await self._authorized(request)
+        refuse_repeated(request)
+        return caller
+
+    async def _authorized(self, request: Request) -> Caller:
         known = request.scope.get(AUTHENTICATED_READER)
         if known is not None and self.scope == READ:
             return cast("Caller", known)

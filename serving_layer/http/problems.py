@@ -1,7 +1,6 @@
 """Every error as `application/problem+json` (RFC 9457), and the security headers of every response."""
 
 import logging
-import re
 import secrets
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -21,8 +20,8 @@ from master_dataset.errors import (
     BadRuleError,
     DependencyUnavailableError,
     GalateaError,
-    UnknownNameError,
 )
+from serving_layer.http.invalid_arguments import invalid_argument
 from serving_layer.http.problem_types import PATH
 from serving_layer.responses.encoding import Problem, encode
 
@@ -43,9 +42,6 @@ log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 2
-MAX_ECHOED = 100
-"""Characters of an argument that are repeated in a problem."""
-_QUOTED = re.compile("'([^']*)'")
 HEADERS_OF: Mapping[int, Mapping[str, str]] = {
     HTTPStatus.SERVICE_UNAVAILABLE: {"Retry-After": str(RETRY_SECONDS)},
     HTTPStatus.REQUEST_TIMEOUT: {"Connection": "close"},  # what is left of the body is not waited for
@@ -114,13 +110,11 @@ async def _of_the_question(request: Request, error: Exception) -> Response:
     argument = place[1] if len(place) > 1 else place[0]
     code = {"extra_forbidden": "unknown_argument", "missing": "missing_argument"}.get(first["type"], "bad_question")
     titles = {"unknown_argument": "is no argument of this question", "missing_argument": "is missing"}
-    title = f"`{argument}` {titles.get(code, 'cannot be read')}."
-    do = f"{first['msg']}. See `/docs` for the arguments."
-    if first["type"] == "literal_error":
-        given, choices = str(first["input"])[:MAX_ECHOED], _QUOTED.findall(first["ctx"]["expected"])
-        title = f"There is no `{argument}={given}`."
-        do = UnknownNameError(argument, given, choices).do
-    elif code == "unknown_argument" and (near := _nearest(argument, request)):
+    if code in titles:
+        title, do = f"`{argument}` {titles[code]}.", "See `/docs` for the arguments."
+    else:
+        title, do = invalid_argument(first)
+    if code == "unknown_argument" and (near := _nearest(argument, request)):
         do = f"Did you mean `{near}`? See `/docs` for the arguments."
     return problem(HTTPStatus.UNPROCESSABLE_ENTITY, code, title, do)
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.api.publications import RollbackQuestion
 from serving_layer.errors import BadQuestionError
-from serving_layer.pages.routing import Form, OperatorVisit, ReaderVisit, Visit, page_router
+from serving_layer.pages.routing import Form, OperatorVisit, ReaderVisit, Visit, invalid_field, page_router
 
 router = page_router()
 PAGE_SIZE = 50
@@ -52,7 +52,7 @@ async def roll_back(visit: OperatorVisit, number: Number) -> Response:
     try:
         reason = RollbackQuestion(reason=form.text("reason")).reason
     except ValidationError as error:
-        invalid = BadQuestionError(f"Reason: {error.errors()[0]['msg']}.", do="Correct it below, and send it again.")
+        invalid = invalid_field(error, "Correct it below, and send it again.")
         return await _rollback_form(visit, number, form, invalid)
     done = await visit.operations.rollbacks.run(number, reason, visit.visitor.caller.name, dry_run=False)
     return RedirectResponse(f"/publications?restored={done.publication}", HTTPStatus.SEE_OTHER)

@@ -19,6 +19,7 @@ from serving_layer.api.caller import authorize
 from serving_layer.api.request_bodies import bodies_of
 from serving_layer.errors import ApiKeyMissingError, BadQuestionError, InvalidApiKeyError, ScopeMissingError
 from serving_layer.health.freshness import FreshnessReport
+from serving_layer.http.invalid_arguments import invalid_argument
 from serving_layer.http.problems import ERRORS, HEADERS_OF
 from serving_layer.keys.key import Scope
 from serving_layer.pages.queries import PageQueries
@@ -150,7 +151,8 @@ def _require_same_origin(request: Request) -> None:
 def invalid_field(error: ValidationError, do: str = "Go back and correct it.") -> BadQuestionError:
     """The first field that pydantic refused, as an error with a next step."""
     wrong = error.errors()[0]
-    return BadQuestionError(f"{wrong['loc'][0]}: {wrong['msg']}.", do=do)
+    found = invalid_argument({**wrong, "loc": ("form", *wrong["loc"])})
+    return BadQuestionError(f"{found.title} {found.do}", do=do)
 
 
 # Routes and errors
@@ -171,9 +173,10 @@ class PageRoute(APIRoute):
             except (ApiKeyMissingError, InvalidApiKeyError) as error:
                 return _login_page(request, error)
             except RequestValidationError as error:
-                wrong = error.errors()[0]
-                message = f"`{wrong['loc'][-1]}` cannot be read: {wrong['msg']}."
-                return await _error_page(request, BadQuestionError(message, do="Go back and correct it."))
+                found = invalid_argument(error.errors()[0])
+                return await _error_page(
+                    request, BadQuestionError(found.title, do=f"{found.do} Go back and correct it.")
+                )
             except GalateaError as error:
                 return await _error_page(request, error)
 

@@ -64,7 +64,7 @@ def test_a_past_day_is_requested_by_its_date(browsing: Browsing) -> None:
 
 
 def test_a_day_that_is_none_is_refused_in_words(browsing: Browsing) -> None:
-    assert "cannot be read" in browsing.get("/stores/12?day=yesterday", status=422)
+    assert "is not a date" in browsing.get("/stores/12?day=yesterday", status=422)
 
 
 def test_charts_give_their_numbers_as_files_and_as_something_to_paste(browsing: Browsing) -> None:
