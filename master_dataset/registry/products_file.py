@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 from pydantic_core import PydanticCustomError
 
 from master_dataset.registry.file_rows import FileRows, plain_date
+from master_dataset.registry.hidden_characters import Joiners, hidden_character
 from master_dataset.registry.products import Product, ProductSpool
 
 SKU_BYTES = 256
@@ -45,12 +46,18 @@ def _wrong(code: str, why: str) -> PydanticCustomError:
     return PydanticCustomError("galatea", "{why}", {"code": code, "why": why})
 
 
-def _text(value: object) -> str:
+def _text(value: object, joiners: Joiners = "none") -> str:
     if not isinstance(value, str):
         raise _wrong("wrong_type", "must be a text")
     if _CONTROL.search(value):
         raise _wrong("bad_text", "has control characters")
+    if hidden := hidden_character(value, joiners):
+        raise _wrong("bad_text", f"has a character that is not visible, {hidden}: leave it out")
     return value.strip()
+
+
+def _word(value: object) -> str:
+    return _text(value, "in_scripts")
 
 
 def _sku(value: object) -> str:
@@ -63,7 +70,8 @@ def _sku(value: object) -> str:
     return text
 
 
-def _title(text: str) -> str:
+def _title(value: object) -> str:
+    text = _text(value, "any")
     if not text:
         raise _wrong("missing_field", "is empty")
     return _label(text)
@@ -77,7 +85,7 @@ def _label(text: str) -> str:
 
 def category_path(value: object) -> tuple[str, ...]:
     """Read a category such as `Food/Dairy/Milk`. Raises PydanticCustomError."""
-    text = _text(value)
+    text = _word(value)
     levels = tuple(level.strip() for level in text.split("/")) if text else ()
     if not all(levels):
         raise _wrong("bad_category", f"has an empty level: `{text[:TEXT_LENGTH]}`; one is `Food/Dairy/Milk`")
@@ -115,8 +123,8 @@ class ProductEntry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     sku: Annotated[str, BeforeValidator(_sku)]
-    title: Annotated[str, BeforeValidator(_text), AfterValidator(_title)]
-    brand: Annotated[str, BeforeValidator(_text), AfterValidator(_label)] = ""
+    title: Annotated[str, BeforeValidator(_title)]
+    brand: Annotated[str, BeforeValidator(_word), AfterValidator(_label)] = ""
     category: Annotated[tuple[str, ...], BeforeValidator(category_path)] = ()
     gtin: Annotated[str, BeforeValidator(_text), AfterValidator(_gtin)] = ""
     valid_from: Annotated[date | None, BeforeValidator(_day)] = None

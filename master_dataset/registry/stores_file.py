@@ -32,6 +32,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from master_dataset.errors import BadFileError, RequestError
 from master_dataset.fields import ID_BYTES, LABEL_BYTES
 from master_dataset.registry.file_rows import plain_date
+from master_dataset.registry.hidden_characters import Joiners, hidden_character
 from master_dataset.registry.stores import (
     DEFAULT_CURRENCY,
     WEEKDAYS,
@@ -122,13 +123,28 @@ def _text(value: object) -> str:
     return value
 
 
+def _visible(text: str, joiners: Joiners = "none", field: str = "") -> str:
+    if hidden := hidden_character(text, joiners):
+        raise _wrong("bad_text", f"has a character that is not visible, {hidden}: leave it out", field)
+    return text
+
+
 def _id(text: str) -> str:
+    return _short(_visible(text))
+
+
+def _name(text: str) -> str:
+    return _short(_visible(text, "in_scripts"))
+
+
+def _short(text: str) -> str:
     if len(text.encode()) > ID_BYTES:
         raise _wrong("out_of_range", f"is longer than {ID_BYTES} bytes")
     return text
 
 
 def _label(text: str) -> str:
+    _visible(text)
     if not 0 < len(text.encode()) <= LABEL_BYTES:
         raise _wrong("missing_field", f"must hold 1 to {LABEL_BYTES} bytes")
     return text
@@ -243,13 +259,15 @@ def _groups(values: Mapping[object, object], where: str) -> Iterator[tuple[str, 
         raise _wrong("out_of_range", f"has more than {MOST_GROUPS} groups", where)
     for name, value in values.items():
         if not isinstance(name, str) or not _GROUP_NAME.match(name):
-            why = f"has a wrong name of a group: `{name}`; one has lower-case letters, digits and `_`, at most"
+            shown = ascii(name)[1:-1] if isinstance(name, str) and hidden_character(name) else name
+            why = f"has a wrong name of a group: `{shown}`; one has lower-case letters, digits and `_`, at most"
             raise _wrong("bad_group", f"{why} {GROUP_NAME_LENGTH}", where)
         at = f"{where}.{name}"
         if not isinstance(value, str):
             raise _wrong("wrong_type", "must be a single value", at)
         if len(value) > GROUP_VALUE_LENGTH:
             raise _wrong("out_of_range", f"is longer than {GROUP_VALUE_LENGTH} characters", at)
+        _visible(value, "in_scripts", at)
         if value:
             yield name, value
 
@@ -331,7 +349,7 @@ class StoreEntry(_Entry):
     lists: ClassVar[tuple[str, ...]] = ("opening_hours", "closed_on", "sensors", "zones", "groups")
 
     id: Id
-    name: Id = ""
+    name: Annotated[str, AfterValidator(_name)] = ""
     tenant: Id = "default"
     timezone: Annotated[str, AfterValidator(_timezone)]
     currency: Annotated[Currency, PlainValidator(_currency)] = DEFAULT_CURRENCY

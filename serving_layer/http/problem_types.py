@@ -21,7 +21,7 @@ FILE_CODES = {
     "bad_category": "The category of a product has too many levels, or an empty one.",
     "bad_group": "The name of a group of stores has other characters than lower-case letters, digits and `_`.",
     "bad_gtin": "The GTIN of a product has a wrong length or check digit.",
-    "bad_text": "A text has control characters, or a SKU has blanks around it.",
+    "bad_text": "A text has control characters or others that are not visible, or a SKU has blanks around it.",
     "duplicate_product": "A file names the same SKU twice with the same `valid_from`.",
     "duplicate_store": "A file names the same store twice.",
     "duplicate_target": "A file names the same store, day and metric twice.",

@@ -1,0 +1,43 @@
+"""Characters that nobody sees.
+
+Two names that differ in them alone look the same, and some of them reorder the text around them, so names that people
+type and compare must not have any. Two join letters, or keep them apart, in scripts such as Persian and Devanagari, and
+in emoji: words that people read may have those.
+"""
+
+import unicodedata
+from typing import Literal
+
+Joiners = Literal["none", "in_scripts", "any"]
+"""Where U+200C and U+200D are allowed: nowhere, behind a character of a script that may need them, or everywhere."""
+_JOINERS = "\u200c\u200d"
+_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and marks that are blank."""
+_SEEN = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
+"""Signs that stand around numbers: Unicode counts them as format characters, but they are drawn."""
+_FIRST_JOINED = "\u0590"
+"""Scripts whose letters are joined come after Latin, Greek, Cyrillic and Armenian."""
+
+
+def hidden_character(text: str, joiners: Joiners = "none") -> str | None:
+    """Say which character of a text nobody sees.
+
+    Args:
+        text: the text.
+        joiners: where those two characters are allowed.
+
+    Returns:
+        The first one, such as `U+200B`; None if there is none.
+    """
+    if text.isascii() and text.isprintable():
+        return None
+    for place, character in enumerate(text):
+        if character in _JOINERS and joiners != "none":
+            before = text[place - 1 : place]
+            if joiners == "any" or before >= _FIRST_JOINED:
+                continue
+        is_hidden = unicodedata.category(character) in _CATEGORIES or character in _BLANK_LETTERS
+        if is_hidden and character not in _SEEN:
+            return f"U+{ord(character):04X}"
+    return None
