@@ -5,14 +5,14 @@ what counts is the one that runs it.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 import orjson
 
+from serving_layer.sql.error_messages import DIALECT, known_error, without_advice
 from serving_layer.sql.functions import ALLOWED, REACHES_OUT
 from serving_layer.sql.results import SqlStateError
-from serving_layer.sql.sandbox import without_advice
+from serving_layer.sql.suggestions import did_you_mean
 
 TABLES_ONLY = "Tables of Galatea can be read, and nothing else: `\\d` lists them."
 _REFERENCES = frozenset({"BASE_TABLE", "TABLE_FUNCTION", "JOIN", "SUBQUERY", "EMPTY", "EXPRESSION_LIST", "SELECT_NODE"})
@@ -32,8 +32,8 @@ def check(serialized: str, tables: Collection[str], macros: Collection[str]) -> 
     """
     parsed = orjson.loads(serialized)
     if parsed["error"]:
-        message = without_advice(parsed["error_message"].splitlines()[0])
-        raise SqlStateError("42601", message, "The dialect is that of PostgreSQL.")
+        message = parsed["error_message"]
+        raise known_error(message) or SqlStateError("42601", without_advice(message.splitlines()[0]), DIALECT)
     if len(parsed["statements"]) != 1:
         raise SqlStateError("42601", "These are several statements.", "Send one at a time.")
     nodes = list(_nodes(parsed["statements"][0]))
@@ -82,6 +82,5 @@ def _check_function(node: Mapping[str, Any], macros: Collection[str]) -> None:
         return
     if is_qualified or REACHES_OUT.fullmatch(name):
         raise SqlStateError("42501", f"The function {name} is not permitted: it reaches out.", TABLES_ONLY)
-    near = get_close_matches(name, ALLOWED, n=1)
-    hint = f"Did you mean {near[0]}?" if near else "The guide to SQL lists the functions that are there."
+    hint = did_you_mean(name, ALLOWED, "Most functions of PostgreSQL are there, but not all.")
     raise SqlStateError("42883", f"The function {name} does not exist.", hint)

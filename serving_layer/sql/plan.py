@@ -10,6 +10,7 @@ from serving_layer.sql.constants import Evaluate
 from serving_layer.sql.names import DATABASE, PG_CATALOG, PUBLIC, SCHEMAS
 from serving_layer.sql.pushdown import ANYTHING, Bounds, Pushdown
 from serving_layer.sql.results import SqlStateError
+from serving_layer.sql.suggestions import missing_relation
 from serving_layer.sql.table import EVERYTHING, Needed, Table, TableColumn
 from serving_layer.sql.translate import duckdb_sql
 
@@ -131,8 +132,10 @@ def _table(node: exp.Table, tables: Tables) -> Table:
             return tables[f"{each}.{name}"]
     if schema and schema not in SCHEMAS:
         raise SqlStateError("3F000", f'The schema "{schema[:60]}" does not exist.', "Tables are in `public`.")
-    named = ".".join(filter(None, (database, schema, name)))
-    raise SqlStateError("42P01", f'The relation "{named[:200]}" does not exist.', "`\\d` lists the tables.")
+    if database not in ("", DATABASE):
+        raise SqlStateError("0A000", f'There is no database "{database[:60]}" here.', f"Tables are in `{DATABASE}`.")
+    defined = [each.alias.lower() for each in node.root().find_all(exp.CTE)]
+    raise missing_relation(name, schema, [*tables, *defined])
 
 
 def _is_named_by_with(node: exp.Table) -> bool:

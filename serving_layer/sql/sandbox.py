@@ -15,14 +15,11 @@ from typing import NamedTuple
 import duckdb
 import pyarrow as pa
 
-from serving_layer.sql.catalog_functions import NEGATIVE_LENGTH, NEGATIVE_ROOT, NO_LOGARITHM
+from serving_layer.sql.error_messages import LESS_MEMORY, MOST_CHARACTERS, TOO_LONG, execution_error
 from serving_layer.sql.results import Column, SqlStateError, SqlType, SqlValue
 
 BATCH_ROWS = 2048
 """How many rows are converted to Python values at once."""
-MOST_CHARACTERS = 10_000_000
-"""Characters of a text that one function makes from a number: DuckDB neither counts nor interrupts this work."""
-_TOO_LONG = f"A function would make a text of more than {MOST_CHARACTERS:,} characters."
 _BOUNDED = (
     ("repeat", "t, n", "t, CASE WHEN n * len(t) > {most} THEN error('{error}') ELSE n END"),
     ("lpad", "t, n, f", "t, CASE WHEN n > {most} THEN error('{error}') ELSE n END, f"),
@@ -114,7 +111,7 @@ class Sandbox:
         self._connection = duckdb.connect(":memory:", config=settings)
         self._connection.execute("SET TimeZone = ?", [zone])
         for name, parameters, arguments in _BOUNDED:
-            bounded = arguments.format(most=MOST_CHARACTERS, error=_TOO_LONG)
+            bounded = arguments.format(most=MOST_CHARACTERS, error=TOO_LONG)
             self._connection.execute(f"CREATE MACRO {name}({parameters}) AS system.main.{name}({bounded})")
         for statement in setup:
             self._connection.execute(statement)
@@ -185,7 +182,7 @@ class Sandbox:
                 return None, None, text
             [(day, micros)] = self._connection.sql(f"SELECT {date}, {instant} FROM {of}").fetchall()  # noqa: S608 - checked before
         except duckdb.InterruptException as error:
-            raise _sql_error(error) from error
+            raise execution_error(error) from error
         except duckdb.Error:
             return None, None, None
         return day, micros, text if kind == "VARCHAR" else None
@@ -208,62 +205,9 @@ def _errors() -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        raise _sql_error(error) from error
+        raise execution_error(error) from error
     except MemoryError as error:
         raise SqlStateError("53200", "The statement needs more memory than there is.", LESS_MEMORY) from error
-
-
-FEWER_DIGITS = "Cast to fewer digits before you calculate, such as `value::numeric(20,4)`."
-LESS_MEMORY = "Filter by store and day, or aggregate before you join."
-_STATES: Sequence[tuple[type[duckdb.Error], str, str | None]] = (
-    (duckdb.OutOfMemoryException, "53200", LESS_MEMORY),
-    (duckdb.ParserException, "42601", None),
-    (duckdb.BinderException, "42703", None),
-    (duckdb.CatalogException, "42883", None),
-    (duckdb.ConversionException, "22P02", None),
-    (duckdb.OutOfRangeException, "22003", FEWER_DIGITS),
-    (duckdb.PermissionException, "42501", "Tables of Galatea can be read, and nothing else."),
-    (duckdb.NotImplementedException, "0A000", None),
-    (duckdb.ConstraintException, "22023", None),
-    (duckdb.InvalidInputException, "22023", None),
-)
-
-
-def _sql_error(error: duckdb.Error) -> SqlStateError:
-    text = _message(error)
-    if text in _RAISED:
-        return SqlStateError(_RAISED[text], f"{text[0].upper()}{text[1:]}.", None)
-    if text.startswith("Division by zero"):
-        return SqlStateError("22012", "Division by zero.", "Write `nullif(divisor, 0)`: the result is NULL then.")
-    if isinstance(error, duckdb.InterruptException):
-        return SqlStateError("57014", "The statement was canceled.", None)
-    if text == _TOO_LONG:
-        return SqlStateError("54000", text, "Make a shorter one.")
-    for kind, code, hint in _STATES:
-        if isinstance(error, kind):
-            is_column = kind is not duckdb.BinderException or "column" in text
-            return SqlStateError(code if is_column else "42804", text, hint)
-    return SqlStateError("XX000", text, None)
-
-
-def _message(error: duckdb.Error) -> str:
-    """The first paragraph, without the kind of error that it begins with and the quoted statement that follows."""
-    first = str(error).split("\n\nLINE ")[0].split("\n\tCandidate")[0].strip()
-    text = first.split(": ", 1)[-1] if first.split(": ", 1)[0].endswith("Error") else first
-    return without_advice(text)
-
-
-def without_advice(text: str) -> str:
-    """A message of DuckDB without what it recommends, where that cannot be done here."""
-    return _ADVICE.sub("", text).strip()
-
-
-_RAISED = {NEGATIVE_ROOT: "2201F", NO_LOGARITHM: "2201E", NEGATIVE_LENGTH: "22011"}
-"""Errors of functions of ours, with their codes."""
-_ADVICE = re.compile(
-    r"[ \n](?:You (?:can|might)|Use|To|In order to|Try)\b[^.]*(?:\bSET\b|TRY|try_cast|TRY_CAST).*", re.DOTALL
-)
-"""What DuckDB recommends that cannot be done here."""
 
 
 _DECIMAL = re.compile(r"DECIMAL\(([0-9]+),([0-9]+)\)(\[\])?")

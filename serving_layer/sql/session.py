@@ -5,9 +5,9 @@ its tables, reads that through the stages of REST, and lets a sandbox run the qu
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial
@@ -35,6 +35,7 @@ from serving_layer.sql.arithmetic import as_in_postgresql
 from serving_layer.sql.catalog_functions import MACROS
 from serving_layer.sql.constants import Constant, is_volatile
 from serving_layer.sql.cursors import MOST_CURSORS, CloseCursor, Cursor, Fetch, missing
+from serving_layer.sql.error_messages import UndefinedColumnError
 from serving_layer.sql.permissions import check
 from serving_layer.sql.plan import Plan, plan, with_column_names
 from serving_layer.sql.relations import Relations, Sources
@@ -53,6 +54,7 @@ from serving_layer.sql.statements import (
     read,
     split,
 )
+from serving_layer.sql.suggestions import did_you_mean
 from serving_layer.sql.table import Needed, Reading, RowBudget, Table, table_size
 from serving_layer.sql.translate import Clock, SessionValues, duckdb_sql, parameter_number, translated, with_parameters
 from serving_layer.store.cells import MergedCells
@@ -335,7 +337,7 @@ class Session:
 
         def describe(sandbox: Sandbox) -> Sequence[Column]:
             check(sandbox.serialized(planned.sql), [use.name for use in planned.uses], relations.macros)
-            with sandbox.holding({use.name: use.empty for use in planned.uses}):
+            with _known_columns(planned), sandbox.holding({use.name: use.empty for use in planned.uses}):
                 return sandbox.describe(planned.sql)
 
         return await self._in_sandbox(describe)
@@ -569,7 +571,7 @@ class Session:
         held = await self._read_tables(planned, needed, snapshot)
 
         def query(sandbox: Sandbox) -> QueryResult:
-            with sandbox.holding(held):
+            with _known_columns(planned), sandbox.holding(held):
                 found = sandbox.query(planned.sql)
             return QueryResult(f"SELECT {len(found.rows)}", found.columns, found.rows)
 
@@ -628,7 +630,7 @@ class Session:
 
     async def _explained(self, planned: Plan, needed: Sequence[Needed]) -> QueryResult:
         def explain(sandbox: Sandbox) -> Sequence[str]:
-            with sandbox.holding({use.name: use.empty for use in planned.uses}):
+            with _known_columns(planned), sandbox.holding({use.name: use.empty for use in planned.uses}):
                 return sandbox.explain(planned.sql)
 
         lines = [
@@ -685,6 +687,21 @@ async def _remembered(
 def _show_columns(show: Show) -> Sequence[Column]:
     names = ("name", "setting", "description") if show.name == "all" else (show.name,)
     return [Column(name, SqlType.TEXT) for name in names]
+
+
+@contextmanager
+def _known_columns(planned: Plan) -> Iterator[None]:
+    """Say of a column that is not there which ones of the tables of the statement could be meant."""
+    try:
+        yield
+    except UndefinedColumnError as error:
+        named = [use for use in planned.uses if error.table.lower() in ("", use.node.alias_or_name.lower())]
+        if error.hint is not None or not named:
+            raise
+        columns = [each.name for use in named for each in use.table.columns]
+        lists = f"`\\d {named[0].table.name}` in psql lists the columns, and so does `information_schema.columns`."
+        hint = did_you_mean(error.column, columns, lists)
+        raise UndefinedColumnError(error.column, error.table, hint) from error
 
 
 def _refuse_without_speed(planned: Plan, snapshot: Snapshot) -> None:

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from serving_layer.errors import BadQuestionError
 from serving_layer.sql.names import SERVER_VERSION
 from serving_layer.sql.results import SqlStateError
+from serving_layer.sql.suggestions import did_you_mean
 from serving_layer.timeline import zone_named
 
 TIMEZONE, TIMEOUT = "timezone", "statement_timeout"
@@ -198,7 +199,8 @@ class SessionSettings:
 
 
 def _unknown(name: str) -> SqlStateError:
-    return SqlStateError("42704", f'There is no setting "{name[:60]}".', "SHOW ALL lists them.")
+    hint = did_you_mean(name, DEFAULTS, "SHOW ALL lists them.")
+    return SqlStateError("42704", f'There is no setting "{name[:60]}".', hint)
 
 
 def _checked(name: str, value: str) -> str:

@@ -19,7 +19,9 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from serving_layer.sql.cursors import CloseCursor, DeclaredCursor, Fetch, closed, declared, fetched
+from serving_layer.sql.error_messages import unreadable
 from serving_layer.sql.results import SqlStateError
+from serving_layer.sql.suggestions import did_you_mean
 
 
 class _Dialect(Postgres):
@@ -97,6 +99,7 @@ class Declare:
 Statement = Query | Control | Setting | Show | NoOperation | Declare | Fetch | CloseCursor
 
 _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "("})
+_FIRST_WORDS = ("select", "with", "values", "explain", "begin", "commit", "rollback", "declare", "fetch")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -133,7 +136,7 @@ def tokens_of(sql: str) -> list[Token]:
     try:
         found = _tokens(sql)
     except SqlglotError as error:
-        raise _unreadable(error) from error
+        raise unreadable(error) from error
     if len(found) > MOST_WORDS:
         raise SqlStateError("54000", f"The statement has more than {MOST_WORDS:,} words.", "Use a shorter one.")
     return found
@@ -254,7 +257,7 @@ def _control(words: list[str]) -> Control | None:  # noqa: PLR0911 - one line a 
 def _session(tokens: list[Token], words: list[str]) -> Setting | Show | NoOperation | None:
     """What clients say about their session."""
     first, rest = words[0], words[1:]
-    if first == "SHOW" and rest:
+    if first == "SHOW" and rest and _metadata_hint(words) is None:
         named = " ".join(rest)
         return Show(
             {"TIME ZONE": "timezone", "TRANSACTION ISOLATION LEVEL": "transaction_isolation"}.get(named, named.lower())
@@ -304,14 +307,44 @@ def _value(tokens: Sequence[Token]) -> str | None:
     return "".join(f"{text} " if text == "," else text for text in texts)
 
 
+TABLES = "select table_name from information_schema.tables where table_schema = 'public'"
+COLUMNS = "select column_name, data_type from information_schema.columns where table_name = '{table}'"
+AS_CSV = 'For CSV, run the query with `galatea sql --csv "select ..."` or `psql --csv -c "select ..."`.'
+_LISTS = frozenset({"TABLES", "DATABASES", "SCHEMAS", "VIEWS", "CATALOGS"})
+
+
+def _metadata_hint(words: Sequence[str]) -> str | None:
+    """How to ask for tables and columns; None for a statement that does not."""
+    words = " ".join(words).split()  # the tokenizer takes what follows SHOW for one word
+    table = next((word.lower() for word in reversed(words[1:]) if word.replace("_", "").isalnum()), "sales_day")
+    of_table = f"Ask `{COLUMNS.format(table=table)}`; in psql, `\\d {table}`."
+    if words[0] in ("DESCRIBE", "DESC") or words[:2] in (["SHOW", "COLUMNS"], ["SHOW", "FIELDS"]):
+        return of_table
+    if words[0] == "SHOW" and not _LISTS.isdisjoint(words[1:3]):
+        return f"Ask `{TABLES}`; in psql, `\\d`."
+    if words[0] == "\\":
+        return f"Commands with a backslash work in psql alone. Ask `{TABLES}`."
+    return None
+
+
 def _refused(words: Sequence[str]) -> NoReturn:
     """Refuse a statement that begins with these words."""
     first = words[0][:40]
+    if (hint := _metadata_hint(words)) is not None:
+        named = "A backslash" if first == "\\" else " ".join(words[:2] if first == "SHOW" else words[:1])
+        raise SqlStateError("0A000", f"{named} is not a statement of this server.", hint)
+    if first == "COPY" and "FROM" not in words:
+        raise SqlStateError("42501", "COPY is not permitted: this is a read-only server.", AS_CSV)
+    if first == "SET":
+        raise SqlStateError("42601", "The setting has no value.", "Write `SET name TO value`.")
+    if first == "EXPLAIN":
+        raise SqlStateError("42601", "EXPLAIN has no statement.", "Write a query behind it.")
     if first in _WRITES or first == "SELECT":
         raise SqlStateError("42501", f"{first} is not permitted: this is a read-only server.", READ_ONLY)
     if first in _REACH_OUT:
         raise SqlStateError("42501", f"{first} is not permitted: only queries are run.", QUERIES_ONLY)
-    raise SqlStateError("0A000", f"{first} is not a statement of this server.", QUERIES_ONLY)
+    hint = did_you_mean(first.lower(), _FIRST_WORDS, QUERIES_ONLY)
+    raise SqlStateError("0A000", f"{first} is not a statement of this server.", hint)
 
 
 def _parsed(tokens: list[Token], sql: str) -> exp.Query:
@@ -326,7 +359,7 @@ def _parsed(tokens: list[Token], sql: str) -> exp.Query:
     try:
         found = POSTGRES.parser(error_level=ErrorLevel.RAISE).parse(_constants_first(tokens), sql)
     except SqlglotError as error:
-        raise _unreadable(error) from error
+        raise unreadable(error) from error
     except RecursionError as error:
         raise SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.") from error
     query = found[0] if len(found) == 1 else None
@@ -397,8 +430,3 @@ def _refuse_effects(query: exp.Query) -> None:
         if isinstance(node, exp.SimilarTo):
             do = "Use LIKE, or a regular expression with `~`."
             raise SqlStateError("0A000", "SIMILAR TO is not answered.", do)
-
-
-def _unreadable(error: SqlglotError) -> SqlStateError:
-    first = str(error).splitlines()[0].replace("\x1b[4m", "").replace("\x1b[0m", "")
-    return SqlStateError("42601", f"The statement cannot be read: {first}", "The dialect is that of PostgreSQL.")

@@ -19,6 +19,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 from serving_layer.sql.catalog_functions import DESCRIPTIONS, NAMES, PREFIX, RENAMED, TABLE_MACROS
 from serving_layer.sql.names import DATABASE, PG_CATALOG, PUBLIC, SCHEMAS, SERVER_VERSION
 from serving_layer.sql.results import SqlStateError, SqlType
+from serving_layer.sql.suggestions import missing_relation
 
 MOST_DIGITS, NUMERIC_DECIMALS = 38, 12
 """Digits of a decimal; and digits behind the point of a `numeric` that does not say how many."""
@@ -283,8 +284,14 @@ def duckdb_sql(expression: exp.Expr) -> str:
     except SqlglotError as error:
         reasons = [line for line in str(error).splitlines() if not line.startswith(OF_TIME_ZONES)]
         if reasons:
-            raise SqlStateError("0A000", reasons[0], "Write it otherwise.") from error
+            raise SqlStateError("0A000", _unsupported(reasons[0]), "Write it otherwise.") from error
     return expression.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE)
+
+
+def _unsupported(reason: str) -> str:
+    """A reason of sqlglot as a sentence."""
+    named = re.fullmatch(r"Unsupported (\w+) function", reason)
+    return f"The function {named[1].lower()} is not answered." if named else f"{reason.rstrip('.')}."
 
 
 def _translated(node: exp.Expr, session: SessionValues) -> exp.Expr:  # noqa: C901, PLR0911 - one line a kind
@@ -400,7 +407,7 @@ def _regclass(of: exp.Expr, session: SessionValues) -> exp.Expr:
         f"{schema or PG_CATALOG}.{table}"
     )
     if oid is None:
-        raise SqlStateError("42P01", f'The relation "{name[:100]}" does not exist.', "`\\d` lists them.")
+        raise missing_relation(table, schema, session.relations)
     return exp.Literal.number(str(oid))
 
 

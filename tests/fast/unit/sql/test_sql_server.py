@@ -13,6 +13,7 @@ from psycopg import errors
 
 from serving_layer.sql.conversation import ConversationLimits
 from serving_layer.sql.server import ServerLimits
+from serving_layer.sql.statements import AS_CSV
 from tests.support.sql_server import (
     EVERY_TYPE,
     HOST,
@@ -58,6 +59,18 @@ def test_parameters_come_back_as_they_were_sent(shared: RunningServer) -> None:
             assert [str(each) for each in found[:5]] == [str(each) for each in sent[:5]]
             assert found[5:8] == sent[5:8]
             assert found[8] is None
+
+
+def test_psql_writes_csv_as_the_hint_of_copy_says(shared: RunningServer) -> None:
+    environment = {"PGPASSWORD": shared.keys.make("acme"), "LC_ALL": "C.UTF-8"}
+    command = [PSQL, "-X", "-h", HOST, "-p", str(shared.port), "-U", "acme", "-d", "galatea", "--csv", "-c", "series 2"]
+
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True
+    )
+
+    assert "psql --csv -c" in AS_CSV
+    assert done.stdout.splitlines()[:2] == ["n,name,net_sales", "0,name 0,0.00"]
 
 
 def test_psql_shows_results_and_errors_with_hints(shared: RunningServer) -> None:
