@@ -25,10 +25,13 @@ def load(
     from deploy.cassandra import session_of
     from master_dataset.registry.products import ProductSpool, ProductTables
     from master_dataset.registry.products_file import read_products
+    from master_dataset.registry.registry import Registry, require_tenant
 
+    session = session_of(Settings().cassandra.address)
+    require_tenant(tenant, Registry(session).stores().values())
     with ProductSpool() as spool:
         read_products(file, spool)
-        master = ProductTables(session_of(Settings().cassandra.address)).load(tenant, spool, replace=replace)
+        master = ProductTables(session).load(tenant, spool, replace=replace)
         loaded = spool.count
     print_loaded("products", loaded, master, as_json=as_json)
 
@@ -44,11 +47,14 @@ def list_products(
     """List the tenant's products, one row per version."""
     from deploy.cassandra import session_of
     from master_dataset.registry.products import Product
+    from master_dataset.registry.registry import Registry, require_tenant
     from serving_layer.products.reader import ProductFilter, ProductReader
     from serving_layer.tables import AsyncSession
     from serving_layer.tables.registry import ProductBlockTables
 
-    blocks = ProductBlockTables(AsyncSession(session_of(Settings().cassandra.address)))
+    session = session_of(Settings().cassandra.address)
+    require_tenant(tenant, Registry(session).stores().values())
+    blocks = ProductBlockTables(AsyncSession(session))
     chosen = ProductFilter(tuple(filter(None, category.split("/"))), search)
 
     async def read() -> tuple[int, list[Product]]:

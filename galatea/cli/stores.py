@@ -37,28 +37,36 @@ def load(
 
 @app.command("list")
 def list_stores(as_json: AsJson = False) -> None:
-    """List the registered stores."""
+    """List the registered stores, by tenant and id."""
     from deploy.cassandra import session_of
     from master_dataset.registry.registry import Registry
 
-    stores = Registry(session_of(Settings().cassandra.address)).stores()
+    found = Registry(session_of(Settings().cassandra.address)).stores()
+    stores = sorted(found.values(), key=lambda each: (each.tenant, each.id))
     if as_json:
         listed = [
-            {"id": each.id, "name": each.name, "timezone": each.timezone, "groups": each.current_groups}
-            for each in stores.values()
+            {
+                "id": each.id,
+                "tenant": each.tenant,
+                "name": each.name,
+                "timezone": each.timezone,
+                "groups": each.current_groups,
+            }
+            for each in stores
         ]
         print_json({"stores": listed})
     else:
         print_table(
-            ("id", "name", "time zone", "currency", "groups"),
+            ("tenant", "id", "name", "time zone", "currency", "groups"),
             [
                 (
+                    s.tenant,
                     s.id,
                     s.name,
                     s.timezone,
                     s.currency.code,
                     ", ".join(f"{n}={v}" for n, v in s.current_groups.items()),
                 )
-                for s in stores.values()
+                for s in stores
             ],
         )

@@ -22,7 +22,7 @@ def load(
 ) -> None:
     """Load the targets in FILE, all or none. Each replaces the previous one for its store, day and metric."""
     from deploy.cassandra import session_of
-    from master_dataset.registry.registry import Registry
+    from master_dataset.registry.registry import Registry, require_tenant
     from master_dataset.registry.targets import TargetTables
     from master_dataset.registry.targets_file import read_targets
     from serving_layer.admin.targets import TargetTerms
@@ -32,6 +32,7 @@ def load(
     session = session_of(Settings().cassandra.address)
     views = {view.name: view for view in registered_views()}
     stores, metrics = Registry(session).stores().values(), registered_metrics().values()
+    require_tenant(tenant, stores)
     targets = read_targets(file, *TargetTerms.of(tenant, stores, metrics, views))
     loaded = sum(len(days) for of_store in targets.values() for days in of_store.values())
     current = TargetTables(session).load(tenant, targets, replace=replace)
@@ -48,9 +49,12 @@ def list_targets(
 ) -> None:
     """List the tenant's targets by store, metric and day."""
     from deploy.cassandra import session_of
+    from master_dataset.registry.registry import Registry, require_tenant
     from master_dataset.registry.targets import DIGITS, TargetTables
 
-    current, blocks = TargetTables(session_of(Settings().cassandra.address)).all(tenant)
+    session = session_of(Settings().cassandra.address)
+    require_tenant(tenant, Registry(session).stores().values())
+    current, blocks = TargetTables(session).all(tenant)
     found = sorted(
         (of, name, day, value)
         for of, targets in blocks

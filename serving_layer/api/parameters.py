@@ -12,10 +12,12 @@ import orjson
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from master_dataset.errors import UnknownNameError
+from master_dataset.registry.registry import require_tenant
 from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.errors import BadQuestionError
 from serving_layer.keys.key import Caller
 from serving_layer.query.ranges import RangeName
+from serving_layer.service import QueryService
 
 MAX_PAGE = 1000
 """Entries per page of a list."""
@@ -162,6 +164,24 @@ def tenant_of(caller: Caller, named: str | None, default: str) -> str:
     if named not in (None, caller.tenant):
         raise UnknownNameError("tenant", named or "", (), do="Leave `tenant` out.")
     return caller.tenant
+
+
+async def registered_tenant(caller: Caller, named: str | None, answers: QueryService) -> str:
+    """The tenant whose products or targets a request is about: for keys of all tenants, one that has stores.
+
+    Args:
+        caller: whose key may be for one tenant or for all.
+        named: the tenant that the request names; None if it names none.
+        answers: knows the stores of all tenants.
+
+    Raises:
+        UnknownNameError: the tenant has no stores, or the key is that of another one.
+    """
+    tenant = tenant_of(caller, named, DEFAULT_TENANT)
+    if caller.tenant is None:
+        _, stores = await answers.stores.all()
+        require_tenant(tenant, stores.values())
+    return tenant
 
 
 def page_token(*parts: object) -> str:

@@ -9,15 +9,14 @@ from pydantic_core import PydanticCustomError
 
 from master_dataset.registry.products import Product
 from master_dataset.registry.products_file import SKU_BYTES, TEXT_LENGTH, category_path
-from serving_layer.api.caller import Operator, Reader
+from serving_layer.api.caller import AnswersOf, Operator, Reader
 from serving_layer.api.parameters import (
-    DEFAULT_TENANT,
     MAX_PAGE,
     AfterToken,
     TenantName,
     page_token,
     read_page_token,
-    tenant_of,
+    registered_tenant,
 )
 from serving_layer.api.request_bodies import FILE_BODY, file_body
 from serving_layer.errors import BadQuestionError, NotOfferedError
@@ -76,13 +75,15 @@ router = APIRouter(prefix="/v1", tags=["products"])
 
 
 @router.get("/products", operation_id="list_products", responses=returns(ProductList))
-async def list_products(query: Annotated[ProductsQuery, Query()], products: ProductsOf, caller: Reader) -> Response:
+async def list_products(
+    query: Annotated[ProductsQuery, Query()], products: ProductsOf, answers: AnswersOf, caller: Reader
+) -> Response:
     """The products of a tenant, each version of its own, in a fixed order that is not that of the SKUs.
 
     All versions of a SKU are on one page. A filtered page searches a part of the products only, so it may hold fewer
     than `limit`, or none, although more follow: go on until `next` is null.
     """
-    tenant = tenant_of(caller, query.tenant, DEFAULT_TENANT)
+    tenant = await registered_tenant(caller, query.tenant, answers)
     chosen = query.to_filter()
     if query.sku:
         found = await products.reader.products(tenant, query.sku)
@@ -114,7 +115,11 @@ async def list_products(query: Annotated[ProductsQuery, Query()], products: Prod
     responses=returns(LoadedProducts),
 )
 async def load_products(
-    request: Request, query: Annotated[LoadQuery, Query()], products: ProductsOf, caller: Operator
+    request: Request,
+    query: Annotated[LoadQuery, Query()],
+    products: ProductsOf,
+    answers: AnswersOf,
+    caller: Operator,
 ) -> Response:
     """Load products, all or none, at most 8 MB in a request. Needs the scope `operate`; safe to repeat.
 
@@ -122,7 +127,7 @@ async def load_products(
     Fields: `sku` and `title`, and optionally `brand`, `category` (a path such as `Food/Dairy/Milk`), `gtin` and
     `valid_from`. Queries use the new version within a second.
     """
-    tenant = tenant_of(caller, query.tenant, DEFAULT_TENANT)
+    tenant = await registered_tenant(caller, query.tenant, answers)
     async with file_body(request, "products") as body:
         master = await products.load(tenant, body, replace=query.replace)
     loaded = LoadedProducts(tenant, master.version, master.count, iso_instant(master.loaded_at))

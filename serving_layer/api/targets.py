@@ -7,8 +7,8 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.admin.targets import TargetService
-from serving_layer.api.caller import Operator
-from serving_layer.api.parameters import DEFAULT_TENANT, TenantName, tenant_of
+from serving_layer.api.caller import AnswersOf, Operator
+from serving_layer.api.parameters import TenantName, registered_tenant
 from serving_layer.api.request_bodies import FILE_BODY, file_body
 from serving_layer.errors import NotOfferedError
 from serving_layer.responses.encoding import JSON, encode, iso_instant
@@ -47,6 +47,7 @@ async def load_targets(
     request: Request,
     query: Annotated[TargetsLoadQuery, Query()],
     targets: Annotated[TargetService, Depends(targets_of)],
+    answers: AnswersOf,
     caller: Operator,
 ) -> Response:
     """Load targets, all or none, at most 8 MB in a request. Needs the scope `operate`; safe to repeat.
@@ -55,7 +56,7 @@ async def load_targets(
     Fields: `store`, `day`, `metric` and `value`, which is in the major unit of the store's currency for money.
     Queries with `compare=target` use the new version within a second.
     """
-    tenant = tenant_of(caller, query.tenant, DEFAULT_TENANT)
+    tenant = await registered_tenant(caller, query.tenant, answers)
     async with file_body(request, "targets") as body:
         current = await targets.load(tenant, body, replace=query.replace)
     loaded = LoadedTargets(tenant, current.version, current.count, iso_instant(current.loaded_at))

@@ -13,6 +13,7 @@ import pytest
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.products import Product, ProductSpool, bucket_of
 from master_dataset.registry.products_file import read_stream
+from master_dataset.registry.stores import Store
 from serving_layer.products.attribution import AnswerProducts, ProductLabel
 from serving_layer.products.dimensions import Attributes
 from serving_layer.products.reader import BLOCKS_PER_PAGE, MasterNames, ProductFilter, ProductPlace, ProductReader
@@ -141,7 +142,7 @@ def test_a_wrong_question_is_refused(said: dict[str, object]) -> None:
 
 
 def test_the_products_of_another_tenant_are_not_there() -> None:
-    asking = Asking(World())
+    asking = Asking(World(Store(id="1", timezone="UTC"), Store(id="2", timezone="UTC", tenant="acme")))
     post(asking, CSV, "/v1/products?tenant=acme")
 
     assert asking.body("/v1/products")["count"] == 0
@@ -233,3 +234,16 @@ def test_an_answer_reads_one_version_or_says_that_it_is_gone() -> None:
     reader = reader_of(products)
     with pytest.raises(CassandraUnavailableError, match="were replaced several times"):
         asyncio.run(versions())
+
+
+def test_a_key_of_all_tenants_names_one_that_has_stores() -> None:
+    asking = Asking(World(Store(id="1", timezone="UTC", tenant="acme")))
+    csv = b"sku,title\n1,Milk\n"
+
+    for path, method in (("/v1/products", "GET"), ("/v1/products", "POST"), ("/v1/targets", "POST")):
+        body = {"said": csv} if method == "POST" else {}
+        wrong = asking.refusal(path, method=method, key=OPERATOR_KEY, tenant="acne", **body)
+        assert (wrong["status"], wrong["code"]) == (404, "unknown_name"), wrong
+        assert wrong["detail"] == "Did you mean `acme`?"
+
+    assert asking.body("/v1/products", key=OPERATOR_KEY, tenant="acme")["count"] == 0

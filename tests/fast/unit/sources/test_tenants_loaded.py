@@ -1,0 +1,105 @@
+"""Commands about the registry, over a Cassandra of which only the registered stores are there."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from typer.testing import CliRunner
+
+from deploy import cassandra
+from galatea.cli.main import app
+from master_dataset.errors import UnknownNameError
+from master_dataset.registry.stores import Store
+
+STORES = [
+    Store(id="2", timezone="UTC", tenant="acme"),
+    Store(id="9", timezone="UTC", tenant="acme", name="Nine"),
+    Store(id="1", timezone="UTC", tenant="zeta"),
+    Store(id="10", timezone="UTC", tenant="acme"),
+]
+
+
+class Rows(list[Any]):
+    """What a query gives."""
+
+    def one(self) -> object:
+        return self[0]
+
+
+class Version(NamedTuple):
+    version: int
+
+
+class Body(NamedTuple):
+    body: str
+
+
+class Registered:
+    """A session that has these stores. AssertionError for everything else that a command reads or writes."""
+
+    def __init__(self, stores: Sequence[Store]) -> None:
+        self._stores = stores
+
+    def prepare(self, query: str) -> str:
+        return query
+
+    def execute(self, query: str, _values: object = None) -> Rows:
+        if "registry_versions" in query:
+            return Rows([Version(1)])
+        assert query == "SELECT body FROM stores", query
+        return Rows(Body(store.to_json()) for store in self._stores)
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(cassandra, "session_of", lambda _: Registered(STORES))
+    return
+
+
+def refusal(*words: str) -> UnknownNameError:
+    done = CliRunner().invoke(app, list(words))
+    assert isinstance(done.exception, UnknownNameError), done.output
+    return done.exception
+
+
+@pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize("kind", ["products", "targets"])
+def test_a_tenant_without_stores_is_refused_with_the_one_that_was_meant(kind: str, tmp_path: Path) -> None:
+    file = tmp_path / "file.csv"
+    file.write_text("sku,title\n1,Milk\n")
+
+    for command in (("load", str(file)), ("list",)):
+        wrong = refusal(kind, *command, "--tenant", "acne")
+        usual = refusal(kind, *command)
+
+        assert (wrong.message, wrong.do) == ("There is no tenant `acne`.", "Did you mean `acme`?")
+        assert (usual.message, usual.do) == ("There is no tenant `default`.", "Use one of: `acme`, `zeta`.")
+
+
+def test_before_any_store_is_registered_that_is_the_next_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cassandra, "session_of", lambda _: Registered([]))
+
+    assert "galatea stores load" in refusal("products", "load", str(tmp_path)).do
+
+
+@pytest.mark.usefixtures("registered")
+def test_stores_are_listed_by_tenant_and_id() -> None:
+    listed = CliRunner().invoke(app, ["stores", "list", "--json"])
+    shown = CliRunner().invoke(app, ["stores", "list"])
+
+    stores = json.loads(listed.output)["stores"]
+    assert [(each["tenant"], each["id"]) for each in stores] == [
+        ("acme", "10"),
+        ("acme", "2"),
+        ("acme", "9"),
+        ("zeta", "1"),
+    ]
+    assert [line.split()[:2] for line in shown.output.splitlines()] == [
+        ["tenant", "id"],
+        ["acme", "10"],
+        ["acme", "2"],
+        ["acme", "9"],
+        ["zeta", "1"],
+    ]
