@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -102,7 +102,7 @@ def ask(  # noqa: PLR0913 - the options of the command
         _write_parquet(answers, parquet)
     else:
         for answer in answers.answers:
-            print_answer(answer)
+            print_answer(answer, days_in_words(answer, start, end))
 
 
 def _write_parquet(answers: "Answers", file: Path) -> None:
@@ -166,10 +166,39 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - JSON
     return [plain(each) for each in value] if isinstance(value, tuple | list) else value
 
 
-def print_answer(answer: "Answer") -> None:
-    """Print a table of the values, and what they were computed from on stderr."""
+def days_in_words(answer: "Answer", start: str | None, end: str | None) -> str:
+    """For which time an answer is. `start`, `end`: as they were asked for; None where the answer has a named range."""
+    of = answer.range
+    if of is not None and of.start is not None and of.end is not None:
+        last = of.end - timedelta(days=1)
+        return f"on {last}" if of.start == last else f"from {of.start} to {last}"
+    if of is not None and of.name is not None:
+        return f"in `{of.name}`"
+    return f"from {start} until {end or 'now'}"
+
+
+def _print_nothing(answer: "Answer", days: str) -> None:
+    """Say that there are no values, and when the newest event came."""
+    newest = answer.as_of.speed_as_of
+    until = f"the newest event was received at {_instant(newest)}" if newest else "no event has been received yet"
+    if newest is None and answer.as_of.publication:
+        until = f"what is published was received before {_instant(answer.as_of.cut)}"
+    print_message(f"There is nothing for {answer.metric} {days}; {until}.")
+
+
+def print_answer(answer: "Answer", days: str = "") -> None:
+    """Print a table of the values, and what they were computed from on stderr.
+
+    Args:
+        answer: to one metric.
+        days: for which time it is, in words, for a sentence if there are no values.
+    """
     rows = answer.to_rows()
-    own = [name for name in rows[0] if name not in (*BESIDE_VALUE, *PROVENANCE)] if rows else ["value"]
+    if all(row["value"] is None for row in rows):
+        _print_nothing(answer, days)
+    if not rows:
+        return
+    own = [name for name in rows[0] if name not in (*BESIDE_VALUE, *PROVENANCE)]
     own = [name for name in own if any(row[name] is not None for row in rows) or name == "value"]
     first = own.index("value")
     columns = [*own[:first], "when", *own[first:], "notes"]

@@ -65,6 +65,28 @@ def test_groups_are_sorted_cut_and_shared() -> None:
 
 
 @pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("asked", "days"),
+    [
+        (("--range", "last_7_days"), "from 2026-11-10 to 2026-11-16"),
+        (("--range", "yesterday"), "on 2026-11-16"),
+        (("--from", "2026-11-02", "--to", "2026-11-05"), "from 2026-11-02 until 2026-11-05"),
+    ],
+)
+def test_without_values_a_sentence_says_for_which_days_and_when_the_newest_event_came(
+    asked: tuple[str, ...], days: str
+) -> None:
+    nothing = ask("sku_net_sales", "--by", "sku", *asked)
+    unknown = ask("conversion_rate", "--by", "total", *asked)
+
+    until = "the newest event was received at 2026-11-17 10:07:10 UTC"
+    assert (nothing.exit_code, nothing.stdout) == (0, "")
+    assert nothing.stderr == f"There is nothing for sku_net_sales {days}; {until}.\n"
+    assert f"There is nothing for conversion_rate {days}; {until}." in unknown.stderr
+    assert "There is nothing" not in ask("net_sales", *DAY).output
+
+
+@pytest.mark.usefixtures("home")
 def test_json_is_what_the_api_says_and_csv_its_table() -> None:
     as_json = json.loads(ask("net_sales,total_transactions_count", "--store", "1,3", *DAY, "--json").stdout)
     as_csv = list(csv.DictReader(io.StringIO(ask("net_sales", *DAY, "--csv").stdout)))
