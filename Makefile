@@ -16,10 +16,12 @@ export UV_PYTHON_DOWNLOADS := never
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fast mutants lint docs drills drill campaign ledger bench clean
+.PHONY: help install demo test test-all fast mutants lint docs drills drill campaign ledger bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+install: $(STAMP) ## Install the locked packages into .venv
 
 demo: $(STAMP) ## Start everything, play a trading day on real receipts; ARGS=--once stops and checks
 	@$(RUN) galatea demo $(ARGS)
