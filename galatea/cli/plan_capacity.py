@@ -1,22 +1,37 @@
 """`galatea plan-capacity`: what a deployment needs, from its workload."""
 
+import math
 from dataclasses import asdict
 from typing import Annotated
 
-from typer import Option
+from typer import BadParameter, Option
 
 from deploy.console import print_json, print_message, print_table
 from galatea.cli.options import AsJson
 
 
+def _number(value: float) -> float:
+    """Refuse `nan`, which lies in every range."""
+    if math.isnan(value):
+        raise BadParameter("nan is not a number.")
+    return value
+
+
 def plan_capacity(  # noqa: PLR0913, PLR0917 - one option for each thing that is sent
-    stores: Annotated[int, Option(help="Number of stores.", min=1)],
-    receipts: Annotated[float, Option(help="Receipts of a store on a day.", min=0)],
-    lines: Annotated[float, Option(help="Lines of a receipt.", min=1)] = 8.0,
-    sensor_events: Annotated[float, Option(help="Events of all sensors of a store on a day.", min=0)] = 0.0,
-    peak: Annotated[float, Option(help="The busiest hour, as a multiple of the average over 24 hours.", min=1)] = 4.0,
-    kafka_days: Annotated[int, Option(help="Days that topics keep records; alerts look 13 days back.", min=8)] = 14,
-    years: Annotated[float, Option(help="Years of history.", min=0)] = 3.0,
+    stores: Annotated[int, Option(help="Number of stores.", min=1, max=1_000_000)],
+    receipts: Annotated[float, Option(help="Receipts of a store on a day.", min=0, max=1_000_000, callback=_number)],
+    lines: Annotated[float, Option(help="Lines of a receipt.", min=1, max=1_000, callback=_number)] = 8.0,
+    sensor_events: Annotated[
+        float, Option(help="Events of all sensors of a store on a day.", min=0, max=100_000_000, callback=_number)
+    ] = 0.0,
+    peak: Annotated[
+        float,
+        Option(help="The busiest hour, as a multiple of the average over 24 hours.", min=1, max=24, callback=_number),
+    ] = 4.0,
+    kafka_days: Annotated[
+        int, Option(help="Days that topics keep records; alerts look 13 days back.", min=8, max=3_650)
+    ] = 14,
+    years: Annotated[float, Option(help="Years of history.", min=0, max=100, callback=_number)] = 3.0,
     copies: Annotated[int, Option(help="Copies of records in Kafka and of rows in Cassandra.", min=1, max=3)] = 1,
     as_json: AsJson = False,
 ) -> None:

@@ -65,6 +65,38 @@ def test_the_page_shows_what_the_command_prints() -> None:
     ]
 
 
+ABSURD = {
+    "--stores": ("0", "-3", "1" + "0" * 30, "many"),
+    "--receipts": ("-1", "1e30", "inf", "nan", "x"),
+    "--lines": ("0", "-8", "1e9", "nan"),
+    "--sensor-events": ("-1", "1e30", "inf", "nan"),
+    "--peak": ("0.5", "25", "inf", "nan"),
+    "--kafka-days": ("7", "-1", "1" + "0" * 12, "1.5"),
+    "--years": ("-1", "101", "inf", "nan"),
+    "--copies": ("0", "4"),
+}
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [(option, value) for option, values in ABSURD.items() for value in values]
+)
+def test_a_number_that_no_deployment_has_is_refused_by_the_name_of_its_option(option: str, value: str) -> None:
+    usual = {"--stores": "10", "--receipts": "100"} | {option: value}
+    result = CliRunner().invoke(app, ["plan-capacity", *(word for pair in usual.items() for word in pair)])
+
+    assert result.exit_code == 2
+    assert option in result.output
+    shown = " ".join(result.output.replace("│", " ").split())  # out of its box
+    assert any(said in shown for said in ("Input should be", "is not a number", "is not a valid"))
+
+
+def test_the_largest_workload_is_planned_in_finite_numbers() -> None:
+    most = ("--stores", "1000000", "--receipts", "1000000", "--lines", "1000", "--sensor-events", "100000000")
+    result = CliRunner().invoke(app, ["plan-capacity", *most, "--peak", "24", "--years", "100", "--json"])
+
+    assert all(0 < value < 1e30 for value in orjson.loads(result.stdout)["plan"].values())
+
+
 def test_json_has_the_workload_and_the_plan() -> None:
     result = CliRunner().invoke(app, ["plan-capacity", "--stores", "10", "--receipts", "100", "--json"])
 
