@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ from batch_layer.verify.totals import TotalsQuestion, TotalsSnapshot
 from batch_layer.verify.verification import Verification
 from deploy.cassandra import session_of
 from deploy.process import BACKGROUND_NICENESS, lower_priority
+from deploy.telemetry.datasets import recomputed_datasets
+from deploy.telemetry.jobs import lineage_of_job
 from master_dataset.delta.tables import MasterTables
 from master_dataset.errors import GalateaError
 from serving_layer.query.catalogue import Catalogue
@@ -108,6 +111,17 @@ def job_of(settings: "Settings", id_: str, steps: Steps, spark: LazySpark | None
     return RecomputeJob(context_of(settings), id_, spark.get, steps)
 
 
+@contextmanager
+def recompute_job(
+    settings: "Settings", id_: str, steps: Steps, spark: LazySpark | None = None, step: str = ""
+) -> Iterator[RecomputeJob]:
+    """Hold the lock of a recompute within the block, and report its lineage. `step`: the only one that is done."""
+    name = f"recompute.{step}" if step else "recompute"
+    with lineage_of_job(settings, name, group=id_) as lineage, job_of(settings, id_, steps, spark) as job:
+        lineage.describe = lambda: recomputed_datasets(settings, job.record)
+        yield job
+
+
 def spark_of(settings: "Settings", id_: str) -> LazySpark:
     """The Spark session for the recompute of that id. UnknownNameError if there is none."""
     request = Recomputes(session_of(settings.cassandra.address)).find(id_).request
@@ -117,7 +131,7 @@ def spark_of(settings: "Settings", id_: str) -> LazySpark:
 def run_recompute(settings: "Settings", id_: str, steps: Steps) -> Recompute:
     """Do what is left of a recompute. Spark starts while a cut is reached, because both take equally long."""
     spark = spark_of(settings, id_)
-    with job_of(settings, id_, steps, spark) as job, translated_failures(id_):
+    with recompute_job(settings, id_, steps, spark) as job, translated_failures(id_):
         if not job.has_ended:
             spark.start()
         job.plan()

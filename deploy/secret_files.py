@@ -56,7 +56,7 @@ def secret_of(setting: str, given: "SecretStr", file: str) -> str:
     """
     if not file:
         return given.get_secret_value()
-    secret = _read_private(f"{setting}_FILE", Path(file)).removesuffix("\n").removesuffix("\r")
+    secret = read_private(f"{setting}_FILE", Path(file)).removesuffix("\n").removesuffix("\r")
     if not secret:
         raise OperatorError(f"`{file}` of {setting}_FILE is empty", do="write the secret into it")
     return secret
@@ -87,7 +87,7 @@ def checked_tls(prefix: str, tls: Tls, *, in_java: bool) -> Tls:
         check_certificates(f"{prefix}_CA_FILE", tls.ca_file)
     if tls.certificate_file:
         check_certificates(f"{prefix}_CERTIFICATE_FILE", tls.certificate_file)
-        _check_key(prefix, tls, _read_private(f"{prefix}_KEY_FILE", Path(tls.key_file)), in_java=in_java)
+        _check_key(prefix, tls, read_private(f"{prefix}_KEY_FILE", Path(tls.key_file)), in_java=in_java)
     try:
         tls.context()
     except OSError as error:  # of which an error of OpenSSL is a kind
@@ -128,7 +128,7 @@ def _check_key(prefix: str, tls: Tls, text: str, *, in_java: bool) -> None:
         raise OperatorError(message, do=f"set {prefix}_KEY_PASSWORD or {prefix}_KEY_PASSWORD_FILE")
 
 
-def _read_private(setting: str, file: Path) -> str:
+def read_private(setting: str, file: Path) -> str:
     """Read a file that only its owner may read; if that is root, as Kubernetes mounts secrets, its group may, too."""
     text = _read(setting, file)
     found = file.stat()

@@ -412,6 +412,61 @@ class MetricsSettings(Section):
             yield f"{host} needs {token} or {file}: metrics show topics and volumes"
 
 
+class TraceSettings(Section):
+    """Traces by OpenTelemetry. They need the extra `traces` of the package."""
+
+    prefix = "traces_"
+
+    endpoint: str = ""
+    """URL that spans are sent to as OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`; if empty, no traces."""
+    sample_ratio: float = Field(default=0.01, ge=0, le=1)
+    """Share of traces to record, of requests that do not continue a trace and micro-batches that belong to none."""
+    headers: SecretStr = SecretStr("")
+    """Header fields to send with spans, as a JSON object, for example with a token."""
+    headers_file: str = ""
+    """File with these header fields."""
+    ca_file: str = ""
+    """Authorities to trust for an endpoint of https, PEM; if empty, those of the package `certifi`."""
+
+    @field_validator("endpoint")
+    @classmethod
+    def _of_http(cls, text: str) -> str:
+        if text and not text.startswith(("http://", "https://")):
+            raise ValueError("not a URL of http or https")
+        return text
+
+    def resolved(self) -> Self:
+        """Make paths absolute."""
+        return self.model_copy(update=absolute(self, ("headers_file", "ca_file")))
+
+    def conflicts(self) -> Iterator[str]:
+        """Say which settings contradict each other."""
+        endpoint, headers, file, ca_file = self.names_of(("endpoint", "headers", "headers_file", "ca_file"))
+        given = self.given()
+        if {headers, file} <= given:
+            yield f"{headers} and {file} are both set"
+        if not self.endpoint:
+            for name in given & {headers, file, ca_file}:
+                yield f"{name} has no effect without {endpoint}"
+
+
+class LineageSettings(Section):
+    """Lineage by OpenLineage. It needs the extra `lineage` of the package."""
+
+    prefix = "lineage_"
+
+    config_file: str = ""
+    """Configuration of the OpenLineage client, YAML, with its transport; if empty, no lineage."""
+    namespace: str = Field(default="galatea", min_length=1)
+    """Namespace of the jobs. Give each deployment its own one."""
+    seconds: float = Field(default=60.0, ge=1)
+    """How often the archive reports what it has written, per source, in seconds."""
+
+    def resolved(self) -> Self:
+        """Make paths absolute."""
+        return self.model_copy(update=absolute(self, ("config_file",)))
+
+
 class SqlSettings(Section):
     """SQL over the PostgreSQL protocol."""
 

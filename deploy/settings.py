@@ -26,6 +26,7 @@ from deploy.sections import (
     JarSettings,
     LayerSettings,
     LimitSettings,
+    LineageSettings,
     MetricsSettings,
     PathSettings,
     Section,
@@ -34,6 +35,7 @@ from deploy.sections import (
     SqlSettings,
     StackSettings,
     TlsSettings,
+    TraceSettings,
     WebhookSettings,
     absolute,
 )
@@ -57,6 +59,8 @@ class Settings:
     sql: SqlSettings
     tls: TlsSettings
     metrics: MetricsSettings
+    traces: TraceSettings
+    lineage: LineageSettings
     kafka: KafkaSettings
     cassandra: CassandraSettings
     spark: SparkSettings
@@ -107,6 +111,8 @@ class Settings:
             "stack": self.stack.model_copy(update={"secure": self.stack.secure or kept.secure}),
             "tls": self.tls.resolved(),
             "metrics": self.metrics.resolved(),
+            "traces": self.traces.resolved(),
+            "lineage": self.lineage.resolved(),
             "api": self.api.model_copy(update=absolute(self.api, ("ca_file",))),
             "jars": self.jars.model_copy(update={"cache_dir": cache_dir}),
         }

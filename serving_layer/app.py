@@ -9,6 +9,7 @@ from prometheus_client import Histogram
 from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from master_dataset import tracing
 from serving_layer.admin.operations import OperatorService
 from serving_layer.admin.targets import TargetService
 from serving_layer.alerts.rules import AlertService
@@ -34,6 +35,7 @@ from serving_layer.http.body_drain import BodyDrain
 from serving_layer.http.head import HeadRequests
 from serving_layer.http.load_shedding import InFlight, LoadSheddingMiddleware
 from serving_layer.http.problems import install as install_problems
+from serving_layer.http.request_traces import RequestTraces
 from serving_layer.ingest.ingest import IngestService
 from serving_layer.keys.authenticator import Authenticator
 from serving_layer.limits import LIMITS, Limits
@@ -73,7 +75,7 @@ CORS_SECONDS = 600
 class RequestMetrics:
     """Middleware that measures requests by route and status, never by store, tenant or caller.
 
-    Only `HeadRequests`, which replaces the scope, is outside of it.
+    Only `RequestTraces` and `HeadRequests`, which replaces the scope, are outside of it.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -193,5 +195,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
             max_age=CORS_SECONDS,
         )
     app.add_middleware(RequestMetrics)
+    if tracing.is_on():
+        app.add_middleware(RequestTraces)
     app.add_middleware(HeadRequests)
     return app

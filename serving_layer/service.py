@@ -14,6 +14,7 @@ import structlog
 from cachetools import LRUCache
 from msgspec import UNSET, UnsetType
 
+from master_dataset import tracing
 from master_dataset.errors import GalateaError, UnknownNameError
 from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store
@@ -118,6 +119,10 @@ class QueryService:
             UnknownNameError, PublicationCollectedError: the publication that was named is not there, or not any more.
             SpeedUnavailableError, SpeedExpiredError: the speed layer cannot be read, and the request is not `partial`.
         """
+        with tracing.span("read_version"):
+            return await self._read_version(request, caller, fresh=fresh)
+
+    async def _read_version(self, request: Request, caller: Caller, *, fresh: bool) -> ReadVersion:
         if request.as_of is None:
             snapshot = await self._snapshots.read(partial=request.partial, fresh=fresh)
             self._follow(snapshot)

@@ -7,6 +7,7 @@ The end offsets come from Spark's own offset log, which Spark writes before a mi
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from master_dataset.delta.checkpoint import MICRO_BATCH, fsync_plan
 from master_dataset.errors import CheckpointOutOfStepError, GenerationReplacedError
 from master_dataset.failpoints import Failpoint, failpoint
+from master_dataset.kafka.trace_contexts import TraceContexts, trace_contexts
+from master_dataset.tracing import Attributes, micro_batch
 from speed_layer.additions import shapes_of
 from speed_layer.arrow_tables import OUTPUT, last_received
 from speed_layer.micro_batch import Horizons, MicroBatch, SpeedRows
@@ -32,6 +35,7 @@ from views.core.view import View
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
+    from pyspark.accumulators import Accumulator
 
 log = structlog.get_logger()
 _LOG_VERSION = "v1"
@@ -50,11 +54,14 @@ class SpeedDriver:
         self._shapes = shapes_of(views)
         self._generations = Generations(connect())
         self._taken_over = False
+        self._traces: Accumulator[TraceContexts] | None = None
         self.refusal: CheckpointOutOfStepError | GenerationReplacedError | None = None
         """The error that ended the query, if it is of one of these types."""
 
     def start(self, spark: SparkSession, generation: Generation, feed: Feed, checkpoint: str) -> StreamingQuery:
         """Start or continue the query of this generation."""
+        self._traces = trace_contexts(spark)
+        feed = replace(feed, traces=self._traces)
         of_visits = [view for view in self._views if view.counts_visits]
         self._visits = VisitTracker(of_visits, self._ages, feed, self._horizons.skew) if of_visits else None
         return (
@@ -66,8 +73,19 @@ class SpeedDriver:
         )
 
     def _timed(self, generation: Generation, batch: DataFrame, number: int, checkpoint: str) -> None:
-        with MICRO_BATCH.labels("speed").time():
-            self._write(generation, batch, number, checkpoint)
+        attributes: Attributes = {
+            "messaging.system": "kafka",
+            "messaging.operation.name": "count",
+            "messaging.operation.type": "process",
+            "galatea.micro_batch": number,
+            "galatea.generation": generation.number,
+        }
+        with MICRO_BATCH.labels("speed").time(), micro_batch("count", attributes) as span:
+            try:
+                self._write(generation, batch, number, checkpoint)
+            finally:
+                if self._traces is not None:
+                    span.links, self._traces.value = self._traces.value, frozenset()
 
     def _write(self, generation: Generation, batch: DataFrame, number: int, checkpoint: str) -> None:
         fsync_plan(checkpoint, number)

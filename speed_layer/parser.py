@@ -12,12 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from master_dataset.errors import DefinitionError
+from master_dataset.kafka.trace_contexts import TraceContexts, trace_contexts_of
 from master_dataset.parsing.rows import arrow_fields, output_schema, rows
 from speed_layer.arrow_tables import events_and_positions
 from views.core.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pyspark.accumulators import Accumulator
 
     from master_dataset.registry.registry import TermsOf
     from master_dataset.source import Source
@@ -49,6 +52,7 @@ class Parser:
         schema: Of the rows.
         terms: Creates the look-up of stores.
         writers: Topic to what writes its records while they are parsed.
+        traces: Collects the traces of the records; None: nobody asks for them.
     """
 
     sources: "Mapping[str, Source[Any]]"
@@ -56,6 +60,7 @@ class Parser:
     schema: pa.Schema
     terms: "Callable[[], TermsOf]"
     writers: Mapping[str, Sequence[RecordWriter]]
+    traces: "Accumulator[TraceContexts] | None" = None
 
     @classmethod
     def of(
@@ -63,6 +68,7 @@ class Parser:
         views: Sequence[View],
         terms: "Callable[[], TermsOf]",
         writers: Mapping[str, Sequence[RecordWriter]],
+        traces: "Accumulator[TraceContexts] | None" = None,
     ) -> "Parser":
         """The parser for these views."""
         sources = {source.topic: source for source in sources_of(views)}
@@ -70,12 +76,14 @@ class Parser:
             topic: unread_columns(source, views).difference(*(each.columns for each in writers.get(topic, ())))
             for topic, source in sources.items()
         }
-        return cls(sources, unread, columns_read(views), terms, writers)
+        return cls(sources, unread, columns_read(views), terms, writers, traces)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Events and positions, with the columns of `schema`; columns of other sources are NULL."""
         terms = self.terms()
         for batch in batches:
+            if self.traces is not None and (found := trace_contexts_of(batch)):
+                self.traces.add(found)
             for topic in pc.unique(batch["topic"]).to_pylist():
                 own = batch.filter(pc.equal(batch["topic"], topic))
                 for parsed in rows(self.sources[topic], iter([own]), terms, unread=self.unread[topic]):

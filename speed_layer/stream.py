@@ -23,6 +23,9 @@ from speed_layer.parser import Parser, RecordWriter, sources_of
 from views.core.view import View
 
 if TYPE_CHECKING:
+    from pyspark.accumulators import Accumulator
+
+    from master_dataset.kafka.trace_contexts import TraceContexts
     from master_dataset.registry.registry import TermsOf
 
 Ages = tuple[timedelta, VisitRules]
@@ -42,6 +45,7 @@ class Feed:
         terms: Creates the look-up of stores in a worker.
         offsets_since: Topic and time (ms) to the first offset, by partition, with that timestamp or a later one.
         writers: Topic to what writes its records while they are parsed, such as receipts that are shown unchanged.
+        traces: Collects the traces of the records; None: nobody asks for them.
     """
 
     kafka: KafkaConnection
@@ -50,6 +54,7 @@ class Feed:
     terms: "Callable[[], TermsOf]"
     offsets_since: "Callable[[str, int], Mapping[int, int]]"
     writers: Mapping[str, Sequence[RecordWriter]]
+    traces: "Accumulator[TraceContexts] | None" = None
 
 
 def input_stream(spark: SparkSession, views: Sequence[View], feed: Feed, ages: Ages) -> DataFrame:
@@ -64,11 +69,11 @@ def input_stream(spark: SparkSession, views: Sequence[View], feed: Feed, ages: A
 def past_input(spark: SparkSession, view: View, feed: Feed, ages: Ages, span: Span) -> DataFrame:
     """The events of a view's topic between two offsets, as INPUT, without side effects."""
     records = record_span(spark, feed.kafka, view.source.topic, *span)
-    return _arrivals_of(records, [view], replace(feed, writers={}), ages)
+    return _arrivals_of(records, [view], replace(feed, writers={}, traces=None), ages)
 
 
 def _arrivals_of(records: DataFrame, views: Sequence[View], feed: Feed, ages: Ages) -> DataFrame:
-    parser = Parser.of(views, feed.terms, feed.writers)
+    parser = Parser.of(views, feed.terms, feed.writers, feed.traces)
     parsed = records.mapInArrow(parser, from_arrow_schema(parser.schema))
     return parsed.select(*INPUT_COLUMNS.names, F.expr(contributions_sql(views, *ages)).alias("contributions"))
 

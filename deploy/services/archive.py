@@ -1,8 +1,9 @@
 """The archive process: `python -m deploy.services.archive`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from prometheus_client import Counter
@@ -23,6 +24,10 @@ from master_dataset.registry.registry import store_terms
 from master_dataset.sources import registered_sources
 from views.control.publication import PointerRow
 from views.core.cut import UNIX_EPOCH
+
+if TYPE_CHECKING:
+    from master_dataset.archive.archive import ArchiveMonitor
+    from master_dataset.source import Source
 
 HEAP_MB = 512
 
@@ -84,7 +89,8 @@ def run(process: Process, settings: Settings) -> None:
     watch = ArchiveWatch(AlarmTable(connect()).notice, lambda: pointer.read().cut, settings.layers.skew)
     watch.refresh()  # the first micro-batch is checked too
     ReplayTable(settings.paths.master_uri).create()
-    archive = Archive(spark, MasterTables(settings.paths.master_uri), positions, partial(store_terms, connect), watch)
+    monitor = monitor_of(process, settings, watch, list(registered_sources().values()))
+    archive = Archive(spark, MasterTables(settings.paths.master_uri), positions, partial(store_terms, connect), monitor)
     trigger = Trigger(settings.archive.seconds, settings.layers.records_per_batch)
     checkpoints = {
         source: f"{settings.paths.checkpoint_uri}/archive/{topic}" for topic, source in registered_sources().items()
@@ -92,11 +98,25 @@ def run(process: Process, settings: Settings) -> None:
     archive.roll_back_incomplete(checkpoints)
     for source, checkpoint in checkpoints.items():
         archive.start(source, settings.kafka.connection, checkpoint, trigger)
-    monitor = LagMonitor("archive", list(registered_sources()), positions.read, settings.kafka.connection)
-    monitor.start(connect(), also=watch.refresh)
+    lag = LagMonitor("archive", list(registered_sources()), positions.read, settings.kafka.connection)
+    lag.start(connect(), also=watch.refresh)
     process.show_metrics(settings.archive.metrics_port)
     process.ready()
     spark.streams.awaitAnyTermination()
+
+
+def monitor_of(
+    process: Process, settings: Settings, watch: ArchiveWatch, sources: "Sequence[Source[Any]]"
+) -> "ArchiveMonitor":
+    """Return what the archive notifies: the watch, and lineage if it is on. OperatorError as `Lineage.of`."""
+    if not settings.lineage.config_file:
+        return watch
+    from deploy.telemetry.jobs import ArchiveLineage, ArchiveMonitors  # noqa: PLC0415 - only if it is on
+    from deploy.telemetry.lineage import Lineage  # noqa: PLC0415 - needs an extra of the package
+
+    lineage = ArchiveLineage(settings, Lineage.of(settings), sources)
+    process.at_end(lambda: lineage.end(has_failed=process.has_failed))
+    return ArchiveMonitors(watch, lineage)
 
 
 if __name__ == "__main__":

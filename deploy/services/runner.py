@@ -6,8 +6,9 @@ Exit codes: 0 stopped, 3 an operator has to act, 75 restart.
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from types import FrameType
+from typing import Any
 
 import structlog
 
@@ -17,6 +18,7 @@ from deploy.process import arm_failpoints, freeze_startup_objects, tune_garbage_
 from deploy.secret_files import secret_of, server_certificate
 from deploy.services.metrics_server import MetricsServer
 from deploy.settings import Settings
+from master_dataset import tracing
 from master_dataset.errors import GenerationReplacedError, OperatorError
 from master_dataset.kafka.client_errors import rejection_in
 
@@ -32,11 +34,22 @@ class Process:
         """`name` as in `galatea status`."""
         self._name = name
         self._settings = Settings()
+        self._at_end: list[Callable[[], None]] = []
+        self.has_failed = False
 
     def ready(self) -> None:
         """Tell the supervisor that this process is ready: write its pid to `run/<name>.ready`."""
         freeze_startup_objects()
         (self._settings.home / "run" / f"{self._name}.ready").write_text(str(os.getpid()))
+
+    def at_end(self, work: Callable[[], None]) -> None:
+        """Call this before the process ends, unless it is killed. Last first; each has to be done in two seconds."""
+        self._at_end.append(work)
+
+    def end_work(self) -> None:
+        """Do what `at_end` was given, once."""
+        while self._at_end:
+            self._at_end.pop()()
 
     def show_metrics(self, port: int) -> None:
         """Serve metrics at `port` or, for 0, any free port, and write the target to `run/`."""
@@ -49,35 +62,49 @@ class Process:
 
     def main(self, run: Callable[["Process", Settings], None]) -> None:
         """Run until the end, and exit with the code for the reason."""
+        is_traced = bool(self._settings.traces.endpoint)
         structlog.configure(
             processors=[
                 structlog.processors.add_log_level,
                 structlog.processors.TimeStamper(fmt="iso"),
+                *([_add_trace] if is_traced else []),
                 structlog.processors.format_exc_info,
                 structlog.processors.LogfmtRenderer(bool_as_flag=False),
             ]
         )
-        signal.signal(signal.SIGTERM, _leave)
+        signal.signal(signal.SIGTERM, self._leave)
         tune_garbage_collection()
         arm_failpoints()
         try:
+            if is_traced:
+                from deploy.telemetry.traces import install_traces  # noqa: PLC0415 - needs an extra of the package
+
+                self.at_end(install_traces(self._settings, self._name))
             run(self, self._settings)
+            self.end_work()
         except GenerationReplacedError as error:
             log.info("process.replaced", process=self._name, message=error.message)
             self._exit(RESTART_ME)
         except OperatorError as error:
+            self.has_failed = True
             log.error("process.stopped", process=self._name, code=error.code, message=error.message, do=error.do)  # noqa: TRY400 - the sentence is enough
             self._exit(NAMED_STOP)
         except Exception as error:
+            self.has_failed = True
             log.exception("process.failed", process=self._name)
             if (rejected := rejection_in(str(error))) is not None:  # from Spark
                 log.error("process.rejected", process=self._name, message=rejected.message, do=rejected.do)  # noqa: TRY400 - said above
             self._exit(RESTART_ME)
 
     def _exit(self, code: int) -> None:
+        self.end_work()
         sys.stdout.flush()
         os._exit(code)  # Spark's exit hooks would wait for a stream that has failed
 
+    def _leave(self, _signal: int, _frame: FrameType | None) -> None:
+        self.end_work()
+        os._exit(0)  # a stream may be killed anywhere: it repeats whatever it had not finished
 
-def _leave(_signal: int, _frame: FrameType | None) -> None:
-    os._exit(0)  # a stream may be killed anywhere: it repeats whatever it had not finished
+
+def _add_trace(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    return {**tracing.log_ids(), **event}

@@ -16,11 +16,14 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Update the Delta tables of corrected views to the current publication. Only changed days are written."""
-    from batch_layer.maintenance.export import export_published
+    from batch_layer.maintenance.export import corrected_schema, export_published
     from deploy.cassandra import session_of
+    from deploy.telemetry.datasets import exported_datasets
+    from deploy.telemetry.jobs import lineage_of_job
+    from views import view_named
 
     settings = Settings()
-    with ProgressSteps("export") as steps:
+    with ProgressSteps("export") as steps, lineage_of_job(settings, "export") as lineage:
         publication, done = export_published(
             session_of(settings.cassandra.address),
             settings.paths.corrected_uri,
@@ -29,6 +32,8 @@ def export(
             keeps=timedelta(days=settings.batch.vacuum_days),
             step=steps.step,
         )
+        schemas = {each.view: corrected_schema(view_named(each.view)) for each in done}
+        lineage.describe = lambda: exported_datasets(settings, publication, done, schemas)
     if as_json:
         tables = [asdict(each) for each in done]
         print_json({"publication": publication, "uri": settings.paths.corrected_uri, "tables": tables})

@@ -94,13 +94,13 @@ def show(id_: Id, as_json: AsJson = False) -> None:
 def _step(id_: str, name: str, *, as_json: bool) -> None:
     from batch_layer.failures import translated_failures
     from deploy.airflow.client import ProgressAndNote, TaskNote
-    from deploy.batch import job_of
+    from deploy.batch import recompute_job
 
     settings = Settings()
     note = TaskNote.of_this_process(settings)
     with (
         ProgressSteps(name) as steps,
-        job_of(settings, id_, ProgressAndNote(steps, note)) as job,
+        recompute_job(settings, id_, ProgressAndNote(steps, note), step=name) as job,
         translated_failures(id_),
     ):
         done: Recompute = getattr(job, name)()

@@ -19,7 +19,9 @@ from master_dataset.delta.tables import CONFLICTS, DEAD_LETTERS, MasterTables
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.partition_progress import Progress, ProgressParam, count_received, progress_of
 from master_dataset.kafka.topics import EARLIEST, Intake, Topics, offsets_json, record_stream
+from master_dataset.kafka.trace_contexts import TraceContexts, trace_contexts, trace_contexts_of
 from master_dataset.parsing.rows import output_schema, rows
+from master_dataset.tracing import Attributes, MicroBatchSpan, micro_batch
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -78,6 +80,7 @@ class Archive:
         """`terms` is called in Spark's workers, once per task; it must be picklable."""
         self._spark, self._tables, self._positions, self._terms = spark, tables, positions, terms
         self._monitor = monitor
+        self._traces: dict[str, Accumulator[TraceContexts] | None] = {}  # by topic
         self._written_to: set[str] = set()  # topics of which this process has written a micro-batch
 
     def roll_back_incomplete(self, checkpoints: "Mapping[Source[Any], str]") -> None:
@@ -138,7 +141,8 @@ class Archive:
             The parsed rows, and an accumulator. Each time the rows are computed, it adds what they contain.
         """
         progress = self._spark.sparkContext.accumulator({}, ProgressParam())
-        parser = _parser(source, self._terms, progress)
+        traces = self._traces[source.topic] = trace_contexts(self._spark)
+        parser = _parser(source, self._terms, progress, traces)
         return records.mapInArrow(parser, from_arrow_schema(output_schema(source))), progress
 
     def write_batch(
@@ -159,19 +163,32 @@ class Archive:
         Raises:
             RuntimeError: Records were parsed again while they were written.
         """
-        with MICRO_BATCH.labels("archive").time():
+        attributes: Attributes = {
+            "messaging.system": "kafka",
+            "messaging.operation.name": "archive",
+            "messaging.operation.type": "process",
+            "messaging.destination.name": source.topic,
+            "galatea.micro_batch": number,
+        }
+        with MICRO_BATCH.labels("archive").time(), micro_batch(f"archive {source.topic}", attributes) as span:
             query = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
             parsed = batch.persist()
             try:
                 partitions = self._write_parsed(source, parsed, mark_of(query, number), progress)
             finally:
                 parsed.unpersist()
+                self._note_traces(source, span)
+            span.attributes["messaging.batch.message_count"] = sum(each.received for each in partitions.values())
             for partition, each in partitions.items():
                 self._positions.record(source.topic, partition, each.offset + 1, each.received_at)
             failpoint(Failpoint.ARCHIVE_RECORDED)
             self._written_to.add(source.topic)
         events = sum(each.events for each in partitions.values())
-        log.info("archive.kept", source=source.topic, batch=number, events=events)
+        log.info("archive.kept", source=source.topic, batch=number, events=events, **span.log_ids)
+
+    def _note_traces(self, source: "Source[Any]", span: MicroBatchSpan) -> None:
+        if (traces := self._traces.get(source.topic)) is not None:
+            span.links, traces.value = traces.value, frozenset()
 
     def _write_parsed(
         self, source: "Source[Any]", parsed: DataFrame, mark: str, progress: "Accumulator[Progress]"
@@ -213,7 +230,10 @@ class Archive:
 
 
 def _parser(
-    source: "Source[Any]", terms: "Callable[[], TermsOf]", progress: "Accumulator[Progress]"
+    source: "Source[Any]",
+    terms: "Callable[[], TermsOf]",
+    progress: "Accumulator[Progress]",
+    traces: "Accumulator[TraceContexts] | None",
 ) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
     def parse(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         newest: dict[int, int] = {}
@@ -222,6 +242,8 @@ def _parser(
         def counted() -> "Iterator[pa.RecordBatch]":
             for batch in batches:
                 received.append(count_received(batch))
+                if traces is not None and (found := trace_contexts_of(batch)):
+                    traces.add(found)
                 yield batch
 
         for batch in rows(source, counted(), terms()):  # yields one batch for each that it takes

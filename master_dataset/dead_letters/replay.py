@@ -36,6 +36,7 @@ from master_dataset.parsing.masking import mask_value
 from master_dataset.parsing.parse import SCHEMA_HEADER, TermsOf, parse
 from master_dataset.parsing.results import EPOCH, DeadLetter, Event, InvalidRecordError, Reason
 from master_dataset.sources import registered_sources
+from master_dataset.tracing import TRACEPARENT
 
 PORTION = 100
 """Dead letters that are read, checked and sent at once: with their bytes they take 100 MB at most."""
@@ -314,7 +315,8 @@ def _check(dead_letter: StoredDeadLetter, patch: Patch, terms_of: TermsOf, now_u
         raise InvalidRecordError(Reason.RAW_MAC_ADDRESS, MASKED, dead_letter.field)
     value = patch.apply(dead_letter.value)
     # A new body is a record of this topic, whatever the old header `schema` said.
-    left_out = {REPLAY_HEADER, SCHEMA_HEADER} if patch.body is not None else {REPLAY_HEADER}
+    # The trace of the old record has ended: what sends it now belongs to another one.
+    left_out = {REPLAY_HEADER, TRACEPARENT} | ({SCHEMA_HEADER} if patch.body is not None else set())
     headers = [each for each in dead_letter.headers if each[0] not in left_out]
     event = parse(source, value, terms_of, received_us=now_us, headers=headers)
     if isinstance(event, DeadLetter):

@@ -42,11 +42,12 @@ class ProducerRecord(NamedTuple):
 
     key: bytes
     value: bytes
+    headers: tuple[tuple[str, bytes], ...] = ()
 
     @property
     def size(self) -> int:
-        """Bytes of key and value."""
-        return len(self.key) + len(self.value)
+        """Bytes of key, value and headers."""
+        return len(self.key) + len(self.value) + sum(len(name) + len(value) for name, value in self.headers)
 
 
 class _Report(NamedTuple):
@@ -115,8 +116,9 @@ class AsyncProducer:
         self, topic: str, record: ProducerRecord, future: asyncio.Future[DeliveryStatus]
     ) -> asyncio.Future[DeliveryStatus]:
         report = partial(self._on_delivery, future, record.size)
+        headers = {"headers": list(record.headers)} if record.headers else {}
         try:
-            self._producer.produce(topic, record.value, record.key, on_delivery=report)
+            self._producer.produce(topic, record.value, record.key, on_delivery=report, **headers)
         except KafkaException as error:
             self._settle([_Report(future, record.size, delivery_status(error.args[0]))])
         except BufferError:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from prometheus_client import Counter
 
+from master_dataset import tracing
 from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError
 from master_dataset.kafka.producer import DeliveryStatus, ProducerRecord
 from master_dataset.parsing.json_bytes import MAX_BYTES
@@ -221,16 +222,32 @@ class IngestService:
         return results
 
     async def _send(self, topic: str, validated: Sequence[ProducerRecord | EventResult]) -> Sequence[EventResult]:
+        records = [each for each in validated if isinstance(each, ProducerRecord)]
+        if not records:
+            return [each for each in validated if not isinstance(each, ProducerRecord)]
+        attributes: tracing.Attributes = {
+            "messaging.system": "kafka",
+            "messaging.operation.name": "send",
+            "messaging.operation.type": "send",
+            "messaging.destination.name": topic,
+            "messaging.batch.message_count": len(records),
+        }
+        with tracing.span(f"send {topic}", "producer", attributes):
+            if headers := tracing.record_headers():
+                records = [each._replace(headers=headers) for each in records]
+            pending = await self._sent(topic, records)
+        delivered = iter([RESULTS[each.result()] if each.done() else UNKNOWN for each in pending])
+        return [next(delivered) if isinstance(each, ProducerRecord) else each for each in validated]
+
+    async def _sent(self, topic: str, records: Sequence[ProducerRecord]) -> Sequence[asyncio.Future[DeliveryStatus]]:
         try:
-            pending = self._producer.send(topic, [each for each in validated if isinstance(each, ProducerRecord)])
+            pending = self._producer.send(topic, records)
         except BufferError as error:
             raise TooBusyError(
                 "Too many events are already waiting for the broker.", do="Send the same request again."
             ) from error
-        if pending:
-            await asyncio.wait(pending, timeout=DELIVERY_TIMEOUT_SECONDS)
-        delivered = iter([RESULTS[each.result()] if each.done() else UNKNOWN for each in pending])
-        return [next(delivered) if isinstance(each, ProducerRecord) else each for each in validated]
+        await asyncio.wait(pending, timeout=DELIVERY_TIMEOUT_SECONDS)
+        return pending
 
     async def _known_stores(self) -> Mapping[str, Store]:
         """While Cassandra is unavailable, no store can be registered, so the stores last read are still complete."""

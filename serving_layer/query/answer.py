@@ -14,6 +14,7 @@ from itertools import zip_longest
 
 from msgspec import UNSET, UnsetType
 
+from master_dataset import tracing
 from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store
 from serving_layer.off_loop import off_loop
@@ -78,48 +79,75 @@ async def answer(  # noqa: PLR0913, PLR0917 - the request, and what it is answer
         MixedCurrenciesError: see `combine`.
         RangeTooLongError: several metrics together are longer than `MOST_BYTES`.
     """
-    queries = await resolve_all(requests, stores, catalogue)
+    with tracing.stages("answer") as stages:
+        with stages.stage("resolve"):
+            queries = await resolve_all(requests, stores, catalogue)
+        return await _answer_resolved(queries, snapshot, cells, products, targets, following, stages)
+
+
+async def _answer_resolved(  # noqa: PLR0913, PLR0917 - as `answer`
+    queries: Sequence[ResolvedQuery],
+    snapshot: ReadSnapshot,
+    cells: MergedCells,
+    products: AnswerProducts,
+    targets: AnswerTargets | None,
+    following: str | UnsetType | None,
+    stages: tracing.Stages,
+) -> bytes:
     for query in queries:
         if query.reads_targets:
             refuse_without_targets(query)
     await products.refuse_unknown(queries[0].selection)
     cells = await cells.for_views(snapshot, (view for query in queries for view in query.views))
     if queries[0].merges_stores or queries[0].ranking:
-        return _encoded_totals(await answer_totals(queries, snapshot, cells, products, targets), snapshot, following)
+        responses = await answer_totals(queries, snapshot, cells, products, targets, stages=stages)
+        with stages.stage("render"):
+            return _encoded_totals(responses, snapshot, following)
     if len(queries) == 1:
-        response = await answer_query(queries[0], snapshot, cells, products, targets)
+        response = await answer_query(queries[0], snapshot, cells, products, targets, stages)
         response.next = following
-        return encode(response)
+        with stages.stage("render"):
+            return encode(response)
     bodies, same_cells = [], cells.for_one_answer()
     for query in queries:
-        bodies.append(encode(await answer_query(query, snapshot, same_cells, products, targets)))
+        response = await answer_query(query, snapshot, same_cells, products, targets, stages)
+        with stages.stage("render"):
+            bodies.append(encode(response))
         refuse_long(sum(map(len, bodies)))
     answers = [encoded(body, MetricResponse) for body in bodies]
     return encode(MetricsResponse(answers, provenance(snapshot), following))
 
 
-async def answer_query(
+async def answer_query(  # noqa: PLR0913, PLR0917 - what it is answered from
     query: ResolvedQuery,
     snapshot: ReadSnapshot,
     cells: MergedCells,
     products: AnswerProducts | None = None,
     targets: AnswerTargets | None = None,
+    stages: tracing.Stages = tracing.NO_STAGES,
 ) -> MetricResponse:
     """The stages after `resolve`: the response to one resolved query. `products`, `targets`: None if it reads none."""
     size = 0
 
     async def store_states(of: StoreQuery) -> StoreStates:
         nonlocal size
-        data = await fetch(query, of, snapshot, cells, products)
+        with stages.stage("fetch"):
+            data = await fetch(query, of, snapshot, cells, products)
         size += data.size
-        return await off_loop(data.size, lambda: aggregate(query, data))  # at once, so that these cells can go
+        with stages.stage("aggregate"):
+            return await off_loop(data.size, lambda: aggregate(query, data))  # at once, so that these cells can go
 
     found = await asyncio.gather(*map(store_states, query.stores))
-    context = await fetch_context(query, snapshot, cells)
+    with stages.stage("fetch"):
+        context = await fetch_context(query, snapshot, cells)
 
     def rendered() -> MetricResponse:
-        states = combine(query, found)
-        return render(query, snapshot, states, evaluate(query, states), context)
+        with stages.stage("aggregate"):
+            states = combine(query, found)
+        with stages.stage("evaluate"):
+            values = evaluate(query, states)
+        with stages.stage("render"):
+            return render(query, snapshot, states, values, context)
 
     response = await off_loop(size, rendered)
     await _label_skus(query, response, products)
@@ -135,6 +163,7 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
     targets: AnswerTargets | None = None,
     *,
     is_limited: bool = True,
+    stages: tracing.Stages = tracing.NO_STAGES,
 ) -> list[MetricResponse]:
     """The responses to queries of one request whose series add up stores, or are ranked.
 
@@ -143,13 +172,15 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
     """
     totals = [Totals(query) for query in queries]
     by_store = [{of.store.id: of for of in query.stores} for query in queries]
-    merged = await _merged_days(queries, snapshot, cells)
+    with stages.stage("fetch"):
+        merged = await _merged_days(queries, snapshot, cells)
     done = {of.store.id for days in merged for of in days.totals.stores}
     left = list(dict.fromkeys(store for stores in by_store for store in stores if store not in done))
-    tops = [
-        await off_loop(days.points, partial(_top, days, into, is_whole=not left))
-        for days, into in zip(merged, totals, strict=False)
-    ]
+    with stages.stage("aggregate"):
+        tops = [
+            await off_loop(days.points, partial(_top, days, into, is_whole=not left))
+            for days, into in zip(merged, totals, strict=False)
+        ]
     totals[0].refuse_slow(set(left))
     if is_limited:
         refuse_many_days(queries, set(left))
@@ -160,9 +191,11 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
             same_cells = cells.for_one_answer() if len(queries) > 1 else cells
             for query, stores, into in zip(queries, by_store, totals, strict=True):
                 if store in stores:
-                    data = await fetch(query, stores[store], snapshot, same_cells, products)
+                    with stages.stage("fetch"):
+                        data = await fetch(query, stores[store], snapshot, same_cells, products)
                     async with adding:
-                        await off_loop(data.size, partial(into.add, data))
+                        with stages.stage("aggregate"):
+                            await off_loop(data.size, partial(into.add, data))
 
     readers = [asyncio.ensure_future(merge_stores()) for _ in range(STORES_AT_ONCE)]
     try:
@@ -175,7 +208,7 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
             points_written(into.query, into.groups) if top is None else sum(of.points for of in top)
         )
     responses = [
-        await off_loop(each.points, partial(_rendered_groups, each, snapshot, top))
+        await off_loop(each.points, partial(_rendered_groups, each, snapshot, top, stages))
         for each, top in zip_longest(totals, tops, fillvalue=None)
         if each
     ]
@@ -249,8 +282,13 @@ def _top(days: MergedDays, into: Totals, *, is_whole: bool) -> list[TopSeries] |
     return top
 
 
-def _rendered_groups(totals: Totals, snapshot: ReadSnapshot, top: Sequence[TopSeries] | None) -> MetricResponse:
-    return render_groups(totals, snapshot, _series(totals, top))
+def _rendered_groups(
+    totals: Totals, snapshot: ReadSnapshot, top: Sequence[TopSeries] | None, stages: tracing.Stages
+) -> MetricResponse:
+    with stages.stage("evaluate"):
+        series = _series(totals, top)
+    with stages.stage("render"):
+        return render_groups(totals, snapshot, series)
 
 
 def _series(totals: Totals, top: Sequence[TopSeries] | None) -> Iterable[GroupValues]:

@@ -32,6 +32,7 @@ from deploy.spark import Work, spark_session
 from galatea.cli.recompute_options import as_json_object
 from master_dataset.kafka.ingest import ingest
 from master_dataset.sources import source_named
+from tests.support.otlp_receiver import OtlpReceiver, otlp_receiver
 from views.control.recompute import RecomputeRequest
 
 if TYPE_CHECKING:
@@ -129,9 +130,17 @@ def settings_of(home: Path, **more: str) -> tuple[Settings, dict[str, str]]:
 
 
 @pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def otlp() -> Iterator[OtlpReceiver]:
+    """What the stack sends its spans to: only traces that a test begins as sampled."""
+    with otlp_receiver() as received:
+        yield received
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory, otlp: OtlpReceiver) -> Iterator[Stack]:
     """The stack, looked after in a thread, as `galatea up` does in the foreground."""
-    settings, environment = settings_of(tmp_path_factory.mktemp("stack") / "home")
+    traces = {"GALATEA_TRACES_ENDPOINT": otlp.endpoint, "GALATEA_TRACES_SAMPLE_RATIO": "0"}
+    settings, environment = settings_of(tmp_path_factory.mktemp("stack") / "home", **traces)
     # Cassandra would write each change of a schema to the disk before the next one, half a minute for our tables. With
     # this, a power cut would lose the tables of the stack.
     environment["JAVA_TOOL_OPTIONS"] = "-Dcassandra.unsafesystem=true"

@@ -1,0 +1,1 @@
+"""What the deployment sends to other systems about itself: spans and lineage."""
