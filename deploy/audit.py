@@ -1,12 +1,19 @@
-"""The audit log: who did what, when and how, one line each, append-only, in `logs/audit.jsonl` of the home."""
+"""The audit log: who did what, when, how, and what came of it, append-only, in `logs/audit.jsonl` of the home."""
 
-import getpass
 import json
 import os
+import pwd
 import re
+import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
+from uuid import uuid4
+
+from master_dataset import tracing
+from master_dataset.errors import OperatorError
 
 CHANGES = {
     "up",
@@ -37,30 +44,42 @@ CHANGES = {
     "webhooks resume",
     "webhooks skip",
 }
-"""Commands that change, start or stop something."""
+"""Commands that change, start or stop something. Docs list them: docs/how-to/monitoring.md."""
+
+DONE, FAILED, REFUSED, INTERRUPTED = "done", "failed", "refused", "interrupted"
+OUTCOMES = {0: DONE, 1: FAILED, 2: REFUSED, 130: INTERRUPTED}
+"""The outcome of a command by its exit code."""
 
 _ADDRESS = re.compile(r"://(?:[^/@\s]*@)?([^/?#\s]*)\S*")
 """The path of a webhook's URL often contains a secret of its receiver."""
 
 
 class Audit:
-    """The audit log of one home. A line is written at once, so that several processes may write."""
+    """The audit log of one home. A line is written at once, so that several processes may write.
+
+    Every line has `at` (UTC), `by`, `via` and `act`. A request has one, with `status`, `outcome` and, if it is traced,
+    `trace_id`. A command has two with the same `id`: one with the outcome `begun` before it changes anything, so that
+    one that is killed is recorded as well, and one with its outcome, `exit_code` and, if there is one, `error`.
+    """
 
     def __init__(self, home: Path) -> None:
         """`home` is the folder with all state."""
         self._file = home / "logs" / "audit.jsonl"
 
-    def write(self, by: str, via: str, act: str, status: int | None = None) -> None:
+    def write(self, by: str, via: str, act: str, **more: str | int) -> None:
         """Append a line.
 
         Args:
             by: Id of an API key, or user of this machine.
             via: `command` or `rest`.
             act: The command, or method and path.
-            status: The HTTP status; None for a command.
+            more: What else is known.
+
+        Raises:
+            OSError: It could not be written.
         """
-        line = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "by": by, "via": via, "act": act}
-        text = json.dumps(line if status is None else {**line, "status": status}) + "\n"
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        text = json.dumps({"at": at, "by": by, "via": via, "act": act, **more}) + "\n"
         self._file.parent.mkdir(parents=True, exist_ok=True)
         opened = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
@@ -70,14 +89,86 @@ class Audit:
 
     def request(self, by: str, act: str, status: int) -> None:
         """Append a request over REST or a form of a page. It is done already, so that a full disk is only logged."""
+        ids = tracing.log_ids()
+        traced = {"trace_id": ids["trace_id"]} if ids else {}
         try:
-            self.write(by, "rest", act, status)
+            self.write(by, "rest", act, status=status, outcome=outcome_of(status), **traced)
         except OSError:
             import structlog  # noqa: PLC0415 - not every command logs
 
             structlog.get_logger().exception("audit.not_written", by=by, act=act, status=status)
 
-    def command(self, words: Sequence[str]) -> None:
-        """Append a command before it runs, if it changes something."""
-        if {" ".join(words[:1]), " ".join(words[:2])} & CHANGES and "--help" not in words:
-            self.write(getpass.getuser(), "command", _ADDRESS.sub(r"://\1/...", " ".join(words)))
+    def command(self, words: Sequence[str]) -> "CommandEntry | None":
+        """Append a command before it runs, if it changes something; else return None.
+
+        Raises:
+            OperatorError: The line could not be written, so that the command must not run.
+        """
+        if not {" ".join(words[:1]), " ".join(words[:2])} & CHANGES or "--help" in words:
+            return None
+        entry = CommandEntry(self, _user(), _ADDRESS.sub(r"://\1/...", " ".join(words)), uuid4().hex[:12])
+        try:
+            entry.write("begun")
+        except OSError as error:
+            message = f"the audit log `{self._file}` cannot be written ({error.strerror}), so nothing is changed"
+            raise OperatorError(message, do="free some space, or correct the permissions of the file") from error
+        return entry
+
+
+@dataclass(frozen=True)
+class CommandEntry:
+    """A command that has begun."""
+
+    audit: Audit
+    by: str
+    act: str
+    id: str
+
+    def write(self, outcome: str, **more: str | int) -> None:
+        """Append a line about it. OSError."""
+        self.audit.write(self.by, "command", self.act, id=self.id, outcome=outcome, **more)
+
+    def end(self, exit_code: int, error: str = "") -> None:
+        """Append how it ended. What it changed is done already, so that a full disk is only reported."""
+        more = {"error": error} if error else {}
+        try:
+            self.write(OUTCOMES.get(exit_code, FAILED), exit_code=exit_code, **more)
+        except OSError as failed:
+            sys.stderr.write(f"  the audit log cannot be written: {failed.strerror}\n")
+
+
+def begin_command(home: Path, words: Sequence[str]) -> None:
+    """Append the command of this process, if it changes something. OperatorError as `Audit.command`."""
+    global _running  # noqa: PLW0603 - a process runs one command
+    _running = Audit(home).command(words)
+
+
+def end_command(exit_code: int, error: str = "") -> None:
+    """Append how the command of this process ended, once, if it changes something.
+
+    Args:
+        exit_code: What the process exits with.
+        error: Code of the error; "" if there was none.
+    """
+    global _running
+    entry, _running = _running, None
+    if entry is not None:
+        entry.end(exit_code, error)
+
+
+_running: CommandEntry | None = None
+
+
+def outcome_of(status: int) -> str:
+    """Return the outcome of a request by its HTTP status."""
+    if status < HTTPStatus.BAD_REQUEST:
+        return DONE
+    return REFUSED if status < HTTPStatus.INTERNAL_SERVER_ERROR else FAILED
+
+
+def _user() -> str:
+    """Return the user of this process by its number: variables could name another one."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # in containers, users need no name
+        return str(os.getuid())

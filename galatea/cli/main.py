@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from deploy.audit import CHANGES, Audit
+from deploy.audit import CHANGES, begin_command, end_command
 from deploy.console import print_error, print_message
 from deploy.process import arm_failpoints, start_parent_watchdog, tune_garbage_collection
 from master_dataset.errors import GalateaError
@@ -137,7 +137,11 @@ def main() -> None:
         arm_failpoints()
         audit(sys.argv[1:])
         app()
+    except SystemExit as ended:
+        end_command(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
+        raise
     except GalateaError as error:
+        end_command(error.exit_code, error.code)
         print_error(error)
         sys.stdout.flush()
         os._exit(error.exit_code) if "pyspark" in sys.modules else sys.exit(error.exit_code)
@@ -145,10 +149,15 @@ def main() -> None:
         from deploy.sections import InvalidSettingsError
 
         if not isinstance(error, InvalidSettingsError):
+            end_command(1, type(error).__name__)
             raise
+        end_command(2, "bad_setting")
         for problem in error.problems:
             print_message(f"BadSetting: {problem}. Next: correct the variable, or unset it to use the default")
         sys.exit(2)
+    except BaseException as error:
+        end_command(130 if isinstance(error, KeyboardInterrupt) else 1, type(error).__name__)
+        raise
 
 
 def audit(words: Sequence[str]) -> None:
@@ -156,7 +165,7 @@ def audit(words: Sequence[str]) -> None:
     if " ".join(words[:1]) in CHANGES or " ".join(words[:2]) in CHANGES:
         from deploy.settings import Settings
 
-        Audit(Settings().home).command(words)
+        begin_command(Settings().home, words)
 
 
 if __name__ == "__main__":

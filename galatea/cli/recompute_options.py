@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import msgspec
 from typer import Argument, Option
 
+from deploy.audit import end_command
 from deploy.console import print_message, print_table
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def print_corrections(totals: "LedgerTotals | Mapping[str, Any] | None") -> None
 
 def exit_now() -> NoReturn:
     """Exit without waiting for Spark's Java, which ends with this process."""
+    end_command(0)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

@@ -60,6 +60,14 @@ def test_serving_loads_neither_spark_nor_airflow_and_works_without_pandas() -> N
     assert loaded(code, {"pyspark", "delta", "airflow"}) == set()
 
 
+def test_processes_without_telemetry_import_nothing_of_it() -> None:
+    code = "import deploy.batch\n"
+    for name in ("api", "archive", "speed", "runner"):
+        code += f"import deploy.services.{name}\n"
+
+    assert loaded(code, {"opentelemetry", "openlineage"}) == set()
+
+
 def test_short_verbs_do_not_wait_for_spark() -> None:
     code = "import typer\nfrom galatea.cli.main import app\n"
     for verb in ("status", "views", "metrics", "dead-letters"):
