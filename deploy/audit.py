@@ -92,7 +92,7 @@ class Audit:
         ids = tracing.log_ids()
         traced = {"trace_id": ids["trace_id"]} if ids else {}
         try:
-            self.write(by, "rest", act, status=status, outcome=outcome_of(status), **traced)
+            self.write(by, "rest", act, status=int(status), outcome=outcome_of(status), **traced)
         except OSError:
             import structlog  # noqa: PLC0415 - not every command logs
 

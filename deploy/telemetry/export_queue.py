@@ -32,15 +32,23 @@ log = structlog.get_logger()
 class ExportQueue(Generic[Item]):
     """Sends in a thread of its own. What does not fit is dropped and counted."""
 
-    def __init__(self, signal: Signal, send: Callable[[Sequence[Item]], None], most: int = MOST_WAITING) -> None:
+    def __init__(
+        self,
+        signal: Signal,
+        send: Callable[[Sequence[Item]], None],
+        most: int = MOST_WAITING,
+        *,
+        at_once: int = MOST_AT_ONCE,
+    ) -> None:
         """Start the thread.
 
         Args:
             signal: What is sent, as the metrics say it.
             send: Sends some items; may block, and raise anything.
             most: Maximum number of items that wait.
+            at_once: Maximum number of items to send at once.
         """
-        self._signal, self._send, self._most = signal, send, most
+        self._signal, self._send, self._most, self._at_once = signal, send, most, at_once
         # Its `put` may interrupt itself: a handler of a signal may put something, too.
         self._waiting: SimpleQueue[Item | None] = SimpleQueue()
         self._closing = threading.Event()
@@ -75,9 +83,10 @@ class ExportQueue(Generic[Item]):
 
     def _gathered(self) -> list[Item | None]:
         items = [self._waiting.get()]
-        self._closing.wait(GATHER_SECONDS)
+        if self._at_once > 1 and items != [None]:
+            self._closing.wait(GATHER_SECONDS)
         with suppress(Empty):
-            while len(items) < MOST_AT_ONCE:
+            while len(items) < self._at_once:
                 items.append(self._waiting.get_nowait())
         return items
 

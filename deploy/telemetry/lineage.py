@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from deploy.secret_files import read_private
 from deploy.telemetry.datasets import NEWEST, Dataset, RunDatasets
 from deploy.telemetry.export_queue import ExportQueue
+from master_dataset.delta.history import DeltaHistory
 from master_dataset.errors import OperatorError
 
 try:
@@ -68,7 +69,7 @@ class Lineage:
             for event in events:
                 client.emit(event())
 
-        self._queue = ExportQueue[Callable[[], RunEvent]]("lineage", send)
+        self._queue = ExportQueue[Callable[[], RunEvent]]("lineage", send, at_once=1)  # if one fails, others are sent
 
     @classmethod
     def of(cls, settings: "Settings") -> "Lineage":
@@ -173,10 +174,11 @@ def _facets(dataset: Dataset) -> dict[str, DatasetFacet]:
 
 
 def _newest_version(uri: str) -> str:
-    """Return the version of a Delta table; "" if there is none."""
-    if not DeltaTable.is_deltatable(uri):
-        return ""
-    return str(DeltaTable(uri, without_files=True).version())
+    """Return the version of a Delta table; "" if there is none. Of a local one, only the log's folder is read."""
+    if "://" in uri:
+        return str(DeltaTable(uri).version()) if DeltaTable.is_deltatable(uri) else ""
+    newest = next(DeltaHistory.of(uri).newest_first(), None)
+    return "" if newest is None else str(int(newest.stem))
 
 
 def _input(dataset: Dataset) -> InputDataset:
