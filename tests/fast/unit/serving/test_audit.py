@@ -138,7 +138,7 @@ def verbs() -> set[str]:
     found = {name.replace("_", "-") for name in command_line.COMMANDS}
     root = typer.main.get_command(command_line.app)
     for name in command_line.GROUPS:
-        group = root.get_command(None, name.replace("_", "-"))  # type: ignore[attr-defined, arg-type]
+        group = root.get_command(None, name.replace("_", "-"))  # type: ignore[attr-defined]
         found |= {f"{group.name} {each}" for each in group.commands}
     return found
 

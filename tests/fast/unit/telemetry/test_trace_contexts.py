@@ -39,8 +39,9 @@ def records(values: list[tuple[bytes, Headers]]) -> pa.RecordBatch:
 
 
 def parsed(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    [found] = rows(POS_TRANSACTIONS, iter([batch]), lambda _: DEFAULT_TERMS)
-    return found.drop_columns(["headers"]).to_pylist()
+    [table] = rows(POS_TRANSACTIONS, iter([batch]), lambda _: DEFAULT_TERMS)
+    found: list[dict[str, Any]] = table.drop_columns(["headers"]).to_pylist()
+    return found
 
 
 def test_every_record_of_the_corpus_is_parsed_the_same_with_the_header_and_without() -> None:
@@ -48,7 +49,8 @@ def test_every_record_of_the_corpus_is_parsed_the_same_with_the_header_and_witho
     markers: list[tuple[bytes, Headers]] = [(b"", [("galatea-marker", b"1")])]
 
     plain = records([(value, []) for value in values] + markers)
-    traced = records([(value, [("traceparent", SAMPLED)]) for value in values] + markers)
+    header: Headers = [("traceparent", SAMPLED)]
+    traced = records([(value, header) for value in values] + markers)
 
     assert len(values) > 100
     assert parsed(traced) == parsed(plain)
