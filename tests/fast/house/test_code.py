@@ -8,8 +8,14 @@ from tests.fast.house.tree import named, product, suites, text, tracked, tree
 
 PROCESS_EDGES = {"deploy/services/runner.py"}
 """Outermost loops: they log and leave with an exit code."""
-STRANGERS = {"speed_layer/webhooks/client.py", "serving_layer/sql/conversation.py", "serving_layer/sql/server.py"}
-"""Calls servers, or answers clients and statements, that anybody may have written.
+STRANGERS = {
+    "deploy/telemetry/export_queue.py",
+    "deploy/telemetry/lineage.py",
+    "speed_layer/webhooks/client.py",
+    "serving_layer/sql/conversation.py",
+    "serving_layer/sql/server.py",
+}
+"""Calls servers and transports, or answers clients and statements, that anybody may have written.
 
 Whatever comes of a call, a statement or a connection is logged, and ends nothing else.
 """
