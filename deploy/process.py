@@ -5,6 +5,7 @@ import os
 import resource
 import threading
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 
 YOUNG_OBJECTS = 50_000
@@ -24,6 +25,11 @@ WATCHDOG_VARIABLE = "GALATEA_PARENT_WATCHDOG"
 """Set by a parent that keeps this process's standard input open as long as it runs."""
 PARENT_ENDED_EXIT = 143
 _STDIN = 0
+
+
+def installed_release() -> str:
+    """Return the version of this program."""
+    return version("galatea-platform")
 
 
 def arm_failpoints() -> None:

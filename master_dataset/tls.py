@@ -3,6 +3,7 @@
 import socket
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -100,6 +101,17 @@ class Tls:
             except OSError as error:
                 return TlsProblem(f"{place} ended the TLS handshake: {error}", f"read its log; check {names.switch}")
         return None
+
+    def valid_until(self, host: str, port: int) -> datetime:
+        """Return until when the certificate of a server is valid. OSError, of which `ssl.SSLError` is a kind."""
+        import ssl  # noqa: PLC0415 - see above
+
+        with (
+            socket.create_connection((host, port), PROBE_SECONDS) as plain,
+            self.context().wrap_socket(plain, server_hostname=host) as encrypted,
+        ):
+            shown = encrypted.getpeercert() or {}
+        return datetime.fromtimestamp(ssl.cert_time_to_seconds(str(shown["notAfter"])), UTC)
 
     def _untrusted(self, error: "ssl.SSLCertVerificationError", place: str, names: TlsNames) -> TlsProblem:
         if error.verify_code in _UNKNOWN_AUTHORITY:

@@ -66,6 +66,10 @@ class AirflowClient:
         """Start the scheduled DAG now. A run of that id that exists stays as it is."""
         self._begin(REBUILD, run_id, {}, reason)
 
+    def reach(self) -> None:
+        """Check that Airflow lets the user in, and knows the scheduled DAG."""
+        self._check(self._request("GET", f"dags/{REBUILD}"))
+
     def state(self, run_id: str, dag: str = RECOMPUTE) -> str:
         """Return the state of a DAG run, by default of a recompute: queued, running, success or failed."""
         answer = self._request("GET", f"dags/{dag}/dagRuns/{quote(run_id, safe='')}")

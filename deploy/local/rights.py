@@ -114,6 +114,21 @@ RIGHTS: Mapping[str, Rights] = {
 }
 
 
+def all_rights() -> Rights:
+    """Return the rights of one user for all processes."""
+    every = RIGHTS.values()
+    written = {table for each in every for table in each.writes}
+    read = {table for each in every for table in each.reads}
+    return Rights(
+        reads=sorted(read - written),
+        writes=sorted(written),
+        consumes=sorted({topic for each in every for topic in each.consumes}),
+        produces=sorted({topic for each in every for topic in each.produces}),
+        groups=sorted({group for each in every for group in each.groups}),
+        transactions=sorted({prefix for each in every for prefix in each.transactions}),
+    )
+
+
 _PRINCIPALS = frozenset(f"User:{user}" for user in RIGHTS)
 
 
@@ -195,7 +210,7 @@ def grant_tables(session: "Session", keyspace: str) -> None:
         for row in session.execute("SELECT role, resource, permissions FROM system_auth.role_permissions")
     }
     for role, rights in RIGHTS.items():
-        wanted = {f"data/{keyspace}/{table}": may for table, may in _permissions(rights)}
+        wanted = {f"data/{keyspace}/{table}": may for table, may in table_permissions(rights)}
         own = {
             resource: found for (name, resource), found in had.items() if name == role and resource.count("/") == _TABLE
         }
@@ -208,7 +223,8 @@ def grant_tables(session: "Session", keyspace: str) -> None:
                 session.execute(f'REVOKE {permission} {on} FROM "{role}"')
 
 
-def _permissions(rights: Rights) -> Iterator[tuple[str, frozenset[str]]]:
+def table_permissions(rights: Rights) -> Iterator[tuple[str, frozenset[str]]]:
+    """Return the permissions to each table. What a process writes, it reads, too."""
     yield from ((table, frozenset({"SELECT"})) for table in rights.reads)
     yield from ((table, frozenset({"SELECT", "MODIFY"})) for table in rights.writes)
 
@@ -270,14 +286,10 @@ def kafka_rules(rights: Rights, user: str, sources: Sequence[str]) -> Sequence["
     """Return the access control of one user. Reading and writing a topic include describing it."""
     from confluent_kafka.admin import AclOperation, ResourceType
 
-    def topics(names: Sequence[str]) -> Iterator[str]:
-        for name in names:
-            yield from sources if name == SOURCES else (name,)
-
     wanted = [
-        *((ResourceType.TOPIC, name, AclOperation.READ) for name in topics(rights.consumes)),
-        *((ResourceType.TOPIC, name, AclOperation.DESCRIBE_CONFIGS) for name in topics(rights.consumes)),
-        *((ResourceType.TOPIC, name, AclOperation.WRITE) for name in topics(rights.produces)),
+        (ResourceType.TOPIC, name, AclOperation[operation])
+        for name, operations in topic_operations(rights, sources).items()
+        for operation in operations
     ]
     prefixed = [
         *((ResourceType.GROUP, name, AclOperation.READ) for name in rights.groups),
@@ -287,6 +299,16 @@ def kafka_rules(rights: Rights, user: str, sources: Sequence[str]) -> Sequence["
         *(_rule(kind, name, operation, user, prefix=False) for kind, name, operation in wanted),
         *(_rule(kind, name, operation, user, prefix=True) for kind, name, operation in prefixed),
     ]
+
+
+def topic_operations(rights: Rights, sources: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """Return what a process does with each topic, in Kafka's words."""
+    found: dict[str, list[str]] = {}
+    for names, operations in ((rights.consumes, ("READ", "DESCRIBE_CONFIGS")), (rights.produces, ("WRITE",))):
+        for name in names:
+            for topic in sources if name == SOURCES else (name,):
+                found.setdefault(topic, []).extend(operations)
+    return found
 
 
 def _rule(kind: "ResourceType", name: str, operation: "AclOperation", user: str, *, prefix: bool) -> "AclBinding":

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID, uuid5
 
 from cassandra import DriverException
@@ -44,6 +44,22 @@ def pending(session: "Session", keyspace: str) -> Sequence[Path]:
             message = f"`{file.name}` was applied to keyspace `{keyspace}` with another content"
             raise OperatorError(message, do="restore the file and put the change into a new one")
     return [file for file in files if file.name not in applied]
+
+
+class RunningMigration(NamedTuple):
+    """Who holds the lock of migrations, and for how many seconds at most after its last step."""
+
+    holder: str
+    seconds: int
+
+
+def running_migration(session: "Session", keyspace: str) -> RunningMigration | None:
+    """Return the process that is changing the tables, or was killed while it did; None if there is none."""
+    found = session.execute(
+        f"SELECT checksum, TTL(checksum) AS seconds FROM {keyspace}.{_MIGRATIONS} WHERE name = %s",  # noqa: S608 - our own names
+        (_LOCK,),
+    ).one()
+    return RunningMigration(found.checksum, found.seconds) if found and found.checksum else None
 
 
 def migrate(session: "Session", keyspace: str, replication: int | Mapping[str, int] = 1) -> None:

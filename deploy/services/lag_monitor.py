@@ -13,6 +13,7 @@ import structlog
 from cassandra import DriverException
 from prometheus_client import Counter, Gauge
 
+from deploy.process import installed_release
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import DependencyUnavailableError
 from master_dataset.kafka.connection import KafkaConnection
@@ -50,7 +51,7 @@ class LagMonitor:
 
     def start(self, session: "Session", also: Callable[[], None] = lambda: None) -> None:
         """Measure in a thread until the process ends. Every round also calls `also`."""
-        table = LagTable(session, self._reader)
+        table = LagTable(session, self._reader, installed_release())
         threading.Thread(target=self._watch, args=(table, also), name="lag-monitor", daemon=True).start()
 
     def measure(self, table: LagTable) -> None:

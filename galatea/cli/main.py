@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from deploy.audit import CHANGES, begin_command, end_command
 from deploy.console import print_error, print_message
-from deploy.process import arm_failpoints, start_parent_watchdog, tune_garbage_collection
+from deploy.process import arm_failpoints, installed_release, start_parent_watchdog, tune_garbage_collection
 from master_dataset.errors import GalateaError
 
 COMMANDS = (
@@ -114,9 +114,7 @@ app = typer.Typer(cls=Commands, add_completion=False, no_args_is_help=True, pret
 
 def _print_version(value: bool) -> None:
     if value:
-        from importlib.metadata import version
-
-        sys.stdout.write(f"galatea {version('galatea-platform')}\n")
+        sys.stdout.write(f"galatea {installed_release()}\n")
         raise typer.Exit
 
 

@@ -144,12 +144,12 @@ def _stamp(message: Message) -> datetime:
 class LagTable:
     """The Cassandra table `lag`, which serving reads: the last measurement of each reader, topic and partition."""
 
-    def __init__(self, session: "Session", reader: str) -> None:
-        """`session` uses Galatea's keyspace."""
-        self._session, self._reader = session, reader
+    def __init__(self, session: "Session", reader: str, release: str = "") -> None:
+        """`session` uses Galatea's keyspace. `release`: the version of the reader's program, so that others see it."""
+        self._session, self._reader, self._release = session, reader, release
         self._insert = session.prepare(
             "INSERT INTO lag (reader, topic, partition, position, end_offset, records, oldest_at, moved_at, "
-            "measured_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            "measured_at, release) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         )
         self._moved: dict[PartitionId, tuple[int, datetime]] = {}
         rows = session.execute(
@@ -165,7 +165,7 @@ class LagTable:
         for each in measured:
             place = (each.topic, each.partition)
             oldest_at = each.oldest.received_at if each.oldest else None
-            values = (each.position, each.end, each.records, oldest_at, self._moved[place][1], now)
+            values = (each.position, each.end, each.records, oldest_at, self._moved[place][1], now, self._release)
             self._session.execute(self._insert, (self._reader, *place, *values))
 
 

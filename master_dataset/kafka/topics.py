@@ -33,6 +33,8 @@ EARLIEST = -2
 """What Spark calls the first offset that a partition still has."""
 
 TIMESTAMPS, BROKERS_TIME = "message.timestamp.type", "LogAppendTime"
+LARGEST_RECORD = 4 * 1024 * 1024
+"""Bytes that topics accept, so that a value that is too large can become a dead letter."""
 _HEADERS = "coalesce(headers, array())"  # the time of Spark's Arrow writer is quadratic in the NULLs of a list
 _TOPIC_EXISTS = 36
 _CRITICAL = 2
@@ -167,7 +169,7 @@ class TopicSettings:
             TIMESTAMPS: BROKERS_TIME,  # R1
             "retention.ms": str(self.retention_ms),
             "min.insync.replicas": str(majority(self.replication)),
-            "max.message.bytes": str(4 * 1024 * 1024),  # so that a value that is too large can become a dead letter
+            "max.message.bytes": str(LARGEST_RECORD),
         }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from deploy.local.checkup import alarm_findings
+from deploy.checks.environment import alarm_findings
 from deploy.local.records import Records
 from deploy.settings import Settings
 

@@ -3,7 +3,7 @@
 import socket
 from pathlib import Path
 
-from deploy.local.checkup import remote_findings
+from deploy.checks.environment import remote_findings
 from deploy.local.ports import free_ports
 from deploy.settings import Settings
 

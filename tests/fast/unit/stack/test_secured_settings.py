@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from deploy import secret_files
 from deploy.airflow.component import airflow, connections
 from deploy.cassandra import Address, Login
-from deploy.local.checkup import remote_findings
+from deploy.checks.environment import remote_findings
 from deploy.local.stack import components, status
 from deploy.sections import InvalidSettingsError
 from deploy.settings import Settings

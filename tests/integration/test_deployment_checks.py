@@ -1,0 +1,146 @@
+"""`galatea doctor --deployment` on a healthy stack, and on topics and tables that break a rule."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+from cassandra.cluster import Session
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from deploy.cassandra import Address, connect
+from deploy.checks import cassandra as cassandra_checks
+from deploy.checks.cassandra import node_findings, tables_finding
+from deploy.checks.kafka import TopicRules, topic_finding
+from deploy.schema import migrate
+from master_dataset.kafka.broker_versions import broker_versions
+from master_dataset.kafka.inspection import Inspection
+from tests.integration.conftest import Stack
+
+RULES = TopicRules(2, needed=timedelta(days=8), wanted=timedelta(days=14), brokers=1)
+
+
+@pytest.fixture(scope="module")
+def cluster(stack: Stack) -> Inspection:
+    return Inspection(stack.settings.kafka.connection)
+
+
+def test_a_healthy_stack_has_no_fault(stack: Stack) -> None:
+    findings = stack.galatea("doctor", "--deployment")["findings"]
+
+    faults = {each["check"]: each["found"] for each in findings if not each["ok"]}
+    assert {check for check in faults if not check.startswith("disk")} <= {"alarms"}
+    assert {each["group"] for each in findings} == {
+        "settings",
+        "certificates",
+        "kafka",
+        "cassandra",
+        "spark and disk",
+        "running",
+    }
+    shown = {each["check"]: each["found"] for each in findings}
+    assert shown["broker 1"].startswith("Kafka 4.3 at 127.0.0.1:")
+    assert shown["topic pos_transactions"] == "2 partitions, 1 copies, LogAppendTime, records kept 14 days"
+    assert shown["node 127.0.0.1"].startswith("Cassandra 5.0")
+    assert "archive: 0.1.0" in shown["releases"]
+    assert shown["options of broker 1"] == "as Galatea needs them"
+
+
+def test_a_broker_says_what_it_knows_without_a_login(stack: Stack) -> None:
+    versions = broker_versions("127.0.0.1", stack.settings.kafka.port, None)
+
+    assert versions.release == "4.3"
+    assert versions.is_enough
+
+
+def test_a_topic_with_the_time_of_senders_and_a_short_retention_is_named(stack: Stack, cluster: Inspection) -> None:
+    name = f"wrong-{uuid4().hex[:8]}"
+    admin = AdminClient(stack.settings.kafka.connection.client())
+    admin.create_topics([NewTopic(name, 3, 1, config={"retention.ms": "3600000"})])[name].result()
+
+    finding = topic_finding(name, cluster.topic(name), RULES)
+
+    assert finding.blocks
+    assert "message.timestamp.type=CreateTime" in finding.found
+    assert "retention.ms=3600000: less than GALATEA_SPEED_TTL_DAYS" in finding.found
+    assert "3 partitions, and GALATEA_KAFKA_PARTITIONS=2" in finding.found
+    assert "galatea migrate" in finding.do
+
+
+def test_the_clock_of_a_broker_is_measured_by_a_record_that_arrives(stack: Stack, cluster: Inspection) -> None:
+    name = f"clock-{uuid4().hex[:8]}"
+    connection = stack.settings.kafka.connection
+    admin = AdminClient(connection.client())
+    stamped = {"message.timestamp.type": "LogAppendTime"}
+    admin.create_topics([NewTopic(name, 1, 1, config=stamped)])[name].result()
+    producer = Producer(connection.client())
+    producer.produce(name, b"1")
+    producer.flush()
+
+    [quiet] = cluster.clock_offsets([name], watch_seconds=0).values()
+    looks = iter(range(10))
+    stamps = cluster._stamps
+
+    def arriving(topics: list[str]) -> object:
+        if next(looks):
+            producer.produce(name, b"2")
+            producer.flush()
+        return stamps(topics)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster, "_stamps", arriving)
+        [busy] = cluster.clock_offsets([name]).values()
+
+    assert (quiet.most, quiet.is_within(timedelta(seconds=60))) == (None, None)
+    assert quiet.least <= 0
+    assert busy.most is not None
+    assert busy.least <= 0 <= busy.most
+    assert busy.is_within(timedelta(seconds=1))
+
+
+@pytest.fixture
+def own_keyspace(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    """A keyspace with the tables, which the checks take for Galatea's."""
+    name = f"checked_{uuid4().hex[:12]}"
+    session = connect(Address(("127.0.0.1",), stack.settings.cassandra.port))
+    migrate(session, name)
+    monkeypatch.setattr(cassandra_checks, "KEYSPACE", name)
+    yield session
+    session.execute(f"DROP KEYSPACE {name}")
+    session.cluster.shutdown()
+
+
+def test_a_migration_that_ended_half_way_or_is_running_or_is_newer_is_named(own_keyspace: Session) -> None:
+    complete = tables_finding(own_keyspace)
+    own_keyspace.execute("INSERT INTO migrations (name, checksum) VALUES ('lock', 'host-1 42') USING TTL 300")
+    running = tables_finding(own_keyspace)
+    own_keyspace.execute("DELETE FROM migrations WHERE name = 'lock'")
+    own_keyspace.execute("DELETE FROM migrations WHERE name = '020_seen_titles.cql'")
+    half = tables_finding(own_keyspace)
+    own_keyspace.execute("INSERT INTO migrations (name, checksum) VALUES ('999_future.cql', 'x')")
+    newer = tables_finding(own_keyspace)
+
+    assert complete.ok
+    assert (running.blocks, "`host-1 42`" in running.found, "galatea migrate" in running.do) == (True, True, True)
+    assert "half-way: `020_seen_titles.cql`" in half.found
+    assert "a newer release has applied `999_future.cql`" in newer.found
+
+
+def test_the_clock_of_each_node_is_compared(stack: Stack, own_keyspace: Session) -> None:
+    found = {each.check: each for each in node_findings(stack.settings, own_keyspace)}
+
+    assert found["clock of node 127.0.0.1"].ok
+
+
+def test_releases_are_those_that_processes_have_written_within_a_minute(own_keyspace: Session) -> None:
+    now = datetime.now(UTC)
+    write = "INSERT INTO lag (reader, topic, partition, release, measured_at) VALUES (%s, 't', 0, %s, %s)"
+    own_keyspace.execute(write, ("archive", "0.0.9", now))
+    own_keyspace.execute(write, ("speed", "0.0.8", now - timedelta(hours=1)))
+
+    finding = cassandra_checks.releases_finding(own_keyspace, now)
+
+    assert not finding.ok
+    assert "archive: 0.0.9" in finding.found
+    assert "0.0.8" not in finding.found
