@@ -3,6 +3,7 @@
 import ssl
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -140,14 +141,9 @@ def shown_until(tls: Tls, host: str) -> datetime:
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     one = shows.wrap_bio(there, back, server_side=bool(host))
     other = looks.wrap_bio(back, there, server_side=not host, server_hostname=host or None)
-    for _ in range(10):  # more than there are messages
-        for side in (one, other):
-            try:
-                side.do_handshake()
-            except ssl.SSLWantReadError:
-                continue
-        if other.getpeercert():
-            break
+    for side in (one, other) * 3:  # in turn, as a handshake has it
+        with suppress(ssl.SSLWantReadError):
+            side.do_handshake()
     shown = other.getpeercert() or {}
     return datetime.fromtimestamp(ssl.cert_time_to_seconds(str(shown["notAfter"])), UTC)
 

@@ -1,5 +1,6 @@
 """`galatea doctor --deployment` on a healthy stack, and on topics and tables that break a rule."""
 
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -79,24 +80,15 @@ def test_the_clock_of_a_broker_is_measured_by_a_record_that_arrives(stack: Stack
     producer.flush()
 
     [quiet] = cluster.clock_offsets([name], watch_seconds=0).values()
-    looks = iter(range(10))
-    stamps = cluster._stamps
-
-    def arriving(topics: list[str]) -> object:
-        if next(looks):
-            producer.produce(name, b"2")
-            producer.flush()
-        return stamps(topics)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster, "_stamps", arriving)
-        [busy] = cluster.clock_offsets([name]).values()
+    arriving = threading.Timer(0.5, lambda: (producer.produce(name, b"2"), producer.flush()))
+    arriving.start()
+    [busy] = cluster.clock_offsets([name], watch_seconds=60).values()
+    arriving.join()
 
     assert (quiet.most, quiet.is_within(timedelta(seconds=60))) == (None, None)
     assert quiet.least <= 0
     assert busy.most is not None
     assert busy.least <= 0 <= busy.most
-    assert busy.is_within(timedelta(seconds=1))
 
 
 @pytest.fixture
