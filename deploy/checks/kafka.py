@@ -105,7 +105,7 @@ def _cluster_findings(settings: "Settings", cluster: Inspection, rights: Rights)
             yield failed(f"broker {broker.number}", error)
         else:
             yield version_finding(broker, known[broker.number])
-    rules, operations = TopicRules.of(settings, len(brokers)), topic_operations(rights, registered_sources())
+    rules, operations = TopicRules.of(settings, len(brokers)), topic_operations(rights, list(registered_sources()))
     usable = []
     for topic, needed in operations.items():
         try:
@@ -287,7 +287,7 @@ def missing_rights(check: str, identity: str, lacking: Sequence[str]) -> Finding
 
 
 def _lacking(cluster: Inspection, rights: Rights) -> Iterator[str]:
-    wanted = topic_operations(rights, registered_sources())
+    wanted = topic_operations(rights, list(registered_sources()))
     found = cluster.operations(wanted) if wanted else {}
     for operation in ("READ", "DESCRIBE_CONFIGS", "WRITE"):
         without = [topic for topic, needed in wanted.items() if operation in needed and operation not in found[topic]]

@@ -93,7 +93,7 @@ class Inspection(Topics):
         """Return the brokers that are alive."""
         with self._translated("list the brokers"):
             found = self._admin.list_topics(timeout=_SECONDS).brokers.values()
-        return sorted(Broker(each.id, each.host, each.port) for each in found)
+        return sorted(Broker(each.id, each.host or "", each.port or 0) for each in found)
 
     def topic(self, name: str) -> TopicFacts:
         """Return one topic as it is."""

@@ -5,17 +5,24 @@ import socket
 import ssl
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
 import pg8000.native
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from deploy.cassandra import Address, Login, connect
+from deploy.checks import kafka as kafka_checks
+from deploy.checks.deployment import deployment_groups
+from deploy.checks.finding import Finding
+from deploy.local.authority import Authority
+from deploy.local.rights import RIGHTS
 from deploy.local.security import PROCESSES, Security
+from deploy.secret_files import write_private
+from deploy.settings import Settings
 from galatea.client import Client
 from master_dataset.errors import CassandraAccessError, CassandraUnavailableError
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of
@@ -149,3 +156,82 @@ def _stores(stack: Stack) -> Path:
     file = stack.settings.home.parent / "stores.yaml"
     file.write_text('stores:\n  - {id: "1", name: Corner, timezone: UTC, currency: EUR}\n')
     return file
+
+
+def test_the_doctor_finds_no_fault_and_every_process_has_its_rights(stack: Stack) -> None:
+    findings = {each["check"]: each for each in stack.galatea("doctor", "--deployment")["findings"]}
+
+    assert {name for name in PROCESSES if findings[f"rights of {name}"]["ok"]} == set(PROCESSES)
+    kafka, cassandra = stack.settings.kafka.port, stack.settings.cassandra.port
+    for check in (f"certificate of 127.0.0.1:{kafka}", f"certificate of 127.0.0.1:{cassandra}", "private files"):
+        assert findings[check]["ok"], findings[check]
+    assert {check for check, each in findings.items() if each["blocks"]} == set()
+
+
+def test_the_doctor_names_a_wrong_password_and_another_authority(stack: Stack, tmp_path: Path) -> None:
+    password = tmp_path / "wrong.password"
+    write_private(password, "wrong")
+    own = Authority.new("another", timedelta(days=1)).own.certificate_text
+    authority = tmp_path / "another.pem"
+    authority.write_text(own)
+    refused = faults(stack.settings.replace(kafka_password_file=str(password), cassandra_password_file=str(password)))
+    untrusted = faults(stack.settings.replace(kafka_ca_file=str(authority), cassandra_ca_file=str(authority)))
+
+    server = f"server 127.0.0.1:{stack.settings.kafka.port}"
+    assert "rejects the user `operator`" in refused[server].found
+    assert "GALATEA_KAFKA_PASSWORD" in refused[server].do
+    assert "rejects the user `operator`" in refused["contact point 127.0.0.1"].found
+    assert "GALATEA_CASSANDRA_PASSWORD" in refused["contact point 127.0.0.1"].do
+    for check in (server, "contact point 127.0.0.1"):
+        assert "is not signed by an authority in" in untrusted[check].found
+        assert "_CA_FILE" in untrusted[check].do
+        assert untrusted[check].blocks
+    assert not [each for each in (*refused.values(), *untrusted.values()) if "Traceback" in each.found or not each.do]
+
+
+def test_the_doctor_names_the_rights_that_a_user_lacks(stack: Stack) -> None:
+    session = connect(replace(stack.settings.cassandra.address, keyspace=None))
+    try:
+        session.execute('REVOKE SELECT ON TABLE galatea.stores FROM "sql"')
+        lacking = faults(stack.settings, "sql")
+    finally:
+        session.execute('GRANT SELECT ON TABLE galatea.stores TO "sql"')
+        session.cluster.shutdown()
+    of_another = kafka_checks.rights_finding("alerts", stack.settings.as_user("dispatcher"), RIGHTS["alerts"])
+
+    assert lacking["rights of sql"].found == "the role `sql` lacks SELECT on `stores`"
+    assert "rights-in-cassandra" in lacking["rights of sql"].do
+    assert of_another.found.startswith("the user `dispatcher` may not READ `pos_transactions`")
+    assert "WRITE `alerts`" in of_another.found
+    assert "transactional ids that begin with `galatea.alerts.`" in of_another.found
+
+
+def test_the_doctor_names_a_topic_that_does_not_follow_the_rules(stack: Stack) -> None:
+    admin = AdminClient(stack.settings.kafka.connection.client())
+
+    def set_options(options: dict[str, str]) -> None:
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in options.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, "weather_observations", incremental_configs=entries)
+        [done] = admin.incremental_alter_configs([resource]).values()
+        done.result(PATIENCE_SECONDS)
+
+    set_options({"message.timestamp.type": "CreateTime", "retention.ms": "86400000"})
+    try:
+        finding = faults(stack.settings)["topic weather_observations"]
+    finally:
+        set_options({"message.timestamp.type": "LogAppendTime", "retention.ms": "1209600000"})
+
+    assert finding.blocks
+    assert "the cut needs the broker's time (LogAppendTime)" in finding.found
+    assert "retention.ms=86400000: less than GALATEA_SPEED_TTL_DAYS" in finding.found
+    assert "galatea migrate" in finding.do
+    assert "topic weather_observations" not in faults(stack.settings)
+
+
+def faults(settings: Settings, process: str = "") -> dict[str, Finding]:
+    """What the doctor finds that is not good."""
+    return {
+        each.check: each for group in deployment_groups(settings, process) for each in group.findings if not each.ok
+    }
