@@ -49,8 +49,8 @@ def deployment_groups(settings: "Settings", process: str = "") -> Iterator[Group
     of_cassandra = list(cassandra_findings(settings, users))
     yield Group("cassandra", of_cassandra)
     yield Group("spark and disk", [disk_finding(settings), *spark_and_folder_findings(settings)])
-    reachable = not any(each.blocks for each in of_cassandra)
-    running = [generation_finding(settings)] if reachable else []
+    is_readable = not process and not any(each.blocks for each in of_cassandra)
+    running = [generation_finding(settings)] if is_readable else []
     yield Group("running", [airflow_finding(settings), *running, *alarm_findings(settings)])
 
 

@@ -114,7 +114,7 @@ def _cluster_findings(settings: "Settings", cluster: Inspection, rights: Rights)
             yield failed(f"topic {topic}", error, "" if isinstance(error, BrokerAccessError) else _create(topic))
             continue
         if facts.options is None and "DESCRIBE_CONFIGS" not in needed:
-            yield good(f"topic {topic}", f"{facts.partitions} partitions; its options are not for this user to read")
+            yield good(f"topic {topic}", f"partitions: {facts.partitions}; its options are not for this user to read")
         else:
             yield topic_finding(topic, facts, rules)
         if facts.options is not None and facts.options.get(TIMESTAMPS) == BROKERS_TIME:
@@ -153,7 +153,7 @@ def topic_finding(topic: str, facts: TopicFacts, rules: TopicRules) -> Finding:
         return fault(check, found, "; ".join(steps), blocks=any(each.blocks for each in faults))
     days = int(facts.options["retention.ms"] or 0) / _DAY_MS
     kept = f"records kept {days:g} days" if days >= 0 else "records kept for ever"
-    return good(check, f"{facts.partitions} partitions, {facts.replication} copies, {BROKERS_TIME}, {kept}")
+    return good(check, f"partitions: {facts.partitions}, copies: {facts.replication}, {BROKERS_TIME}, {kept}")
 
 
 def _topic_faults(facts: TopicFacts, options: Options, rules: TopicRules) -> Iterator[Finding]:
@@ -184,10 +184,10 @@ class _Topic:
             found = f"{TIMESTAMPS}={self.options.get(TIMESTAMPS)}: the cut needs the broker's time ({BROKERS_TIME})"
             yield fault("", found, f"{MIGRATE} before the topic has records; else create a new topic")
         if self.facts.leaderless:
-            found = f"{self.facts.leaderless} partitions without a leader"
+            found = f"partitions without a leader: {self.facts.leaderless}"
             yield fault("", found, "start the brokers that are down")
         elif self.facts.behind:
-            found = f"{self.facts.behind} partitions have a copy that is not in sync"
+            found = f"partitions with a copy that is not in sync: {self.facts.behind}"
             yield fault("", found, "start the broker that is down, or wait until it has caught up", blocks=False)
 
     def retention_faults(self) -> Iterator[Finding]:

@@ -212,6 +212,8 @@ def _operations(future: "Future[Any]") -> frozenset[str]:
     except KafkaException as error:
         if error.args[0].code() in _UNSEEN:
             return frozenset()
+        if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:  # the user may describe it; more is not known
+            return frozenset({"DESCRIBE", "READ"})
         raise
     return frozenset(AclOperation(each).name for each in described.authorized_operations or ())
 

@@ -58,7 +58,7 @@ def test_a_topic_that_follows_every_rule_is_good() -> None:
     finding = topic()
 
     assert (finding.ok, finding.do) == (True, "")
-    assert finding.found == "2 partitions, 3 copies, LogAppendTime, records kept 14 days"
+    assert finding.found == "partitions: 2, copies: 3, LogAppendTime, records kept 14 days"
     assert topic(retention_ms="-1").found.endswith("records kept for ever")
 
 
@@ -89,8 +89,8 @@ def test_an_option_that_breaks_a_rule_is_named(options: dict[str, str], found: s
     ("facts", "found", "blocks"),
     [
         (replace(FACTS, partitions=3), "3 partitions, and GALATEA_KAFKA_PARTITIONS=2: keys would move", True),
-        (replace(FACTS, leaderless=1), "1 partitions without a leader", True),
-        (replace(FACTS, behind=2), "2 partitions have a copy that is not in sync", False),
+        (replace(FACTS, leaderless=1), "partitions without a leader: 1", True),
+        (replace(FACTS, behind=2), "partitions with a copy that is not in sync: 2", False),
         (replace(FACTS, replication=2), "2 copies on 3 brokers", False),
     ],
 )
