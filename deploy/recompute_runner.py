@@ -165,12 +165,22 @@ class Runner:
         home: Path,
         environment: Mapping[str, str],
         command: Callable[[Recompute], Sequence[str]] = rebuild_command,
+        *,
+        process: str = "api",
     ) -> None:
-        """`environment`: the settings, added to this process's own variables."""
+        """Prepare the runner of one process.
+
+        Args:
+            recomputes: their records.
+            home: the home.
+            environment: the settings, added to this process's own variables.
+            command: makes the command of a recompute.
+            process: the name of this process. Each has a list of its own, so that none settles what another one runs.
+        """
         self._recomputes, self._command, self._environment = recomputes, command, environment
         self._log = home / "logs" / "recompute.log"
         self._log.parent.mkdir(parents=True, exist_ok=True)
-        self._unfinished = UnfinishedRecomputes(home / "run" / "recomputes.json")
+        self._unfinished = UnfinishedRecomputes(home / "run" / f"recomputes{process.removeprefix('api')}.json")
         self._pool = ThreadPoolExecutor(1, "recompute")
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None

@@ -34,9 +34,18 @@ def write_private(place: Path, text: str) -> None:
 
 
 def operator_key(place: Path) -> str:
-    """Return the key of the operator of this home. It is made when it is first asked for."""
+    """Return the key of the operator of this home. The process that asks for it first makes it, for all of them."""
     if not place.exists():
-        write_private(place, secrets.token_urlsafe(32))
+        own = place.with_name(f"{place.name}.{secrets.token_hex(4)}")
+        write_private(own, secrets.token_urlsafe(32))
+        try:
+            os.link(own, place)
+        except FileExistsError:
+            own.unlink()  # another process was quicker
+        except OSError:
+            own.replace(place)  # a file system without links
+        else:
+            own.unlink()
     return place.read_text(encoding="utf-8").strip()
 
 

@@ -315,6 +315,8 @@ class ApiSettings(Section):
     """Address that the REST interface listens on. Others than loopback need a certificate, or `GALATEA_API_PROXIES`."""
     port: Port = 8000
     """Port of the REST interface."""
+    processes: int = Field(default=1, ge=1, le=64)
+    """Processes of the REST interface on one machine: `api`, `api-2` and so on, which share the port. Linux only."""
     url: str = ""
     """URL at which commands reach the REST interface; if empty, its address and port."""
     ca_file: str = ""
@@ -322,13 +324,13 @@ class ApiSettings(Section):
     proxies: str = ""
     """Networks, separated by commas, of proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed."""
     metrics_port: PortOrZero = 0
-    """Prometheus port of the REST interface; 0: any free port, written to `run/api.targets.json`."""
+    """Prometheus port of the REST interface; 0: any free port, written to `run/api.targets.json`. `api-2` has the next."""
     anonymous_tenant: str = Field(default="default", validation_alias="anonymous_tenant")
     """Tenant whose stores are visible without a key; if empty, every request needs one."""
     reads_per_second: int = Field(default=20, ge=1, validation_alias="reads_per_second")
-    """Reads per second that one key of a tenant may make, per process."""
+    """Reads per second that one key of a tenant may make, of all processes together."""
     ingests_per_second: int = Field(default=50, ge=1, validation_alias="ingests_per_second")
-    """Requests with events per second that one key of a tenant may make, per process."""
+    """Requests with events per second that one key of a tenant may make, of all processes together."""
     cors_origins: str = Field(default="", validation_alias="cors_origins")
     """Origins, separated by commas, whose scripts may call the REST interface from a browser, with their own key."""
 
@@ -337,6 +339,15 @@ class ApiSettings(Section):
     def _known_networks(cls, text: str) -> str:
         _networks(text)
         return text
+
+    @property
+    def process_names(self) -> Sequence[str]:
+        """Names of the processes, as in `galatea status`."""
+        return ["api", *(f"api-{number}" for number in range(2, self.processes + 1))]
+
+    def metrics_port_of(self, name: str) -> int:
+        """Return the Prometheus port of one of them; 0 for any free port."""
+        return self.metrics_port + self.process_names.index(name) if self.metrics_port else 0
 
     @property
     def trusted_proxies(self) -> Networks:

@@ -81,10 +81,13 @@ class AirflowElseRunner:
         (self.airflow() or self.runner).trigger(recompute_id, request, reason)
 
 
-def runner_of(settings: "Settings") -> Runner:
-    """Build the runner of recomputes in this process."""
+def runner_of(settings: "Settings", process: str) -> Runner:
+    """Build the runner of recomputes in the api process of that name."""
     return Runner(
-        Recomputes(session_of(settings.cassandra.address)), settings.home, settings.as_user("batch").environment()
+        Recomputes(session_of(settings.cassandra.address)),
+        settings.home,
+        settings.as_user("batch").environment(),
+        process=process,
     )
 
 

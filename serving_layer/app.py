@@ -42,6 +42,7 @@ from serving_layer.limits import LIMITS, Limits
 from serving_layer.live import Live
 from serving_layer.pages.install import install as install_pages
 from serving_layer.pages.install import install_error_pages
+from serving_layer.pages.sessions import Sessions
 from serving_layer.products.service import ProductService
 from serving_layer.service import QueryService
 
@@ -133,6 +134,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
     ingest: IngestService | None = None,
     *,
     alerting: AlertService,
+    sessions: Sessions,
     products: ProductService | None = None,
     targets: TargetService | None = None,
     limits: Limits = LIMITS,
@@ -148,6 +150,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
         authenticator: identifies callers and enforces their limits.
         ingest: None if this process accepts no events.
         alerting: alerts and their rules.
+        sessions: of browsers.
         products: None if this process has no products.
         targets: None if this process loads no targets.
         limits: of requests.
@@ -177,7 +180,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
     for router in ROUTERS:
         app.router.routes.extend(router.routes)  # themselves: copies take 50 ms to make, and differ in nothing
     app.add_middleware(ResponseCacheMiddleware)
-    install_pages(app)
+    install_pages(app, sessions)
     install_problems(app)
     install_error_pages(app)
     describe(app)

@@ -88,7 +88,7 @@ class _Channel:
         self._service, self._request, self._caller = service, request, caller
         self.followers, self.is_ended = 0, False
         self.newest: Event | None = None
-        self._changed = asyncio.Event()
+        self._changed, self._reading = asyncio.Event(), asyncio.Lock()
         self._first = asyncio.ensure_future(self._read())
         self._task: asyncio.Task[None] | None = None
 
@@ -98,6 +98,10 @@ class _Channel:
         if self._task is None:
             self._task = asyncio.ensure_future(self._poll())
             self._task.add_done_callback(lambda _: self.close())
+
+    async def catch_up(self) -> None:
+        """Read the answer once more: another process may have shown a newer one already. Raises what it raises."""
+        await self._read(fresh=True)
 
     async def changed(self) -> None:
         """Wait until there is another event, or there will be none."""
@@ -125,14 +129,15 @@ class _Channel:
                 problem = {"code": error.code, "title": error.message, "detail": error.do, "status": error.status}
                 self._emit(Event("", PROBLEM, orjson.dumps(problem).decode()))
 
-    async def _read(self) -> None:
-        version = await self._service.read_version(self._request.first, self._caller)
-        tag = etag(
-            ("live", self._request), self._caller.visibility_scope, version.key, self._service.catalogue.fingerprint
-        )
-        if self.newest is None or self.newest.id != tag:
-            body = await self._service.metrics(self._request, version, self._caller)
-            self._emit(Event(tag, ANSWER, body.decode()))
+    async def _read(self, *, fresh: bool = False) -> None:
+        async with self._reading:  # so that no event is followed by an older one
+            version = await self._service.read_version(self._request.first, self._caller, fresh=fresh)
+            tag = etag(
+                ("live", self._request), self._caller.visibility_scope, version.key, self._service.catalogue.fingerprint
+            )
+            if self.newest is None or self.newest.id != tag:
+                body = await self._service.metrics(self._request, version, self._caller)
+                self._emit(Event(tag, ANSWER, body.decode()))
 
     def _emit(self, event: Event) -> None:
         if event != self.newest:
@@ -152,8 +157,16 @@ class Follower:
         self._channel = channel
 
     async def events(self, has: str | None) -> AsyncIterator[Event]:
-        """The answer of now unless its id is `has`, then each that comes."""
+        """The answer of now unless its id is `has`, then each that comes.
+
+        The event `has` may be of another process, and newer than what this one has read: then it reads again first, so
+        that nobody goes back in time and gets that event twice.
+        """
         known = has
+        newest = self._channel.newest
+        if known is not None and newest is not None and newest.id != known:
+            with suppress(GalateaError):  # the next event says why there is no answer
+                await self._channel.catch_up()
         while not self._channel.is_ended:
             newest = self._channel.newest
             if newest is not None and newest.id != known:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import NamedTuple
 
 import structlog
@@ -113,7 +114,7 @@ class QueryService:
         Args:
             request: says whether a publication was named, and whether the speed layer may be missing.
             caller: whose stores are in the answer, and so whose products.
-            fresh: read it after this call began, whatever was read a moment ago.
+            fresh: read all of it after this call began, whatever was read a moment ago.
 
         Raises:
             UnknownNameError, PublicationCollectedError: the publication that was named is not there, or not any more.
@@ -128,29 +129,31 @@ class QueryService:
             self._follow(snapshot)
         else:
             snapshot = await past_snapshot(self.readers.published, request.as_of)
-        version, stores = await self.stores.all()
-        products = await self._masters(request, stores, caller)
-        targets = await self._target_sets(request, stores, caller)
+        version, stores = await self.stores.all(fresh=fresh)
+        products = await self._masters(request, stores, caller, fresh=fresh)
+        targets = await self._target_sets(request, stores, caller, fresh=fresh)
         return ReadVersion(snapshot, version, self._latest_turn(request, version, stores), products, targets)
 
     async def _masters(
-        self, request: Request, stores: Mapping[str, Store], caller: Caller
+        self, request: Request, stores: Mapping[str, Store], caller: Caller, *, fresh: bool
     ) -> tuple[ProductMaster, ...]:
         """The product masters that the answer reads, by tenant; none if it depends on none."""
         if not isinstance(request, MetricRequest) or not request.reads_products:
             return ()
-        masters = await asyncio.gather(*map(self._products.master, _tenants(request, stores, caller)))
+        read = partial(self._products.master, fresh=fresh)
+        masters = await asyncio.gather(*map(read, _tenants(request, stores, caller)))
         return tuple(master for master in masters if master is not None)
 
     async def _target_sets(
-        self, request: Request, stores: Mapping[str, Store], caller: Caller
+        self, request: Request, stores: Mapping[str, Store], caller: Caller, *, fresh: bool
     ) -> tuple[TargetSet, ...]:
         """The targets that the answer reads, by tenant; none if it reads none."""
         if not isinstance(request, MetricRequest) or not request.reads_targets:
             return ()
         if self._targets is None:
             raise NotOfferedError("This process has no targets.", do="Ask one that does.")
-        found = await asyncio.gather(*map(self._targets.current, _tenants(request, stores, caller)))
+        read = partial(self._targets.current, fresh=fresh)
+        found = await asyncio.gather(*map(read, _tenants(request, stores, caller)))
         return tuple(each for each in found if each is not None)
 
     async def warm_up(self, seconds: float) -> None:

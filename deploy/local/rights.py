@@ -91,7 +91,17 @@ RIGHTS: Mapping[str, Rights] = {
     ),
     "api": Rights(
         reads=(*_ANSWERED, *_ALERT_HISTORY, "alarms", "alert_audits", "alerts_open", "first_deliveries", "lag"),
-        writes=(*_REGISTRY, *_PRODUCTS, *_WEBHOOKS, "alert_versions", "api_keys", "publications", "recomputes"),
+        writes=(
+            *_REGISTRY,
+            *_PRODUCTS,
+            *_WEBHOOKS,
+            "alert_versions",
+            "api_keys",
+            "api_rates",
+            "page_sessions",
+            "publications",
+            "recomputes",
+        ),
         produces=(SOURCES,),
     ),
     "sql": Rights(reads=(*_ANSWERED, *_ALERT_HISTORY, "alerts_open", "alert_versions", "api_keys", "alert_audits")),

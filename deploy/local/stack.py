@@ -52,16 +52,21 @@ def layer(name: str, settings: "Settings") -> Component:
     )
 
 
-def api(settings: "Settings") -> Component:
-    """Return the REST interface as a component."""
-    own = settings.api
+def api(settings: "Settings", name: str = "api") -> Component:
+    """Return a process of the REST interface as a component. The first one has to find the port free for all of them.
+
+    Several share the port, so each is ready once its own pid is in `run/<name>.ready`, too.
+    """
+    own, ready = settings.api, settings.home / "run" / f"{name}.ready"
     return Component(
-        name="api",
-        command=lambda: _command("api"),
-        serves=lambda: _answers(f"{settings.url_of(own.host, own.port)}/healthz"),
+        name=name,
+        command=lambda: [*_command("api"), name],
+        serves=lambda: ready.exists() and _answers(f"{settings.url_of(own.host, own.port)}/healthz"),
         where={"url": settings.api_url},
-        ports={own.port: "GALATEA_API_PORT"} | _chosen(own.metrics_port, "GALATEA_API_METRICS_PORT"),
+        ports=({own.port: "GALATEA_API_PORT"} if name == "api" else {})
+        | _chosen(own.metrics_port_of(name), "GALATEA_API_METRICS_PORT"),
         host=own.host,
+        prepare=lambda: ready.unlink(missing_ok=True),
         stage=1,
         start_seconds=settings.stack.start_seconds,
         environment=settings.as_user("api").environment(),
@@ -143,7 +148,7 @@ def components(settings: "Settings", only: Collection[str] = (), *, airflow: boo
     """
     galatea = (
         *(layer(name, settings) for name in ("archive", "speed", "alerts", "dispatcher")),
-        api(settings),
+        *(api(settings, name) for name in settings.api.process_names),
         sql(settings),
     )
     scheduling = (scheduler(settings),) if (airflow or AIRFLOW in only) and is_installed() else ()

@@ -1,12 +1,14 @@
-"""The REST interface process: `python -m deploy.services.api`."""
+"""A process of the REST interface: `python -m deploy.services.api [NAME]`. NAME: `api`, `api-2` and so on."""
 
 import asyncio
 import shutil
+import sys
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import httpx
 from prometheus_client import REGISTRY
@@ -35,13 +37,15 @@ from deploy.wiring import (
 from master_dataset.kafka.producer import AsyncProducer, async_producer_settings
 from serving_layer.app import create_app
 from serving_layer.health.freshness import FreshnessService
-from serving_layer.http.server import Server, ServerConfig
+from serving_layer.http.server import Server, ServerConfig, shared_socket
 from serving_layer.ingest.disk_space import DiskSpace
 from serving_layer.ingest.ingest import IngestService
-from serving_layer.keys.authenticator import Authenticator, ConcurrencyLimiter, KeyCache, RateLimiter
+from serving_layer.keys.authenticator import Authenticator, ConcurrencyLimiter, KeyCache
+from serving_layer.keys.rates import RateExchange, RateLimiter
+from serving_layer.pages.sessions import Sessions
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.service import RECENT_SECONDS, Clocks, QueryService
-from serving_layer.tables import AsyncSession, KeyTables, WatchTables
+from serving_layer.tables import AsyncSession, KeyTables, RateTables, SessionTables, WatchTables
 from views import registered_views
 from views.metrics import registered_metrics
 
@@ -76,7 +80,7 @@ def run(process: Process, settings: Settings) -> None:
     freshness = FreshnessService(
         answers, WatchTables(AsyncSession(session_of(settings.cassandra.address))), settings.speed.ttl, now
     )
-    runner = runner_of(settings)
+    runner = runner_of(settings, process.name)
     trigger = AirflowElseRunner(lambda: airflow_of(settings), runner)
     operations = operations_of(settings, answers, trigger, RestRollback(settings))
     producer = AsyncProducer(async_producer_settings(settings.kafka.connection), limits=settings.limits.producer_limits)
@@ -84,13 +88,17 @@ def run(process: Process, settings: Settings) -> None:
     ingest = IngestService(
         producer, answers.stores.all, lambda: time.time_ns() // 1000, settings.limits.request_limits, disk.refuse_low
     )
+    authenticator = authenticator_of(settings)
+    shared = AsyncSession(session_of(settings.cassandra.address))
+    exchange = RateExchange(authenticator.rates, RateTables(shared), uuid4().hex)
     app = create_app(
         answers,
         freshness,
         operations,
-        authenticator_of(settings),
+        authenticator,
         ingest,
         alerting=alert_service_of(settings),
+        sessions=Sessions(SessionTables(shared), time.monotonic, now),
         products=products,
         targets=target_service_of(settings, answers),
         limits=settings.limits.request_limits,
@@ -109,11 +117,14 @@ def run(process: Process, settings: Settings) -> None:
     def listening() -> None:
         REGISTRY.register(ServingMetrics(freshness, asyncio.get_running_loop(), partial(read_states, settings.home)))
         REGISTRY.register(PressureMetrics(pressures(app, ingest, producer, config.open, disk)))
-        process.show_metrics(settings.api.metrics_port)
+        process.show_metrics(settings.api.metrics_port_of(process.name))
         runner.start()
         process.ready()
 
+    exchanging: list[asyncio.Task[None]] = []
+
     async def starting() -> None:
+        exchanging.append(asyncio.ensure_future(exchange.run_forever()))
         await answers.warm_up(WARM_UP_SECONDS)
         await ask_itself(app, operator_key(settings.home / "operator.key"))
         freeze_startup_objects()
@@ -124,7 +135,8 @@ def run(process: Process, settings: Settings) -> None:
         runner.stop()
         producer.close()
 
-    Server(config, listening, starting=starting, ending=live.close, ended=ended).run()
+    server = Server(config, listening, starting=starting, ending=live.close, ended=ended)
+    server.run([shared_socket(settings.api.host, settings.api.port)] if settings.api.processes > 1 else None)
 
 
 async def ask_itself(app: "FastAPI", key: str) -> None:
@@ -158,4 +170,4 @@ def disk_room(settings: Settings) -> DiskSpace:
 
 
 if __name__ == "__main__":
-    Process("api").main(run)
+    Process(*(sys.argv[1:] or ["api"])).main(run)

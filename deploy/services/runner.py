@@ -32,7 +32,7 @@ class Process:
 
     def __init__(self, name: str) -> None:
         """`name` as in `galatea status`."""
-        self._name = name
+        self.name = name
         self._settings = Settings()
         self._at_end: list[Callable[[], None]] = []
         self.has_failed = False
@@ -40,7 +40,7 @@ class Process:
     def ready(self) -> None:
         """Tell the supervisor that this process is ready: write its pid to `run/<name>.ready`."""
         freeze_startup_objects()
-        (self._settings.home / "run" / f"{self._name}.ready").write_text(str(os.getpid()))
+        (self._settings.home / "run" / f"{self.name}.ready").write_text(str(os.getpid()))
 
     def at_end(self, work: Callable[[], None]) -> None:
         """Call this before the process ends, unless it is killed. Last first; each has to be done in two seconds."""
@@ -58,7 +58,7 @@ class Process:
         server = MetricsServer(own.host, port, token=token, certificate=server_certificate(self._settings.tls))
         server.start()
         url = self._settings.url_of(own.host, server.server_port)
-        write_metrics_target(self._settings.home, self._name, url)
+        write_metrics_target(self._settings.home, self.name, url)
 
     def main(self, run: Callable[["Process", Settings], None]) -> None:
         """Run until the end, and exit with the code for the reason."""
@@ -79,21 +79,21 @@ class Process:
             if is_traced:
                 from deploy.telemetry.traces import install_traces  # noqa: PLC0415 - needs an extra of the package
 
-                self.at_end(install_traces(self._settings, self._name))
+                self.at_end(install_traces(self._settings, self.name))
             run(self, self._settings)
             self.end_work()
         except GenerationReplacedError as error:
-            log.info("process.replaced", process=self._name, message=error.message)
+            log.info("process.replaced", process=self.name, message=error.message)
             self._exit(RESTART_ME)
         except OperatorError as error:
             self.has_failed = True
-            log.error("process.stopped", process=self._name, code=error.code, message=error.message, do=error.do)  # noqa: TRY400 - the sentence is enough
+            log.error("process.stopped", process=self.name, code=error.code, message=error.message, do=error.do)  # noqa: TRY400 - the sentence is enough
             self._exit(NAMED_STOP)
         except Exception as error:
             self.has_failed = True
-            log.exception("process.failed", process=self._name)
+            log.exception("process.failed", process=self.name)
             if (rejected := rejection_in(str(error))) is not None:  # from Spark
-                log.error("process.rejected", process=self._name, message=rejected.message, do=rejected.do)  # noqa: TRY400 - said above
+                log.error("process.rejected", process=self.name, message=rejected.message, do=rejected.do)  # noqa: TRY400 - said above
             self._exit(RESTART_ME)
 
     def _exit(self, code: int) -> None:

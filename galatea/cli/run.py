@@ -22,17 +22,23 @@ class Runnable(StrEnum):
 
 
 NEEDS_SPARK = (Runnable.ARCHIVE, Runnable.SPEED)
+_HELP = f"{', '.join(Runnable)}; or `api-2` and so on, up to GALATEA_API_PROCESSES."
 
 
-def run(component: Annotated[Runnable, typer.Argument(help="Which one.")]) -> None:
+def run(component: Annotated[str, typer.Argument(help=_HELP)]) -> None:
     """Run one component in the foreground, for containers and systemd. It logs to standard output."""
     from deploy.jars import ensure_jars
 
     settings = Settings()
-    if component in NEEDS_SPARK:
+    names = {**{str(each): each for each in Runnable}, **dict.fromkeys(settings.api.process_names, Runnable.API)}
+    if component not in names:
+        raise typer.BadParameter(f"there is no component `{component}`: {', '.join(names)}")
+    kind = names[component]
+    if kind in NEEDS_SPARK:
         ensure_jars(settings, parts=("spark",))
     folder = settings.home / "run"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{component}.ready").unlink(missing_ok=True)  # of a run before: a probe must not believe it
-    environment = {**os.environ, **settings.as_user(component).environment()}
-    os.execve(sys.executable, [sys.executable, "-P", "-m", f"deploy.services.{component}"], environment)  # noqa: S606 - no shell
+    environment = {**os.environ, **settings.as_user(kind).environment()}
+    words = [sys.executable, "-P", "-m", f"deploy.services.{kind}", *([component] if component != kind else [])]
+    os.execve(sys.executable, words, environment)  # noqa: S606 - no shell

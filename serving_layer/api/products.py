@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from master_dataset.registry.products import Product
 from master_dataset.registry.products_file import SKU_BYTES, TEXT_LENGTH, category_path
 from serving_layer.api.caller import AnswersOf, Operator, Reader
+from serving_layer.api.conditional_requests import requires_fresh
 from serving_layer.api.parameters import (
     MAX_PAGE,
     AfterToken,
@@ -76,7 +77,11 @@ router = APIRouter(prefix="/v1", tags=["products"])
 
 @router.get("/products", operation_id="list_products", responses=returns(ProductList))
 async def list_products(
-    query: Annotated[ProductsQuery, Query()], products: ProductsOf, answers: AnswersOf, caller: Reader
+    request: Request,
+    query: Annotated[ProductsQuery, Query()],
+    products: ProductsOf,
+    answers: AnswersOf,
+    caller: Reader,
 ) -> Response:
     """The products of a tenant, each version of its own, in a fixed order that is not that of the SKUs.
 
@@ -85,12 +90,15 @@ async def list_products(
     """
     tenant = await registered_tenant(caller, query.tenant, answers)
     chosen = query.to_filter()
+    after = None if query.after is None else read_page_token(query.after, _place)
+    current = await products.reader.master(tenant, fresh=requires_fresh(request.headers.get("cache-control")))
+    if after and current and after.version != current.version:  # another process may have read a newer one
+        await products.reader.master(tenant, fresh=True)
     if query.sku:
         found = await products.reader.products(tenant, query.sku)
         rows = [each for sku in sorted(found) for each in found[sku] if chosen.includes(each)]
         page = ProductPage(await products.reader.master(tenant), rows)
     else:
-        after = None if query.after is None else read_page_token(query.after, _place)
         page = await products.reader.page(tenant, chosen, query.limit, after)
         if after and (page.master is None or page.master.version != after.version):
             message = "The products were loaded again since the page before."

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request, Response
 
 from master_dataset.registry.stores import Store
 from serving_layer.api.caller import AnswersOf, Reader
-from serving_layer.api.conditional_requests import conditional_response
+from serving_layer.api.conditional_requests import conditional_response, requires_fresh
 from serving_layer.caching import etag
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.schemas import or_not_modified, returns
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/v1", tags=["state"])
 @router.get("/stores", operation_id="list_stores", responses=or_not_modified(returns(StoreList)))
 async def list_stores(request: Request, answers: AnswersOf, caller: Reader) -> Response:
     """The registered stores of the caller's tenant."""
-    version, stores = await answers.stores.all()
+    version, stores = await answers.stores.all(fresh=requires_fresh(request.headers.get("cache-control")))
     tag = etag(("stores",), caller.visibility_scope, version, answers.catalogue.fingerprint)
 
     async def respond() -> Response:

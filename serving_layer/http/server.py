@@ -5,7 +5,7 @@ import resource
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network
-from socket import socket
+from socket import SO_REUSEADDR, SO_REUSEPORT, SOCK_STREAM, SOL_SOCKET, getaddrinfo, socket
 from typing import Any
 
 import uvicorn
@@ -22,6 +22,33 @@ def raise_open_file_limit(most: int) -> None:
     if soft != resource.RLIM_INFINITY and soft < target:
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+
+
+def shared_socket(host: str, port: int) -> socket:
+    """A socket for a port on which several processes listen. Linux divides new connections among those that do.
+
+    Only processes of one user can share a port. This one gets no connections before its server starts to listen.
+
+    Args:
+        host: address to listen on.
+        port: its port.
+
+    Returns:
+        The socket, bound.
+
+    Raises:
+        OSError: the port is taken by a process that does not share it.
+    """
+    family, kind, protocol, _, address = getaddrinfo(host, port, type=SOCK_STREAM)[0]
+    made = socket(family, kind, protocol)
+    try:
+        made.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+        made.setsockopt(SOL_SOCKET, SO_REUSEPORT, 1)
+        made.bind(address)
+    except OSError:
+        made.close()
+        raise
+    return made
 
 
 OTHER_FILES = 512

@@ -7,48 +7,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from limits import RateLimitItemPerSecond
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
-
 from master_dataset.errors import CassandraUnavailableError
 from serving_layer.errors import (
     ApiKeyMissingError,
     InvalidApiKeyError,
-    RateLimitedError,
     ScopeMissingError,
     TooManyAtOnceError,
 )
 from serving_layer.keys.key import OPERATOR, Caller, Key, KeyReader, Scope, id_of
+from serving_layer.keys.rates import RateLimiter
 from serving_layer.limits import LIMITS
 
 
-class RateLimiter:
-    """Requests per second of each tenant key, in this process. Keys of all tenants are not limited."""
-
-    def __init__(self, reads: int, ingests: int) -> None:
-        """Set the limits of one key.
-
-        Args:
-            reads: requests per second with the scope `read` or `configure`.
-            ingests: requests per second with the scope `ingest`.
-        """
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
-        few, many = RateLimitItemPerSecond(reads), RateLimitItemPerSecond(ingests)
-        self._items = {"read": few, "configure": few, "ingest": many}
-
-    def count(self, caller: Caller, scope: Scope) -> None:
-        """Count one request. Raises RateLimitedError above the limit of the scope."""
-        item = self._items.get(scope)
-        if caller.tenant is None or item is None:
-            return
-        if not self._limiter.hit(item, scope, caller.name):
-            message = f"This key may send {item.amount} requests per second with the scope `{scope}`."
-            raise RateLimitedError(message, do="Wait a second, then try again.")
-
-
 class ConcurrencyLimiter:
-    """Concurrent requests of each tenant key, in this process.
+    """Concurrent requests of each tenant key, in this process: they protect it, so each process has as many.
 
     Requests without a key share one limit. Keys of all tenants are not limited.
     """

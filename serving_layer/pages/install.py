@@ -1,7 +1,6 @@
 """Adds the pages to the application, and makes a page of every error that a browser meets outside of them."""
 
 import inspect
-import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
 
@@ -51,12 +50,12 @@ FOR_PROGRAMS = ("/v1/", "/static/")
 """Errors below these paths stay problem documents, whatever the request accepts."""
 
 
-def install(app: FastAPI) -> None:
+def install(app: FastAPI, sessions: Sessions) -> None:
     """Add the pages, after the routes of `/v1`. `app.state.authenticator` decides who can see them."""
-    app.state.sessions = Sessions(time.monotonic)
+    app.state.sessions = sessions
     for module in MODULES:
         app.router.routes.extend(module.router.routes)
-    app.add_middleware(SessionAuthorization, sessions=app.state.sessions)
+    app.add_middleware(SessionAuthorization, sessions=sessions)
 
 
 def install_error_pages(app: FastAPI) -> None:

@@ -30,27 +30,28 @@ async def sign_in(request: Request) -> Response:
     """Begin a session if the key is valid, and end the old session of this browser."""
     authenticator: Authenticator = request.app.state.authenticator
     sessions: Sessions = request.app.state.sessions
-    form = await read_form(request, sessions.token(None), MAX_BYTES)
+    form = await read_form(request, "", MAX_BYTES)
     key, following = form.text("key"), form.text("following")
     try:
-        await authenticator.keys.caller(f"Bearer {key}")
+        caller = await authenticator.keys.caller(f"Bearer {key}")
     except InvalidApiKeyError as error:
         values = login_values(request, f"{error.message} {error.do}") | {"following": following}
         return render(request, "login.html", None, values, status=error.status)
-    if before := sessions.of(request.cookies.get(COOKIE)):
-        sessions.end(before)
+    authenticator.rates.count(caller, "read")  # each session is a row
+    if before := await sessions.of(request.cookies.get(COOKIE)):
+        await sessions.end(before)
     response = RedirectResponse(_local_path(following), 303)
-    _set_cookie(response, sessions.begin(key), is_secure=request.url.scheme == "https")
+    _set_cookie(response, await sessions.begin(key), is_secure=request.url.scheme == "https")
     return response
 
 
 @router.post("/logout")
 async def sign_out(request: Request) -> Response:
-    """End the session here and in the browser."""
+    """End the session in all processes and in the browser."""
     visitor = await visitor_of(request)
     await read_form(request, visitor.token)
     if visitor.session:
-        request.app.state.sessions.end(visitor.session)
+        await request.app.state.sessions.end(visitor.session)
     response = RedirectResponse(HOME, 303)
     response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
     return response

@@ -24,7 +24,7 @@ from serving_layer.http.problems import ERRORS, HEADERS_OF
 from serving_layer.keys.key import Scope
 from serving_layer.pages.queries import PageQueries
 from serving_layer.pages.rendering import render
-from serving_layer.pages.sessions import COOKIE, Sessions, Visitor, visitor_of
+from serving_layer.pages.sessions import COOKIE, Visitor, visitor_of
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
@@ -121,7 +121,8 @@ async def read_form(request: Request, token: str, max_bytes: int | None = None) 
 
     Args:
         request: a POST.
-        token: the CSRF token that the form must bring back.
+        token: the CSRF token that the form must bring back; empty for a form that belongs to no session. That it was
+            sent by a page of this address is checked for every form.
         max_bytes: the longest body; None for the limit of requests.
 
     Raises:
@@ -137,7 +138,7 @@ async def read_form(request: Request, token: str, max_bytes: int | None = None) 
             form = Form(parse_qs(body.decode(), keep_blank_values=False, max_num_fields=MAX_FIELDS))
         except ValueError as error:
             raise BadQuestionError("The form cannot be read.", do=OPEN_AGAIN) from error
-    if not hmac.compare_digest(form.text("token").encode(), token.encode()):
+    if token and not hmac.compare_digest(form.text("token").encode(), token.encode()):
         raise ScopeMissingError("The form is not from this session.", do=OPEN_AGAIN)
     return form
 
@@ -190,9 +191,8 @@ def page_router() -> APIRouter:
 
 def login_values(request: Request, why: str = "") -> dict[str, object]:
     """What the template of the login page refers to. `why`: what happened to the key; empty if nothing."""
-    sessions: Sessions = request.app.state.sessions
     following = request.url.path if request.url.path != LOGIN else "/"
-    return {"token": sessions.token(None), "why": why, "following": following}
+    return {"why": why, "following": following}
 
 
 async def error_page(request: Request, status: int, message: str, do: str) -> Response:

@@ -1,20 +1,30 @@
-"""Sign-in sessions of browsers: an API key that was pasted once, behind a cookie. Kept in memory only.
+"""Sign-in sessions of browsers: an API key that was pasted once, behind a cookie, for every api process.
 
 A browser cannot send a key in a header when it follows a link, so the cookie of a session stands for that header.
+
+A session is stored under a digest of its cookie, with its key encrypted by a secret that only the cookie gives. So a
+process needs no secret of its own to read the sessions of others, and whoever reads the table can sign in nowhere.
 """
 
 import hashlib
 import hmac
+import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from cachetools import LRUCache
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from fastapi import Request
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from master_dataset.errors import CassandraUnavailableError
 from serving_layer.errors import InvalidApiKeyError
+from serving_layer.http.problems import problem
 from serving_layer.keys.key import Caller
 
 if TYPE_CHECKING:
@@ -22,68 +32,142 @@ if TYPE_CHECKING:
 
 COOKIE = "galatea_session"
 LIFETIME_SECONDS = 8 * 3600
+REFRESH_SECONDS = 2.0
+"""How long a session may be used in one process after it ended in another."""
 MAX_SESSIONS = 10_000
-"""Beyond that the oldest session ends."""
+"""Sessions that a process keeps in memory; it reads others again."""
+_ID = re.compile(r"[\w-]{43}", re.ASCII)
+_NONCE_BYTES = 12
 
 
 @dataclass(frozen=True)
 class Session:
-    """`key`: as it was pasted. It is checked at every request, so the session ends when the key does."""
+    """`id`: the value of the cookie. `key`: as it was pasted; checked at every request, so both end together."""
 
-    id: str
+    id: str = field(repr=False)
     key: str = field(repr=False)
-    ends_at: float
+    ends_at: datetime
 
     @property
     def authorization(self) -> str:
         """The `Authorization` header with the key."""
         return f"Bearer {self.key}"
 
+    @property
+    def token(self) -> str:
+        """The CSRF token that its forms bring back, the same in every process."""
+        return _derived(self.id, b"form").hex()
+
+
+class StoredSession(NamedTuple):
+    """A session at rest. `sealed`: the key, encrypted with a secret that only the cookie gives."""
+
+    sealed: bytes
+    ends_at: datetime
+
+
+class SessionStore(Protocol):
+    """Where all processes keep sessions. Every method raises CassandraUnavailableError."""
+
+    async def put(self, digest: bytes, session: StoredSession, seconds: int) -> None:
+        """Keep a session for so many seconds."""
+
+    async def get(self, digest: bytes) -> StoredSession | None:
+        """None if there is none of this digest, or not any more."""
+
+    async def remove(self, digest: bytes) -> None:
+        """End a session; nothing happens if there is none."""
+
 
 class Sessions:
-    """The sessions of this process; another process asks for the key again."""
+    """The sessions of all processes, as one of them sees them. Belongs to one event loop."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        """`clock`: monotonic seconds."""
-        self._clock = clock
-        self._secret = secrets.token_bytes(32)
-        self._sessions: dict[str, Session] = {}
+    def __init__(self, store: SessionStore, clock: Callable[[], float], now: Callable[[], datetime]) -> None:
+        """`clock`: monotonic seconds, for refreshes. `now`: by which sessions end."""
+        self._store, self._clock, self._now = store, clock, now
+        self._known: LRUCache[bytes, tuple[float, Session | None]] = LRUCache(MAX_SESSIONS)
 
-    def begin(self, key: str) -> Session:
-        """Start a session with an id that cannot be guessed."""
-        self._drop_ended()
-        while len(self._sessions) >= MAX_SESSIONS:
-            del self._sessions[next(iter(self._sessions))]
-        session = Session(secrets.token_urlsafe(32), key, self._clock() + LIFETIME_SECONDS)
-        self._sessions[session.id] = session
+    async def begin(self, key: str) -> Session:
+        """Start a session with an id that cannot be guessed. CassandraUnavailableError if it cannot be stored."""
+        session = Session(secrets.token_urlsafe(32), key, self._now() + timedelta(seconds=LIFETIME_SECONDS))
+        digest = _digest(session.id)
+        await self._store.put(digest, StoredSession(_seal(session.id, key), session.ends_at), LIFETIME_SECONDS)
+        self._known[digest] = self._clock(), session
         return session
 
-    def of(self, id_: str | None) -> Session | None:
-        """The session of a cookie; None if there is none or it has ended."""
-        session = self._sessions.get(id_ or "")
-        return session if session and self._clock() < session.ends_at else None
+    async def of(self, id_: str | None) -> Session | None:
+        """The session of a cookie; None if there is none or it has ended.
 
-    def end(self, session: Session) -> None:
-        """Forget a session and its key."""
-        self._sessions.pop(session.id, None)
+        A session that this process knows goes on while the store does not answer: operators need its pages just then.
 
-    def token(self, session: Session | None) -> str:
-        """The CSRF token that forms of a session bring back; for forms without a session, that of the process."""
-        return hmac.new(self._secret, (session.id if session else "").encode(), hashlib.sha256).hexdigest()
+        Raises:
+            CassandraUnavailableError: this process does not know the session, and the store does not answer.
+        """
+        if not id_ or not _ID.fullmatch(id_):
+            return None
+        digest = _digest(id_)
+        known = self._known.get(digest)
+        if known is None or self._clock() - known[0] >= REFRESH_SECONDS:
+            known = await self._read(id_, digest, known)
+        session = known[1]
+        return session if session is not None and self._now() < session.ends_at else None
 
-    def _drop_ended(self) -> None:
-        now = self._clock()
-        for ended in [each for each in self._sessions.values() if each.ends_at <= now]:
-            del self._sessions[ended.id]
+    async def _read(
+        self, id_: str, digest: bytes, before: tuple[float, Session | None] | None
+    ) -> tuple[float, Session | None]:
+        began = self._clock()
+        try:
+            stored = await self._store.get(digest)
+        except CassandraUnavailableError:
+            if before is None or before[1] is None:
+                raise
+            return before
+        key = None if stored is None else _opened(id_, stored.sealed)
+        session = None if stored is None or key is None else Session(id_, key, stored.ends_at)
+        self._known[digest] = found = began, session
+        return found
+
+    async def end(self, session: Session) -> None:
+        """End a session, here at once and elsewhere within `REFRESH_SECONDS`. CassandraUnavailableError."""
+        digest = _digest(session.id)
+        self._known.pop(digest, None)
+        await self._store.remove(digest)
+        self._known.pop(digest, None)  # what was read meanwhile may be from before
+
+
+def _derived(id_: str, purpose: bytes) -> bytes:
+    return hmac.digest(id_.encode(), purpose, hashlib.sha256)
+
+
+def _digest(id_: str) -> bytes:
+    return _derived(id_, b"row")
+
+
+def _seal(id_: str, key: str) -> bytes:
+    nonce = secrets.token_bytes(_NONCE_BYTES)
+    return nonce + AESGCM(_derived(id_, b"key")).encrypt(nonce, key.encode(), None)
+
+
+def _opened(id_: str, sealed: bytes) -> str | None:
+    """The key; None if something else than a process of ours has written it."""
+    try:
+        opened = AESGCM(_derived(id_, b"key")).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
+        return opened.decode()
+    except (InvalidTag, ValueError):
+        return None
 
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who looks at a page: a caller with or without a session. `token`: the CSRF token of their forms."""
+    """Who looks at a page: a caller with or without a session."""
 
     caller: Caller
     session: Session | None
-    token: str
+
+    @property
+    def token(self) -> str:
+        """The CSRF token of their forms; empty without a session, which a form cannot misuse."""
+        return self.session.token if self.session else ""
 
     @property
     def authorization(self) -> str | None:
@@ -107,17 +191,18 @@ async def visitor_of(request: Request) -> Visitor:
     Raises:
         ApiKeyMissingError: nothing is shown without a key, and there is no session.
         InvalidApiKeyError: the key of the session is not valid any more; the session ends.
+        CassandraUnavailableError: the session cannot be read.
     """
     authenticator: Authenticator = request.app.state.authenticator
     sessions: Sessions = request.app.state.sessions
-    session = sessions.of(request.cookies.get(COOKIE))
+    session = await sessions.of(request.cookies.get(COOKIE))
     try:
         caller = await authenticator.keys.caller(session.authorization if session else None)
     except InvalidApiKeyError:
         if session:
-            sessions.end(session)
+            await sessions.end(session)
         raise
-    return Visitor(caller, session, sessions.token(session))
+    return Visitor(caller, session)
 
 
 class SessionAuthorization:
@@ -136,13 +221,17 @@ class SessionAuthorization:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, with the header if its cookie stands for one."""
         if scope["type"] == "http" and scope["method"] in self.METHODS and scope["path"].startswith("/v1/"):
-            self._authorize(scope)
+            try:
+                await self._authorize(scope)
+            except CassandraUnavailableError as error:  # handlers of errors are further inside
+                await problem(error.status, error.code, error.message, error.do)(scope, receive, send)
+                return
         await self._app(scope, receive, send)
 
-    def _authorize(self, scope: Scope) -> None:
-        if all(name != b"cookie" for name, _ in scope["headers"]):
+    async def _authorize(self, scope: Scope) -> None:
+        names = [name for name, _ in scope["headers"]]
+        if b"cookie" not in names or b"authorization" in names:
             return
-        connection = HTTPConnection(scope)
-        session = self._sessions.of(connection.cookies.get(COOKIE))
-        if session and "authorization" not in connection.headers:
+        session = await self._sessions.of(HTTPConnection(scope).cookies.get(COOKIE))
+        if session:
             scope["headers"] = [*scope["headers"], (b"authorization", session.authorization.encode())]

@@ -117,9 +117,12 @@ class ProductReader:
         self._names: LRUCache[tuple[str, str], MasterNames] = LRUCache(MOST_NAMED)
         self._at_once = asyncio.Semaphore(BLOCKS_AT_ONCE)
 
-    async def master(self, tenant: str) -> ProductMaster | None:
-        """The current version of a tenant's products, at most `REFRESH_SECONDS` old; None if none was loaded."""
-        known = self._masters.get(tenant)
+    async def master(self, tenant: str, *, fresh: bool = False) -> ProductMaster | None:
+        """The current version of a tenant's products, at most `REFRESH_SECONDS` old; None if none was loaded.
+
+        `fresh`: it is read after this call began.
+        """
+        known = None if fresh else self._masters.get(tenant)
         if known is None or self._clock() - known[0] >= REFRESH_SECONDS:
             began = self._clock()
             known = self._masters[tenant] = began, await self._blocks.master(tenant)

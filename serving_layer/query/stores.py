@@ -9,6 +9,7 @@ import orjson
 
 from master_dataset.errors import UnknownNameError
 from master_dataset.registry.stores import Store
+from serving_layer.caching import SingleFlight
 from serving_layer.errors import BadQuestionError, TooManyStoresError
 from serving_layer.keys.key import Caller
 from serving_layer.store.readers import StoreReader
@@ -49,16 +50,21 @@ class KnownStores:
         self._read_at = float("-inf")
         self._version: int | None = None
         self._stores: Mapping[str, Store] = {}
+        self._reads: SingleFlight[tuple[int, Mapping[str, Store]]] = SingleFlight()
 
-    async def all(self) -> tuple[int, Mapping[str, Store]]:
-        """The version and every registered store by id."""
-        if self._clock() - self._read_at >= REFRESH_SECONDS or self._version is None:
-            version = await self._reader.version()
-            if version != self._version:
-                self._stores = {store.id: store for store in await self._reader.stores()}
-                self._version = version
-            self._read_at = self._clock()
+    async def all(self, *, fresh: bool = False) -> tuple[int, Mapping[str, Store]]:
+        """The version and every registered store by id. `fresh`: the version is read after this call began."""
+        if fresh or self._clock() - self._read_at >= REFRESH_SECONDS or self._version is None:
+            return await self._reads.read(None, self._read)
         return self._version, self._stores
+
+    async def _read(self) -> tuple[int, Mapping[str, Store]]:
+        version = await self._reader.version()
+        if version != self._version:
+            self._stores = {store.id: store for store in await self._reader.stores()}
+            self._version = version
+        self._read_at = self._clock()
+        return version, self._stores
 
     async def visible(self, ids: Sequence[str], caller: Caller, *, most: int = MOST_STORES) -> tuple[Store, ...]:
         """The stores of these ids, or all that the caller may see if none is named.

@@ -71,9 +71,12 @@ class TargetReader:
         )
         self._at_once = asyncio.Semaphore(BLOCKS_AT_ONCE)
 
-    async def current(self, tenant: str) -> TargetSet | None:
-        """The current version of a tenant's targets, at most `REFRESH_SECONDS` old; None if none was loaded."""
-        known = self._current.get(tenant)
+    async def current(self, tenant: str, *, fresh: bool = False) -> TargetSet | None:
+        """The current version of a tenant's targets, at most `REFRESH_SECONDS` old; None if none was loaded.
+
+        `fresh`: it is read after this call began.
+        """
+        known = None if fresh else self._current.get(tenant)
         if known is None or self._clock() - known[0] >= REFRESH_SECONDS:
             began = self._clock()
             known = self._current[tenant] = began, await self._blocks.current(tenant)

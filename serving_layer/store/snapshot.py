@@ -9,6 +9,7 @@ that partition everything before it. An idle partition does not hold it back, an
 (`/v1/freshness` lists every partition).
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -131,7 +132,10 @@ class ReadVersion(NamedTuple):
 
 
 class SnapshotReader:
-    """Reads the snapshots of requests; never goes back to an older publication than it has served."""
+    """Reads the snapshots of requests; never goes back to an older publication than any process has served.
+
+    All processes of a deployment must have the same `recent_seconds`, and read the pointer at QUORUM.
+    """
 
     def __init__(
         self,
@@ -155,6 +159,7 @@ class SnapshotReader:
         self._first: datetime | None = None
         self._served = -1
         self._last: ReadSnapshot | None = None
+        self._recent_seconds = recent_seconds
         self._recent = RefreshAheadCache(self._read, recent_seconds, clock)
 
     async def read(self, *, partial: bool, fresh: bool = False) -> ReadSnapshot:
@@ -191,6 +196,10 @@ class SnapshotReader:
     async def _read(self) -> tuple[ReadSnapshot, GalateaError | None]:
         """The snapshot, without the speed layer where reading it failed, and why."""
         pointer = await self._readers.published.pointer()
+        if pointer.publication > self._served:
+            # Every process answers from a snapshot of at most that age. After this pause none of them answers from an
+            # older publication any more, so a client that sees this one here never sees an older one elsewhere.
+            await asyncio.sleep(self._recent_seconds)
         if pointer.publication < self._served:
             message = (
                 f"A replica shows publication `{pointer.publication}`, and `{self._served}` was answered from already."

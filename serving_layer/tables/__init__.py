@@ -3,6 +3,7 @@
 from serving_layer.tables.alerts import AlertTables, RuleTables
 from serving_layer.tables.async_session import AsyncSession
 from serving_layer.tables.operations import KeyTables, LedgerTables, RecomputeTables, WatchTables
+from serving_layer.tables.processes import RateTables, SessionTables
 from serving_layer.tables.readers import BatchTables, PublishedTables, ReceiptTables, SpeedTables, StoreTables
 
 __all__ = [
@@ -12,9 +13,11 @@ __all__ = [
     "KeyTables",
     "LedgerTables",
     "PublishedTables",
+    "RateTables",
     "ReceiptTables",
     "RecomputeTables",
     "RuleTables",
+    "SessionTables",
     "SpeedTables",
     "StoreTables",
     "WatchTables",

@@ -21,7 +21,7 @@ _WITHOUT_ROUTE = frozenset({HTTPStatus.METHOD_NOT_ALLOWED})
 def document() -> Document:
     """As `/openapi.json` serves it."""
     nothing = cast("Any", None)  # nothing is answered here
-    return create_app(nothing, nothing, nothing, nothing, alerting=nothing).openapi()
+    return create_app(nothing, nothing, nothing, nothing, alerting=nothing, sessions=nothing).openapi()
 
 
 def operations() -> list[tuple[str, str, Document]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import orjson
 
-from master_dataset.errors import RequestError, UnknownNameError
+from master_dataset.errors import CassandraUnavailableError, RequestError, UnknownNameError
 from master_dataset.kafka.producer import DeliveryStatus, ProducerRecord
 from master_dataset.webhooks.endpoint import Endpoint, RegisteredEndpoint
 from serving_layer.admin.corrections import CorrectionsService
@@ -25,9 +25,11 @@ from serving_layer.app import create_app
 from serving_layer.health.freshness import FreshnessService
 from serving_layer.health.watched import HealthReader
 from serving_layer.ingest.ingest import IngestService
-from serving_layer.keys.authenticator import Authenticator, ConcurrencyLimiter, KeyCache, RateLimiter
+from serving_layer.keys.authenticator import Authenticator, ConcurrencyLimiter, KeyCache
 from serving_layer.keys.key import Key, Scope
+from serving_layer.keys.rates import RateLimiter
 from serving_layer.limits import LIMITS, Limits
+from serving_layer.pages.sessions import Sessions, StoredSession
 from serving_layer.products.reader import ProductReader
 from serving_layer.products.service import ProductService
 from serving_layer.query.catalogue import Catalogue
@@ -203,8 +205,36 @@ MOST_RULES = 5
 Body = dict[str, Any]
 
 
+class WorldSessions:
+    """SessionStore. `is_away`: nothing can be read or written."""
+
+    def __init__(self) -> None:
+        self.kept: dict[bytes, StoredSession] = {}
+        self.is_away = False
+
+    async def put(self, digest: bytes, session: StoredSession, seconds: int) -> None:
+        assert seconds > 0
+        self._answer()
+        self.kept[digest] = session
+
+    async def get(self, digest: bytes) -> StoredSession | None:
+        self._answer()
+        return self.kept.get(digest)
+
+    async def remove(self, digest: bytes) -> None:
+        self._answer()
+        self.kept.pop(digest, None)
+
+    def _answer(self) -> None:
+        if self.is_away:
+            raise CassandraUnavailableError("Cassandra did not answer.", do="Ask again.")
+
+
 class Asking:
-    """One process that serves. Its answers are remembered from question to question, as in the real one."""
+    """One process that serves. Its answers are remembered from question to question, as in the real one.
+
+    `beside`: another process of the same deployment, with which it shares what is stored and nothing else.
+    """
 
     recent_seconds = 0.0  # what an answer rests on is read for each
 
@@ -219,6 +249,7 @@ class Asking:
         limits: Limits = LIMITS,
         cors_origins: Sequence[str] = (),
         refuse_low: Callable[[], None] = lambda: None,
+        beside: "Asking | None" = None,
     ) -> None:
         self.world = world
         catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
@@ -226,9 +257,9 @@ class Asking:
         read_from = readers or WorldTables(world).readers
         ttl = timedelta(days=7)
         clocks = Clocks(lambda: float(next(clock)), world.now)
-        self.products = WorldProducts(world.now, world=world)
+        self.products = beside.products if beside else WorldProducts(world.now, world=world)
         products = ProductReader(self.products, lambda: float(next(clock)))
-        self.targets = WorldTargets(world.now)
+        self.targets = beside.targets if beside else WorldTargets(world.now)
         self.answers = QueryService(
             read_from,
             catalogue,
@@ -248,13 +279,15 @@ class Asking:
         webhooks = WebhookService(self.endpoints, self.trying, MOST_WEBHOOKS, world.now)
         rollbacks = RollbackService(self.rolling_back)
         operations = OperatorService(self.recomputing, recomputes, rollbacks, corrections, service, webhooks)
-        self.keys = WorldKeys()
+        self.keys = beside.keys if beside else WorldKeys()
+        self.sessions = beside.sessions if beside else WorldSessions()
         keys = KeyCache(self.keys, OPERATOR_KEY, "default", lambda: float(next(clock)), world.now)
-        self.broker = WorldBroker()
+        self.broker = beside.broker if beside else WorldBroker()
         self.acts: list[tuple[str, str, int]] = []
         self.clock_us = 1_800_000_000_000_000  # by which events that are sent are from the future; in 2027
         ingest = IngestService(self.broker, self.answers.stores.all, lambda: self.clock_us, limits, refuse_low)
-        self.versions, self.alert_tables = WorldVersions(world.now), WorldAlertTables()
+        self.versions = beside.versions if beside else WorldVersions(world.now)
+        self.alert_tables = WorldAlertTables()
         alerting = AlertService(AlertRules(self.versions, most=MOST_RULES), AlertListing(self.alert_tables))
         authenticator = Authenticator(keys, RateLimiter(10_000, 10_000), ConcurrencyLimiter(limits.requests_per_key))
         self.app = create_app(
@@ -264,6 +297,7 @@ class Asking:
             authenticator,
             ingest,
             alerting=alerting,
+            sessions=Sessions(self.sessions, lambda: float(next(clock)), world.now),
             products=ProductService(products, self.products),
             targets=TargetService(self.targets, self.answers.stores.all, catalogue),
             limits=limits,

@@ -26,7 +26,7 @@ for each in pkgutil.walk_packages(serving_layer.__path__, "serving_layer."):
 """
 APPLICATION = """
 from serving_layer.app import create_app
-assert create_app(None, None, None, None, alerting=None).openapi()["paths"]
+assert create_app(None, None, None, None, alerting=None, sessions=None).openapi()["paths"]
 """
 VIEWS = """
 from views import registered_views

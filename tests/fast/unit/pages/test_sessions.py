@@ -1,13 +1,24 @@
 """A key is pasted once; the cookie that stands for it says nothing, and ends with it."""
 
-from datetime import UTC, datetime
+import asyncio
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from serving_layer.pages import sessions
-from serving_layer.pages.sessions import COOKIE, LIFETIME_SECONDS, Sessions
-from tests.support.world_api import OPERATOR_KEY, Asking
+from master_dataset.errors import CassandraUnavailableError
+from serving_layer.errors import RateLimitedError
+from serving_layer.keys.rates import RateLimiter
+from serving_layer.pages.sessions import COOKIE, LIFETIME_SECONDS, REFRESH_SECONDS, Session, Sessions
+from tests.support.world_api import OPERATOR_KEY, Asking, WorldSessions
 from tests.support.world_clients import ORIGIN, Browsing
+
+
+BEGAN = datetime(2026, 11, 21, 9, tzinfo=UTC)
+
+
+def session_of(asking: Asking, id_: str | None) -> Session | None:
+    found: Session | None = asyncio.run(asking.app.state.sessions.of(id_))
+    return found
 
 
 def test_a_good_key_begins_a_session_and_leads_back(browsing: Browsing) -> None:
@@ -55,7 +66,7 @@ def test_signing_in_again_ends_the_session_before(browsing: Browsing) -> None:
     browsing.sign_in(OPERATOR_KEY)
 
     assert browsing.cookies[COOKIE] != before
-    assert browsing.asking.app.state.sessions.of(before) is None
+    assert session_of(browsing.asking, before) is None
 
 
 def test_signing_out_ends_the_session_on_both_sides(browsing: Browsing) -> None:
@@ -65,7 +76,7 @@ def test_signing_out_ends_the_session_on_both_sides(browsing: Browsing) -> None:
     assert browsing.send("/logout", form_of="/").status_code == 303
 
     assert COOKIE not in browsing.cookies
-    assert browsing.asking.app.state.sessions.of(id_) is None
+    assert session_of(browsing.asking, id_) is None
 
 
 def test_a_revoked_key_ends_its_sessions(asking: Asking, browsing: Browsing) -> None:
@@ -80,27 +91,96 @@ def test_a_revoked_key_ends_its_sessions(asking: Asking, browsing: Browsing) -> 
 
 
 def test_a_session_ends_after_eight_hours() -> None:
-    now = 0.0
-    known = Sessions(lambda: now)
-    session = known.begin("a key")
+    now = BEGAN
+    known = Sessions(WorldSessions(), lambda: 0.0, lambda: now)
+    session = asyncio.run(known.begin("a key"))
 
-    now = LIFETIME_SECONDS - 1.0
-    assert known.of(session.id) == session
-    now = float(LIFETIME_SECONDS)
-    assert known.of(session.id) is None
-
-
-def test_of_too_many_sessions_the_oldest_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MAX_SESSIONS", 2)
-    known = Sessions(lambda: 0.0)
-
-    first, second, third = known.begin("1"), known.begin("2"), known.begin("3")
-
-    assert [known.of(each.id) is not None for each in (first, second, third)] == [False, True, True]
+    now = BEGAN + timedelta(seconds=LIFETIME_SECONDS - 1)
+    assert asyncio.run(known.of(session.id)) == session
+    now = BEGAN + timedelta(seconds=LIFETIME_SECONDS)
+    assert asyncio.run(known.of(session.id)) is None
 
 
-def test_a_session_does_not_say_its_key_when_it_is_printed() -> None:
-    assert "galatea_secret" not in repr(Sessions(lambda: 0.0).begin("galatea_secret"))
+def test_what_is_stored_of_a_session_opens_nothing() -> None:
+    store = WorldSessions()
+    known = Sessions(store, lambda: 0.0, lambda: BEGAN)
+    one, other = asyncio.run(known.begin("galatea_secret")), asyncio.run(known.begin("galatea_secret"))
+
+    stored = [(digest, each.sealed) for digest, each in store.kept.items()]
+
+    assert len({sealed for _, sealed in stored}) == 2
+    for digest, sealed in stored:
+        for session in (one, other):
+            assert not {session.id.encode(), session.key.encode()} & {digest, sealed}
+            assert session.key.encode() not in sealed
+        assert asyncio.run(known.of(digest.hex())) is None
+
+
+def test_a_row_that_is_of_another_session_is_no_session() -> None:
+    store = WorldSessions()
+    known = Sessions(store, lambda: 0.0, lambda: BEGAN)
+    one = asyncio.run(known.begin("a key"))
+    (digest,) = store.kept
+    other = asyncio.run(known.begin("another key"))
+    store.kept[digest] = next(row for place, row in store.kept.items() if place != digest)
+
+    fresh = Sessions(store, lambda: 0.0, lambda: BEGAN)
+
+    assert asyncio.run(fresh.of(one.id)) is None
+    assert asyncio.run(fresh.of(other.id)) == other
+
+
+def test_a_session_is_read_again_once_it_is_two_seconds_old() -> None:
+    clock, store = [0.0], WorldSessions()
+    one, two = (Sessions(store, lambda: clock[0], lambda: BEGAN) for _ in range(2))
+    session = asyncio.run(one.begin("a key"))
+    assert asyncio.run(two.of(session.id)) == session
+
+    asyncio.run(one.end(session))
+
+    assert asyncio.run(one.of(session.id)) is None
+    assert asyncio.run(two.of(session.id)) == session
+    clock[0] = REFRESH_SECONDS
+    assert asyncio.run(two.of(session.id)) is None
+
+
+def test_a_known_session_goes_on_while_nothing_can_be_read_and_no_other_begins(asking: Asking) -> None:
+    known, unknown = Browsing(asking), Browsing(Asking(asking.world, beside=asking))
+    known.sign_in(OPERATOR_KEY)
+    unknown.cookies = known.cookies
+
+    asking.sessions.is_away = True
+
+    assert "Sign out" in known.get("/")
+    assert "Cassandra did not answer" in unknown.get("/", status=503)
+    assert unknown.response("GET", "/v1/stores").json()["code"] == "store_unavailable"
+    assert Browsing(asking).sign_in(OPERATOR_KEY).status_code == 503
+    with pytest.raises(CassandraUnavailableError):
+        asyncio.run(asking.app.state.sessions.end(session_of(asking, known.cookies[COOKIE])))
+
+
+@pytest.mark.parametrize("cookie", ["", "x", "x" * 42, "x" * 44, "x" * 42 + "!", "ä" * 43])
+def test_a_cookie_that_is_none_of_ours_is_not_looked_up(cookie: str) -> None:
+    store = WorldSessions()
+    store.is_away = True
+
+    assert asyncio.run(Sessions(store, lambda: 0.0, lambda: BEGAN).of(cookie)) is None
+
+
+def test_a_key_may_not_sign_in_as_often_as_it_likes(asking: Asking) -> None:
+    key = asking.keys.make("acme")
+    object.__setattr__(asking.app.state.authenticator, "rates", RateLimiter(1, 1))
+
+    assert Browsing(asking).sign_in(key).status_code == 303
+    assert Browsing(asking).sign_in(key).status_code == RateLimitedError.status
+    assert len(asking.sessions.kept) == 1
+
+
+def test_a_session_does_not_say_its_key_or_its_cookie_when_it_is_printed() -> None:
+    session = asyncio.run(Sessions(WorldSessions(), lambda: 0.0, lambda: BEGAN).begin("galatea_secret"))
+
+    assert "galatea_secret" not in repr(session)
+    assert session.id not in repr(session)
 
 
 @pytest.mark.parametrize(
@@ -131,9 +211,10 @@ def test_the_token_of_one_session_is_not_good_in_another(asking: Asking) -> None
     one, other = Browsing(asking), Browsing(asking)
     one.sign_in(OPERATOR_KEY)
     other.sign_in(OPERATOR_KEY)
-    token = asking.app.state.sessions.token(asking.app.state.sessions.of(one.cookies[COOKIE]))
+    session = session_of(asking, one.cookies[COOKIE])
 
-    assert other.post("/recomputes", f"token={token}&reason=because").status_code == 403
+    assert session is not None
+    assert other.post("/recomputes", f"token={session.token}&reason=because").status_code == 403
 
 
 def test_a_form_that_is_too_long_or_none_is_refused(browsing: Browsing) -> None:

@@ -6,7 +6,8 @@ import pytest
 from prometheus_client import REGISTRY
 
 from master_dataset.registry.stores import Store
-from serving_layer.keys.authenticator import Authenticator, RateLimiter
+from serving_layer.keys.authenticator import Authenticator
+from serving_layer.keys.rates import RateLimiter
 from serving_layer.query.resolve import MetricsRequest
 from tests.support import World, receipt
 from tests.support.world_api import Asking

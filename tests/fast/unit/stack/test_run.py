@@ -46,6 +46,24 @@ def test_it_becomes_the_process_with_all_settings_and_no_probe_believes_the_run_
     assert not ready.exists()
 
 
+def test_another_process_of_the_api_has_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    became: list[Sequence[str]] = []
+
+    def execve(_path: str, words: Sequence[str], _environment: Mapping[str, str]) -> None:
+        became.append(words)
+        raise BecameError
+
+    monkeypatch.setenv("GALATEA_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("GALATEA_API_PROCESSES", "2")
+    monkeypatch.setattr(os, "execve", execve)
+
+    CliRunner().invoke(app, ["run", "api-2"])
+    beyond = CliRunner().invoke(app, ["run", "api-3"])
+
+    assert became == [[sys.executable, "-P", "-m", "deploy.services.api", "api-2"]]
+    assert (beyond.exit_code, "api-3" in beyond.output) == (2, True)
+
+
 @pytest.mark.parametrize("name", Runnable)
 def test_every_component_has_a_process(name: Runnable) -> None:
     assert find_spec(f"deploy.services.{name}")

@@ -1,0 +1,59 @@
+"""The tables that the api processes share.
+
+SessionTables   page_sessions
+RateTables      api_rates
+"""
+
+from collections.abc import Mapping
+
+import orjson
+
+from serving_layer.keys.rates import Rates
+from serving_layer.pages.sessions import StoredSession
+from serving_layer.tables.async_session import AsyncSession, instant_of
+
+_COMPONENT = "api"
+
+
+class SessionTables:
+    """SessionStore."""
+
+    def __init__(self, session: AsyncSession) -> None:
+        """Prepares its statements."""
+        self._session = session
+        self._insert = session.prepare("INSERT INTO page_sessions (id, sealed, ends_at) VALUES (?, ?, ?) USING TTL ?")
+        self._select = session.prepare("SELECT sealed, ends_at FROM page_sessions WHERE id = ?")
+        self._delete = session.prepare("DELETE FROM page_sessions WHERE id = ?")
+
+    async def put(self, digest: bytes, session: StoredSession, seconds: int) -> None:
+        """Write a row that ends by itself."""
+        await self._session.rows(self._insert, digest, session.sealed, session.ends_at, seconds)
+
+    async def get(self, digest: bytes) -> StoredSession | None:
+        """None if there is no row, or it has ended."""
+        for sealed, ends_at in await self._session.rows(self._select, digest):
+            return StoredSession(sealed, instant_of(ends_at))
+        return None
+
+    async def remove(self, digest: bytes) -> None:
+        """Delete the row."""
+        await self._session.rows(self._delete, digest)
+
+
+class RateTables:
+    """RateReports. All rows are in one partition, one for each process."""
+
+    def __init__(self, session: AsyncSession) -> None:
+        """Prepares its statements."""
+        self._session = session
+        self._insert = session.prepare("INSERT INTO api_rates (component, process, rates) VALUES (?, ?, ?) USING TTL ?")
+        self._select = session.prepare("SELECT process, rates FROM api_rates WHERE component = ?")
+
+    async def report(self, process: str, rates: Rates, seconds: int) -> None:
+        """Write the row of a process, which ends by itself."""
+        await self._session.rows(self._insert, _COMPONENT, process, orjson.dumps(dict(rates)).decode(), seconds)
+
+    async def reports(self) -> Mapping[str, Rates]:
+        """One read."""
+        rows = await self._session.rows(self._select, _COMPONENT)
+        return {process: orjson.loads(rates) for process, rates in rows}
