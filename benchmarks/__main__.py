@@ -26,6 +26,7 @@ STACK = (
     "listeners",
     "page_weight",
     "sql",
+    "api_processes",
     "during_rebuild",
 )
 ALONE = (

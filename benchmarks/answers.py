@@ -136,25 +136,26 @@ DAY = timedelta(days=1)
 def answered(settings: "Settings") -> Iterator[Measured]:
     """Answers about one store, by eight callers: while nothing comes in, then while receipts do."""
     today = datetime.now(UTC).date()
-    day = HttpQuery(settings.api.port, _net_sales(today - DAY), _key(settings))
+    day = HttpQuery(settings.api.port, net_sales_of(today - DAY), key_of(settings))
     yield _beside_constant("answers, a store's day", day, OF_CONSTANT)
     yield _beside_constant("answers, cells of a day", day._replace(path=_cells(today - DAY)), None)
     tag, _ = response(day)
     yield _beside_constant("answers, not modified", day._replace(known=tag), NOT_MODIFIED)
     with in_background(ReceiptStream(settings, POS_TRANSACTIONS.topic, PER_SECOND)):
-        now = day._replace(path=_net_sales(today))
+        now = day._replace(path=net_sales_of(today))
         yield _beside_constant("answers, today while receipts come in", now, OF_CONSTANT)
         yield _slowest(settings, now)
 
 
 def seconds_of_answers(settings: "Settings", seconds: float) -> list[float]:
     """Of each merged answer that one caller gets, who asks again and again for so long, after a short warm-up."""
-    question = HttpQuery(settings.api.port, _cells(datetime.now(UTC).date()), _key(settings))
+    question = HttpQuery(settings.api.port, _cells(datetime.now(UTC).date()), key_of(settings))
     ask(question, WARM_SECONDS, callers=1)
     return ask(question, seconds, callers=1).seconds
 
 
-def _net_sales(day: date) -> str:
+def net_sales_of(day: date) -> str:
+    """The path of a query about a day of one store, by quarter hour."""
     arguments = {"store": STORE, "from": day, "to": day + DAY, "grain": "15m", "timezone": "UTC"}
     return f"/v1/metrics/net_sales?{urlencode(arguments)}"
 
@@ -163,7 +164,8 @@ def _cells(day: date) -> str:
     return f"/v1/views/sales/cells?{urlencode({'store': STORE, 'from': day, 'to': day + DAY})}"
 
 
-def _key(settings: "Settings") -> str:
+def key_of(settings: "Settings") -> str:
+    """The key of the operator."""
     return (settings.home / "operator.key").read_text().strip()
 
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks import ingest, local
 from benchmarks.answers import answered
+from benchmarks.api_processes import several
 from benchmarks.delay import delays
 from benchmarks.during_rebuild import during_rebuild, rebuild
 from benchmarks.listeners import listened
@@ -28,7 +29,7 @@ PROBES_PER_RECEIPT = 1 / 1500
 FEWEST_PROBES = 10
 WHOLE = ("delay", "answers", "memory")
 """Measured together, for a peak of memory needs all of them."""
-SERVED = ("posted", "listeners", "page_weight", "sql")
+SERVED = ("posted", "listeners", "page_weight", "sql", "api_processes")
 
 
 def on_stack(size: int, wanted: "Collection[str]") -> "Iterator[Measured]":
@@ -81,6 +82,8 @@ def _served(settings: "Settings", lines: list[bytes], wanted: "Collection[str]")
         yield from weighed(settings)
     if "sql" in wanted:
         yield from sql_beside_rest(settings)
+    if "api_processes" in wanted:
+        yield from several(settings)
 
 
 def _rebuild(memory: Sampler) -> None:

@@ -62,10 +62,11 @@ log = structlog.get_logger()
 
 
 class Clocks(NamedTuple):
-    """`monotonic`: seconds, for how often the registry is read. `now`: the time by which speed rows expire."""
+    """`monotonic`: seconds, for how often things are read. `now`: by which speed rows expire. `sleep`: so many seconds."""
 
     monotonic: Callable[[], float]
     now: Callable[[], datetime]
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
 class QueryService:
@@ -99,7 +100,12 @@ class QueryService:
         self._targets = targets
         self.stores = KnownStores(readers.stores, clocks.monotonic)
         self._snapshots = SnapshotReader(
-            readers, speed_ttl, clocks.now, recent_seconds=recent_seconds, clock=clocks.monotonic
+            readers,
+            speed_ttl,
+            clocks.now,
+            recent_seconds=recent_seconds,
+            clock=clocks.monotonic,
+            sleep=clocks.sleep,
         )
         self.merged_cells = MergedCells(readers, speed_ttl)
         self._bodies: SharedCache[Hashable, bytes] = SharedCache(BODIES_KEPT, len)

@@ -11,7 +11,7 @@ that partition everything before it. An idle partition does not hold it back, an
 
 import asyncio
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
@@ -145,6 +145,7 @@ class SnapshotReader:
         *,
         recent_seconds: float = 0,
         clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Reads nothing yet.
 
@@ -154,12 +155,13 @@ class SnapshotReader:
             now: the time by which they expire.
             recent_seconds: how long before a request its snapshot may have been read.
             clock: monotonic seconds, for `recent_seconds`.
+            sleep: waits so many of these seconds.
         """
         self._readers, self._ttl, self._now = readers, speed_ttl, now
         self._first: datetime | None = None
         self._served = -1
         self._last: ReadSnapshot | None = None
-        self._recent_seconds = recent_seconds
+        self._recent_seconds, self._sleep = recent_seconds, sleep
         self._recent = RefreshAheadCache(self._read, recent_seconds, clock)
 
     async def read(self, *, partial: bool, fresh: bool = False) -> ReadSnapshot:
@@ -199,7 +201,7 @@ class SnapshotReader:
         if pointer.publication > self._served:
             # Every process answers from a snapshot of at most that age. After this pause none of them answers from an
             # older publication any more, so a client that sees this one here never sees an older one elsewhere.
-            await asyncio.sleep(self._recent_seconds)
+            await self._sleep(self._recent_seconds)
         if pointer.publication < self._served:
             message = (
                 f"A replica shows publication `{pointer.publication}`, and `{self._served}` was answered from already."

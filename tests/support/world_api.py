@@ -237,6 +237,7 @@ class Asking:
     """
 
     recent_seconds = 0.0  # what an answer rests on is read for each
+    step = 10  # seconds that pass whenever somebody looks at the clock: every question finds all versions old
 
     def __init__(  # noqa: PLR0913 - a test says what is not as ever
         self,
@@ -253,10 +254,10 @@ class Asking:
     ) -> None:
         self.world = world
         catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
-        clock = count(step=10)  # every question finds the registry's version old
+        clock = count(step=self.step)
         read_from = readers or WorldTables(world).readers
         ttl = timedelta(days=7)
-        clocks = Clocks(lambda: float(next(clock)), world.now)
+        clocks = self.clocks(lambda: float(next(clock)))
         self.products = beside.products if beside else WorldProducts(world.now, world=world)
         products = ProductReader(self.products, lambda: float(next(clock)))
         self.targets = beside.targets if beside else WorldTargets(world.now)
@@ -304,6 +305,10 @@ class Asking:
             cors_origins=cors_origins,
             audit=self._audit,
         )
+
+    def clocks(self, monotonic: Callable[[], float]) -> Clocks:
+        """The clocks of its answers."""
+        return Clocks(monotonic, self.world.now)
 
     def _audit(self, by: str, act: str, status: int) -> None:
         self.acts.append((by, act, status))

@@ -158,7 +158,7 @@ def test_when_cassandra_does_not_answer_it_is_reported_and_work_continues(world:
     asking = Asking(world)
     live, answer = Live(asking.answers), asking.answers.read_version
 
-    async def down(*_: object) -> None:
+    async def down(*_: object, **__: object) -> None:
         raise CassandraUnavailableError("Cassandra did not answer.", do="Ask again.")
 
     async def follow() -> None:
