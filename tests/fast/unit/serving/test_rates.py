@@ -95,7 +95,7 @@ class Deployment:
 
     def __init__(self) -> None:
         self.seconds, self.reports = 0.0, Reports()
-        self.limiters = [RateLimiter(reads=1000, ingests=1000) for _ in range(2)]
+        self.limiters = [RateLimiter(reads=10**6, ingests=10**6) for _ in range(2)]
         self.exchanges = [
             RateExchange(limiter, self.reports, str(number), lambda: self.seconds)
             for number, limiter in enumerate(self.limiters)
