@@ -44,7 +44,8 @@ def several(settings: "Settings") -> Iterator[Measured]:
     """Answers about a past day of one store, in turns, so that whatever else the machine does meets both."""
     question = HttpQuery(settings.api.port, net_sales_of(datetime.now(UTC).date() - DAY), key_of(settings))
     own = Records(settings.home).pid("api")
-    assert own is not None
+    if own is None:
+        raise RuntimeError("the api process does not run")
     (port,) = free_ports(1)
     with _processes(settings, port) as pids, ProcessPoolExecutor(CLIENTS, get_context("spawn")) as clients:
         both = ((question, [own]), (question._replace(port=port), pids))

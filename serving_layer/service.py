@@ -62,7 +62,7 @@ log = structlog.get_logger()
 
 
 class Clocks(NamedTuple):
-    """`monotonic`: seconds, for how often things are read. `now`: by which speed rows expire. `sleep`: so many seconds."""
+    """`monotonic`: seconds, for how old things are. `now`: by which speed rows expire. `sleep`: for so many seconds."""
 
     monotonic: Callable[[], float]
     now: Callable[[], datetime]

@@ -137,7 +137,7 @@ class SnapshotReader:
     All processes of a deployment must have the same `recent_seconds`, and read the pointer at QUORUM.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - three of them tell the time
         self,
         readers: Readers,
         speed_ttl: timedelta,

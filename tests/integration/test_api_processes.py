@@ -99,7 +99,9 @@ def page(connection: http.client.HTTPConnection, path: str, cookie: str = "") ->
     return text
 
 
-def form(connection: http.client.HTTPConnection, path: str, cookie: str = "", **fields: str) -> http.client.HTTPResponse:
+def form(
+    connection: http.client.HTTPConnection, path: str, cookie: str = "", **fields: str
+) -> http.client.HTTPResponse:
     headers = {
         "Content-Type": "application/x-www-form-urlencoded",
         "Origin": f"http://127.0.0.1:{connection.port}",

@@ -20,8 +20,8 @@ from zoneinfo import ZoneInfo
 import psycopg
 
 from serving_layer.keys.authenticator import REFRESH_SECONDS, Authenticator, KeyCache
-from serving_layer.keys.rates import RateLimiter
 from serving_layer.keys.key import Caller
+from serving_layer.keys.rates import RateLimiter
 from serving_layer.sql.authentication import LoginService
 from serving_layer.sql.results import (
     Column,

@@ -41,7 +41,9 @@ def rest_page() -> Page:
 def openapi() -> Mapping[str, Any]:
     """Return the OpenAPI document that `/openapi.json` serves."""
     nothing = cast("Any", None)  # nothing is answered here
-    described: Mapping[str, Any] = create_app(nothing, nothing, nothing, nothing, alerting=nothing, sessions=nothing).openapi()
+    described: Mapping[str, Any] = create_app(
+        nothing, nothing, nothing, nothing, alerting=nothing, sessions=nothing
+    ).openapi()
     return described
 
 

@@ -12,7 +12,6 @@ from serving_layer.pages.sessions import COOKIE, LIFETIME_SECONDS, REFRESH_SECON
 from tests.support.world_api import OPERATOR_KEY, Asking, WorldSessions
 from tests.support.world_clients import ORIGIN, Browsing
 
-
 BEGAN = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
 
