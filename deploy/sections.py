@@ -324,7 +324,7 @@ class ApiSettings(Section):
     proxies: str = ""
     """Networks, separated by commas, of proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed."""
     metrics_port: PortOrZero = 0
-    """Prometheus port of `api`, and the next ones of `api-2` and so on; 0: free ones, written to `run/*.targets.json`."""
+    """Prometheus port of `api`; `api-2` has the next, and so on. 0: any free ones, written to `run/*.targets.json`."""
     anonymous_tenant: str = Field(default="default", validation_alias="anonymous_tenant")
     """Tenant whose stores are visible without a key; if empty, every request needs one."""
     reads_per_second: int = Field(default=20, ge=1, validation_alias="reads_per_second")
