@@ -125,7 +125,7 @@ class RateExchange:
         self._says_something = False
 
     async def run_forever(self) -> None:
-        """Exchange once a second, whatever goes wrong: without the others, the limit of a key is that of this process."""
+        """Exchange once a second. If that fails, the whole limit of a key is for this process."""
         while True:
             await asyncio.sleep(EXCHANGE_SECONDS)
             try:
