@@ -258,9 +258,9 @@ class Asking:
         read_from = readers or WorldTables(world).readers
         ttl = timedelta(days=7)
         clocks = self.clocks(lambda: float(next(clock)))
-        self.products = beside.products if beside else WorldProducts(world.now, world=world)
+        self.products: WorldProducts = beside.products if beside else WorldProducts(world.now, world=world)
         products = ProductReader(self.products, lambda: float(next(clock)))
-        self.targets = beside.targets if beside else WorldTargets(world.now)
+        self.targets: WorldTargets = beside.targets if beside else WorldTargets(world.now)
         self.answers = QueryService(
             read_from,
             catalogue,
@@ -280,14 +280,14 @@ class Asking:
         webhooks = WebhookService(self.endpoints, self.trying, MOST_WEBHOOKS, world.now)
         rollbacks = RollbackService(self.rolling_back)
         operations = OperatorService(self.recomputing, recomputes, rollbacks, corrections, service, webhooks)
-        self.keys = beside.keys if beside else WorldKeys()
-        self.sessions = beside.sessions if beside else WorldSessions()
+        self.keys: WorldKeys = beside.keys if beside else WorldKeys()
+        self.sessions: WorldSessions = beside.sessions if beside else WorldSessions()
         keys = KeyCache(self.keys, OPERATOR_KEY, "default", lambda: float(next(clock)), world.now)
-        self.broker = beside.broker if beside else WorldBroker()
+        self.broker: WorldBroker = beside.broker if beside else WorldBroker()
         self.acts: list[tuple[str, str, int]] = []
         self.clock_us = 1_800_000_000_000_000  # by which events that are sent are from the future; in 2027
         ingest = IngestService(self.broker, self.answers.stores.all, lambda: self.clock_us, limits, refuse_low)
-        self.versions = beside.versions if beside else WorldVersions(world.now)
+        self.versions: WorldVersions = beside.versions if beside else WorldVersions(world.now)
         self.alert_tables = WorldAlertTables()
         alerting = AlertService(AlertRules(self.versions, most=MOST_RULES), AlertListing(self.alert_tables))
         authenticator = Authenticator(keys, RateLimiter(10_000, 10_000), ConcurrencyLimiter(limits.requests_per_key))

@@ -11,7 +11,8 @@ from deploy.local.ports import is_free
 from deploy.local.stack import components
 from deploy.recompute_runner import Runner
 from deploy.secret_files import operator_key
-from deploy.settings import InvalidSettingsError, Settings
+from deploy.sections import InvalidSettingsError
+from deploy.settings import Settings
 from serving_layer.http.server import shared_socket
 from tests.fast.unit.recomputing.memory_recomputes import MemoryRecomputes
 
