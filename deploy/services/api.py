@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import httpx
+import structlog
 from prometheus_client import REGISTRY
 
 from deploy.airflow.client import airflow_of
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from serving_layer.live import Live
+
+log = structlog.get_logger()
 
 WARM_UP_SECONDS = 3.0
 """How much later requests may be accepted so that the first ones are answered as quickly as later ones."""
@@ -125,6 +128,7 @@ def run(process: Process, settings: Settings) -> None:
 
     async def starting() -> None:
         exchanging.append(asyncio.ensure_future(exchange.run_forever()))
+        exchanging[0].add_done_callback(log_failure)
         await answers.warm_up(WARM_UP_SECONDS)
         await ask_itself(app, operator_key(settings.home / "operator.key"))
         freeze_startup_objects()
@@ -137,6 +141,12 @@ def run(process: Process, settings: Settings) -> None:
 
     server = Server(config, listening, starting=starting, ending=live.close, ended=ended)
     server.run([shared_socket(settings.api.host, settings.api.port)] if settings.api.processes > 1 else None)
+
+
+def log_failure(exchange: "asyncio.Task[None]") -> None:
+    """Log why rates are not exchanged any more, such as a right that the role in Cassandra lacks."""
+    if not exchange.cancelled() and (error := exchange.exception()):
+        log.error("rates.not_exchanged", exc_info=error)
 
 
 async def ask_itself(app: "FastAPI", key: str) -> None:

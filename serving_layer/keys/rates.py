@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-import structlog
 from limits.storage import MemoryStorage
 
 from master_dataset.errors import CassandraUnavailableError
@@ -30,8 +29,6 @@ REPORT_SECONDS = 5
 """How long a report counts if its process writes no other one: it has ended, or has nothing to say."""
 _LEAST = 0.1
 """Requests per second below which a key is not reported."""
-
-log = structlog.get_logger()
 
 Rates = Mapping[str, float]
 """Requests per second, refused ones too, by scope and name of a key."""
@@ -125,14 +122,13 @@ class RateExchange:
         self._says_something = False
 
     async def run_forever(self) -> None:
-        """Exchange once a second. If that fails, the whole limit of a key is for this process."""
-        while True:
-            await asyncio.sleep(EXCHANGE_SECONDS)
-            try:
+        """Exchange once a second. If it cannot go on, the whole limit of a key is for this process."""
+        try:
+            while True:
+                await asyncio.sleep(EXCHANGE_SECONDS)
                 await self.exchange()
-            except Exception:  # such as a right that the role in Cassandra lacks
-                self._limiter.others = ()
-                log.exception("rates.not_exchanged")
+        finally:
+            self._limiter.others = ()
 
     async def exchange(self) -> None:
         """Say and read once. While Cassandra does not answer, what the others said last counts until it ends."""

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -115,8 +115,12 @@ def form(
 
 
 def test_a_session_of_one_process_is_one_of_the_other_until_it_ends(pair: Pair) -> None:
-    one, other = (pair.connection(pid) for pid in pair.processes)
+    with ExitStack() as connections:
+        one, other = (connections.enter_context(closing(pair.connection(pid))) for pid in pair.processes)
+        moves_between(pair, one, other)
 
+
+def moves_between(pair: Pair, one: http.client.HTTPConnection, other: http.client.HTTPConnection) -> None:
     response = form(one, "/login", key=pair.key, following="/")
     cookie = response.headers["Set-Cookie"].partition(";")[0]
 
