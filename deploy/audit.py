@@ -19,6 +19,8 @@ CHANGES = {
     "up",
     "down",
     "migrate",
+    "backup",
+    "restore",
     "rebuild",
     "rollback",
     "gc",

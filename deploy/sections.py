@@ -125,6 +125,15 @@ class PathSettings(Section):
     """Root of the tables of corrected views, a folder or URI; if empty, `corrected` in the home."""
     checkpoint_uri: str = ""
     """Root of the checkpoints of the streams, a folder or URI; if empty, `checkpoints` in the home."""
+    backup_dir: str = ""
+    """Folder for what `galatea backup` writes, best on another disk; if empty, `backups` in the home."""
+
+    @field_validator("backup_dir")
+    @classmethod
+    def _is_folder(cls, folder: str) -> str:
+        if "://" in folder:
+            raise ValueError("not a folder: backups are written to a disk, and can be copied from there")
+        return folder
 
     def resolved(self) -> Self:
         """Make every path absolute, so that it is the same one wherever a process was started."""
@@ -135,6 +144,7 @@ class PathSettings(Section):
                 "master_uri": _rooted(self.master_uri or str(home / "master")),
                 "corrected_uri": _rooted(self.corrected_uri or str(home / "corrected")),
                 "checkpoint_uri": _rooted(self.checkpoint_uri or str(home / "checkpoints")),
+                "backup_dir": _rooted(self.backup_dir or str(home / "backups")),
             }
         )
 

@@ -14,8 +14,9 @@ from typing import NamedTuple
 class Failpoint(StrEnum):
     """Where a process can be killed. Each name says what has just been done.
 
-    `rebuild.*` and `collect.*` are in commands (`rebuild.marked` in every one that makes a cut), the others in the
-    process of that name. `speed.remembered`, `speed.rows` and `rebuild.blocks` are in Spark's workers.
+    `rebuild.*`, `collect.*`, `backup.*` and `restore.*` are in commands (`rebuild.marked` in every one that makes a
+    cut), the others in the process of that name. `speed.remembered`, `speed.rows` and `rebuild.blocks` are in Spark's
+    workers.
     """
 
     ARCHIVE_BEGUN = "archive.begun"
@@ -48,6 +49,11 @@ class Failpoint(StrEnum):
     ALERTS_KEPT = "alerts.kept"
     COLLECT_MARKED = "collect.marked"
     COLLECT_DELETED = "collect.deleted"
+    BACKUP_TABLES = "backup.tables"
+    BACKUP_COMPLETE = "backup.complete"
+    RESTORE_BEGUN = "restore.begun"
+    RESTORE_TABLE = "restore.table"
+    RESTORE_PUBLISHED = "restore.published"
 
 
 class PlannedCrash(NamedTuple):

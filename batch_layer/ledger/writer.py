@@ -16,7 +16,7 @@ from msgspec import UNSET
 from batch_layer.context import BatchContext
 from batch_layer.failures import translated_failures
 from batch_layer.ledger.change import Change, PublishedState
-from batch_layer.ledger.correction import Ledgers
+from batch_layer.ledger.correction import Ledgers, TotalsBuilder
 from batch_layer.ledger.ledger import AgeLimits, Ledger
 from batch_layer.master import Master
 from batch_layer.plan import Plan
@@ -57,7 +57,14 @@ class LedgerWriter:
         return Ledgers(self._session)
 
     def of_run(self, plan: Plan, run: str, steps: Steps) -> LedgerTotals | None:
-        """The ledger of what a run would publish, under its name. None if speed is behind: it is written later."""
+        """The ledger of what a run would publish, under its name. None if speed is behind: it is written later.
+
+        After a restored backup it has no lines: nothing was shown before, so nothing is corrected.
+        """
+        if plan.base.publication and not plan.base.manifest:
+            nothing = TotalsBuilder().totals()
+            self.table.close(run, run, plan.base.publication, nothing)
+            return nothing
         if not self._is_read(max(plan.base.cut, plan.cut), plan.generation, steps):
             return None
         before = PublishedState(
@@ -100,7 +107,7 @@ class LedgerWriter:
         for number in range(max(1, now - SEARCHED_BACK), now + 1):
             if self.table.totals(str(number)) is None:
                 base, found = pointer.publication(number - 1), pointer.publication(number)
-                if not base or not found or base.is_collected or found.is_collected:
+                if not base or not found or found.is_collected or (base.is_collected and not base.is_restored):
                     continue
                 if not base.number or min(base.cut, found.cut) > oldest:
                     yield base, found

@@ -77,7 +77,7 @@ RIGHTS: Mapping[str, Rights] = {
         groups=("spark-kafka-source", "galatea.speed", "galatea.lag"),
     ),
     "alerts": Rights(
-        reads=(*_REGISTRY, *_PUBLISHED, "alerts_open"),
+        reads=(*_REGISTRY, *_PUBLISHED, "alerts_open", "leases"),
         writes=(*_ALERT_HISTORY, "alarms", "alert_audits", "alert_versions"),
         consumes=(SOURCES, ALERTS_TOPIC, CORRECTIONS_TOPIC),
         produces=(ALERTS_TOPIC, CORRECTIONS_TOPIC),

@@ -46,6 +46,11 @@ def pending(session: "Session", keyspace: str) -> Sequence[Path]:
     return [file for file in files if file.name not in applied]
 
 
+def newest() -> str:
+    """Return the name of the last file of this release. They are in order by their names."""
+    return _files()[-1].name
+
+
 class RunningMigration(NamedTuple):
     """Who holds the lock of migrations, and for how many seconds at most after its last step."""
 

@@ -19,6 +19,7 @@ from cassandra import DriverException
 from confluent_kafka import KafkaException
 from prometheus_client import Counter, Gauge
 
+from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
 from deploy.process import start_parent_watchdog
 from deploy.services.alerts import READY
@@ -184,6 +185,7 @@ def run(process: Process, settings: Settings) -> None:
     for topic in (*registered_sources(), ALERTS_TOPIC, CORRECTIONS_TOPIC):
         topics.check(topic, partitions)
     session = session_of(settings.cassandra.address)
+    refuse_unfinished_restore(session)
     rules = CassandraRuleStore(
         RuleVersions(session, timedelta(seconds=settings.alerts.rules_seconds)), settings.layers.skew
     )

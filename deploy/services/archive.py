@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from prometheus_client import Counter
 
+from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
 from deploy.process import BACKGROUND_NICENESS, lower_priority
 from deploy.services.lag_monitor import LagMonitor
@@ -81,6 +82,7 @@ def run(process: Process, settings: Settings) -> None:
     """Archive every registered source until the process is stopped."""
     lower_priority(BACKGROUND_NICENESS)
     connect = partial(session_of, settings.cassandra.address)
+    refuse_unfinished_restore(connect())
     topics = Topics(settings.kafka.connection)
     for topic in registered_sources():
         topics.check(topic, settings.kafka.partitions)

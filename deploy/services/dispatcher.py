@@ -13,6 +13,7 @@ from typing import Protocol
 import httpx
 import structlog
 
+from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
 from deploy.services.runner import Process
 from deploy.settings import Settings
@@ -143,6 +144,7 @@ async def _run(process: Process, settings: Settings) -> None:
     leaving = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leaving.set)
     session = session_of(settings.cassandra.address)
+    refuse_unfinished_restore(session)
     endpoints, workers = AsyncEndpoints(EndpointTable(session)), WorkerFactory(settings, httpx.create_ssl_context())
 
     async def working(ending: asyncio.Event) -> None:

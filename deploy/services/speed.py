@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 from prometheus_client import Gauge
 
+from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
 from deploy.process import STREAMING_NICENESS, lower_priority
 from deploy.services.lag_monitor import LagMonitor
@@ -47,6 +48,7 @@ def run(process: Process, settings: Settings) -> None:
     """
     lower_priority(STREAMING_NICENESS)
     connect = partial(session_of, settings.cassandra.address)
+    refuse_unfinished_restore(connect())
     topics = Topics(settings.kafka.connection)
     for source in sources_of(registered_views()):
         topics.check(source.topic, settings.kafka.partitions)

@@ -25,6 +25,8 @@ COMMANDS = (
     "status",
     "doctor",
     "migrate",
+    "backup",
+    "restore",
     "run",
     "jars",
     "plan_capacity",

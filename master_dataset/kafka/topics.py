@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import stamina
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -280,6 +280,22 @@ class Topics:
             message = f"the topic `{topic}` has {found} partitions and the setting says {partitions}; keys would move"
             raise OperatorError(message, do=f"set GALATEA_KAFKA_PARTITIONS={found}, or create a new topic")
 
+    def cluster_id(self) -> str:
+        """Return the id that the cluster was formatted with."""
+        with self._translated("describe the cluster"):
+            described = self._admin.describe_cluster(request_timeout=_TIMEOUT_SECONDS)
+            return str(described.result(_TIMEOUT_SECONDS).cluster_id)
+
+    def ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """Return the id of each of these topics that exists. A topic that is created again has another one."""
+        with self._translated("list the topics"):
+            known = self._admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
+            wanted = [topic for topic in topics if topic in known]
+            if not wanted:
+                return {}
+            described = self._admin.describe_topics(TopicCollection(wanted), request_timeout=_TIMEOUT_SECONDS)
+            return {topic: str(future.result(_TIMEOUT_SECONDS).topic_id) for topic, future in described.items()}
+
     def reach(self) -> None:
         """Check that the cluster lets this client in."""
         with self._translated("connect"):
@@ -289,6 +305,10 @@ class Topics:
         """Return the partition numbers of a topic."""
         with self._translated(f"read the topic `{topic}`"):
             return self._partitions(topic)
+
+    def first_offsets(self, topic: str) -> dict[int, int]:
+        """Return partition to the offset of the first record that it still has."""
+        return self._offsets(topic, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """Return partition to the offset after its last record."""

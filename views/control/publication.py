@@ -104,7 +104,7 @@ class RunStats(msgspec.Struct, frozen=True):
 
     `read_at`: before the tables were read. `read_versions`: topic to the version that was read. `partitions`: number of
     recomputed (view, day) pairs. `base_generation`: of the publication before. `restores`: of a rollback, the
-    publication that is shown again; `rollback`: its unique id.
+    publication that is shown again; `rollback`: its unique id. `backup`: the id of the backup that was restored.
     """
 
     blocks: int | msgspec.UnsetType = msgspec.UNSET
@@ -122,6 +122,7 @@ class RunStats(msgspec.Struct, frozen=True):
     seconds: float | msgspec.UnsetType = msgspec.UNSET
     restores: int | msgspec.UnsetType = msgspec.UNSET
     rollback: str | msgspec.UnsetType = msgspec.UNSET
+    backup: str | msgspec.UnsetType = msgspec.UNSET
 
 
 _NO_STATS = RunStats()
@@ -148,6 +149,11 @@ class Publication:
     def restores(self) -> int | None:
         """Of a rollback, the publication that is shown again."""
         return self.stats.restores or None
+
+    @property
+    def is_restored(self) -> bool:
+        """Whether it stands for a restored backup: it has no cells, and nothing was shown by it."""
+        return bool(self.stats.backup)
 
 
 class PointerRow:

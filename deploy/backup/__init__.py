@@ -1,0 +1,1 @@
+"""Backup and restore: what cannot be computed again, as files, and the master dataset by reference."""

@@ -1,0 +1,105 @@
+"""What each table of Cassandra is to a backup: kept, or computed again. Every table of the schema is in one place here.
+
+truth       kept: what people and programs have told Galatea, and nothing else holds
+history     kept: what has happened, and cannot be found out again
+computed    left out: `galatea rebuild --full` or the next start of the stack fills it again
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class KeptTable:
+    """A table that a backup keeps.
+
+    Attributes:
+        name: Its name.
+        written_at: A column whose write timestamp is part of the meaning of the row, and kept; empty if none.
+        expires: A column whose remaining lifetime is kept; empty if rows do not expire.
+    """
+
+    name: str
+    written_at: str = ""
+    expires: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Tables that belong together.
+
+    Attributes:
+        heads: Tables that say which rows of the others count. They are read before and after them; if they have changed
+            in between, the group is read again.
+        bodies: The others, in the order in which they are read.
+    """
+
+    heads: Sequence[KeptTable] = ()
+    bodies: Sequence[KeptTable] = ()
+
+
+PUBLICATIONS, RECOMPUTES, AUDITS = "publications", "recomputes", "alert_audits"
+ARCHIVE_POSITIONS, ALERT_POSITIONS = "archive_positions", "alerts_kept"
+ENDPOINTS, SKIPS = "webhook_endpoints", "webhook_skips"
+
+TRUTH = (
+    Group((KeptTable("registry_versions"),), (KeptTable("stores"),)),
+    Group((KeptTable("product_masters"),), (KeptTable("product_blocks"),)),
+    Group((KeptTable("target_sets"),), (KeptTable("target_blocks"),)),
+    Group(
+        (),
+        (
+            KeptTable("api_keys"),
+            KeptTable("alert_versions"),
+            KeptTable(ENDPOINTS),
+            KeptTable(SKIPS, expires="asked_at"),
+            KeptTable("seen_titles", written_at="title"),
+        ),
+    ),
+)
+HISTORY = (
+    Group(
+        (KeptTable(PUBLICATIONS), KeptTable("ledgers")),
+        (KeptTable("corrections"), KeptTable(RECOMPUTES), KeptTable(AUDITS)),
+    ),
+    # Positions before the tables that they are about: what is read twice changes nothing, what is not read is lost.
+    Group((), (KeptTable(ARCHIVE_POSITIONS, written_at="position"), KeptTable(ALERT_POSITIONS))),
+    # Rows before the lists by which they are found.
+    Group(
+        (),
+        (
+            KeptTable("alert_records"),
+            KeptTable("alerts_told"),
+            KeptTable("alert_days"),
+            KeptTable("alerts_open_by_hour", written_at="body"),
+            KeptTable("alert_open_hours"),
+            KeptTable("alerts_open_moved"),
+        ),
+    ),
+)
+GROUPS = (*TRUTH, *HISTORY)
+"""Everything that is kept, in the order in which it is read. The master dataset follows."""
+
+COMPUTED: Mapping[str, str] = {
+    "batch_cells": "the next rebuild",
+    "day_cells": "the next rebuild",
+    "manifests": "the next rebuild",
+    "run_days": "the next rebuild",
+    "speed_cells": "the next generation of the speed layer",
+    "speed_positions": "the next generation of the speed layer",
+    "first_deliveries": "the next generation of the speed layer",
+    "generations": "the next generation of the speed layer",
+    "raw_pos_transactions": "the next generation of the speed layer, as far as the topic goes back",
+    "lag": "every reader, all the time",
+    "alarms": "whoever notices something; the next publication settles them",
+    "webhook_states": "the dispatcher, all the time",
+    "running_recomputes": "whoever works on a recompute",
+    "leases": "whoever holds one",
+    "alerts_open": "nobody any more: a former form of `alerts_open_by_hour`",
+}
+"""Everything that is left out, and who fills it again."""
+
+
+def kept_tables() -> Sequence[KeptTable]:
+    """Return every table that is kept, in the order of reading."""
+    return [table for group in GROUPS for table in (*group.heads, *group.bodies)]

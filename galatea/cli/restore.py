@@ -1,0 +1,60 @@
+"""`galatea restore`: a backup into an empty cluster."""
+
+from getpass import getuser
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from deploy.console import ProgressSteps, print_json, print_message
+from deploy.settings import Settings
+from galatea.cli.options import AsJson
+
+
+def restore(
+    folder: Annotated[Path, Argument(help="The folder that `galatea backup` has printed.")],
+    dry_run: Annotated[bool, Option("--dry-run", help="Check everything and show what would be done.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Restore a backup into an empty Cassandra; it shows first what it will do. To go on after a kill, run it again."""
+    from deploy.backup.restore import Restore
+    from deploy.backup.rows import CassandraKeyspace
+    from deploy.cassandra import session_of
+    from deploy.clusters import KEYSPACE
+    from deploy.migration import TableMigration
+    from deploy.schema import newest
+    from master_dataset.errors import OperatorError
+    from master_dataset.kafka.topics import Topics
+
+    settings = Settings()
+    if TableMigration(settings.cassandra.address).plan():
+        message = f"the keyspace `{KEYSPACE}` does not have the tables of this release yet"
+        raise OperatorError(message, do="galatea migrate, then: galatea restore")
+    restore = Restore(
+        folder.expanduser().absolute(),
+        CassandraKeyspace(session_of(settings.cassandra.address)),
+        Topics(settings.kafka.connection),
+        settings.paths.master_uri,
+        settings.paths.checkpoint_uri,
+        newest(),
+        getuser(),
+    )
+    with ProgressSteps("restore") as steps:
+        plan = restore.plan(steps.step)
+        changes = list(plan.shown())
+        for system, what in changes:
+            print_message(f"  {system:<10} {what}")
+        if not dry_run:
+            restore.run(plan, steps.step)
+    if as_json:
+        shown = [{"system": system, "what": what} for system, what in changes]
+        print_json({"dry_run": dry_run, "publication": plan.publication, "changes": shown})
+    elif dry_run:
+        print_message("  nothing was changed")
+    else:
+        since = f"{plan.manifest.created_at:%F %T} UTC"
+        print_message(
+            f"  done. Repeat now what logs/audit.jsonl of the old home lists since {since}: stores, products,"
+        )
+        print_message("  targets, rules, webhooks, and keys: those revoked since then are valid again")
+        print_message("Next: galatea up --detach    galatea rebuild --full    galatea verify --sample 3")
