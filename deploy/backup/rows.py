@@ -62,7 +62,7 @@ class Keyspace(Protocol):
         """Return one entry of the history."""
 
     def publish(self, seen: Pointer, new: Publication) -> bool:
-        """Publish one that has no cells, and none to roll back to. False if the pointer has moved since it was `seen`."""
+        """Publish one without cells, so that it counts as collected. False if the pointer has moved since `seen`."""
 
     def unfinished_restore(self) -> str | None:
         """Return the id of the backup that is being restored, or was when it was interrupted."""

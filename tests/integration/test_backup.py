@@ -1,6 +1,6 @@
 """Backup and restore on a real Cassandra and a real Kafka: every kept row comes back, with what it means."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,26 +29,35 @@ from views.control.recompute import Recompute, RecomputeRequest, Recomputes, Sto
 TOPIC = "pos_transactions"
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CUT = datetime(2026, 3, 1, 11, 55, tzinfo=UTC)
-ROWS = (
-    "INSERT INTO registry_versions (name, version) VALUES ('stores', 3)",
-    "INSERT INTO stores (id, body, effective_at) VALUES ('1', '{}', '2026-03-01')",
-    "INSERT INTO product_masters (tenant, version, buckets, count, previous) VALUES ('a', 'v2', 1, 1, 'v1')",
-    "INSERT INTO product_blocks (tenant, version, bucket, count, block) VALUES ('a', 'v2', 0, 1, 0x00ff)",
-    "INSERT INTO api_keys (id, digest, tenant, scopes, name) VALUES ('k', 0xab, 'a', {'read', 'operate'}, 'till')",
-    "INSERT INTO alert_versions (bucket, kind, id, number, body) VALUES (0, 'rule', 'a/weak', 1, '')",
-    "INSERT INTO webhook_endpoints (id, tenant, url, secret, begun_at) VALUES ('w', 'a', 'https://x', 's', '2026-03-01')",
-    f"INSERT INTO webhook_skips (id, topic, partition, offset, asked_at) VALUES ('w', '{ALERTS_TOPIC}', 0, 8, '2026-03-01') "
-    "USING TTL 1000",
-    "INSERT INTO seen_titles (tenant, bucket, sku, title) VALUES ('a', 1, '858', 'Milk') USING TIMESTAMP 1772366400000000",
-    "INSERT INTO ledgers (subject, lines, base, totals) VALUES ('1', 'run-1', 0, '{}')",
-    "INSERT INTO corrections (subject, view_name, store, day, block) VALUES ('run-1', 'sales', '1', '2026-02-28', '[]')",
-    "INSERT INTO alerts_kept (bucket, partition, position, as_of) VALUES (0, 0, 5, '2026-03-01')",
-    "INSERT INTO alerts_told (sight, day, raised_at, alert_id, body) VALUES ('*', '2026-03-01', '2026-03-01', 'x', '{}')",
-    "INSERT INTO alerts_open_by_hour (sight, hour, raised_at, alert_id, body) "
-    "VALUES ('*', '2026-03-01', '2026-03-01', 'x', '{}') USING TIMESTAMP 1",
-    "INSERT INTO batch_cells (view_name, store, month, run, day, block) "
-    "VALUES ('sales', '1', '2026-03-01', 'run-1', '2026-03-01', '[]')",
+Row = tuple[str, Mapping[str, object], str]
+DAY = AT.date()
+TOLD = {"sight": "*", "raised_at": AT, "alert_id": "x", "body": "{}"}
+ROWS: Sequence[Row] = (
+    ("registry_versions", {"name": "stores", "version": 3}, ""),
+    ("stores", {"id": "1", "body": "{}", "effective_at": AT}, ""),
+    ("product_masters", {"tenant": "a", "version": "v2", "buckets": 1, "count": 1, "previous": "v1"}, ""),
+    ("product_blocks", {"tenant": "a", "version": "v2", "bucket": 0, "count": 1, "block": b"\x00\xff"}, ""),
+    ("api_keys", {"id": "k", "digest": b"\xab", "tenant": "a", "scopes": {"read", "operate"}, "name": "till"}, ""),
+    ("alert_versions", {"bucket": 0, "kind": "rule", "id": "a/weak", "number": 1, "body": ""}, ""),
+    ("webhook_endpoints", {"id": "w", "tenant": "a", "url": "https://x", "secret": "s", "begun_at": AT}, ""),
+    ("webhook_skips", {"id": "w", "topic": ALERTS_TOPIC, "partition": 0, "offset": 8, "asked_at": AT}, "TTL 1000"),
+    ("seen_titles", {"tenant": "a", "bucket": 1, "sku": "858", "title": "Milk"}, "TIMESTAMP 1772366400000000"),
+    ("ledgers", {"subject": "1", "lines": "run-1", "base": 0, "totals": "{}"}, ""),
+    ("corrections", {"subject": "run-1", "view_name": "sales", "store": "1", "day": DAY, "block": "[]"}, ""),
+    ("alerts_kept", {"bucket": 0, "partition": 0, "position": 5, "as_of": AT}, ""),
+    ("alerts_told", {**TOLD, "day": DAY}, ""),
+    ("alerts_open_by_hour", {**TOLD, "hour": AT}, "TIMESTAMP 1"),
+    ("archive_positions", {"topic": TOPIC, "partition": 0, "position": 0}, "TIMESTAMP 0"),
+    ("archive_positions", {"topic": TOPIC, "partition": 1, "position": 0}, "TIMESTAMP 0"),
+    ("generations", {"generation": 99, "emit_from": AT, "targets": "{}"}, ""),
+    ("batch_cells", {"view_name": "sales", "store": "1", "month": DAY, "run": "run-1", "day": DAY, "block": "[]"}, ""),
 )
+
+
+def insert(session: Session, table: str, values: Mapping[str, object], using: str = "") -> None:
+    marks = ", ".join(["%s"] * len(values))
+    how = f" USING {using}" if using else ""
+    session.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks}){how}", list(values.values()))  # noqa: S608 - names of the schema
 
 
 def fill(session: Session) -> None:
@@ -57,15 +66,9 @@ def fill(session: Session) -> None:
     pointer.begin(AT - timedelta(days=9))
     assert pointer.publish(pointer.read(), Publication(1, CUT, "run-1", 0, AT, "me", "a test", {"sales": "abc"}))
     session.execute("UPDATE publications SET current_generation = 99 WHERE series = 'galatea' IF current = 1")
-    session.execute("INSERT INTO generations (generation, emit_from, targets) VALUES (99, '2026-03-01', '{}')")
-    Generations(session).record(99, [Reached(TOPIC, 0, 4, AT)])
-    for partition in (0, 1):
-        session.execute(
-            "INSERT INTO archive_positions (topic, partition, position) VALUES (%s, %s, 0) USING TIMESTAMP 0",
-            (TOPIC, partition),
-        )
     for row in ROWS:
-        session.execute(row)
+        insert(session, *row)
+    Generations(session).record(99, [Reached(TOPIC, 0, 4, AT)])
     recomputes = Recomputes(session)
     recomputes.create(Recompute("open", RecomputeRequest(), "me", "a test", AT, "asked"))
     plan = StoredPlan(4, "open#4", pointer.read(), CUT, 99, {}, {}, {}, {}, {}, [], None)
@@ -180,7 +183,7 @@ def test_what_changes_while_it_is_read_is_read_again(deployment: Deployment) -> 
 
 def test_tables_with_rows_are_refused_by_name_and_nothing_is_written(deployment: Deployment) -> None:
     folder, _ = deployment.back_up()
-    deployment.empty.execute("INSERT INTO lag (reader, topic, partition) VALUES ('archive', 'x', 0)")
+    insert(deployment.empty, "lag", {"reader": "archive", "topic": "x", "partition": 0})
 
     with pytest.raises(OperatorError, match="has rows in `lag`"):
         deployment.restore(folder)
@@ -201,9 +204,10 @@ def test_until_a_restore_is_done_no_process_starts_and_only_it_goes_on(
         write(self, table, rows)
 
     write = CassandraKeyspace.write
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(CassandraKeyspace, "write", fail)
+    monkeypatch.setattr(CassandraKeyspace, "write", fail)
+    with pytest.raises(KeyboardInterrupt):
         deployment.restore(folder)
+    monkeypatch.setattr(CassandraKeyspace, "write", write)
 
     with pytest.raises(OperatorError, match=f"`{manifest.id}` is being restored"):
         refuse_unfinished_restore(deployment.empty)
