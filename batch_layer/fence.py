@@ -102,7 +102,7 @@ class Fence:
                     message = (
                         f"{reader} has read `{topic}/{partition}` to {at}, but it ends at {end}: it is a different log"
                     )
-                    raise OperatorError(message, do="restore the broker's log, or see docs/how-to/backups.md")
+                    raise OperatorError(message, do="restore the broker's log, or see docs/how-to/disaster-recovery.md")
 
     def ends(self) -> Offsets:
         """The current end offsets of the topics."""

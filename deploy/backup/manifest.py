@@ -52,7 +52,8 @@ class Manifest(msgspec.Struct, frozen=True):
     """A backup.
 
     `id`: unique. `product`: the release that wrote it. `schema`: the last file of tables that was applied. `cut`: of
-    the publication; of publication 0 the start of 1970. `kafka`: the id of the cluster. `tables`: by name. `master`: by
+    the publication; of publication 0 the start of 1970. `kafka`: the id of the cluster; empty, as `topics`, if offsets
+    were left out. `tables`: by name. `master`: by
     the folder of the table below the root of the master dataset.
     """
 

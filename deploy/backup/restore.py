@@ -116,6 +116,8 @@ class RestorePlan:
         if self.replaced:
             names = ", ".join(f"`{each}`" for each in self.replaced)
             yield "kafka", f"begin with the first record of topics that are not those of the backup: {names}"
+        if not found.topics:
+            yield "kafka", "begin with the first record of every topic: the backup was made without offsets"
         for gap in self.gaps:
             yield "kafka", f"begin after records that are gone, {gap}: they count if the master dataset has them"
         ahead = sum(now > then for then, now in self.versions.values())

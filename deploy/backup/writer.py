@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from deploy.backup.manifest import FORMAT, Manifest, SavedFile, SavedMaster, SavedTopic, checksum, write_manifest
 from deploy.backup.master import FILES, current_versions
 from deploy.backup.rows import Keyspace, arrow_schema
-from deploy.backup.tables import GROUPS, PUBLICATIONS, Group, KeptTable, kept_tables
+from deploy.backup.tables import ARCHIVE_POSITIONS, GROUPS, PUBLICATIONS, Group, KeptTable, kept_tables
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.delta.fsync import fsync_path
 from master_dataset.errors import CassandraUnavailableError, DiskFullError, OperatorError, UpkeepRunsError
@@ -62,7 +62,7 @@ class BackupWriter:
 
     Attributes:
         keyspace: Its tables in Cassandra.
-        kafka: Its topics.
+        kafka: Its topics; None to leave out everything that names an offset.
         topics: Their names.
         master_uri: Root of the master dataset.
         product: This release.
@@ -71,7 +71,7 @@ class BackupWriter:
     """
 
     keyspace: Keyspace
-    kafka: KafkaState
+    kafka: KafkaState | None
     topics: Sequence[str]
     master_uri: str
     product: str
@@ -93,7 +93,7 @@ class BackupWriter:
             CassandraUnavailableError: Cassandra did not answer; nothing of it is kept.
             BrokerUnavailableError: Kafka did not answer; nothing of it is kept.
             UpkeepRunsError: Another backup is being written there.
-            OperatorError: The folder cannot be written, or tables have changed all the time.
+            OperatorError: The folder cannot be written, tables have changed all the time, or a topic was created again.
         """
         began, id_ = self.now(), uuid4().hex
         folder = root / f"{began:%Y%m%dT%H%M%SZ}-{id_[:8]}"
@@ -135,8 +135,7 @@ class BackupWriter:
             )
             for name, found in current_versions(self.master_uri)
         }
-        ids = self.kafka.ids(self.topics)
-        topics = {topic: SavedTopic(topic_id, dict(self.kafka.end_offsets(topic))) for topic, topic_id in ids.items()}
+        topics = self._topics(part / tables[ARCHIVE_POSITIONS].path)
         publication, cut = _newest(part / tables[PUBLICATIONS].path)
         manifest = Manifest(
             format=FORMAT,
@@ -146,7 +145,7 @@ class BackupWriter:
             created_at=began,
             publication=publication,
             cut=cut,
-            kafka=self.kafka.cluster_id(),
+            kafka=self.kafka.cluster_id() if self.kafka else "",
             topics=topics,
             tables=tables,
             master=master,
@@ -154,6 +153,24 @@ class BackupWriter:
         write_manifest(part, manifest)
         step(total, total, "done")
         return manifest
+
+    def _topics(self, positions: Path) -> dict[str, SavedTopic]:
+        """Return the topics by name. The positions were read before, so they lie before the ends."""
+        if self.kafka is None:
+            return {}
+        ids = self.kafka.ids(self.topics)
+        found = {topic: SavedTopic(ids[topic], dict(self.kafka.end_offsets(topic))) for topic in sorted(ids)}
+        for row in pq.read_table(positions).to_pylist():
+            end = found[row["topic"]].ends.get(row["partition"], 0) if row["topic"] in found else 0
+            if row["position"] > end:
+                place = f"`{row['topic']}/{row['partition']}`"
+                message = (
+                    f"the archive has read {place} to {row['position']}, but it ends at {end}: it is a different log"
+                )
+                raise OperatorError(
+                    message, do="see docs/how-to/disaster-recovery.md, then: galatea backup --without-offsets"
+                )
+        return found
 
     def _group(self, writer: "_Files", group: Group, step: Callable[[str], None]) -> dict[str, SavedFile]:
         """Write the tables of a group as they were at one moment, as far as the heads tell."""

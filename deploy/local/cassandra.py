@@ -179,7 +179,7 @@ def _refuse_without_data(node: Node, nodes: Sequence[Node], settings: "Settings"
     complete = any((place / KEYSPACE).exists() for place in data.values())
     if complete and not (data[node.name] / "system").exists():
         message = f"{node.name} has lost its data, `{data[node.name]}`, and would answer as if it had never had any"
-        raise OperatorError(message, do="put the folder back, or create all tables again: docs/how-to/backups.md")
+        raise OperatorError(message, do="put the folder back, or restore a backup: docs/how-to/disaster-recovery.md")
 
 
 def _in_ring(node: Node, nodes: int) -> dict[str, Any]:

@@ -154,7 +154,7 @@ def _refuse_without_log(nodes: Sequence[Node], settings: "Settings") -> None:
     if complete < majority(len(nodes)) and Path(settings.paths.checkpoint_uri, "archive").exists():
         data = settings.home / nodes[0].name / "data"
         message = f"the broker has lost its log, `{data}`, which the archive has read from"
-        raise OperatorError(message, do="put the folder back, or begin a new home: docs/how-to/backups.md")
+        raise OperatorError(message, do="put the folder back, or begin a new log: docs/how-to/disaster-recovery.md")
 
 
 def _cluster_of(files: Iterable[Path]) -> str:

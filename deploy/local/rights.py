@@ -90,7 +90,16 @@ RIGHTS: Mapping[str, Rights] = {
         groups=("galatea.webhook.",),
     ),
     "api": Rights(
-        reads=(*_ANSWERED, *_ALERT_HISTORY, "alarms", "alert_audits", "alerts_open", "first_deliveries", "lag"),
+        reads=(
+            *_ANSWERED,
+            *_ALERT_HISTORY,
+            "alarms",
+            "alert_audits",
+            "alerts_open",
+            "first_deliveries",
+            "lag",
+            "leases",
+        ),
         writes=(
             *_REGISTRY,
             *_PRODUCTS,

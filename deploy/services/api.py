@@ -16,6 +16,7 @@ from prometheus_client import REGISTRY
 
 from deploy.airflow.client import airflow_of
 from deploy.audit import Audit
+from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
 from deploy.local.nodes import LOOPBACK, nodes_of
 from deploy.local.records import read_states
@@ -64,6 +65,7 @@ USUAL_PATH = "/v1/metrics/net_sales?range=last_7_days&by=total"
 
 def run(process: Process, settings: Settings) -> None:
     """Answer requests until the process is stopped."""
+    refuse_unfinished_restore(session_of(settings.cassandra.address))
     readers = readers_of(settings)
     catalogue = Catalogue(
         {view.name: view for view in registered_views()}, registered_metrics(), settings.limits.ranges

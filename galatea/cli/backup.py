@@ -10,10 +10,12 @@ from deploy.settings import Settings
 from galatea.cli.options import AsJson
 
 _TO = "Folder of the backups (default: GALATEA_BACKUP_DIR)."
+_WITHOUT = "Leave out offsets, because the topics or the master dataset are lost: see docs/how-to/disaster-recovery.md."
 
 
 def backup(
     to: Annotated[Path | None, Option("--to", help=_TO, show_default=False)] = None,
+    without_offsets: Annotated[bool, Option("--without-offsets", help=_WITHOUT)] = False,
     as_json: AsJson = False,
 ) -> None:
     """Back up what cannot be computed again, while the stack runs. The master dataset is referred to, not copied."""
@@ -36,7 +38,7 @@ def backup(
         raise OperatorError(message, do="galatea migrate, then: galatea backup")
     writer = BackupWriter(
         CassandraKeyspace(session_of(settings.cassandra.address)),
-        Topics(settings.kafka.connection),
+        None if without_offsets else Topics(settings.kafka.connection),
         (*registered_sources(), ALERTS_TOPIC, CORRECTIONS_TOPIC),
         settings.paths.master_uri,
         version("galatea-platform"),

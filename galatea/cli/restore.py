@@ -53,8 +53,11 @@ def restore(
         print_message("  nothing was changed")
     else:
         since = f"{plan.manifest.created_at:%F %T} UTC"
+        print_message(f"  done. Before you start the stack, repeat what was changed since {since}: stores with")
         print_message(
-            f"  done. Repeat now what logs/audit.jsonl of the old home lists since {since}: stores, products,"
+            "  `galatea stores load --restore`, then products, targets, rules and webhooks. Keys that were revoked"
         )
-        print_message("  targets, rules, webhooks, and keys: those revoked since then are valid again")
-        print_message("Next: galatea up --detach    galatea rebuild --full    galatea verify --sample 3")
+        print_message("  since then are valid again: revoke them. `logs/audit.jsonl` of the old home lists all of it")
+        print_message(
+            "Next: galatea down    galatea up --detach    galatea rebuild --full    galatea verify --sample 3"
+        )

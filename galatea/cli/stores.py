@@ -15,9 +15,7 @@ app = typer.Typer(no_args_is_help=True, help="Register and list stores.")
 @app.command()
 def load(
     file: Annotated[Path, typer.Argument(help="stores.yaml: a list `stores` of {id, timezone, ...}.")],
-    is_lost: Annotated[
-        bool, typer.Option("--restore", help="Restore a lost registry; FILE holds the stores as they were.")
-    ] = False,
+    is_lost: Annotated[bool, typer.Option("--restore", help="Restore lost stores; FILE says how they were.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Register the stores in FILE, or change registered ones."""

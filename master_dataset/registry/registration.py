@@ -47,22 +47,25 @@ def register(master_uri: str, session: "Session", stores: Sequence[Store]) -> No
 
 
 def restore(master_uri: str, session: "Session", stores: Sequence[Store]) -> None:
-    """Save the stores as they were, after the whole registry was lost: their events were read with these terms.
+    """Save stores as they were, after the registry or a part of it was lost: their events were read with these terms.
 
     Raises:
-        OperatorError: Stores are registered.
-        CurrencyFixedError: A store has receipts in another currency.
+        OperatorError: One of them is registered in another way, so it is not lost.
+        CurrencyFixedError: A lost store has receipts in another currency.
     """
     registry = Registry(session)
-    if registry.stores():
-        message = "stores are registered, so there is no lost registry to restore"
-        raise OperatorError(message, do="galatea stores load, without --restore")
-    own = {store.id: store.currency.code for store in stores}
-    for store, currency in sorted(_currencies(master_uri, own)):
-        if currency != own[store]:
-            message = f"store `{store}` has events in {currency}, so its currency is not {own[store]}"
+    registered = registry.stores()
+    lost = [store for store in stores if store.id not in registered]
+    for store in stores:
+        if store.id in registered and registered[store.id] != store:
+            message = f"store `{store.id}` is registered, and not as in the file, so it is not lost"
+            raise OperatorError(message, do="galatea stores load, without --restore")
+    own = {store.id: store.currency.code for store in lost}
+    for id_, currency in sorted(_currencies(master_uri, own)):
+        if currency != own[id_]:
+            message = f"store `{id_}` has events in {currency}, so its currency is not {own[id_]}"
             raise CurrencyFixedError(message, do="give `currency` as it was; nothing of the file was registered")
-    registry.save(stores)
+    registry.save(lost)
 
 
 def _currencies(master_uri: str, stores: Iterable[str]) -> set[tuple[str, str]]:

@@ -204,8 +204,9 @@ class MemoryDeployment:
     def backups(self) -> Path:
         return self.folder / "backups"
 
-    def back_up(self) -> tuple[Path, Manifest]:
-        writer = BackupWriter(self.keyspace, self.kafka, TOPICS, self.master, "0.1", SCHEMA, lambda: self.now)
+    def back_up(self, *, with_offsets: bool = True) -> tuple[Path, Manifest]:
+        kafka = self.kafka if with_offsets else None
+        writer = BackupWriter(self.keyspace, kafka, TOPICS, self.master, "0.1", SCHEMA, lambda: self.now)
         return writer.write(self.backups, lambda *_: None)
 
     def restore(self, backup: Path, *, schema: str = SCHEMA) -> RestorePlan:

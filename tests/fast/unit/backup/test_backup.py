@@ -167,6 +167,15 @@ def test_a_history_that_never_rests_is_given_up(tmp_path: Path) -> None:
     assert [path.name for path in deployment.backups.iterdir()] == [".lock"]
 
 
+def test_offsets_of_another_log_are_not_taken_for_those_of_the_archive(deployment: MemoryDeployment) -> None:
+    deployment.keyspace.rows["archive_positions"][1]["position"] = 101
+
+    with pytest.raises(OperatorError, match=f"has read `{TOPIC}/1` to 101, but it ends at 100") as refused:
+        deployment.back_up()
+    assert "galatea backup --without-offsets" in refused.value.do
+    assert deployment.back_up(with_offsets=False)[1].topics == {}
+
+
 def test_a_folder_that_is_no_backup_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadFileError, match=r"no complete backup: `backup\.json` cannot be read"):
         read_manifest(tmp_path)

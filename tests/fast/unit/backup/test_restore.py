@@ -102,6 +102,15 @@ def test_offsets_of_topics_that_were_created_again_are_left_out(empty: MemoryDep
     assert [json.loads(row["told"]) for row in rows["alert_audits"]] == [{"late": 0}]
 
 
+def test_a_backup_without_offsets_begins_with_the_first_record_of_every_topic(tmp_path: Path) -> None:
+    folder, _ = MemoryDeployment(tmp_path).back_up(with_offsets=False)
+    restored = MemoryDeployment(tmp_path, MemoryKeyspace())
+    plan = restored.restore(folder)
+
+    assert not restored.keyspace.rows.get("archive_positions")
+    assert ("kafka", "begin with the first record of every topic: the backup was made without offsets") in plan.shown()
+
+
 def test_a_position_whose_record_is_gone_is_left_out_and_said(empty: MemoryDeployment, backup: Path) -> None:
     empty.kafka.first = {0: 40, 1: 55}
     plan = empty.restore(backup)

@@ -126,5 +126,15 @@ def test_a_lost_registry_is_not_restored_with_another_currency_than_receipts_hav
 
 
 def test_a_registry_that_is_there_is_not_restored(receipts: Path) -> None:
-    with pytest.raises(OperatorError, match="stores are registered"):
+    with pytest.raises(OperatorError, match="store `1` is registered, and not as in the file"):
         restored(receipts, Kept(BEFORE), Store("1", "Europe/Prague", currency=CZK))
+
+
+def test_stores_that_a_restored_registry_lacks_are_restored_beside_the_others(receipts: Path) -> None:
+    """They were loaded after the backup, and have events in their currency, with which `load` would not take them."""
+    lost = Store("1", "Europe/Prague", currency=CZK)
+    kept = Store("2", "Asia/Tokyo", day_starts_at="04:00")
+
+    bodies = restored(receipts, Kept(kept), lost, kept)
+
+    assert bodies == {store.id: store.to_json() for store in (lost, kept)}

@@ -125,7 +125,7 @@ def test_a_broker_that_lost_its_log_is_not_replaced_by_an_empty_one(tmp_path: Pa
     with pytest.raises(OperatorError, match="the broker has lost its log") as refused:
         broker.prepare()
 
-    assert "backups.md" in refused.value.do
+    assert "disaster-recovery.md" in refused.value.do
 
 
 @pytest.mark.parametrize("days", [9, 14, 100])
