@@ -24,15 +24,19 @@ from views.control.publication import Pointer, PointerRow, Publication
 def generation_to_publish(generations: Generations, base: Pointer, current: Mapping[str, str]) -> int:
     """The generation to publish with: same definitions, and as far as the current one (R12). 0: none yet.
 
-    Changes nothing: see `hand_over`.
+    Where none is current although something was published, a backup was restored: the newest one serves, if it has read
+    what the topics had at its start. Otherwise it takes over by itself once it has. Changes nothing: see `hand_over`.
     """
-    if not base.generation or dict(base.definitions) == dict(current):
+    if dict(base.definitions) == dict(current) or not (base.generation or base.publication):
         return base.generation
     newest = generations.find(generations.greatest())
     if newest is not None and dict(newest.definitions) == dict(current):
         if generations.is_as_far(newest, base.generation):
             return newest.number
-        raise _not_caught_up(newest.number)
+        if base.generation:
+            raise _not_caught_up(newest.number)
+    if not base.generation:
+        return 0
     message = "the definitions of the views differ from the published ones and no speed layer runs with them"
     raise DefinitionNotCoveredError(message, do="galatea down, galatea up --detach, then: galatea rebuild")
 

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from batch_layer.publish import generation_to_publish, hand_over, refuse_gap
+from batch_layer.publish import generation_to_publish, hand_over, refuse_gap, refuse_partial
 from deploy.services.speed import begin
-from master_dataset.errors import CutNotReachedError, GenerationReplacedError
+from master_dataset.errors import CutNotReachedError, DefinitionNotCoveredError, GenerationReplacedError
 from tests.fast.model.facts import BEGUN, CODES, TOPIC
 from tests.fast.model.tables import Tables
 from views.control.generation import Generation, Generations, Reached
-from views.control.publication import PointerRow
+from views.control.publication import PointerRow, Publication
 
 OLD, NEW = (code.definitions for code in CODES)
 
@@ -67,3 +67,40 @@ def test_a_number_that_another_process_has_begun_is_refused_and_the_same_beginni
 
     with pytest.raises(GenerationReplacedError, match="started by another process"):
         generations.begin(Generation(old.number, BEGUN, NEW, {}), BEGUN)
+
+
+def a_restored_pointer() -> tuple[Generations, Generation]:
+    """A publication without cells and speed rows, and a generation that has to read five records first."""
+    tables = Tables()
+    pointer = PointerRow(tables)
+    pointer.begin(BEGUN)
+    assert pointer.publish(pointer.read(), Publication(7, BEGUN, "", 0, BEGUN, "me", "restored"))
+    generations = Generations(tables)
+    return generations, begin(generations, {TOPIC: {0: 5}}, NEW, BEGUN)
+
+
+def test_after_a_restore_the_first_publication_points_at_the_new_generation() -> None:
+    """Without a record that comes later, it would never take over."""
+    generations, new = a_restored_pointer()
+    base = generations.pointer()
+
+    assert generation_to_publish(generations, base, NEW) == 0
+    generations.record(new.number, [Reached(TOPIC, 0, 5, BEGUN)])
+    assert not generations.take_over(new)  # before a rebuild, batch has nothing
+    assert generation_to_publish(generations, base, NEW) == new.number
+    hand_over(generations, base, new.number)
+    generations.claims.claim(new.number, 0, {TOPIC: {0: 6}})
+
+
+def test_after_a_restore_a_generation_of_other_views_is_not_pointed_at() -> None:
+    generations, new = a_restored_pointer()
+    generations.record(new.number, [Reached(TOPIC, 0, 5, BEGUN)])
+
+    assert generation_to_publish(generations, generations.pointer(), OLD) == 0
+
+
+def test_after_a_restore_a_part_cannot_be_published_alone() -> None:
+    generations, _ = a_restored_pointer()
+
+    with pytest.raises(DefinitionNotCoveredError):
+        refuse_partial(generations.pointer(), NEW)
