@@ -11,6 +11,7 @@ What is left out, or changed on the way, and why:
     generations          a new one begins at the published cut, and only a rebuild with its definitions makes it count
     unfinished           recomputes: their cells are gone, so that a finished portion would be missing
     offsets              of a topic that was created again: they would name other records, or none
+    audit of alerts      of the next publication, if the topic of alerts was created again
     checkpoints          of the streams: they may be ahead of a master dataset that was put back
 """
 
@@ -312,7 +313,10 @@ class Restore:
             return row if ALERTS_TOPIC in same else row | {"begun_at": None}
 
         def audit(row: Row) -> Row:
-            return row if CORRECTIONS_TOPIC in same else row | {"told": _without_offsets(row["told"])}
+            told = row["told"] if CORRECTIONS_TOPIC in same else _without_offsets(row["told"])
+            # With the topic, what was emitted is unknown: the next audit would emit all of the last days again.
+            audited = row["publication"] if ALERTS_TOPIC in same else plan.publication + 1
+            return row | {"told": told, "publication": audited}
 
         def skip(row: Row) -> Row | None:
             left = (row[EXPIRES] or 0) - passed // timedelta(seconds=1)
