@@ -91,6 +91,8 @@ COMPUTED: Mapping[str, str] = {
     "generations": "the next generation of the speed layer",
     "raw_pos_transactions": "the next generation of the speed layer, as far as the topic goes back",
     "lag": "every reader, all the time",
+    "page_sessions": "browsers, when they sign in again",
+    "api_rates": "every api process, every second",
     "alarms": "whoever notices something; the next publication settles them",
     "webhook_states": "the dispatcher, all the time",
     "running_recomputes": "whoever works on a recompute",
