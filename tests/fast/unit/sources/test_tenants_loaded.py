@@ -1,7 +1,7 @@
 """Commands about the registry, over a Cassandra of which only the registered stores are there."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,9 +53,8 @@ class Registered:
 
 
 @pytest.fixture
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cassandra, "session_of", lambda _: Registered(STORES))
-    return
 
 
 def refusal(*words: str) -> UnknownNameError:

@@ -63,7 +63,21 @@ def test_parameters_come_back_as_they_were_sent(shared: RunningServer) -> None:
 
 def test_psql_writes_csv_as_the_hint_of_copy_says(shared: RunningServer) -> None:
     environment = {"PGPASSWORD": shared.keys.make("acme"), "LC_ALL": "C.UTF-8"}
-    command = [PSQL, "-X", "-h", HOST, "-p", str(shared.port), "-U", "acme", "-d", "galatea", "--csv", "-c", "series 2"]
+    command = [
+        str(PSQL),
+        "-X",
+        "-h",
+        HOST,
+        "-p",
+        str(shared.port),
+        "-U",
+        "acme",
+        "-d",
+        "galatea",
+        "--csv",
+        "-c",
+        "series 2",
+    ]
 
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True
