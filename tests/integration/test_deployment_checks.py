@@ -80,7 +80,12 @@ def test_the_clock_of_a_broker_is_measured_by_a_record_that_arrives(stack: Stack
     producer.flush()
 
     [quiet] = cluster.clock_offsets([name], watch_seconds=0).values()
-    arriving = threading.Timer(0.5, lambda: (producer.produce(name, b"2"), producer.flush()))
+
+    def arrive() -> None:
+        producer.produce(name, b"2")
+        producer.flush()
+
+    arriving = threading.Timer(0.5, arrive)
     arriving.start()
     [busy] = cluster.clock_offsets([name], watch_seconds=60).values()
     arriving.join()

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,7 +77,7 @@ def test_a_topic_that_follows_every_rule_is_good() -> None:
         ({"max_message_bytes": "1048588"}, "max.message.bytes=1048588: less than 4194304", "galatea migrate", False),
     ],
 )
-def test_an_option_that_breaks_a_rule_is_named(options: dict[str, str], found: str, do: str, *, blocks: bool) -> None:
+def test_an_option_that_breaks_a_rule_is_named(options: dict[str, Any], found: str, do: str, *, blocks: bool) -> None:
     finding = topic(**options)
 
     assert not finding.ok
