@@ -230,6 +230,10 @@ class WorldSessions:
             raise CassandraUnavailableError("Cassandra did not answer.", do="Ask again.")
 
 
+async def _no_pause(_seconds: float) -> None:
+    """As its clock goes on by itself, there is nothing to wait for."""
+
+
 class Asking:
     """One process that serves. Its answers are remembered from question to question, as in the real one.
 
@@ -307,8 +311,8 @@ class Asking:
         )
 
     def clocks(self, monotonic: Callable[[], float]) -> Clocks:
-        """The clocks of its answers."""
-        return Clocks(monotonic, self.world.now)
+        """The clocks of its answers, by which a pause takes no time."""
+        return Clocks(monotonic, self.world.now, _no_pause)
 
     def _audit(self, by: str, act: str, status: int) -> None:
         self.acts.append((by, act, status))
