@@ -337,7 +337,7 @@ def _refused(words: Sequence[str]) -> NoReturn:
         raise SqlStateError("42501", "COPY is not permitted: this is a read-only server.", AS_CSV)
     if first == "SET":
         raise SqlStateError("42601", "The setting has no value.", "Write `SET name TO value`.")
-    if first == "EXPLAIN":
+    if list(words) == ["EXPLAIN"]:
         raise SqlStateError("42601", "EXPLAIN has no statement.", "Write a query behind it.")
     if first in _WRITES or first == "SELECT":
         raise SqlStateError("42501", f"{first} is not permitted: this is a read-only server.", READ_ONLY)

@@ -39,7 +39,13 @@ def a_ledger_is_written_when_speed_has_read_up_to_the_cut(seeds: int = 40) -> No
             for _ in range(60):
                 clock.sleep(0.5)
             base, cut = fence.newest_cut() - EPOCH, fence.newest_cut()
-            side: dict[str, Any] = {"cut": base, "manifest": "", "generation": 1, "definitions": {}, "publication": 1}
+            side: dict[str, Any] = {
+                "cut": base,
+                "manifest": "run-1",
+                "generation": 1,
+                "definitions": {},
+                "publication": 1,
+            }
             plan: Any = SimpleNamespace(
                 base=SimpleNamespace(**side), cut=cut, generation=1, definitions={}, masters={}, publication=2
             )

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from galatea.client.errors import AccessDeniedError, ResponseError
+from master_dataset.registry.stores import Store
 from tests.support import World
 from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.support.world_clients import async_client, client
@@ -15,7 +16,7 @@ TARGETS = b'\xef\xbb\xbf\n{"store": "1", "day": "2026-03-23", "metric": "net_sal
 
 @pytest.fixture
 def asking() -> Asking:
-    return Asking(World())
+    return Asking(World(Store(id="1", timezone="UTC"), Store(id="2", timezone="UTC", tenant="acme")))
 
 
 def test_files_are_loaded_for_a_tenant(asking: Asking) -> None:

@@ -56,7 +56,7 @@ def test_an_address_that_claims_a_rollback_is_not_believed(operator: Browsing) -
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"seen": "2"}, "Reason:"),
+        ({"seen": "2"}, "is too short. Give it 1 character or more."),
         ({"seen": "1", "reason": "because"}, "Readers see publication 2 by now."),
         ({"reason": "because"}, "Readers see publication 2 by now."),
     ],

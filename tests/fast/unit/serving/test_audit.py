@@ -154,6 +154,11 @@ def test_the_page_on_monitoring_lists_every_command_of_the_audit_log() -> None:
     assert [each for each in sorted(CHANGES - set(command_line.FORMER_NAMES)) if f"`{each}`" not in page] == []
 
 
+def leave(code: int) -> None:
+    """`os._exit`, but for tests."""
+    raise SystemExit(code)
+
+
 def run_command(monkeypatch: pytest.MonkeyPatch, home: Path, words: str, ending: BaseException | None) -> None:
     """As a shell would, but instead of the command's own work, this is raised."""
 
@@ -161,9 +166,6 @@ def run_command(monkeypatch: pytest.MonkeyPatch, home: Path, words: str, ending:
         if ending is not None:
             raise ending
         exit_now()
-
-    def leave(code: int) -> None:
-        raise SystemExit(code)
 
     monkeypatch.setenv("GALATEA_HOME", str(home))
     monkeypatch.setattr("sys.argv", ["galatea", *words.split()])
@@ -219,6 +221,7 @@ def test_nothing_is_changed_if_it_cannot_be_written_down(tmp_path: Path, monkeyp
     done = []
     monkeypatch.setenv("GALATEA_HOME", str(tmp_path))
     monkeypatch.setattr("sys.argv", ["galatea", "gc"])
+    monkeypatch.setattr("os._exit", leave)
     monkeypatch.setattr(command_line, "app", lambda: done.append("gc"))
 
     with pytest.raises(SystemExit) as ended:
