@@ -335,7 +335,7 @@ def _refused(words: Sequence[str]) -> NoReturn:
         raise SqlStateError("0A000", f"{named} is not a statement of this server.", hint)
     if first == "COPY" and "FROM" not in words:
         raise SqlStateError("42501", "COPY is not permitted: this is a read-only server.", AS_CSV)
-    if first == "SET":
+    if first == "SET" and len(words) <= len(("SET", "name")):
         raise SqlStateError("42601", "The setting has no value.", "Write `SET name TO value`.")
     if list(words) == ["EXPLAIN"]:
         raise SqlStateError("42601", "EXPLAIN has no statement.", "Write a query behind it.")
