@@ -32,6 +32,7 @@ STORES = ("sim-1", "sim-2")
 GRAINS = ("15min", "hour", "day", "weekday", "total")
 CASSANDRA_ONLY = ("up", "--detach", "--only", "kafka,cassandra")
 UP = ("up", "--detach", "--without-airflow")
+PATIENT = {"GALATEA_CUT_TIMEOUT_SECONDS": str(PATIENCE_SECONDS)}
 LOST_KEY = "made after the backup"
 
 
@@ -153,7 +154,7 @@ def restore_and_rebuild(home: Home, backup: Path, *, crash_at: str = "") -> dict
 
 
 def test_after_each_disaster_every_answer_is_as_before(tmp_path: Path) -> None:
-    home = Home(*settings_of(tmp_path / "first", GALATEA_BACKUP_DIR=str(tmp_path / "backups")))
+    home = Home(*settings_of(tmp_path / "first", GALATEA_BACKUP_DIR=str(tmp_path / "backups"), **PATIENT))
     today = datetime.now(UTC).date()
     days = [today - timedelta(days=number) for number in (6, 5, 4)]
     folders = [simulated(tmp_path, day, home.environment) for day in days]
@@ -194,7 +195,7 @@ def test_after_each_disaster_every_answer_is_as_before(tmp_path: Path) -> None:
     assert [each["publication"] for each in after["publications"]["publications"]][-2:] == [2, 1]
 
     # The site is lost. What was archived is in the copy of the master dataset; Kafka begins again.
-    second = Home(*settings_of(tmp_path / "second"))
+    second = Home(*settings_of(tmp_path / "second", **PATIENT))
     shutil.copytree(home.settings.paths.master_uri, second.settings.paths.master_uri)
     try:
         restored = restore_and_rebuild(second, backup)
