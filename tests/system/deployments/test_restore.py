@@ -131,6 +131,23 @@ def load(home: Home, folder: Path, day: date) -> None:
     home.galatea("keys", "create", "--tenant", "default", "--scope", "read", "--name", "made before the backup")
 
 
+def operated(home: Home, folder: Path, days: list[date]) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
+    """Events arrive before, during and after a backup. What it said, and what is answered and listed at the end."""
+    folders = [simulated(folder, day, home.environment) for day in days]
+    home.galatea(*UP)
+    load(home, folder, days[0])
+    home.ingest(folders[0])
+    home.galatea("rebuild", "--wait")
+    arriving = threading.Thread(target=home.ingest, args=(folders[1],))
+    arriving.start()
+    said: dict[str, Any] = json.loads(home.galatea("backup", "--json"))
+    arriving.join()
+    home.galatea("keys", "create", "--tenant", "default", "--scope", "read", "--name", LOST_KEY)
+    home.ingest(folders[2])
+    home.galatea("rebuild", "--wait")
+    return said, answers(home, days), listed(home)
+
+
 def restore_and_rebuild(home: Home, backup: Path, *, crash_at: str = "") -> dict[str, Any]:
     """The steps of docs/how-to/disaster-recovery.md; gives back what the restore said."""
     home.galatea(*CASSANDRA_ONLY)
@@ -157,23 +174,11 @@ def test_after_each_disaster_every_answer_is_as_before(tmp_path: Path) -> None:
     home = Home(*settings_of(tmp_path / "first", GALATEA_BACKUP_DIR=str(tmp_path / "backups"), **PATIENT))
     today = datetime.now(UTC).date()
     days = [today - timedelta(days=number) for number in (6, 5, 4)]
-    folders = [simulated(tmp_path, day, home.environment) for day in days]
     try:
-        home.galatea(*UP)
-        load(home, tmp_path, days[0])
-        home.ingest(folders[0])
-        home.galatea("rebuild", "--wait")
-        arriving = threading.Thread(target=home.ingest, args=(folders[1],))
-        arriving.start()
-        said = json.loads(home.galatea("backup", "--json"))
-        arriving.join()
-        home.galatea("keys", "create", "--tenant", "default", "--scope", "read", "--name", LOST_KEY)
-        home.ingest(folders[2])
-        home.galatea("rebuild", "--wait")
-        before, lists = answers(home, days), listed(home)
-        backup = Path(said["folder"])
+        said, before, lists = operated(home, tmp_path, days)
     finally:
         home.galatea("down")
+    backup = Path(said["folder"])
 
     assert len(before) == ANSWERS
     assert len(set(before.values())) > ANSWERS / 4  # they say something
@@ -201,7 +206,9 @@ def test_after_each_disaster_every_answer_is_as_before(tmp_path: Path) -> None:
     try:
         restored = restore_and_rebuild(second, backup)
         assert answers(second, days) == before
-        second.ingest(folders[1])  # its senders do not know what has arrived: everything is repeated, at new offsets
+        second.ingest(
+            tmp_path / str(days[1])
+        )  # its senders do not know what has arrived: everything is repeated, at new offsets
         second.galatea("rebuild", "--wait")
         assert answers(second, days) == before
         second.galatea("verify")

@@ -172,7 +172,7 @@ def test_killed_anywhere_and_run_again_it_ends_as_if_it_had_not_been(empty: Memo
         assert empty.restore(backup).is_resumed
         assert keyspace.rows == expected.rows
         assert (keyspace.now, keyspace.published) == (expected.now, expected.published)
-        assert keyspace.mark is None
+        assert keyspace.unfinished_restore() is None
 
     assert kills == len([rows for rows in filled().values() if rows]) + 2
 
