@@ -206,9 +206,8 @@ def test_after_each_disaster_every_answer_is_as_before(tmp_path: Path) -> None:
     try:
         restored = restore_and_rebuild(second, backup)
         assert answers(second, days) == before
-        second.ingest(
-            tmp_path / str(days[1])
-        )  # its senders do not know what has arrived: everything is repeated, at new offsets
+        # Senders that do not know what has arrived repeat everything, at new offsets.
+        second.ingest(tmp_path / str(days[1]))
         second.galatea("rebuild", "--wait")
         assert answers(second, days) == before
         second.galatea("verify")
