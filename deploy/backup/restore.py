@@ -88,6 +88,7 @@ class RestorePlan:
         replaced: The topics that were created again, or do not exist.
         gaps: What topics that are the same no longer have.
         checkpoints: The folders to delete.
+        remote_checkpoints: URI of checkpoints that the operator has to delete; empty if they are in local folders.
         is_resumed: Whether an earlier attempt was interrupted.
         versions: Each table of the master dataset with its version in the backup and now.
     """
@@ -98,6 +99,7 @@ class RestorePlan:
     replaced: Sequence[str]
     gaps: Sequence[Gap]
     checkpoints: Sequence[Path]
+    remote_checkpoints: str
     is_resumed: bool
     versions: Mapping[str, tuple[int, int]]
 
@@ -125,6 +127,8 @@ class RestorePlan:
         yield "master", f"use {len(self.versions)} tables as they are; {ahead} have grown since the backup"
         for folder in self.checkpoints:
             yield "disk", f"delete `{folder}`: the streams continue at the offsets above"
+        if self.remote_checkpoints:
+            yield "disk", f"leave `{self.remote_checkpoints}` to you: delete it before a stream starts"
         yield "cassandra", f"make publication {self.publication}, without cells: queries are refused until the rebuild"
 
 
@@ -178,7 +182,8 @@ class Restore:
             step: Called with the tables that are done, of how many, and the next one.
 
         Raises:
-            OperatorError: Another restore has begun, rows are missing afterwards, or something was published.
+            OperatorError: Another restore has begun, rows are missing afterwards, a checkpoint cannot be deleted, or
+                something was published.
             CassandraUnavailableError: Cassandra did not answer; run it again.
         """
         try:
@@ -210,6 +215,7 @@ class Restore:
             replaced=sorted(manifest.topics.keys() - same),
             gaps=list(self._gaps(manifest, same)),
             checkpoints=self._checkpoints(),
+            remote_checkpoints=self.checkpoint_uri if "://" in self.checkpoint_uri else "",
             is_resumed=is_resumed,
             versions=versions,
         )
@@ -273,7 +279,7 @@ class Restore:
             self._write_table(plan, table)
             failpoint(Failpoint.RESTORE_TABLE)
         for folder in plan.checkpoints:
-            shutil.rmtree(folder, ignore_errors=True)
+            _delete(folder)
         self._publish(plan)
         failpoint(Failpoint.RESTORE_PUBLISHED)
         self.keyspace.end_restore(manifest.id)
@@ -313,10 +319,10 @@ class Restore:
             return row if ALERTS_TOPIC in same else row | {"begun_at": None}
 
         def audit(row: Row) -> Row:
-            told = row["told"] if CORRECTIONS_TOPIC in same else _without_offsets(row["told"])
+            summary = row["told"] if CORRECTIONS_TOPIC in same else _without_offsets(row["told"])
             # With the topic, what was emitted is unknown: the next audit would emit all of the last days again.
             audited = row["publication"] if ALERTS_TOPIC in same else plan.publication + 1
-            return row | {"told": told, "publication": audited}
+            return row | {"told": summary, "publication": audited}
 
         def skip(row: Row) -> Row | None:
             left = (row[EXPIRES] or 0) - passed // timedelta(seconds=1)
@@ -370,6 +376,15 @@ class Restore:
         return CassandraUnavailableError(message, do=f"galatea status, then again: galatea restore {self.folder}")
 
 
+def _delete(checkpoint: Path) -> None:
+    """Delete a checkpoint. One that stays could be ahead of the master dataset, and its stream would skip events."""
+    try:
+        shutil.rmtree(checkpoint)
+    except OSError as error:
+        message = f"the checkpoint `{checkpoint}` cannot be deleted ({error.strerror or error})"
+        raise OperatorError(message, do="delete it, then run the same command again") from error
+
+
 def _changed(batch: pa.RecordBatch, change: Callable[[Row], Row | None]) -> pa.RecordBatch:
     rows = [row for each in batch.to_pylist() if (row := change(each)) is not None]
     return pa.RecordBatch.from_pylist(rows, schema=batch.schema)
@@ -385,9 +400,9 @@ def _ended(row: Row) -> Row:
     return row | {"state": "failed", "plan": number, "portions": None, "problem": problem}
 
 
-def _without_offsets(told: str | None) -> str | None:
-    if not told:
-        return told
-    found: dict[str, object] = orjson.loads(told)
+def _without_offsets(summary: str | None) -> str | None:
+    if not summary:
+        return summary
+    found: dict[str, object] = orjson.loads(summary)
     found.pop(_REQUESTS_READ, None)
     return orjson.dumps(found).decode()

@@ -209,11 +209,14 @@ class MemoryDeployment:
         writer = BackupWriter(self.keyspace, kafka, TOPICS, self.master, "0.1", SCHEMA, lambda: self.now)
         return writer.write(self.backups, lambda *_: None)
 
-    def restore(self, backup: Path, *, schema: str = SCHEMA) -> RestorePlan:
+    def restoring(self, backup: Path, schema: str = SCHEMA) -> Restore:
         checkpoints = str(self.folder / "checkpoints")
-        work = Restore(
+        return Restore(
             backup, self.keyspace, self.kafka, self.master, checkpoints, schema, "operator", lambda: self.now
         )
+
+    def restore(self, backup: Path, *, schema: str = SCHEMA) -> RestorePlan:
+        work = self.restoring(backup, schema)
         plan = work.plan(lambda *_: None)
         work.run(plan, lambda *_: None)
         return plan

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -156,6 +157,30 @@ class KilledKeyspace(MemoryKeyspace):
     def end_restore(self, backup: str) -> None:
         self.passed()
         super().end_restore(backup)
+
+
+def test_a_checkpoint_that_cannot_be_deleted_stops_the_restore_until_it_is_gone(
+    empty: MemoryDeployment, backup: Path
+) -> None:
+    stuck = empty.folder / "checkpoints" / "archive"
+    stuck.parent.mkdir()
+    stuck.write_text("no folder")
+
+    with pytest.raises(OperatorError, match="cannot be deleted"):
+        empty.restore(backup)
+    assert empty.keyspace.unfinished_restore() is not None
+
+    stuck.unlink()
+    assert empty.restore(backup).is_resumed
+    assert empty.keyspace.unfinished_restore() is None
+
+
+def test_checkpoints_elsewhere_are_named_for_the_operator(empty: MemoryDeployment, backup: Path) -> None:
+    restore = replace(empty.restoring(backup), checkpoint_uri="hdfs://cluster/checkpoints")
+
+    said = dict(restore.plan(lambda *_: None).shown())["disk"]
+
+    assert said.startswith("leave `hdfs://cluster/checkpoints` to you")
 
 
 def test_killed_anywhere_and_run_again_it_ends_as_if_it_had_not_been(empty: MemoryDeployment, backup: Path) -> None:
