@@ -8,8 +8,11 @@ UV         := $(or $(shell command -v uv 2>/dev/null),$(OWN_UV))
 RUN         = $(UV) run --no-sync
 STAMP      := .venv/.synced
 BESIDE     := .pytest_cache/beside.log
-SHARD      ?= 1/1
-SPLIT       = --splits $(word 2,$(subst /, ,$(SHARD))) --group $(word 1,$(subst /, ,$(SHARD)))
+PARTS      ?= fast integration deployments others
+TESTS_OF_fast        = tests/fast -q -n auto --dist worksteal
+TESTS_OF_integration = tests/integration
+TESTS_OF_deployments = tests/system/deployments
+TESTS_OF_others      = tests/system --ignore=tests/system/deployments
 
 export UV_PYTHON_DOWNLOADS := never
 # Tests and the demo start many processes: without byte code, each would compile the same modules again.
@@ -39,8 +42,11 @@ else
 	wait $$beside; others=$$?; cat $(BESIDE); exit $$((shared | others))
 endif
 
-test-all: $(STAMP) ## Every test: deployments, drills, soak, mutation; hours. SHARD=1/4 runs the first of four parts
-	@GALATEA_LAWS=full $(RUN) pytest tests $(SPLIT) $(ARGS)
+test-all: $(STAMP) ## Every test, in hours; PARTS="fast integration" runs two of four parts (deployments, others)
+	@$(MAKE) --no-print-directory --keep-going $(PARTS:%=test-all-%)
+
+test-all-%: $(STAMP)
+	@GALATEA_LAWS=full $(RUN) pytest $(TESTS_OF_$*) $(ARGS)
 
 fast: $(STAMP) ## Tests that need no other process: minutes
 	@$(RUN) pytest tests/fast -q -n auto --dist worksteal -m "not nightly" $(ARGS)
