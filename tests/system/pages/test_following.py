@@ -11,6 +11,8 @@ from tests.system.pages.sample_stores import NOW
 from tests.system.pages.window import WALL, opened
 
 LINE = "svg.spark"
+SECONDS_UNTIL_TABLE = 1200
+"""Of the page's clock. A request takes as long as a busy machine takes, while this clock goes on."""
 NUMBERS = re.compile(r"-?\d+(?:\.\d+)?")
 
 
@@ -68,11 +70,13 @@ def test_the_table_under_a_chart_follows_it(browser: Browser, address: str, shop
         before = hour.inner_text()
 
         sell(shops, 12)
-        for _ in range(40):  # a table is asked for less often than a number
+        for _ in range(SECONDS_UNTIL_TABLE):  # it is asked for less often than a number
             page.clock.run_for(1000)
             page.wait_for_timeout(50)
+            if hour.inner_text() != before:
+                break
 
-        expect(hour).not_to_have_text(before)
+        assert hour.inner_text() != before
         expect(page.locator("#chart-1-table")).to_be_visible()
         assert complaints == []
 

@@ -10,18 +10,19 @@ from tests.fast.model.alert_processor.bugs import (
     PositionsBeforeSettling,
 )
 from tests.fast.model.alert_processor.simulated import Variant, counted
+from tests.support.examples import examples
 
 SEEDS = range(25)
 
 
 def test_the_processor_is_correct_in_every_run() -> None:
-    found = counted(range(60), Variant())
+    found = counted(range(examples(60, least=20)), Variant())
 
     assert not found
 
 
 def test_a_hidden_repeat_commits_half_a_transaction_and_still_loses_and_repeats_nothing() -> None:
-    found = counted(SEEDS, Variant(blind=True))
+    found = counted(SEEDS[: examples(25, least=12)], Variant(blind=True))
 
     assert found["premature"]
     assert not found.keys() & {"lost", "twice", "phantom", "behind"}

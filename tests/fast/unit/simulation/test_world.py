@@ -32,6 +32,12 @@ def simulated(shop: Store, day: date, seed: str) -> Read:
     return Read(everything.deliveries(), shop)
 
 
+@pytest.fixture(scope="module")
+def saturday(store: Store) -> Read:
+    """What a shop sends on a day."""
+    return simulated(store, date(2026, 3, 7), "1")
+
+
 def matched(shop: Store, printed: list[datetime], seed: str) -> Read:
     deliveries = matching_records(shop, BEGINS, ENDS, printed, seed)
     return Read((each for each in deliveries if each.topic in ("people_counts", "demographics")), shop)
@@ -125,8 +131,8 @@ def test_an_interval_lies_in_one_window_and_zeros_are_said(shop: Store, day: dat
     assert [at for at, _ in read.payloads("weather_observations")] == windows
 
 
-def test_every_zone_that_was_entered_is_left_again(store: Store) -> None:
-    visits = simulated(store, date(2026, 3, 7), "1").payloads("zone_presence")
+def test_every_zone_that_was_entered_is_left_again(saturday: Read) -> None:
+    visits = saturday.payloads("zone_presence")
 
     entered = Counter((who.zone, who.track, at) for at, who in visits if who.crossing == "enter")
     left = Counter((who.zone, who.track, who.entered_us // 1000) for _, who in visits if who.crossing == "exit")
@@ -162,8 +168,8 @@ def test_a_correction_takes_back_what_was_said_before() -> None:
 
 
 @pytest.mark.parametrize("topic", sensor_topics())
-def test_simulated_sensors_say_so_in_their_names(store: Store, topic: str) -> None:
-    payloads = [payload for _, payload in simulated(store, date(2026, 3, 7), "1").payloads(topic)]
+def test_simulated_sensors_say_so_in_their_names(saturday: Read, topic: str) -> None:
+    payloads = [payload for _, payload in saturday.payloads(topic)]
 
     names = {str(getattr(each, "sensor_id", getattr(each, "provider", "simulated"))) for each in payloads}
     assert all(name.startswith("sim") for name in names)
