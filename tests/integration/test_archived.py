@@ -48,7 +48,12 @@ def said(rows: DataFrame) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("back", "days"), [(0, {TODAY}), (1, {YESTERDAY}), (1, {TODAY, YESTERDAY, LONG_AGO}), (0, set()), (1, set())]
+    ("back", "days"),
+    [
+        (1, {TODAY, YESTERDAY, LONG_AGO}),
+        (0, set()),
+        *(pytest.param(*each, marks=pytest.mark.nightly) for each in ((0, {TODAY}), (1, {YESTERDAY}), (1, set()))),
+    ],
 )
 def test_the_rows_are_those_of_deltas_own_reader(spark: SparkSession, table: str, days: set[date], back: int) -> None:
     version = Master.newest(table).version - back

@@ -10,11 +10,9 @@ from cassandra.cluster import Session
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from deploy.cassandra import Address, connect
 from deploy.checks import cassandra as cassandra_checks
 from deploy.checks.cassandra import node_findings, tables_finding
 from deploy.checks.kafka import TopicRules, topic_finding
-from deploy.schema import migrate
 from master_dataset.kafka.broker_versions import broker_versions
 from master_dataset.kafka.inspection import Inspection
 from tests.integration.conftest import Stack
@@ -97,15 +95,14 @@ def test_the_clock_of_a_broker_is_measured_by_a_record_that_arrives(stack: Stack
 
 
 @pytest.fixture
-def own_keyspace(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+def own_keyspace(cassandra: Session, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
     """A keyspace with the tables, which the checks take for Galatea's."""
-    name = f"checked_{uuid4().hex[:12]}"
-    session = connect(Address(("127.0.0.1",), stack.settings.cassandra.port))
-    migrate(session, name)
-    monkeypatch.setattr(cassandra_checks, "KEYSPACE", name)
-    yield session
-    session.execute(f"DROP KEYSPACE {name}")
-    session.cluster.shutdown()
+    monkeypatch.setattr(cassandra_checks, "KEYSPACE", cassandra.keyspace)
+    applied = cassandra.execute("SELECT name, checksum FROM migrations").all()
+    yield cassandra
+    cassandra.execute("TRUNCATE migrations")
+    for row in applied:
+        cassandra.execute("INSERT INTO migrations (name, checksum) VALUES (%s, %s)", (row.name, row.checksum))
 
 
 def test_a_migration_that_ended_half_way_or_is_running_or_is_newer_is_named(own_keyspace: Session) -> None:
