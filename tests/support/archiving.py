@@ -1,10 +1,12 @@
 """A topic and its archive without broker and Spark: the real parser, and the real tables in a folder of their own."""
 
+import atexit
 import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +16,7 @@ from deltalake import write_deltalake
 from master_dataset.dead_letters.deliveries import ArchivedEvents
 from master_dataset.dead_letters.queries import DeadLetterQueries
 from master_dataset.dead_letters.replay import Replayer, ReplayRecord, SendReport
-from master_dataset.dead_letters.replay_history import ReplayTable
+from master_dataset.dead_letters.replay_history import REPLAYS, ReplayTable
 from master_dataset.dead_letters.table import SUMMARY_SCHEMA, DeadLetterTable
 from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.producer import DeliveryStatus
@@ -30,6 +32,15 @@ DEAD_LETTER = pa.schema([*SUMMARY_SCHEMA, ("key", pa.binary()), ("value", pa.bin
 NOT_OF_EVENTS = {"kind", "reason", "field", "sentence", "headers"}
 Sent = tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]
 """Key, value, headers."""
+
+
+@cache
+def _empty() -> str:
+    """A master dataset with the table of replays, which takes a while to create."""
+    root = tempfile.mkdtemp(prefix="galatea-world-")
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
+    ReplayTable(root).create()
+    return root
 
 
 class WorldArchive:
@@ -120,7 +131,8 @@ class WorldArchive:
                 self._append(name, found, by)
 
     def _append(self, name: str, found: pa.Table, by: str) -> None:
-        ReplayTable(self.root).create()
+        if not (replays := Path(self.root) / REPLAYS).exists():
+            shutil.copytree(Path(_empty()) / REPLAYS, replays)
         configuration = {"delta.appendOnly": "true", "delta.dataSkippingStatsColumns": "received_at"}
         path = Path(self.root) / name
         write_deltalake(path, found, mode="append", partition_by=[by], configuration=configuration)

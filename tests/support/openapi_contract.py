@@ -64,7 +64,12 @@ def refuse_unannounced(method: str, response: httpx.Response) -> None:
 def _validator(name: str, status: int, kind: str) -> Any:
     [operation] = [each for _, _, each in operations() if each["operationId"] == name]
     schema = operation["responses"][str(status)]["content"][kind]["schema"]
-    return Draft202012Validator({**schema, "components": _strict(document()["components"])})
+    return Draft202012Validator({**schema, "components": _components()})
+
+
+@cache
+def _components() -> Any:
+    return _strict(document()["components"])
 
 
 def _strict(schema: Any) -> Any:

@@ -1,8 +1,10 @@
 """A world with shops, deliveries and publications, kept as the tables would keep them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,6 +27,9 @@ from views.registry import registered_views
 if TYPE_CHECKING:
     from master_dataset.source import Source
     from serving_layer.admin.publications import RecomputeRecord
+
+_DayPartsOf = dict[tuple[str, str], dict[date, DayParts]]
+_DayBlocks = dict[tuple[str, str, date], dict[str, bytes]]
 
 
 def at(text: str | datetime) -> datetime:
@@ -49,8 +54,10 @@ class World:
         self.manifests: dict[str, dict[tuple[str, date], str]] = {"": {}}
         self.run_days: dict[tuple[str, str], dict[date, frozenset[str]]] = {}
         self.blocks: dict[tuple[str, str, str, date], str] = {}
-        self.day_parts: dict[tuple[str, str], dict[date, DayParts]] = {}
-        self.day_blocks: dict[tuple[str, str, date], dict[str, bytes]] = {}
+        self._day_parts: _DayPartsOf = {}
+        self._day_blocks: _DayBlocks = {}
+        self._days_left: list[Callable[[], None]] = []
+        self._adding_up = Lock()
         self.ledgers: dict[str, Ledger] = {}
         self.corrections: dict[tuple[str, str], dict[tuple[str, date], str]] = {}
         self.recomputes: dict[str, RecomputeRecord] = {}
@@ -113,30 +120,59 @@ class World:
         manifest: dict[tuple[str, date], str] = {}
         for view in registered_views():
             days: dict[date, set[str]] = {}
-            buffer, stored = PartBuffer(f"{run}-{view.name}"), dict[date, set[str]]()
-            adds_up = DayCells(DayShape.of(view), calendar_of(self.stores))
+            by_store: dict[str, dict[CellKey, States]] = {}
             for store, deliveries in self.deliveries.items():
-                cells = batch_cells(view, deliveries, at(cut), self.epoch)
+                cells = by_store[store] = batch_cells(view, deliveries, at(cut), self.epoch)
                 for day in {_day(key) for key in cells}:
                     block = [(key, states) for key, states in sorted(cells.items()) if _day(key) == day]
                     self.blocks[view.name, store, run, day] = write_block(view, block)
                     days.setdefault(day, set()).add(store)
-                if cells:
-                    buffer.add(adds_up.of(arrow_cells(view, store, cells)))
-            for day, name, packed, stores in buffer.parts():
-                self.day_blocks.setdefault((run, view.name, day), {})[name] = packed
-                stored.setdefault(day, set()).update(stores)
             self.run_days[run, view.name] = {day: frozenset(of) for day, of in days.items()}
-            self.day_parts[run, view.name] = {
-                day: DayParts(
-                    tuple(self.day_blocks.get((run, view.name, day), {})), tuple(sorted(of - stored.get(day, set())))
-                )
-                for day, of in days.items()
-            }
+            self._days_left.append(partial(self._add_up_days, view, run, by_store, days, dict(self.stores)))
             manifest |= {(view.name, day): run for day in days}
         self.manifests[run] = manifest
         self._publish(PublicationEntry(number, at(cut), at(cut), "world", "a test", run, self.definitions))
         self.pass_time(cut)
+
+    @property
+    def day_parts(self) -> _DayPartsOf:
+        """Per run and view, the parts of each day."""
+        return self._with_days()[0]
+
+    @property
+    def day_blocks(self) -> _DayBlocks:
+        """Per run, view and day, its blocks by name."""
+        return self._with_days()[1]
+
+    def _with_days(self) -> tuple[_DayPartsOf, _DayBlocks]:
+        """Days are added up when they are first read: few tests read them."""
+        with self._adding_up:
+            while self._days_left:
+                self._days_left.pop(0)()
+        return self._day_parts, self._day_blocks
+
+    def _add_up_days(
+        self,
+        view: View,
+        run: str,
+        by_store: Mapping[str, Mapping[CellKey, States]],
+        days: Mapping[date, set[str]],
+        stores: Mapping[str, Store],
+    ) -> None:
+        buffer, stored = PartBuffer(f"{run}-{view.name}"), dict[date, set[str]]()
+        adds_up = DayCells(DayShape.of(view), calendar_of(stores))
+        for store, cells in by_store.items():
+            if cells:
+                buffer.add(adds_up.of(arrow_cells(view, store, cells)))
+        for day, name, packed, of in buffer.parts():
+            self._day_blocks.setdefault((run, view.name, day), {})[name] = packed
+            stored.setdefault(day, set()).update(of)
+        self._day_parts[run, view.name] = {
+            day: DayParts(
+                tuple(self._day_blocks.get((run, view.name, day), {})), tuple(sorted(of - stored.get(day, set())))
+            )
+            for day, of in days.items()
+        }
 
     def restore(self, number: int) -> None:
         """Publish again what an older publication said; it was at that publication's cut."""
