@@ -124,6 +124,7 @@ class LiveTable:
         self._watch = watch
         self._live = Live(console=stderr, refresh_per_second=4) if is_terminal() else None
         self._said_at = float("-inf")
+        self._said = frozenset[str]()
 
     def __enter__(self) -> Self:
         """Start to draw."""
@@ -139,7 +140,7 @@ class LiveTable:
             self._live.stop()
 
     def show(self, look: WatchedWindows, doing: str, *, important: bool = False) -> None:
-        """Show the windows and what the demo is doing."""
+        """Show the windows and what the demo is doing. Without a terminal, only what has changed is printed."""
         title = (
             f"store {self._watch.store}, net sales in USD   publication {look.publication}, "
             f"cut {look.cut.astimezone(UTC):%H:%M:%S} UTC   waiting for batch {look.waiting}   {doing}"
@@ -147,11 +148,21 @@ class LiveTable:
         if self._live is not None:
             self._live.update(_drawn(title, look.rows, self._watch))
         elif important or time.monotonic() - self._said_at >= PLAIN_EVERY_SECONDS:
-            self._said_at = time.monotonic()
-            print_message(f"  {title}")
-            for row in look.rows:
-                words = (f"{name} {cell}" for name, cell in zip(COLUMNS, _cells(row, self._watch), strict=True))
-                print_message(f"    {'   '.join(words)}")
+            self._print_changes([f"  {title}", *(_line(row, self._watch) for row in look.rows)])
+
+    def _print_changes(self, lines: Sequence[str]) -> None:
+        """Print lines that are not as they were, below the first one."""
+        title, *rows = lines
+        changed = [row for row in rows if row not in self._said]
+        if changed or title not in self._said:
+            self._said_at, self._said = time.monotonic(), frozenset(lines)
+            for line in (title, *changed):
+                print_message(line)
+
+
+def _line(row: WatchedWindow, watch: WindowReader) -> str:
+    cells = zip(COLUMNS, _cells(row, watch), strict=True)
+    return f"    {'   '.join(f'{name} {cell}' for name, cell in cells)}"
 
 
 def _drawn(title: str, rows: Sequence[WatchedWindow], watch: WindowReader) -> Table:
