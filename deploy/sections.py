@@ -204,15 +204,19 @@ class AirflowSettings(Section):
     rebuild_schedule: str = Field(default="0 * * * *", validation_alias="rebuild_schedule")
     """When the local stack's Airflow rebuilds: a cron expression, in UTC."""
 
-    def resolved(self, home: Path) -> Self:
-        """Fill in the defaults of the local stack in `home`."""
+    def resolved(self, home: Path, *, secure: bool) -> Self:
+        """Fill in the defaults of the local stack in `home`. `secure`: it encrypts."""
         return self.model_copy(
             update={
-                "url": self.url.rstrip("/") or f"http://{LOOPBACK}:{self.port}",
+                "url": self.url.rstrip("/") or self.local_url(secure=secure),
                 "password_file": self.password_file or str(home / "airflow.password"),
                 **absolute(self, ("ca_file",)),
             }
         )
+
+    def local_url(self, *, secure: bool) -> str:
+        """Return the URL of the local stack's Airflow, whether or not it runs."""
+        return f"{'https' if secure else 'http'}://{LOOPBACK}:{self.port}"
 
     def conflicts(self) -> Iterator[str]:
         """Say which settings contradict each other."""

@@ -102,13 +102,14 @@ class Settings:
         """Replace defaults that depend on other settings or on the home by their values."""
         paths = self.paths.resolved()
         kept = recorded_nodes(paths.home) or Nodes(secure=self.stack.secure)
+        secure = self.stack.secure or kept.secure
         cache_dir = self.jars.cache_dir.expanduser().resolve()
         known = {
             "paths": paths,
             "kafka": self.kafka.resolved(kept),
             "cassandra": self.cassandra.resolved(kept),
-            "airflow": self.airflow.resolved(paths.home),
-            "stack": self.stack.model_copy(update={"secure": self.stack.secure or kept.secure}),
+            "airflow": self.airflow.resolved(paths.home, secure=secure),
+            "stack": self.stack.model_copy(update={"secure": secure}),
             "tls": self.tls.resolved(),
             "metrics": self.metrics.resolved(),
             "traces": self.traces.resolved(),
@@ -131,6 +132,8 @@ class Settings:
             self._fill("kafka", {**login, **scram})
         if is_local(self.cassandra.contact_points):
             self._fill("cassandra", {**login, "tls": True})
+        if self.airflow.url == self.airflow.local_url(secure=True):
+            self._fill("airflow", {"ca_file": authority})
         self._fill("tls", served)
         self._fill("api", {"ca_file": authority})
         self._fill("metrics", {"token_file": str(security.metrics_token)})

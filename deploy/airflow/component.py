@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from deploy.local.component import Component
 from deploy.local.nodes import LOOPBACK
+from deploy.local.security import Security
 from deploy.secret_files import write_private
+from master_dataset.tls import Tls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +75,7 @@ def is_installed() -> bool:
 
 def local_url(settings: "Settings") -> str:
     """Return the URL of the local stack's Airflow, whether or not it runs."""
-    return f"http://{LOOPBACK}:{settings.airflow.port}"
+    return settings.airflow.local_url(secure=settings.stack.secure)
 
 
 def airflow(settings: "Settings") -> Component:
@@ -84,7 +86,7 @@ def airflow(settings: "Settings") -> Component:
     return Component(
         name=NAME,
         command=lambda: [sys.executable, "-m", "deploy.services.airflow"],
-        serves=lambda: _is_healthy(url),
+        serves=lambda: _is_healthy(url, Tls(str(Security(settings.home).authority) if settings.stack.secure else "")),
         where={"url": url},
         ports={settings.airflow.port: "GALATEA_AIRFLOW_PORT"},
         environment={**_airflow(settings, home), **connections(tasks), **tasks.secrets()},
@@ -136,15 +138,22 @@ def _airflow(settings: "Settings", home: AirflowHome) -> "Mapping[str, str]":
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home.folder / 'airflow.db'}",
         "AIRFLOW__GALATEA__REBUILD_SCHEDULE": settings.airflow.rebuild_schedule,
         "AIRFLOW__LOGGING__COLORED_CONSOLE_LOG": "False",
+        **(_encrypted(Security(settings.home)) if settings.stack.secure else {}),
     }
 
 
-def _is_healthy(url: str) -> bool:
+def _encrypted(security: Security) -> "Mapping[str, str]":
+    """Serve TLS. Tasks trust the authority, because its certificate is in the file too."""
+    return {"AIRFLOW__API__SSL_CERT": str(security.certificate), "AIRFLOW__API__SSL_KEY": str(security.key)}
+
+
+def _is_healthy(url: str, trusted: Tls) -> bool:
     """Whether Airflow accepts and starts runs."""
     import httpx
 
     try:
-        answer = httpx.get(f"{url}/api/v2/monitor/health", timeout=5, trust_env=False)
+        health = f"{url}/api/v2/monitor/health"
+        answer = httpx.get(health, timeout=5, trust_env=False, verify=trusted.context() if trusted.ca_file else True)
         found = answer.json() if answer.is_success else {}
     except (httpx.HTTPError, ValueError):
         return False

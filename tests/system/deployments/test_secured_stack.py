@@ -3,6 +3,8 @@
 import json
 import socket
 import ssl
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -14,13 +16,17 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from deploy.airflow.client import REBUILD, AirflowClient
+from deploy.airflow.component import airflow
 from deploy.cassandra import Address, Login, connect
 from deploy.checks import kafka as kafka_checks
 from deploy.checks.deployment import deployment_groups
 from deploy.checks.finding import Finding
 from deploy.local.authority import Authority
+from deploy.local.ports import free_ports
 from deploy.local.rights import RIGHTS
 from deploy.local.security import PROCESSES, Security
+from deploy.local.supervisor import Supervisor
 from deploy.secret_files import write_private
 from deploy.settings import Settings
 from galatea.client import Client
@@ -228,6 +234,29 @@ def test_the_doctor_names_a_topic_that_does_not_follow_the_rules(stack: Stack) -
     assert "retention.ms=86400000: less than GALATEA_SPEED_TTL_DAYS" in finding.found
     assert "galatea migrate" in finding.do
     assert "topic weather_observations" not in faults(stack.settings)
+
+
+def test_airflow_serves_tls_and_its_tasks_trust_it(stack: Stack) -> None:
+    settings = stack.settings.replace(airflow_port=free_ports(1)[0], airflow_url="")
+    client, done = AirflowClient.of(settings), threading.Event()
+    with Supervisor(settings.home / "scheduling", [airflow(settings)]) as running:
+        running.start()
+        watching = threading.Thread(target=running.watch, args=(done.is_set,))
+        watching.start()
+        try:
+            client.begin_rebuild("secured", "a test")
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while (state := client.state("secured", REBUILD)) not in {"success", "failed"}:
+                assert time.monotonic() < deadline, state
+                time.sleep(1)
+            with pytest.raises(httpx.HTTPError):
+                httpx.get(f"http://127.0.0.1:{settings.airflow.port}/api/v2/version", trust_env=False)
+        finally:
+            done.set()
+            watching.join()
+
+    assert settings.airflow.url.startswith("https://")
+    assert state == "success"
 
 
 def faults(settings: Settings, process: str = "") -> dict[str, Finding]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
+from deploy.airflow.component import airflow
 from deploy.local import security as module
 from deploy.local.cassandra import cassandra_nodes
 from deploy.local.kafka import brokers
@@ -236,3 +237,19 @@ def test_access_in_kafka_is_by_name_and_groups_by_prefix() -> None:
 
 def _name(of: object) -> str:
     return str(getattr(of, "name", of))
+
+
+def test_the_airflow_of_the_stack_serves_tls_and_its_tasks_trust_it(security: Security) -> None:
+    settings = Settings(home=security.home, airflow_port=18080)
+    given = airflow(settings).environment or {}
+
+    assert (settings.airflow.url, settings.airflow.ca_file) == ("https://127.0.0.1:18080", str(security.authority))
+    assert given["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "https://127.0.0.1:18080/execution/"
+    assert security.authority.read_text() in Path(given["AIRFLOW__API__SSL_CERT"]).read_text()
+    assert json.loads(given["AIRFLOW_CONN_GALATEA"])["extra"]["airflow_ca_file"] == str(security.authority)
+
+
+def test_an_airflow_of_your_own_is_asked_as_the_settings_say(security: Security) -> None:
+    settings = Settings(home=security.home, airflow_url="http://airflow.example:8080")
+
+    assert (settings.airflow.url, settings.airflow.ca_file) == ("http://airflow.example:8080", "")
