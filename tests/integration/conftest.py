@@ -1,5 +1,6 @@
 """One real local stack for all integration tests: its own home, free ports, epochs of one second.
 
+With the variable `SECURED_STACK`, it is one of `galatea up --secure`, for the same tests.
 Tests with stacks of their own are in `tests/system/deployments`.
 """
 
@@ -8,9 +9,9 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from cassandra.cluster import Session
 
 from batch_layer.verify.verification import Verdict
 from deploy.batch import recompute, verification_of
-from deploy.cassandra import Address, connect
+from deploy.cassandra import connect
 from deploy.jars import ensure_jars
 from deploy.local.ports import free_ports
 from deploy.local.stack import supervisor
@@ -95,12 +96,32 @@ class Stack:
 
     def get(self, path: str, **question: Any) -> Any:
         """Ask REST as the operator; gives back the body of a 200."""
-        key = (self.settings.home / "operator.key").read_text()
-        url = f"{self.settings.api_url}{path}"
-        trust, headers = self.settings.api_trust, {"Authorization": f"Bearer {key}"}
-        answer = httpx.get(url, params=question, headers=headers, timeout=30, trust_env=False, verify=trust)
+        answer = self.request("GET", path, params=question)
         assert answer.status_code == 200, answer.text
         return answer.json()
+
+    @property
+    def operator_key(self) -> str:
+        """The key of the operator."""
+        return (self.settings.home / "operator.key").read_text()
+
+    def request(
+        self, method: str, path: str, *, key: str = "", headers: Mapping[str, str] | None = None, **sent: Any
+    ) -> httpx.Response:
+        """Ask REST, by default as the operator."""
+        return httpx.request(
+            method,
+            f"{self.settings.api_url}{path}",
+            headers={"Authorization": f"Bearer {key or self.operator_key}", **(headers or {})},
+            timeout=60,
+            trust_env=False,
+            verify=self.settings.api_trust,
+            **sent,
+        )
+
+    def cassandra(self, keyspace: str | None = "galatea") -> Session:
+        """Return a new session; None: on no keyspace."""
+        return connect(replace(self.settings.cassandra.address, keyspace=keyspace))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -146,7 +167,8 @@ def otlp() -> Iterator[OtlpReceiver]:
 def stack(tmp_path_factory: pytest.TempPathFactory, otlp: OtlpReceiver) -> Iterator[Stack]:
     """The stack, looked after in a thread, as `galatea up` does in the foreground."""
     traces = {"GALATEA_TRACES_ENDPOINT": otlp.endpoint, "GALATEA_TRACES_SAMPLE_RATIO": "0"}
-    settings, environment = settings_of(tmp_path_factory.mktemp("stack") / "home", **traces)
+    secure = {"GALATEA_SECURE": "true"} if os.environ.get("SECURED_STACK") else {}
+    settings, environment = settings_of(tmp_path_factory.mktemp("stack") / "home", **traces, **secure)
     # Cassandra would write each change of a schema to the disk before the next one, half a minute for our tables. With
     # this, a power cut would lose the tables of the stack.
     environment["JAVA_TOOL_OPTIONS"] = "-Dcassandra.unsafesystem=true"
@@ -177,8 +199,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
 class Keyspaces:
     """Keyspaces with the schema applied, which takes seconds: each is emptied and lent again."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
         self._free: list[Session] = []
 
     @contextmanager
@@ -200,17 +222,17 @@ class Keyspaces:
             session.cluster.shutdown()
 
     def _make(self) -> Session:
-        keyspace, port = f"test_{uuid4().hex[:12]}", self._settings.cassandra.port
-        making = connect(Address(("127.0.0.1",), port))
+        keyspace = f"test_{uuid4().hex[:12]}"
+        making = self._stack.cassandra(None)
         migrate(making, keyspace)
         making.cluster.shutdown()
-        return connect(Address(("127.0.0.1",), port, keyspace))
+        return self._stack.cassandra(keyspace)
 
 
 @pytest.fixture(scope="session")
 def keyspaces(stack: Stack) -> Iterator[Keyspaces]:
     """The keyspaces of this run of the tests."""
-    found = Keyspaces(stack.settings)
+    found = Keyspaces(stack)
     yield found
     found.drop()
 

@@ -3,6 +3,7 @@
 import http.client
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import threading
@@ -47,7 +48,7 @@ class Pair:
     def connection(self, pid: int) -> http.client.HTTPConnection:
         """A connection to this one of them: the kernel chooses, so connect until it has chosen that one."""
         for _ in range(1000):
-            made = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
+            made = self._connection()
             made.request("GET", "/healthz")
             made.getresponse().read()
             own = made.sock.getsockname()
@@ -55,6 +56,17 @@ class Pair:
                 return made
             made.close()
         raise AssertionError(f"process {pid} gets no connection")
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self.settings.api.ca_file:
+            context = ssl.create_default_context(cafile=self.settings.api.ca_file)
+            return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS, context=context)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
+
+    @property
+    def address(self) -> str:
+        """Where they listen."""
+        return self.settings.url_of("127.0.0.1", self.port)
 
 
 @pytest.fixture
@@ -103,9 +115,10 @@ def page(connection: http.client.HTTPConnection, path: str, cookie: str = "") ->
 def form(
     connection: http.client.HTTPConnection, path: str, cookie: str = "", **fields: str
 ) -> http.client.HTTPResponse:
+    scheme = "https" if isinstance(connection, http.client.HTTPSConnection) else "http"
     headers = {
         "Content-Type": "application/x-www-form-urlencoded",
-        "Origin": f"http://127.0.0.1:{connection.port}",
+        "Origin": f"{scheme}://127.0.0.1:{connection.port}",
         **({"Cookie": cookie} if cookie else {}),
     }
     connection.request("POST", path, urlencode(fields), headers)
@@ -185,7 +198,7 @@ class Load:
     """Clients that ask again and again, each with a connection of its own, which they open again when it breaks."""
 
     def __init__(self, pair: Pair, path: str) -> None:
-        self.url, self.key = f"http://127.0.0.1:{pair.port}{path}", pair.key
+        self.url, self.key, self.trust = f"{pair.address}{path}", pair.key, pair.settings.api_trust
         self.answers: Counter[object] = Counter()
         self.statuses: Counter[int] = Counter()
         self.broken = 0
@@ -193,7 +206,7 @@ class Load:
 
     def ask(self) -> None:
         headers = {"Authorization": f"Bearer {self.key}"}
-        with httpx.Client(trust_env=False, timeout=PATIENCE_SECONDS, headers=headers) as client:
+        with httpx.Client(trust_env=False, timeout=PATIENCE_SECONDS, headers=headers, verify=self.trust) as client:
             while not self.stop.is_set():
                 try:
                     response = client.get(self.url)

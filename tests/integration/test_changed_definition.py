@@ -15,7 +15,7 @@ from batch_layer.ledger.change import Change, PublishedState
 from batch_layer.ledger.correction import Ledgers
 from batch_layer.ledger.ledger import AgeLimits, Ledger
 from batch_layer.run import digest_of
-from deploy.cassandra import Address, session_of
+from deploy.cassandra import session_of
 from master_dataset.visits.visit import RULES
 from tests.integration.conftest import Stack
 from views.core.cells import CellKey, States, write_block
@@ -73,7 +73,7 @@ def ledger(stack: Stack, cassandra: Session, spark: "SparkSession") -> Ledger:
         PublishedState(UNIX_EPOCH, {(name, DAY): "old"}, 1, {name: OLD.definition_hash}),
         PublishedState(CUT, {(name, DAY): "new", (name, NEW_DAY): "new"}, 2, {name: SALES_BY_TILL.definition_hash}),
     )
-    connect = partial(session_of, Address(("127.0.0.1",), stack.settings.cassandra.port, cassandra.keyspace))
+    connect = partial(session_of, replace(stack.settings.cassandra.address, keyspace=cassandra.keyspace))
     return Ledger(connect, "new", change, {}, AgeLimits(timedelta(hours=23), RULES), lambda: spark)
 
 

@@ -47,7 +47,7 @@ def test_a_healthy_stack_has_no_fault(stack: Stack) -> None:
 
 
 def test_a_broker_says_what_it_knows_without_a_login(stack: Stack) -> None:
-    versions = broker_versions("127.0.0.1", stack.settings.kafka.port, None)
+    versions = broker_versions("127.0.0.1", stack.settings.kafka.port, stack.settings.kafka.connection.tls)
 
     assert versions.release == "4.3"
     assert versions.is_enough

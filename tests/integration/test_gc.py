@@ -40,16 +40,18 @@ LATER = WRITTEN + timedelta(days=30)
 KEEP = Retention(2, timedelta(days=7))
 COLLECTS = """
 import sys
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from batch_layer.maintenance.gc import GarbageCollector
 from batch_layer.maintenance.reachable import Retention
-from deploy.cassandra import Address, connect
+from deploy.cassandra import connect
+from deploy.settings import Settings
 from master_dataset.failpoints import arm
 
-plan, folder, port, keyspace, now = sys.argv[1:]
+plan, folder, keyspace, now = sys.argv[1:]
 arm(plan, Path(folder))
-session = connect(Address(("127.0.0.1",), int(port), keyspace))
+session = connect(replace(Settings().cassandra.address, keyspace=keyspace))
 collector = GarbageCollector(session, Retention(2, timedelta(days=7)), datetime.fromisoformat(now))
 collector.run(collector.survey(lambda *_: None), lambda *_: None)
 """
@@ -165,8 +167,8 @@ def test_a_collection_that_is_killed_is_finished_by_the_next_and_takes_nothing_t
 
     ended = []
     for plan in ("collect.marked", "collect.deleted", ""):
-        words = [plan, str(tmp_path), str(stack.settings.cassandra.port), history.keyspace, LATER.isoformat()]
-        ended.append(subprocess.run([sys.executable, "-c", COLLECTS, *words], check=False).returncode)
+        command = [sys.executable, "-c", COLLECTS, plan, str(tmp_path), history.keyspace, LATER.isoformat()]
+        ended.append(subprocess.run(command, check=False, env=stack.environment).returncode)
     again = GarbageCollector(history, KEEP, LATER).survey(lambda *_: None)
 
     assert ended == [-signal.SIGKILL, -signal.SIGKILL, 0]

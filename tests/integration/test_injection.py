@@ -8,7 +8,6 @@ from itertools import islice
 from typing import Any
 from uuid import uuid4
 
-import httpx
 import pytest
 
 from galatea.client.connection import store_ids
@@ -29,10 +28,8 @@ def sold(store: str, text: str) -> bytes:
 
 
 def send(stack: Stack, records: Sequence[bytes]) -> dict[str, object]:
-    key = (stack.settings.home / "operator.key").read_text()
-    url = f"http://127.0.0.1:{stack.settings.api.port}/v1/events/pos_transactions"
-    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-    answer = httpx.post(url, content=b"[" + b",".join(records) + b"]", headers=headers, timeout=60, trust_env=False)
+    content, headers = b"[" + b",".join(records) + b"]", {"Content-Type": "application/json"}
+    answer = stack.request("POST", "/v1/events/pos_transactions", content=content, headers=headers)
     assert answer.status_code == 202, answer.text
     body: dict[str, object] = answer.json()
     return body

@@ -4,7 +4,6 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import httpx
 from cassandra.cluster import Session
 
 from serving_layer.keys.key import Key
@@ -29,8 +28,7 @@ def test_a_key_is_read_as_it_was_kept(shared_cassandra: Session) -> None:
 
 
 def status(stack: Stack, key: str) -> int:
-    url = f"http://127.0.0.1:{stack.settings.api.port}/v1/stores"
-    return httpx.get(url, headers={"Authorization": f"Bearer {key}"}, timeout=30, trust_env=False).status_code
+    return stack.request("GET", "/v1/stores", key=key).status_code
 
 
 def test_a_key_lives_from_its_creation_to_its_revocation(stack: Stack) -> None:

@@ -12,7 +12,6 @@ import pytest
 from cassandra.cluster import Session
 from confluent_kafka import Producer
 
-from deploy.cassandra import Address, connect
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
 
@@ -65,8 +64,7 @@ class Published(NamedTuple):
 
 @pytest.fixture(scope="module")
 def session(stack: Stack) -> Iterator[Session]:
-    settings = stack.settings
-    found = connect(Address(("127.0.0.1",), settings.cassandra.port, "galatea"))
+    found = stack.cassandra()
     yield found
     found.cluster.shutdown()
 

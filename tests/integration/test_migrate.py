@@ -11,7 +11,6 @@ from cassandra.cluster import Session
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from deploy.cassandra import Address, connect
 from deploy.schema import migrate, pending
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.topics import Topics, TopicSettings
@@ -77,7 +76,7 @@ def keyspace(stack: Stack) -> Iterator[str]:
 
 @contextmanager
 def _session(stack: Stack) -> Iterator[Session]:
-    session = connect(Address(("127.0.0.1",), stack.settings.cassandra.port))
+    session = stack.cassandra(None)
     yield session
     session.cluster.shutdown()
 

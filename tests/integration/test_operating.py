@@ -20,10 +20,7 @@ STORE = "asked over REST"
 
 
 def post(stack: Stack, path: str, **said: object) -> Any:
-    key = (stack.settings.home / "operator.key").read_text()
-    url = f"http://127.0.0.1:{stack.settings.api.port}{path}"
-    headers = {"Authorization": f"Bearer {key}"}
-    answer = httpx.post(url, json={"reason": "a test"} | said, headers=headers, timeout=60, trust_env=False)
+    answer = stack.request("POST", path, json={"reason": "a test"} | said)
     assert answer.is_success, answer.text
     return answer.json()
 

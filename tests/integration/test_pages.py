@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -37,22 +36,17 @@ class Shop(NamedTuple):
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self.stack.settings.api.port}"
+        return self.stack.settings.api_url
 
     @property
     def key(self) -> str:
-        return (self.stack.settings.home / "operator.key").read_text()
+        return self.stack.operator_key
 
     def sell(self, number: int, minor: int, age: timedelta = timedelta(0)) -> None:
         """A receipt over HTTP."""
         at = (datetime.now(UTC) - age).isoformat(timespec="milliseconds")
-        answer = httpx.post(
-            f"{self.address}/v1/events/pos_transactions",
-            content=receipt(at, minor=minor, number=number, store=STORE),
-            headers={"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"},
-            trust_env=False,
-            timeout=60,
-        )
+        value, headers = receipt(at, minor=minor, number=number, store=STORE), {"Content-Type": "application/json"}
+        answer = self.stack.request("POST", "/v1/events/pos_transactions", content=value, headers=headers)
         assert answer.status_code == 202, answer.text
 
     def sold(self) -> tuple[float, int]:

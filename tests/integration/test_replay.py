@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
@@ -44,9 +43,7 @@ def dead_letters(stack: Stack) -> list[Any]:
 
 
 def replayed(stack: Stack, **said: object) -> Any:
-    key = (stack.settings.home / "operator.key").read_text()
-    url = f"http://127.0.0.1:{stack.settings.api.port}/v1/dead-letters/replay"
-    answer = httpx.post(url, json=said, headers={"Authorization": f"Bearer {key}"}, timeout=60, trust_env=False)
+    answer = stack.request("POST", "/v1/dead-letters/replay", json=said)
     assert answer.is_success, answer.text
     return answer.json()["items"]
 

@@ -41,6 +41,7 @@ def opened(
         viewport={"width": size[0], "height": size[1]},
         color_scheme=colours,
         java_script_enabled=scripts,
+        ignore_https_errors=True,  # the authority of a secured stack is its own
         reduced_motion="reduce",
         locale="en-GB",
     )
