@@ -163,15 +163,12 @@ def otlp() -> Iterator[OtlpReceiver]:
         yield received
 
 
-@pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory, otlp: OtlpReceiver) -> Iterator[Stack]:
-    """The stack, looked after in a thread, as `galatea up` does in the foreground."""
-    traces = {"GALATEA_TRACES_ENDPOINT": otlp.endpoint, "GALATEA_TRACES_SAMPLE_RATIO": "0"}
-    secure = {"GALATEA_SECURE": "true"} if os.environ.get("SECURED_STACK") else {}
-    settings, environment = settings_of(tmp_path_factory.mktemp("stack") / "home", **traces, **secure)
+@contextmanager
+def started(settings: Settings, environment: dict[str, str]) -> Iterator[Stack]:
+    """A stack, looked after in a thread, as `galatea up` does in the foreground; this process has its settings."""
     # Cassandra would write each change of a schema to the disk before the next one, half a minute for our tables. With
     # this, a power cut would lose the tables of the stack.
-    environment["JAVA_TOOL_OPTIONS"] = "-Dcassandra.unsafesystem=true"
+    environment = environment | {"JAVA_TOOL_OPTIONS": "-Dcassandra.unsafesystem=true"}
     ensure_jars(settings)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
@@ -181,9 +178,20 @@ def stack(tmp_path_factory: pytest.TempPathFactory, otlp: OtlpReceiver) -> Itera
             running.start()
             watching = threading.Thread(target=running.watch, args=(done.is_set,))
             watching.start()
-            yield Stack(settings, environment)
-            done.set()
-            watching.join()
+            try:
+                yield Stack(settings, environment)
+            finally:
+                done.set()
+                watching.join()
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory, otlp: OtlpReceiver) -> Iterator[Stack]:
+    """The stack that integration tests share."""
+    traces = {"GALATEA_TRACES_ENDPOINT": otlp.endpoint, "GALATEA_TRACES_SAMPLE_RATIO": "0"}
+    secure = {"GALATEA_SECURE": "true"} if os.environ.get("SECURED_STACK") else {}
+    with started(*settings_of(tmp_path_factory.mktemp("stack") / "home", **traces, **secure)) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

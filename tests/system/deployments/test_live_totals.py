@@ -2,7 +2,8 @@
 
 The recompute reads the topic itself, and adds up what it finds by the rules for humans: first delivery, business day,
 group of that day. Every sample asks for a total (or groups) and for the same stores one by one, as of an epoch that
-both layers have closed; answers are read from Cassandra each time, while both layers go on.
+both layers have closed; answers are read from Cassandra each time, while both layers go on. The stack has epochs of ten
+seconds: with those of one second, an answer would add up ten times as many speed rows.
 
 `test_ten_thousand_samples_of_a_live_chain_are_exact` takes many samples. The other test takes a few, and kills speed.
 """
@@ -34,7 +35,7 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.epoch_answers import EpochAnswers
 from serving_layer.query.resolve import MetricRequest
-from tests.integration.conftest import Stack
+from tests.integration.conftest import Stack, settings_of, started
 from tests.integration.test_killed_speed import kill_speed
 from views.control.publication import Pointer
 from views.core.cut import seconds
@@ -101,6 +102,12 @@ class Found:
     differed: list[str] = field(default_factory=list)
     publications: set[int] = field(default_factory=set)
     receipts: list[int] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with started(*settings_of(tmp_path_factory.mktemp("live") / "home", GALATEA_EPOCH_SECONDS="10")) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
