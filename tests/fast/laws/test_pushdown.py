@@ -218,8 +218,8 @@ def refuse_difference(servers: tuple[AskingSql, AskingSql], data: st.DataObject)
 
 
 def _found(sql: AskingSql, statement: str, zone: str) -> "Counter[tuple[object, ...]] | SqlStateError":
-    sql.answer(f"set timezone = '{zone}'")
     try:
+        sql.answer(f"set timezone = '{zone}'")  # may wait in vain for a statement before it that was cancelled
         return Counter(sql.rows(statement))
     except SqlStateError as error:
         return error
