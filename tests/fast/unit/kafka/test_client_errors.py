@@ -64,6 +64,15 @@ def test_a_rejected_password_names_the_settings_of_the_login(call: Callable[[Top
     assert error.do == "correct GALATEA_KAFKA_USER and GALATEA_KAFKA_PASSWORD, or its file"
 
 
+def test_a_rejection_that_mentions_the_mechanism_names_the_settings_of_the_login() -> None:
+    text = "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-512"
+    with serving(handler=rejecting(text=text)) as port:
+        error = refusal(KafkaConnection(f"{HOST}:{port}", login=LOGIN))
+
+    assert "invalid credentials" in error.message
+    assert error.do == "correct GALATEA_KAFKA_USER and GALATEA_KAFKA_PASSWORD, or its file"
+
+
 def test_an_ingest_with_a_rejected_password_says_so_before_anything_is_sent() -> None:
     acknowledged: list[object] = []
     with (
