@@ -140,7 +140,7 @@ def _not_authenticated(error: KafkaError, kafka: KafkaConnection, what: str) -> 
         do = f"correct {NAMES.prefix}_OAUTH_CLIENT_ID and its secret, or look at the identity provider"
         return BrokerUnavailableError(message, do=do)
     message = f"cannot {what}: Kafka rejects {kafka.identity}: {text}"
-    if "mechanism" in text.lower() and "credentials" not in text:
+    if "unsupported sasl mechanism" in text.lower():
         return BrokerAccessError(message, do=f"set {NAMES.prefix}_SASL_MECHANISM to one that the broker offers")
     if of_oauth:
         return BrokerAccessError(message, do=f"correct {NAMES.prefix}_OAUTH_CLIENT_ID or {NAMES.prefix}_OAUTH_SCOPE")
