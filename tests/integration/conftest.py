@@ -1,6 +1,6 @@
 """One real local stack for all integration tests: its own home, free ports, epochs of one second.
 
-With the variable `SECURED_STACK`, it is one of `galatea up --secure`, for the same tests.
+With the variable `SECURED_STACK`, it is one of `galatea up --secure`; the commands of the tutorial need a plain one.
 Tests with stacks of their own are in `tests/system/deployments`.
 """
 

@@ -3,7 +3,7 @@
 The recompute reads the topic itself, and adds up what it finds by the rules for humans: first delivery, business day,
 group of that day. Every sample asks for a total (or groups) and for the same stores one by one, as of an epoch that
 both layers have closed; answers are read from Cassandra each time, while both layers go on. The stack has epochs of ten
-seconds: with those of one second, an answer would add up ten times as many speed rows.
+seconds: with those of one second, an answer would add up many more speed rows.
 
 `test_ten_thousand_samples_of_a_live_chain_are_exact` takes many samples. The other test takes a few, and kills speed.
 """
