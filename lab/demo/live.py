@@ -151,7 +151,7 @@ class LiveTable:
             self._print_changes([f"  {title}", *(_line(row, self._watch) for row in look.rows)])
 
     def _print_changes(self, lines: Sequence[str]) -> None:
-        """Print lines that are not as they were, below the first one."""
+        """Print the first line and those that have changed since; nothing if none has."""
         title, *rows = lines
         changed = [row for row in rows if row not in self._said]
         if changed or title not in self._said:
