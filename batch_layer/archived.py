@@ -11,7 +11,6 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from deltalake import DeltaTable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +20,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from batch_layer.master import Master, files_at
 from master_dataset.delta.dataset import check_files, file_lost
 from master_dataset.delta.tables import MasterTables, event_schema
+from master_dataset.object_store import is_remote, spark_uri
+from master_dataset.storage import open_table
 
 if TYPE_CHECKING:
     from master_dataset.source import Source
@@ -36,11 +37,11 @@ def archived(spark: SparkSession, source: "Source[Any]", master: Master, days: C
         MasterFileLostError: A file of them is missing. Damaged files are found when they are read, see
             `report_unreadable_files`.
     """
-    table = DeltaTable(master.path, version=master.version)
+    table = open_table(master.path, master.version)
     files = table.file_uris(file_pruning_predicate=[("day", "in", sorted(days))] if days else None)
     schema = from_arrow_schema(event_schema(source))
     if not _are_plain(master.path, files) or table.protocol().min_reader_version > PLAIN:
-        rows = spark.read.format("delta").option("versionAsOf", master.version).load(master.path)
+        rows = spark.read.format("delta").option("versionAsOf", master.version).load(spark_uri(master.path))
         rows = rows.where(rows.day.isin(sorted(days))) if days else rows
         lacking = {each.name: F.lit(None).cast(each.dataType) for each in schema if each.name not in rows.columns}
         return rows.withColumns(lacking).select(schema.names)
@@ -48,16 +49,18 @@ def archived(spark: SparkSession, source: "Source[Any]", master: Master, days: C
         return spark.createDataFrame([], schema)
     sizes = {f"{master.path}/{file.path}": file.size for file in files_at(master.path, master.version)}
     check_files(master.path, {file: sizes[file] for file in files})
-    return spark.read.schema(schema).option("basePath", master.path).parquet(*files).select(schema.names)
+    rows = spark.read.schema(schema).option("basePath", spark_uri(master.path)).parquet(*map(spark_uri, files))
+    return rows.select(schema.names)
 
 
 def _are_plain(path: str, files: Collection[str]) -> bool:
-    """Whether Spark finds the files by name: a local folder, no link, no encoded characters, no glob pattern."""
-    return not re.search(r"://|[*?{}\[\]\\]", path) and all(file.startswith(f"{path}/") for file in files)
+    """Whether Spark finds the files by name: no URI of a folder, no link, no encoded characters, no glob pattern."""
+    is_named = is_remote(path) or "://" not in path
+    return is_named and not re.search(r"[*?{}\[\]\\]", path) and all(file.startswith(f"{path}/") for file in files)
 
 
 _CANNOT_READ = re.compile(
-    r"\[(?:FAILED_READ_FILE|PATH_NOT_FOUND|CANNOT_READ_FILE_FOOTER)[^\]]*\].*?file:/*(/\S+\.parquet)"
+    r"\[(?:FAILED_READ_FILE|PATH_NOT_FOUND|CANNOT_READ_FILE_FOOTER)[^\]]*\].*?(?:file:/*|s3a:/)(/\S+\.parquet)"
 )
 
 
@@ -70,6 +73,6 @@ def report_unreadable_files(tables: MasterTables) -> Iterator[None]:
         found = _CANNOT_READ.search(str(error))
         if found is None:
             raise
-        file = unquote(found[1])
+        file = f"{'s3:/' if is_remote(tables.root) else ''}{unquote(found[1])}"
         table = next((part for part in file.removeprefix(f"{tables.root}/").split("/") if part), "")
         raise file_lost(tables.path(table), file, "cannot be read") from error

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from master_dataset.delta.tables import CONFLICTS, MasterTables
+from master_dataset.delta.tables import CONFLICTS, MasterTables, dead_letter_schema
 
 if TYPE_CHECKING:
     from master_dataset.source import Source
@@ -123,9 +124,8 @@ def keep_conflicts(
 ) -> None:
     """Keep the conflicts among these repeats that are not kept yet. `archived` has the whole rows."""
     if conflicts:
-        kept = (
-            repeats.sparkSession.read.format("delta").load(tables.path(CONFLICTS)).where(F.col("topic") == source.topic)
-        )
+        kept = tables.positions(repeats.sparkSession, CONFLICTS, source.topic)
+        headers = from_arrow_schema(dead_letter_schema(source))["headers"].dataType
         places = repeats.where("is_conflict").select(PLACE)
         whole = archived.join(small(places, conflicts), on=PLACE, how="left_semi")
         dead_letters = whole.dropDuplicates(_DEAD_LETTER_PLACE).select(
@@ -136,8 +136,6 @@ def keep_conflicts(
             F.lit(SENTENCE).alias("sentence"),
             "key",
             "value",
-            F.lit(None).cast(kept.schema["headers"].dataType).alias("headers"),
+            F.lit(None).cast(headers).alias("headers"),
         )
-        tables.append_conflicts(
-            dead_letters.join(kept.select(*_DEAD_LETTER_PLACE), on=_DEAD_LETTER_PLACE, how="left_anti")
-        )
+        tables.append_conflicts(source, dead_letters.join(kept, on=_DEAD_LETTER_PLACE, how="left_anti"))

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 import structlog
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from master_dataset.delta.dataset import report_lost_files
+from master_dataset.delta.dataset import arrow_dataset, report_lost_files
+from master_dataset.storage import open_table
 
 COMPACTION = "OPTIMIZE"
 """The name of the operation in the log."""
@@ -34,7 +34,7 @@ class Master:
     @classmethod
     def newest(cls, path: str) -> "Master":
         """The current version of the table."""
-        return cls(path, DeltaTable(path).version())
+        return cls(path, open_table(path).version())
 
     def days(self, stores: Sequence[str] = ()) -> set[date]:
         """Every day that has events, or on which one of these stores has."""
@@ -59,15 +59,15 @@ class Master:
     def events_by_day(self) -> dict[date, int]:
         """How many rows the table has for each day, by its log alone."""
         counts: dict[date, int] = {}
-        actions = pa.table(DeltaTable(self.path, version=self.version).get_add_actions(flatten=True))
+        actions = pa.table(open_table(self.path, self.version).get_add_actions(flatten=True))
         for file in actions.select(["partition.day", "num_records"]).to_pylist():
             counts[file["partition.day"]] = counts.get(file["partition.day"], 0) + (file["num_records"] or 0)
         return counts
 
     def _days(self, where: pc.Expression) -> Iterator[date]:
-        table = DeltaTable(self.path, version=self.version)
+        table = open_table(self.path, self.version)
         with report_lost_files(table):
-            for batch in table.to_pyarrow_dataset().scanner(columns=["day"], filter=where).to_batches():
+            for batch in arrow_dataset(table).scanner(columns=["day"], filter=where).to_batches():
                 days: list[date] = pc.unique(batch["day"]).to_pylist()
                 yield from days
 
@@ -103,7 +103,7 @@ def appended(path: str, since: int, until: int) -> Iterator[DataFile]:
 
 def files_at(path: str, version: int) -> list[DataFile]:
     """The files of one version."""
-    actions = pa.table(DeltaTable(path, version=version).get_add_actions(flatten=True)).to_pylist()
+    actions = pa.table(open_table(path, version).get_add_actions(flatten=True)).to_pylist()
     return [
         DataFile(each["path"], each["size_bytes"], each["partition.day"], each.get("min.received_at"))
         for each in actions
@@ -117,7 +117,7 @@ def _compactions(path: str, since: int, until: int) -> list[int]:
     loaded one. So they are numbered here, upwards from the oldest.
     """
     number = until - since
-    commits = DeltaTable(path, version=until).history(number)[::-1][:number] if number > 0 else []
+    commits = open_table(path, until).history(number)[::-1][:number] if number > 0 else []
     if not commits:
         return []  # of a path with a glob pattern it lists none at all; such tables are not compacted
     if len(commits) < number:

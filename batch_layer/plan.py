@@ -12,15 +12,15 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from batch_layer.context import BatchContext
 from batch_layer.master import Master
 from batch_layer.progress import Steps
 from batch_layer.publish import generation_to_publish, refuse_gap, refuse_partial
 from master_dataset.cassandra_tables import ArchivePositions
-from master_dataset.delta.dataset import report_lost_files
+from master_dataset.delta.dataset import arrow_dataset, report_lost_files
 from master_dataset.errors import BrokerUnavailableError, NothingArchivedError
+from master_dataset.storage import open_table
 from views import registered_views, view_named
 from views.control.generation import Generations
 from views.control.publication import Pointer, PointerRow
@@ -281,7 +281,7 @@ def _stores_by_day(master: Master, plan: Plan, topic: str) -> StoresByDay:
 
 
 def _rows(master: Master, days: Collection[date]) -> Iterator[Any]:
-    table = DeltaTable(master.path, version=master.version)
+    table = open_table(master.path, master.version)
     columns, of_days = ["day", "store", "received_at"], pc.field("day").isin(sorted(days))
     with report_lost_files(table):
-        yield from table.to_pyarrow_dataset().scanner(columns=columns, filter=of_days).to_batches()
+        yield from arrow_dataset(table).scanner(columns=columns, filter=of_days).to_batches()

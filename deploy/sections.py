@@ -10,12 +10,14 @@ from functools import cached_property
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from deploy.local.nodes import LOOPBACK, is_loopback
 from master_dataset.failpoints import parse_plan
 from master_dataset.kafka.client_settings import BufferLimits
+from master_dataset.object_store import ObjectStore, is_remote
 from master_dataset.visits.visit import VisitRules
 from serving_layer.limits import LIMITS, RANGES, Limits, Ranges
 
@@ -120,11 +122,11 @@ class PathSettings(Section):
     home: Path = Path(".galatea")
     """Folder that holds all state: master dataset, checkpoints, logs, and the data of the local stack."""
     master_uri: str = ""
-    """Root of the tables of the master dataset, a folder or URI; if empty, `master` in the home."""
+    """Root of the master dataset's tables, a folder or `s3://BUCKET/PREFIX`; if empty, `master` in the home."""
     corrected_uri: str = ""
-    """Root of the tables of corrected views, a folder or URI; if empty, `corrected` in the home."""
+    """Root of corrected views' tables, a folder or `s3://BUCKET/PREFIX`; if empty, `corrected` in the home."""
     checkpoint_uri: str = ""
-    """Root of the checkpoints of the streams, a folder or URI; if empty, `checkpoints` in the home."""
+    """Root of the streams' checkpoints, a folder or `s3://BUCKET/PREFIX`; if empty, `checkpoints` in the home."""
     backup_dir: str = ""
     """Folder for what `galatea backup` writes, best on another disk; if empty, `backups` in the home."""
 
@@ -147,6 +149,55 @@ class PathSettings(Section):
                 "backup_dir": _rooted(self.backup_dir or str(home / "backups")),
             }
         )
+
+    @property
+    def roots(self) -> Mapping[str, str]:
+        """The roots of tables and checkpoints, by their variables."""
+        return {
+            "GALATEA_MASTER_URI": self.master_uri,
+            "GALATEA_CORRECTED_URI": self.corrected_uri,
+            "GALATEA_CHECKPOINT_URI": self.checkpoint_uri,
+        }
+
+    @property
+    def remote(self) -> Mapping[str, str]:
+        """Those of them that are on an object store."""
+        return {name: uri for name, uri in self.roots.items() if is_remote(uri)}
+
+    @property
+    def folders(self) -> Sequence[Path]:
+        """The roots of master dataset and checkpoints that are local folders."""
+        return [Path(uri) for uri in (self.master_uri, self.checkpoint_uri) if not is_remote(uri)]
+
+
+class ObjectStoreSettings(Section):
+    """The object store, where tables or checkpoints have an `s3://` URI."""
+
+    prefix = "s3_"
+
+    endpoint: str = ""
+    """URL of the object store; if empty, that of Amazon S3. Without TLS only on this machine."""
+    region: str = ""
+    """Region of the buckets; if empty, that of the environment or profile."""
+    path_style: bool = False
+    """Whether URLs have the bucket in their path instead of the host name, as most self-hosted stores need."""
+
+    def resolved(self) -> Self:
+        """Remove what means nothing from the URL."""
+        return self.model_copy(update={"endpoint": self.endpoint.rstrip("/")})
+
+    def conflicts(self) -> Iterator[str]:
+        """Say which settings contradict each other."""
+        url = urlsplit(self.endpoint)
+        if self.endpoint and (url.scheme not in {"http", "https"} or not url.hostname or url.path or url.username):
+            yield "GALATEA_S3_ENDPOINT must be http://HOST:PORT or https://HOST[:PORT]"
+        elif url.scheme == "http" and not is_loopback(url.hostname or ""):
+            yield "GALATEA_S3_ENDPOINT must be https, except on this machine: data would be readable on the network"
+
+    @property
+    def store(self) -> ObjectStore:
+        """The object store."""
+        return ObjectStore(self.endpoint, self.region, self.path_style)
 
 
 class StackSettings(Section):
@@ -665,10 +716,10 @@ class FailpointSettings(Section):
 
 
 def _rooted(uri: str) -> str:
-    """Make a folder absolute; leave a URI as it is."""
-    scheme, colon, _ = uri.partition("://")
+    """Make a folder absolute. A URI stays as it is, but for Spark's name of the scheme of S3."""
+    scheme, colon, rest = uri.partition("://")
     if colon and scheme != "file":
-        return uri.rstrip("/")
+        return f"{'s3' if scheme == 's3a' else scheme}://{rest.rstrip('/')}"
     return str(Path(uri.removeprefix("file://")).expanduser().resolve())
 
 

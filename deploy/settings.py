@@ -28,6 +28,7 @@ from deploy.sections import (
     LimitSettings,
     LineageSettings,
     MetricsSettings,
+    ObjectStoreSettings,
     PathSettings,
     Section,
     SparkSettings,
@@ -39,6 +40,7 @@ from deploy.sections import (
     WebhookSettings,
     absolute,
 )
+from master_dataset.object_store import use
 from master_dataset.tls import Tls
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ class Settings:
     """All settings of a deployment, by section."""
 
     paths: PathSettings
+    s3: ObjectStoreSettings
     stack: StackSettings
     api: ApiSettings
     limits: LimitSettings
@@ -75,7 +78,7 @@ class Settings:
     failpoints: FailpointSettings
 
     def __init__(self, **overrides: Any) -> None:  # noqa: ANN401 - whatever pydantic takes for the field
-        """Read the environment.
+        """Read the environment. If tables or checkpoints are on an object store, it becomes that of this process.
 
         Args:
             overrides: Values that take precedence, by setting name: the variable in lower case without `GALATEA_`, as
@@ -97,6 +100,8 @@ class Settings:
         self._resolve()
         if broken := list(self._broken_rules()):
             raise InvalidSettingsError(broken)
+        if self.paths.remote:
+            use(self.s3.store)
 
     def _resolve(self) -> None:
         """Replace defaults that depend on other settings or on the home by their values."""
@@ -106,6 +111,7 @@ class Settings:
         cache_dir = self.jars.cache_dir.expanduser().resolve()
         known = {
             "paths": paths,
+            "s3": self.s3.resolved(),
             "kafka": self.kafka.resolved(kept),
             "cassandra": self.cassandra.resolved(kept),
             "airflow": self.airflow.resolved(paths.home, secure=secure),

@@ -7,11 +7,12 @@ from enum import Enum
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from deploy.jars import jar_paths
+from deploy.jars import jar_paths, spark_parts
 from deploy.java import ONE_COMPILER, java_home_for_spark
 from deploy.local.nodes import LOOPBACK
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.connection import OAUTH_URLS
+from master_dataset.object_store import spark_uri
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +49,32 @@ def executor_options(settings: "Settings") -> "Mapping[str, str]":
 def _oauth_option(settings: "Settings") -> str:
     """Return the option without which Java asks no identity provider for tokens; empty if none is used."""
     return f"-D{OAUTH_URLS}={settings.kafka.oauth_token_url}" if settings.kafka.oauth_token_url else ""
+
+
+def object_store_options(settings: "Settings") -> "Mapping[str, str]":
+    """Return the options of Spark's connector for S3; none if everything is in local folders.
+
+    Spark only reads tables there, and keeps checkpoints: commits are delta-rs's. Credentials come from the chain of the
+    AWS SDK for Java, which looks where botocore does.
+    """
+    if not settings.paths.remote:
+        return {}
+    from master_dataset.storage import region  # noqa: PLC0415 - local folders need no client of an object store
+
+    store = settings.s3.store
+    named = {
+        "endpoint": store.endpoint,
+        "endpoint.region": store.region or region(),
+        "path.style.access": "true" if store.path_style else "false",
+        "connection.ssl.enabled": "true" if store.is_encrypted else "false",
+        "aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
+        "connection.timeout": "30s",
+        "connection.establish.timeout": "10s",
+        "attempts.maximum": "5",
+        # Vectored and prefetching streams of other vendors' jars are not on the class path, or not needed.
+        "input.stream.type": "classic",
+    }
+    return {f"spark.hadoop.fs.s3a.{name}": value for name, value in named.items() if value}
 
 
 def further_options(settings: "Settings", own: "Mapping[str, str]") -> "Mapping[str, str]":
@@ -155,7 +182,7 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
 
     scratch = settings.home / "spark" / name
     scratch.mkdir(parents=True, exist_ok=True)
-    jars = [str(path) for path in jar_paths("spark", settings)]
+    jars = [str(path) for part in spark_parts(settings) for path in jar_paths(part, settings)]
     compiler = _LATE_COMPILER if work is Work.LONG else ONE_COMPILER
     java = f"{_JAVA_OPTIONS} {compiler} -Dderby.system.home={scratch} {_oauth_option(settings)}".rstrip()
     options = {
@@ -167,6 +194,7 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         **executor_options(settings),
+        **object_store_options(settings),
     }
     if host := driver_host(settings):
         os.environ["SPARK_LOCAL_IP"] = host
@@ -183,5 +211,5 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
 
 def exists(spark: "SparkSession", uri: str) -> bool:
     """Whether a file or folder exists, on any file system that Spark knows."""
-    path = spark._jvm.org.apache.hadoop.fs.Path(uri)  # type: ignore[union-attr]  # noqa: SLF001 - Spark's only way
+    path = spark._jvm.org.apache.hadoop.fs.Path(spark_uri(uri))  # type: ignore[union-attr]  # noqa: SLF001 - Spark's only way
     return bool(path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path))  # noqa: SLF001

@@ -33,6 +33,8 @@ GalateaError
     |   `-- BrokerAccessError          also an OperatorError: the password, certificate or rights are wrong
     |-- CassandraUnavailableError
     |   `-- CassandraAccessError       also an OperatorError: likewise
+    |-- ObjectStoreUnavailableError
+    |   `-- ObjectStoreAccessError     also an OperatorError: bucket, rights or the store itself are wrong
     |-- SpeedUnavailableError
     `-- AirflowUnavailableError
 """
@@ -277,6 +279,14 @@ class CassandraUnavailableError(DependencyUnavailableError):
 
 class CassandraAccessError(CassandraUnavailableError, OperatorError):
     """Cassandra rejects the login, certificate or rights of this process, or shows one that cannot be trusted."""
+
+
+class ObjectStoreUnavailableError(DependencyUnavailableError):
+    """The object store of the master dataset did not respond in time, or asked for fewer requests."""
+
+
+class ObjectStoreAccessError(ObjectStoreUnavailableError, OperatorError):
+    """The object store rejects this process, has no such bucket, or lacks conditional PUT, which commits need."""
 
 
 class SpeedUnavailableError(DependencyUnavailableError):

@@ -23,6 +23,7 @@ from master_dataset.delta.checkpoint import MICRO_BATCH, fsync_plan
 from master_dataset.errors import CheckpointOutOfStepError, GenerationReplacedError
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.trace_contexts import TraceContexts, trace_contexts
+from master_dataset.object_store import spark_uri
 from master_dataset.tracing import Attributes, micro_batch
 from speed_layer.additions import shapes_of
 from speed_layer.arrow_tables import OUTPUT, last_received
@@ -67,7 +68,7 @@ class SpeedDriver:
         return (
             input_stream(spark, self._views, feed, self._ages)
             .writeStream.queryName("speed")
-            .option("checkpointLocation", checkpoint)
+            .option("checkpointLocation", spark_uri(checkpoint))
             .foreachBatch(lambda batch, number: self._timed(generation, batch, number, checkpoint))
             .start()
         )

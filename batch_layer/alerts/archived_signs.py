@@ -8,12 +8,12 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import murmur2
-from deltalake import DeltaTable
 
 from batch_layer.master import Master
 from master_dataset.delta.dataset import arrow_dataset, report_lost_files
 from master_dataset.parsing.parse import FUTURE_US
 from master_dataset.sources import registered_sources
+from master_dataset.storage import open_table
 from views.core.cut import UNIX_EPOCH
 
 LONGEST = timedelta(days=1)
@@ -128,7 +128,7 @@ class ArchivedSigns:
     def _batches(self, source: str, where: pc.Expression) -> Iterator[pa.RecordBatch]:
         """With the columns of `_ROWS`."""
         master, columns = self.masters[source], registered_sources()[source].columns
-        table = DeltaTable(master.path, version=master.version)
+        table = open_table(master.path, master.version)
         own = [name for name in (_SENSOR, _LASTS) if name in columns]
         names = ["store", "partition", "happened_at", "received_at", "identity_hash", *own]
         with report_lost_files(table):

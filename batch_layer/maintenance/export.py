@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 import orjson
 import pyarrow as pa
 from cassandra.concurrent import execute_concurrent_with_args
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import write_deltalake
 from deltalake.exceptions import DeltaError
 
 from batch_layer.run import read_digests, read_manifest
 from master_dataset.cassandra_tables import leased
+from master_dataset.delta.append import REWRITES, committed_once
 from master_dataset.errors import DefinitionNotCoveredError, NothingPublishedError, PublicationMovedError
+from master_dataset.storage import is_table, open_table, options
 from views import registered_views, view_named
 from views.control.publication import PointerRow
 from views.core.cells import WINDOW_KEY
@@ -83,29 +85,32 @@ class CorrectedTable:
                 self._write(reader, {*changed, *gone} if there else None, publication)
             except DeltaError as error:  # the writer only learns that reading has ended
                 raise self._moved or error from error
-            DeltaTable(self._path).vacuum(int(keeps / timedelta(hours=1)), dry_run=False)
+            open_table(self._path).vacuum(int(keeps / timedelta(hours=1)), dry_run=False)
         return Exported(self._view.name, len(changed), len(gone), cells)
 
     def _there(self) -> Runs:
         """Nothing if the columns of the definition have changed: then everything is rewritten."""
-        if not DeltaTable.is_deltatable(self._path):
+        if not is_table(self._path):
             return {}
-        table = DeltaTable(self._path)
+        table = open_table(self._path)
         if [field.name for field in table.schema().fields] != self._schema.names:
             return {}
         return {date.fromisoformat(each["day"]): each["run"] for each in table.partitions()}
 
     def _write(self, reader: pa.RecordBatchReader, days: Iterable[date] | None, publication: int) -> None:
         listed = ", ".join(f"'{day}'" for day in sorted(days or ()))
-        write_deltalake(
-            self._path,
-            reader,
-            mode="overwrite",
-            partition_by=_PARTITIONS,
-            predicate=None if days is None else f"day IN ({listed})",
-            schema_mode="overwrite" if days is None else None,
-            commit_properties=CommitProperties(custom_metadata={"galatea.publication": str(publication)}),
-        )
+        since = open_table(self._path).version() if is_table(self._path) else -1
+        with committed_once(self._path, since, REWRITES, {"galatea.publication": str(publication)}) as properties:
+            write_deltalake(
+                self._path,
+                reader,
+                mode="overwrite",
+                storage_options=options(self._path),
+                partition_by=_PARTITIONS,
+                predicate=None if days is None else f"day IN ({listed})",
+                schema_mode="overwrite" if days is None else None,
+                commit_properties=properties,
+            )
 
     def _stores(self, runs: Runs) -> Mapping[date, Sequence[str]]:
         """The stores that have cells on each day; one query per run. PublicationMovedError."""

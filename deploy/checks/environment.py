@@ -41,9 +41,11 @@ def remote_findings(settings: "Settings") -> Iterator[Finding]:
 
 
 def spark_and_folder_findings(settings: "Settings") -> Iterator[Finding]:
-    """Check the Spark master, and the folders outside of the home."""
+    """Check the Spark master, the object store, and the folders outside of the home."""
     if on_cluster(settings) and settings.spark.master.startswith("spark://"):
         yield _spark(settings.spark.master)
+    for name, uri in settings.paths.remote.items():
+        yield _object_store(name, uri)
     for name in ("master_uri", "checkpoint_uri"):
         folder = as_folder(getattr(settings.paths, name))
         if folder is not None and settings.home not in folder.parents:
@@ -58,6 +60,17 @@ def _login(name: str, where: str, connect: Callable[[], object]) -> Finding:
         return f"{where} lets this process in"
 
     return attempt(name, enter, blocks=False)
+
+
+def _object_store(setting: str, uri: str) -> Finding:
+    """Check that an object store can be written, and that several writers of a table are safe there."""
+    from master_dataset.storage import probe  # noqa: PLC0415 - local folders need no client of an object store
+
+    def write() -> str:
+        probe(uri, setting)
+        return f"{uri} can be written, with conditional PUT"
+
+    return attempt(setting, write, blocks=True)
 
 
 def as_folder(uri: str) -> Path | None:

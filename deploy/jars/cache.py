@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from deploy.settings import Settings
 
 PARTS = ("kafka", "cassandra", "spark")
+"""What every local stack needs."""
+OBJECT_STORE = "s3"
+"""What Spark needs in addition where tables or checkpoints are on an object store."""
 _PARALLEL = 8
 _ATTEMPTS = 4
 _CHUNK = 1 << 20
@@ -49,7 +52,7 @@ class Jar(NamedTuple):
 
 @cache
 def locked_jars(part: str) -> tuple[Jar, ...]:
-    """Read the jars of one part from the lock: `kafka`, `cassandra` or `spark`."""
+    """Read the jars of one part from the lock: `kafka`, `cassandra`, `spark` or `s3`."""
     lock = tomllib.loads((Path(__file__).parent / "jars.lock.toml").read_text())
     jars = []
     for coordinates, sha256 in lock[part].items():
@@ -65,7 +68,7 @@ def jar_paths(part: str, settings: "Settings") -> list[Path]:
 
 def missing_jars(settings: "Settings", parts: Sequence[str] = PARTS) -> list[Jar]:
     """Return the jars of these parts that are not in the cache, or damaged."""
-    jars = dict.fromkeys(jar for part in parts for jar in locked_jars(part))
+    jars = dict.fromkeys(jar for part in _needed(parts, settings) for jar in locked_jars(part))
     return [jar for jar in jars if not _is_complete(_place(jar, settings.jars.cache_dir), jar)]
 
 
@@ -88,6 +91,7 @@ def ensure_jars(
         DependencyUnavailableError: The repository does not answer.
         OperatorError: A file differs from the lock.
     """
+    parts = _needed(parts, settings)
     total = len({jar for part in parts for jar in locked_jars(part)})
     missing = missing_jars(settings, parts)
     done = total - len(missing)
@@ -98,6 +102,15 @@ def ensure_jars(
             done += 1
             progress(done, total)
     return total
+
+
+def spark_parts(settings: "Settings") -> Sequence[str]:
+    """Return the parts on Spark's class path."""
+    return ("spark", OBJECT_STORE) if settings.paths.remote else ("spark",)
+
+
+def _needed(parts: Sequence[str], settings: "Settings") -> Sequence[str]:
+    return [*parts, *(each for each in spark_parts(settings) if "spark" in parts and each not in parts)]
 
 
 def _place(jar: Jar, cache_dir: Path) -> Path:

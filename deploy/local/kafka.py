@@ -150,8 +150,10 @@ def _refuse_without_log(nodes: Sequence[Node], settings: "Settings") -> None:
 
     One node of three may come back empty, because the others have everything and are the majority.
     """
+    from master_dataset.storage import exists
+
     complete = sum((settings.home / each.name / "data" / _META).exists() for each in nodes)
-    if complete < majority(len(nodes)) and Path(settings.paths.checkpoint_uri, "archive").exists():
+    if complete < majority(len(nodes)) and exists(f"{settings.paths.checkpoint_uri}/archive"):
         data = settings.home / nodes[0].name / "data"
         message = f"the broker has lost its log, `{data}`, which the archive has read from"
         raise OperatorError(message, do="put the folder back, or begin a new log: docs/how-to/disaster-recovery.md")

@@ -43,9 +43,7 @@ def layer(name: str, settings: "Settings") -> Component:
         serves=ready.exists,
         ports=_chosen(port, f"GALATEA_{name.upper()}_METRICS_PORT"),
         environment=settings.as_user(name).environment(),
-        prepare=lambda: _prepare(
-            ready, (settings.home, Path(settings.paths.master_uri), Path(settings.paths.checkpoint_uri))
-        ),
+        prepare=lambda: _prepare(ready, (settings.home, *settings.paths.folders)),
         stage=1,
         start_seconds=settings.stack.start_seconds,
         grace_seconds=15,  # a dispatcher waits ten seconds for calls in flight

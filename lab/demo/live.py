@@ -14,7 +14,6 @@ from typing import Any, Self
 from zoneinfo import ZoneInfo
 
 import httpx
-from deltalake import DeltaTable
 from rich.live import Live
 from rich.table import Table
 
@@ -24,6 +23,7 @@ from lab.demo.oracle import Oracle
 from lab.demo.progress import PLAIN_EVERY_SECONDS, LayerProgress
 from lab.demo.trading_day import WATCHED_UNTIL, ReceiptPlayback, TradingDay
 from master_dataset.errors import OperatorError
+from master_dataset.storage import open_table
 from views.core.cut import instant, seconds
 from views.sales import SALES
 
@@ -79,7 +79,7 @@ class WindowReader:
         shown = {seconds(datetime.fromisoformat(cell["window"])): cell for cell in cells["cells"]}
         finals = {seconds(datetime.fromisoformat(at["start"])): at["final"] for at in points["series"][0]["points"]}
         days = {instant(window).date() for window in self._windows}
-        self._oracle.recompute(self._oracle.master(DeltaTable(self._master), days), cut, self.store)
+        self._oracle.recompute(self._oracle.master(open_table(self._master), days), cut, self.store)
         recomputed = self._recomputed()
         rows = [_row(at, shown.get(at, {}), recomputed.get(at), final=finals[at]) for at in self._windows]
         return WatchedWindows(rows, as_of["publication"], cut, as_of["waiting_for_batch"])

@@ -13,11 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from lab.demo.oracle import DeliveryCounts, Oracle, ViewComparison, receipt_views
 from lab.demo.top_products import NO_PRODUCTS, TopProducts
 from master_dataset.delta.tables import DEAD_LETTERS, MasterTables
+from master_dataset.storage import open_table
 from serving_layer.store.cells import MergedCells
 from serving_layer.store.readers import Readers
 from serving_layer.store.snapshot import ReadSnapshot, SnapshotReader
@@ -158,13 +158,13 @@ class CellComparison:
         step(0, total, "recomputing from raw bytes")
         moment = self.shown.moment()
         topic = views[0].source.topic
-        self.oracle.recompute(self.oracle.master(DeltaTable(tables.path(topic))), moment.basis.pointer.cut)
+        self.oracle.recompute(self.oracle.master(open_table(tables.path(topic))), moment.basis.pointer.cut)
         differences = []
         for nth, view in enumerate(views, 1):
             tell = partial(_tell, step, nth * stores, total, f"reading {view.name}")
             self.oracle.show(view, self.shown.tables(moment.basis, view, tell))
             differences.append(self.oracle.compare(view))
-        dead_letters = DeltaTable(tables.path(DEAD_LETTERS)).count()
+        dead_letters = open_table(tables.path(DEAD_LETTERS)).count()
         return DemoResult(differences, sent, self.oracle.deliveries(), dead_letters, moment.waiting)
 
 

@@ -14,12 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from master_dataset.delta.checkpoint import MICRO_BATCH, drop_incomplete, fsync_plan, mark_of, unfinished_mark
-from master_dataset.delta.tables import CONFLICTS, DEAD_LETTERS, MasterTables
+from master_dataset.delta.checkpoint import MICRO_BATCH, drop_incomplete, fsync_plan, unfinished_mark
+from master_dataset.delta.tables import CONFLICTS, DEAD_LETTERS, BatchId, MasterTables
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.partition_progress import Progress, ProgressParam, count_received, progress_of
 from master_dataset.kafka.topics import EARLIEST, Intake, Topics, offsets_json, record_stream
 from master_dataset.kafka.trace_contexts import TraceContexts, trace_contexts, trace_contexts_of
+from master_dataset.object_store import spark_uri
 from master_dataset.parsing.rows import output_schema, rows
 from master_dataset.tracing import Attributes, MicroBatchSpan, micro_batch
 
@@ -108,7 +109,7 @@ class Archive:
             checkpoint: Folder of Spark's checkpoint. Without one the query starts at the recorded positions.
             trigger: Interval and size of micro-batches.
         """
-        self._tables.create(self._spark, source)
+        self._tables.create(source)
         tasks = self._spark.sparkContext.defaultParallelism
         intake = Intake(kafka, self._starting_offsets(source, kafka), trigger.records, tasks)
         parsed, progress = self.parse(source, record_stream(self._spark, [source.topic], intake))
@@ -119,7 +120,7 @@ class Archive:
 
         return (
             parsed.writeStream.queryName(f"archive_{source.topic}")
-            .option("checkpointLocation", checkpoint)
+            .option("checkpointLocation", spark_uri(checkpoint))
             .trigger(processingTime=f"{trigger.seconds} seconds")
             .foreachBatch(write)
             .start()
@@ -174,7 +175,7 @@ class Archive:
             query = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
             parsed = batch.persist()
             try:
-                partitions = self._write_parsed(source, parsed, mark_of(query, number), progress)
+                partitions = self._write_parsed(source, parsed, BatchId(query, number), progress)
             finally:
                 parsed.unpersist()
                 self._note_traces(source, span)
@@ -191,13 +192,13 @@ class Archive:
             span.links, traces.value = traces.value, frozenset()
 
     def _write_parsed(
-        self, source: "Source[Any]", parsed: DataFrame, mark: str, progress: "Accumulator[Progress]"
+        self, source: "Source[Any]", parsed: DataFrame, written: BatchId, progress: "Accumulator[Progress]"
     ) -> Progress:
         """Write what the tables do not hold yet, until it is on the disk. Returns what the micro-batch contains."""
         failpoint(Failpoint.ARCHIVE_BEGUN)
-        held = [name for name in (source.topic, DEAD_LETTERS) if self._may_hold(source, name, mark)]
+        held = [name for name in (source.topic, DEAD_LETTERS) if self._may_hold(source, name, written)]
         for name in held:
-            self._tables.fsync(name, mark)
+            self._tables.fsync(name, written.mark)
         progress.value = {}
         parsed.count()  # parses all of it; later steps read what is kept
         partitions = progress.value
@@ -210,23 +211,23 @@ class Archive:
         if has_events and not (
             held and events.isEmpty()
         ):  # many micro-batches have none; an empty commit takes a second
-            self._tables.append_events(source, events, mark)
+            self._tables.append_events(source, events, written)
         failpoint(Failpoint.ARCHIVE_EVENTS)
         if has_dead_letters and not (held and dead_letters.isEmpty()):
-            self._tables.append_dead_letters(dead_letters, mark)
+            self._tables.append_dead_letters(source, dead_letters, written)
         failpoint(Failpoint.ARCHIVE_DEAD_LETTERS)
         if progress.value is not partitions:  # each addition makes a new one
             raise RuntimeError(f"Records of `{source.topic}` were parsed again while they were written.")
         for name, has_any in ((source.topic, has_events), (DEAD_LETTERS, has_dead_letters)):
             if has_any:
-                self._tables.fsync(name, mark)
+                self._tables.fsync(name, written.mark)
         if self._monitor is not None:
             self._monitor.on_batch(source.topic, partitions, repeats=source.topic in held)
         return partitions
 
-    def _may_hold(self, source: "Source[Any]", name: str, mark: str) -> bool:
+    def _may_hold(self, source: "Source[Any]", name: str, batch: BatchId) -> bool:
         """Whether a process that crashed has written this micro-batch to the table, or a part of it."""
-        return source.topic not in self._written_to and self._tables.holds(self._spark, name, mark)
+        return source.topic not in self._written_to and self._tables.holds(name, batch)
 
 
 def _parser(

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from master_dataset.dead_letters.deliveries import Delivery, first_of
 from master_dataset.dead_letters.table import (
@@ -32,6 +31,7 @@ from master_dataset.delta.dataset import arrow_dataset, report_lost_files
 from master_dataset.kafka.offset_audit import OffsetAudit
 from master_dataset.kafka.record import RecordPosition
 from master_dataset.parsing.results import Reason
+from master_dataset.storage import is_table, open_table
 
 DEAD_LETTERS = "dead_letters"
 _OFFSETS = pa.schema([SUMMARY_SCHEMA.field("partition"), SUMMARY_SCHEMA.field("offset")])
@@ -107,8 +107,8 @@ def reconcile(root: str, topic: str, audits: Mapping[int, OffsetAudit]) -> Recon
 
 
 def _days(path: str) -> Iterator[pa.Table]:
-    if DeltaTable.is_deltatable(path):
-        table = DeltaTable(path)
+    if is_table(path):
+        table = open_table(path)
         dataset = arrow_dataset(table)
         days = pa.table(table.get_add_actions(flatten=True))["partition.day"].unique()
         for day in days:
@@ -140,9 +140,9 @@ def _classify(day: pa.Table, audits: Mapping[int, OffsetAudit]) -> Counter[str]:
 
 def _dead_letters(root: str, topic: str, audits: Mapping[int, OffsetAudit]) -> pa.Table:
     path = f"{root}/{DEAD_LETTERS}"
-    if not audits or not DeltaTable.is_deltatable(path):
+    if not audits or not is_table(path):
         return SUMMARY_SCHEMA.empty_table()
-    table = DeltaTable(path)
+    table = open_table(path)
     where = (pc.field("topic") == topic) & _within(audits)
     with report_lost_files(table):
         found = arrow_dataset(table).to_table(columns=[*POSITION, "reason"], filter=where)

@@ -9,10 +9,10 @@ from datetime import date, datetime
 from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from master_dataset.delta.dataset import arrow_dataset, report_lost_files
 from master_dataset.kafka.record import RecordPosition
+from master_dataset.storage import is_table, open_table
 
 KEY_COLUMNS = ["partition", "offset", "identity_hash"]
 ALL_COLUMNS = [*KEY_COLUMNS, "received_at", "identity", "payload_hash"]
@@ -56,8 +56,8 @@ class ArchivedEvents:
         found: dict[EventKey, dict[RecordPosition, Delivery]] = {each: {} for each in keys}
         for topic in {each.topic for each in keys}:
             path = f"{self._root}/{topic}"
-            if DeltaTable.is_deltatable(path):
-                table = DeltaTable(path)
+            if is_table(path):
+                table = open_table(path)
                 dataset = arrow_dataset(table)
                 for day in sorted({each.day for each in keys if each.topic == topic}):
                     with report_lost_files(table):

@@ -12,19 +12,18 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
 from master_dataset.dead_letters.dead_letter import DeadLetterSummary
 from master_dataset.dead_letters.deliveries import ArchivedEvents, Delivery, EventKey, first_of
-from master_dataset.delta.commit_intents import append
+from master_dataset.delta.append import TableLayout, append
+from master_dataset.delta.creation import create_table
 from master_dataset.delta.dataset import arrow_dataset, report_lost_files
-from master_dataset.delta.fsync import fsync_first_commit
-from master_dataset.delta.history import LOG_PROPERTIES
 from master_dataset.delta.incomplete_commits import roll_back_incomplete
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.record import RecordPosition
 from master_dataset.parsing.results import Reason
+from master_dataset.storage import is_table, open_table
 
 
 class SendStatus(StrEnum):
@@ -74,6 +73,7 @@ COLUMNS = pa.schema(
         ("identity_hash", pa.int64()),
     ]
 )
+_LAYOUT = TableLayout(COLUMNS, "topic")
 
 
 class ReplayTable:
@@ -86,14 +86,7 @@ class ReplayTable:
     def create(self) -> None:
         """Create the table. Only the archive does it, at its start: two creators at once would change the table."""
         roll_back_incomplete(self._path)
-        if not DeltaTable.is_deltatable(self._path):
-            DeltaTable.create(
-                self._path,
-                Schema.from_arrow(COLUMNS),
-                partition_by=["topic"],
-                configuration=LOG_PROPERTIES | {"delta.appendOnly": "true"},
-            )
-            fsync_first_commit(self._path)
+        create_table(self._path, _LAYOUT)
 
     def append(self, replays: Iterable[Replay]) -> None:
         """Record replays in one commit.
@@ -102,11 +95,11 @@ class ReplayTable:
             OperatorError: The table is missing or cannot be written. The same call may be repeated.
         """
         rows = pa.Table.from_pylist([_row(each) for each in replays], COLUMNS)
-        if not DeltaTable.is_deltatable(self._path):
+        if not is_table(self._path):
             message = f"The master dataset has no table `{REPLAYS}`; nothing was sent."
             raise OperatorError(message, do="galatea up: the archive creates it when it starts")
         try:
-            append(self._path, rows)
+            append(self._path, rows, _LAYOUT)
         except (DeltaError, OSError) as error:
             message = f"The table `{REPLAYS}` of the master dataset cannot be written: {error}."
             do = "Fix that, then repeat the command: records that were already sent count once."
@@ -137,13 +130,13 @@ class ReplayTable:
 
     def version(self) -> int:
         """Return the version of the table, which changes with each replay; -1 if there is no table."""
-        return DeltaTable(self._path).version() if DeltaTable.is_deltatable(self._path) else -1
+        return open_table(self._path).version() if is_table(self._path) else -1
 
     def _read(self, columns: Sequence[str] | None, where: Any) -> pa.Table:  # noqa: ANN401 - pyarrow ships no types
         wanted = list(columns or COLUMNS.names)
-        if not DeltaTable.is_deltatable(self._path):
+        if not is_table(self._path):
             return pa.table({name: pa.array([], COLUMNS.field(name).type) for name in wanted})
-        table = DeltaTable(self._path)
+        table = open_table(self._path)
         with report_lost_files(table):
             return arrow_dataset(table).to_table(columns=wanted, filter=where)
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from cachetools import LRUCache
-from deltalake import DeltaTable, Schema
+from deltalake import DeltaTable
 
 from master_dataset.dead_letters.dead_letter import (
     DeadLetterCursor,
@@ -26,14 +26,15 @@ from master_dataset.dead_letters.dead_letter import (
     StoredDeadLetter,
 )
 from master_dataset.dead_letters.replay_history import ReplayTable
+from master_dataset.delta.append import TableLayout
+from master_dataset.delta.creation import create_table
 from master_dataset.delta.dataset import arrow_dataset, report_lost_files
-from master_dataset.delta.fsync import fsync_first_commit
-from master_dataset.delta.history import LOG_PROPERTIES
 from master_dataset.delta.incomplete_commits import roll_back_incomplete
 from master_dataset.errors import RangeTooLongError, UnknownNameError
 from master_dataset.kafka.record import RecordPosition
 from master_dataset.parsing.json_bytes import MAX_BYTES
 from master_dataset.parsing.rows import BYTES, INSTANT, POSITION_FIELDS, REJECTION
+from master_dataset.storage import is_table, open_table
 
 UNDELIVERED = "undelivered"
 """Table of the alerts that an endpoint rejected."""
@@ -119,9 +120,9 @@ class DataFiles:
 
 def data_files(path: str, where: Any) -> DataFiles | None:  # noqa: ANN401 - likewise
     """Return the files of the newest version; None if the table does not exist. `where`: None selects everything."""
-    if not DeltaTable.is_deltatable(path):
+    if not is_table(path):
         return None
-    table = DeltaTable(path)
+    table = open_table(path)
     log = {unquote(row["path"]): row for row in pa.table(table.get_add_actions(flatten=True)).to_pylist()}
     dataset = arrow_dataset(table)
     return DataFiles(table, dataset, [_file(fragment, log) for fragment in dataset.get_fragments(where)])
@@ -370,19 +371,12 @@ def _stored(dataset: Expression, where: Expression) -> Iterator[StoredDeadLetter
 # The table of rejected alerts
 
 
-def schema() -> pa.Schema:
-    """The columns of a dead letter, as the archive writes them."""
-    return pa.schema([*POSITION_FIELDS, *REJECTION, *BYTES])
+def undelivered_layout() -> TableLayout:
+    """The layout of the table: the columns of a dead letter as the archive writes them, partitioned by endpoint."""
+    return TableLayout(pa.schema([*POSITION_FIELDS, *REJECTION, *BYTES]), "topic")
 
 
 def create(path: str) -> None:
-    """Create the table unless it exists, partitioned by endpoint. DeltaError, OSError."""
+    """Create the table unless it exists. DeltaError, OSError."""
     roll_back_incomplete(path)
-    if not DeltaTable.is_deltatable(path):
-        DeltaTable.create(
-            path,
-            Schema.from_arrow(schema()),
-            partition_by=["topic"],
-            configuration=LOG_PROPERTIES | {"delta.appendOnly": "true"},
-        )
-        fsync_first_commit(path)
+    create_table(path, undelivered_layout())

@@ -1,9 +1,11 @@
-"""Spark's checkpoint on a local disk, made safe against power cuts, and the duration of micro-batches.
+"""Spark's checkpoints, made safe against power cuts on a local disk, and the duration of micro-batches.
 
 Spark plans a micro-batch (`offsets/N`), runs it and records its end (`commits/N`), in files that it does not flush. A
 power cut may remove some of them or leave them empty. If the plan of a micro-batch that has written were lost, its
 number would be reused for different records, which would be mistaken for a repetition. So the plan is flushed before
 anything is written. An empty file is then either the end of a micro-batch or the plan of one that never started.
+
+On an object store a file is complete or does not exist, so nothing of this is needed.
 """
 
 import shutil
@@ -14,6 +16,8 @@ import structlog
 from prometheus_client import Histogram
 
 from master_dataset.delta.fsync import checksum_file, fsync_files
+from master_dataset.object_store import local_path
+from master_dataset.storage import exists, names_in, read_bytes
 
 PLANS, ENDS, SOURCES, METADATA = "offsets", "commits", "sources", "metadata"
 """Names that Spark gives to the parts of a checkpoint."""
@@ -32,8 +36,10 @@ log = structlog.get_logger()
 
 
 def fsync_plan(checkpoint: str, number: int) -> None:
-    """Flush the plan of this micro-batch, and the end of the one before."""
-    folder = Path(checkpoint.removeprefix("file://"))
+    """Flush the plan of this micro-batch, and the end of the one before. Nothing to do on an object store."""
+    folder = local_path(checkpoint)
+    if folder is None:
+        return
     named = (folder / PLANS / str(number), folder / ENDS / str(number - 1), folder / METADATA)
     files = (*named, *folder.glob(f"{SOURCES}/*/0"))
     fsync_files([file for file in files if file.exists()], folder)
@@ -42,9 +48,11 @@ def fsync_plan(checkpoint: str, number: int) -> None:
 def drop_incomplete(checkpoint: str) -> None:
     """Remove files that a power cut left empty: Spark would not start with them.
 
-    Without metadata, nothing is usable.
+    Without metadata, nothing is usable. Nothing to do on an object store.
     """
-    folder = Path(checkpoint.removeprefix("file://"))
+    folder = local_path(checkpoint)
+    if folder is None:
+        return
     if _is_empty(folder / METADATA):
         shutil.rmtree(folder)
         log.warning("checkpoint.incomplete", folder=str(folder), removed="all of it")
@@ -61,11 +69,10 @@ def drop_incomplete(checkpoint: str) -> None:
 
 def unfinished_mark(checkpoint: str) -> str:
     """Return the mark of the micro-batch that Spark will repeat; empty if it repeats none."""
-    folder = Path(checkpoint.removeprefix("file://"))
-    planned, done = (_numbers(folder / part) for part in (PLANS, ENDS))
-    if not planned or max(planned) in done or not (folder / METADATA).exists():
+    planned, done = (_numbers(f"{checkpoint}/{part}") for part in (PLANS, ENDS))
+    if not planned or max(planned) in done or not exists(f"{checkpoint}/{METADATA}"):
         return ""
-    return mark_of(orjson.loads((folder / METADATA).read_bytes())["id"], max(planned))
+    return mark_of(orjson.loads(read_bytes(f"{checkpoint}/{METADATA}"))["id"], max(planned))
 
 
 def mark_of(query: str, number: int) -> str:
@@ -73,8 +80,8 @@ def mark_of(query: str, number: int) -> str:
     return f"{query} {number}"
 
 
-def _numbers(folder: Path) -> set[int]:
-    return {int(file.name) for file in folder.glob("[0-9]*")}
+def _numbers(folder: str) -> set[int]:
+    return {int(name) for name in names_in(folder) if name.isdecimal()}
 
 
 def _is_empty(file: Path) -> bool:

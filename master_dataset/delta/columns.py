@@ -6,10 +6,12 @@ sender did not say. Nothing is rewritten, and columns are never removed or retyp
 
 import pyarrow as pa
 import structlog
-from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake import Schema
 
+from master_dataset.delta.append import REWRITES, committed_once
 from master_dataset.delta.commit_intents import commit_intent
 from master_dataset.delta.history import MARK
+from master_dataset.storage import is_table, open_table
 
 log = structlog.get_logger()
 
@@ -23,14 +25,14 @@ def add_missing_columns(path: str, schema: pa.Schema) -> None:
         path: Folder or URI of the table; nothing happens if there is none yet.
         schema: All columns that rows will have. Those that the table lacks are nullable.
     """
-    if not DeltaTable.is_deltatable(path):
+    if not is_table(path):
         return
-    table = DeltaTable(path)
+    table = open_table(path)
     known = {field.name for field in table.schema().fields}
     missing = [field for field in schema if field.name not in known]
     if not missing:
         return
-    with commit_intent(path) as mark:
-        fields = list(Schema.from_arrow(pa.schema(missing)).fields)
-        table.alter.add_columns(fields, commit_properties=CommitProperties(custom_metadata={MARK: mark}))
+    fields = list(Schema.from_arrow(pa.schema(missing)).fields)
+    with commit_intent(path) as mark, committed_once(path, table.version(), REWRITES, {MARK: mark}) as properties:
+        table.alter.add_columns(fields, commit_properties=properties)
     log.info("table.columns_added", table=path, columns=[field.name for field in missing])

@@ -11,16 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-import pyarrow as pa
-from deltalake import CommitProperties, write_deltalake
-
 from master_dataset.delta.fsync import fsync_commit, fsync_files, fsync_path
-from master_dataset.delta.history import MARK, DeltaHistory
+from master_dataset.delta.history import DeltaHistory
 
 INTENTS = "_untold"
 """Folder of the intents below a table; the name is part of the layout on disk."""
-MAX_COMMIT_RETRIES = 1000
-"""If several processes append at once, one gets the version, and the others try the next one."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -81,15 +76,3 @@ def _write_intent(history: DeltaHistory, mark: str) -> None:
 def _boot_id() -> str:
     """Empty if the system has none."""
     return _BOOT_ID.read_text() if _BOOT_ID.exists() else ""
-
-
-def append(table: str, rows: pa.Table) -> None:
-    """Append a few rows without Spark, in one commit that is on the disk when this returns.
-
-    Raises:
-        DeltaError: The table cannot be written.
-        OSError: The disk cannot be written.
-    """
-    with commit_intent(table) as mark:
-        properties = CommitProperties({MARK: mark}, max_commit_retries=MAX_COMMIT_RETRIES)
-        write_deltalake(table, rows, mode="append", commit_properties=properties)

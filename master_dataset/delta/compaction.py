@@ -2,7 +2,8 @@
 
 delta-rs does it while the archive appends: an append and a compaction do not touch each other's files. Two compactions
 do, and delta-rs (1.6) commits both, which duplicates every row. So a compaction holds a lease and renews it before each
-portion of its work.
+portion of its work. For the same reason delta-rs may repeat a commit whose answer an object store lost. It then adds
+and removes the same files again, which changes nothing, because nobody else removes files.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -13,11 +14,13 @@ import pyarrow as pa
 import structlog
 from deltalake import CommitProperties, DeltaTable, WriterProperties
 
+from master_dataset.delta.append import REWRITES, committed_once
 from master_dataset.delta.commit_intents import commit_intent
 from master_dataset.delta.dataset import path_of, report_lost_files
 from master_dataset.delta.fsync import fsync_checkpoint
 from master_dataset.delta.history import MARK
 from master_dataset.errors import OperatorError
+from master_dataset.storage import open_table
 
 log = structlog.get_logger()
 
@@ -70,7 +73,7 @@ class Compaction:
             MasterFileLostError: A file cannot be read. Earlier commits stay.
             OperatorError: The name of the folder hides the log from delta-rs.
         """
-        table = DeltaTable(path)
+        table = open_table(path)
         if not table.history(1):
             message = f"the log of `{path}` cannot be listed because of the folder's name"
             raise OperatorError(message, do="move the master dataset to a folder without # [ ] * ? in its name")
@@ -80,10 +83,10 @@ class Compaction:
         for number, values in enumerate(portions):
             step(number, len(portions), name)
             self.renew()
-            compact_partitions(DeltaTable(path), values)
+            compact_partitions(open_table(path), values)
         self.renew()
         hours = 24 * self.vacuum_days
-        removed = DeltaTable(path).vacuum(
+        removed = open_table(path).vacuum(
             retention_hours=hours,
             dry_run=False,
             full=True,
@@ -91,7 +94,7 @@ class Compaction:
         )
         _truncate_log(path)
         step(len(portions), len(portions), name)
-        after = _files(DeltaTable(path))
+        after = _files(open_table(path))
         found = Compacted(
             name,
             len(before),
@@ -128,19 +131,24 @@ class Compaction:
 def compact_partitions(table: DeltaTable, partitions: Collection[str]) -> None:
     """Rewrite the files of these partitions in one commit, as they are in the loaded version."""
     [column] = table.metadata().partition_columns
-    with report_lost_files(table), commit_intent(path_of(table)) as mark:
+    path = path_of(table)
+    with (
+        report_lost_files(table),
+        commit_intent(path) as mark,
+        committed_once(path, table.version(), REWRITES, {**_COMMIT_INFO, MARK: mark}) as properties,
+    ):
         table.optimize.compact(
             partition_filters=[(column, "in", list(partitions))],
             target_size=TARGET_BYTES,
             max_concurrent_tasks=_PARALLEL_TASKS,
             writer_properties=_LIKE_SPARK,
-            commit_properties=CommitProperties(custom_metadata={**_COMMIT_INFO, MARK: mark}),
+            commit_properties=properties,
         )
 
 
 def _truncate_log(path: str) -> None:
     """Delete log entries beyond the retention, once the checkpoint that replaces them is on the disk."""
-    table = DeltaTable(path)
+    table = open_table(path)
     table.create_checkpoint()
     fsync_checkpoint(path, table.version())
     table.cleanup_metadata()

@@ -7,14 +7,15 @@ what a power cut leaves behind.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from pyarrow.fs import FileType, LocalFileSystem, SubTreeFileSystem
+from pyarrow.fs import FileType, SubTreeFileSystem
 
 from master_dataset.errors import MasterFileLostError
+from master_dataset.storage import filesystem, open_table
 
 UNREADABLE = (OSError, pa.ArrowInvalid, DeltaError)
 """What Arrow and delta-rs raise when a file cannot be read."""
@@ -23,13 +24,11 @@ UNREADABLE = (OSError, pa.ArrowInvalid, DeltaError)
 def arrow_dataset(table: DeltaTable) -> Any:  # noqa: ANN401 - pyarrow ships no types
     """Return the loaded version of the table as a lazy pyarrow dataset.
 
-    Local files are opened by Arrow itself. delta-rs would open them by callbacks into Python; Arrow's threads may still
-    hold one when a command ends, and then the process aborts (every fourth `galatea dead-letters list` did).
+    Files are opened by Arrow itself. delta-rs would open them by callbacks into Python; Arrow's threads may still hold
+    one when a command ends, and then the process aborts (every fourth `galatea dead-letters list` did).
     """
-    uri = urlsplit(table.table_uri)
-    if uri.scheme not in {"", "file"}:
-        return table.to_pyarrow_dataset()
-    return table.to_pyarrow_dataset(filesystem=SubTreeFileSystem(unquote(uri.path), LocalFileSystem()))
+    files, path = filesystem(path_of(table))
+    return table.to_pyarrow_dataset(filesystem=SubTreeFileSystem(path, files))
 
 
 def path_of(table: DeltaTable) -> str:
@@ -38,16 +37,18 @@ def path_of(table: DeltaTable) -> str:
 
 
 def check_files(path: str, sizes: Mapping[str, int]) -> None:
-    """Compare local files with the sizes in bytes that the log of the table at `path` states.
+    """Compare files with the sizes in bytes that the log of the table at `path` states.
 
     Raises:
         MasterFileLostError: A file is missing or has another size.
     """
-    for found in LocalFileSystem().get_file_info(list(sizes)):
+    files, root = filesystem(path)
+    places = [f"{root}{file.removeprefix(path)}" for file in sizes]
+    for (file, size), found in zip(sizes.items(), files.get_file_info(places), strict=True):
         if found.type != FileType.File:
-            raise file_lost(path, found.path, "is gone")
-        if found.size != sizes[found.path]:
-            raise file_lost(path, found.path, f"has {found.size:,} bytes instead of {sizes[found.path]:,}")
+            raise file_lost(path, file, "is gone")
+        if found.size != size:
+            raise file_lost(path, file, f"has {found.size:,} bytes instead of {size:,}")
 
 
 @contextmanager
@@ -60,7 +61,7 @@ def report_lost_files(table: DeltaTable) -> Iterator[None]:
     try:
         yield
     except UNREADABLE:
-        for fragment in table.to_pyarrow_dataset().get_fragments():
+        for fragment in arrow_dataset(table).get_fragments():
             try:
                 for _ in fragment.to_batches():
                     pass
@@ -76,7 +77,7 @@ def file_lost(path: str, file: str, how: str) -> MasterFileLostError:
     """
     name = file.removeprefix(f"{path}/")
     message = f"the data file `{name}` of the table `{path}` {how}"
-    if not any(uri.endswith(name) for uri in DeltaTable(path).file_uris()):
+    if not any(uri.endswith(name) for uri in open_table(path).file_uris()):
         return MasterFileLostError(
             f"{message}, because the table has been compacted since", do="start again: galatea rebuild"
         )

@@ -5,22 +5,27 @@ partition of its first delivery. Its columns: position (topic, partition, offset
 payload, and the raw bytes of the record.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
-from delta.tables import DeltaTable
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from master_dataset.delta.append import APPENDS, DATA_FILES, FileWriter, TableLayout, Writer, commit_files, is_marked
+from master_dataset.delta.checkpoint import mark_of
 from master_dataset.delta.columns import add_missing_columns
 from master_dataset.delta.commit_intents import commit_intent
-from master_dataset.delta.fsync import fsync_commit, fsync_first_commit
-from master_dataset.delta.history import LOG_PROPERTIES, MARK
+from master_dataset.delta.creation import create_table
+from master_dataset.delta.dataset import arrow_dataset, report_lost_files
+from master_dataset.delta.fsync import fsync_commit
+from master_dataset.delta.history import NEWEST_COMMITS
 from master_dataset.delta.incomplete_commits import drop_incomplete_creation, roll_back_incomplete
 from master_dataset.parsing.rows import output_schema
+from master_dataset.storage import open_table
 
 if TYPE_CHECKING:
     from master_dataset.source import Source
@@ -38,13 +43,24 @@ DEAD_LETTER_COLUMNS = (
     "value",
     "headers",
 )
-_NEWEST_COMMITS = 100
 NOT_OF_EVENTS = ("kind", "reason", "field", "sentence", "headers")
+
+
+class BatchId(NamedTuple):
+    """Which micro-batch: the id of its query, which changes when a checkpoint is made anew, and its number."""
+
+    query: str
+    number: int
+
+    @property
+    def mark(self) -> str:
+        """What its commits carry."""
+        return mark_of(self.query, self.number)
 
 
 @dataclass(frozen=True)
 class MasterTables:
-    """The tables below `root`: a folder, or any URI that Delta on Spark can write."""
+    """The tables below `root`: a folder, or `s3://BUCKET/PREFIX`."""
 
     root: str
 
@@ -52,28 +68,42 @@ class MasterTables:
         """The path of one table."""
         return f"{self.root}/{name}"
 
-    def create(self, spark: SparkSession, source: "Source[Any]") -> None:
+    def create(self, source: "Source[Any]") -> None:
         """Create the tables that this source needs if they do not exist yet, and columns that an older table lacks."""
-        _create(spark, self.path(source.topic), event_schema(source), "day")
-        _create(spark, self.path(DEAD_LETTERS), dead_letter_schema(source), "topic")
-        _create(spark, self.path(CONFLICTS), dead_letter_schema(source), "topic")
+        for name, layout in self._layouts(source).items():
+            path = self.path(name)
+            drop_incomplete_creation(path)
+            add_missing_columns(path, layout.schema)
+            create_table(path, layout)
 
-    def append_events(self, source: "Source[Any]", events: DataFrame, mark: str) -> None:
-        """Append the events of one micro-batch, in one commit that carries this mark."""
-        columns = event_schema(source).names
-        writer = events.select(*columns).repartition("day").write.format("delta").mode("append")
-        writer.option(MARK, mark).save(self.path(source.topic))
+    def append_events(self, source: "Source[Any]", events: DataFrame, batch: BatchId) -> None:
+        """Append the events of one micro-batch, in one commit that carries its mark."""
+        layout = event_layout(source)
+        ordered = events.select(*layout.schema.names).repartition("day").sortWithinPartitions("day")
+        self._append(source.topic, layout, ordered, Writer(*batch), batch.mark)
 
-    def append_dead_letters(self, dead_letters: DataFrame, mark: str) -> None:
-        """Append the dead letters of one micro-batch, in one commit that carries this mark."""
-        writer = dead_letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
-        writer.option(MARK, mark).save(self.path(DEAD_LETTERS))
+    def append_dead_letters(self, source: "Source[Any]", dead_letters: DataFrame, batch: BatchId) -> None:
+        """Append the dead letters of one micro-batch, in one commit that carries its mark."""
+        rows = dead_letters.select(*DEAD_LETTER_COLUMNS).coalesce(1)
+        self._append(DEAD_LETTERS, dead_letter_layout(source), rows, Writer(*batch), batch.mark)
 
-    def append_conflicts(self, dead_letters: DataFrame) -> None:
+    def append_conflicts(self, source: "Source[Any]", dead_letters: DataFrame) -> None:
         """Append the conflicts that a rebuild found, in one commit that is on the disk when this returns."""
+        rows = dead_letters.select(*DEAD_LETTER_COLUMNS).coalesce(1)
         with commit_intent(self.path(CONFLICTS)) as mark:
-            writer = dead_letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
-            writer.option(MARK, mark).save(self.path(CONFLICTS))
+            self._append(CONFLICTS, dead_letter_layout(source), rows, APPENDS, mark)
+
+    def _append(self, name: str, layout: TableLayout, rows: DataFrame, writer: Writer, mark: str) -> None:
+        """Spark's tasks write the data files, this process commits them."""
+        path = self.path(name)
+        written = rows.mapInArrow(FileWriter.of(path, layout), from_arrow_schema(DATA_FILES)).toArrow()
+        if written.num_rows:
+            commit_files(path, layout, written.cast(DATA_FILES), writer, mark)
+
+    @staticmethod
+    def _layouts(source: "Source[Any]") -> Mapping[str, TableLayout]:
+        of_dead_letters = dead_letter_layout(source)
+        return {source.topic: event_layout(source), DEAD_LETTERS: of_dead_letters, CONFLICTS: of_dead_letters}
 
     def roll_back_incomplete(self, name: str, unfinished: Collection[str] = ()) -> None:
         """Roll back what a power cut left incomplete, before Spark reads the table; see `incomplete_commits`."""
@@ -83,21 +113,32 @@ class MasterTables:
         """Flush the newest commit with this mark, if there is one."""
         fsync_commit(self.path(name), mark)
 
-    def holds(self, spark: SparkSession, name: str, mark: str) -> bool:
-        """Whether one of the newest commits carries this mark.
+    def holds(self, name: str, batch: BatchId) -> bool:
+        """Whether the table has a commit of this micro-batch.
 
-        Delta's own `txnVersion` shows this too, but computing it loads the whole state of the table at every append.
+        The table keeps the greatest number of each query. Releases that committed by Spark left only a mark in the
+        commit, and one may have run since.
         """
-        newest = DeltaTable.forPath(spark, self.path(name)).history(_NEWEST_COMMITS)
-        return not newest.where(F.col(MARK) == mark).isEmpty()
+        path = self.path(name)
+        number = open_table(path).transaction_version(batch.query)
+        return (number is not None and number >= batch.number) or is_marked(path, batch.mark, NEWEST_COMMITS)
 
     def without_written(self, spark: SparkSession, records: DataFrame, name: str, topic: str) -> DataFrame:
         """Those records of a micro-batch of this topic whose positions are not in the table."""
         bounds = [F.unix_micros(bound("received_at")) for bound in (F.min, F.max)]
-        earliest, latest = (F.timestamp_micros(F.lit(each)) for each in records.agg(*bounds).collect()[0])
-        written = spark.read.format("delta").load(self.path(name))
-        near = written.where((F.col("topic") == topic) & F.col("received_at").between(earliest, latest))
-        return records.join(near.select(*POSITION), list(POSITION), "left_anti")
+        earliest, latest = (pa.scalar(each, pa.timestamp("us", "UTC")) for each in records.agg(*bounds).collect()[0])
+        received = pc.field("received_at")
+        written = self.positions(spark, name, topic, (received >= earliest) & (received <= latest))
+        return records.join(written, list(POSITION), "left_anti")
+
+    def positions(self, spark: SparkSession, name: str, topic: str, where: Any = None) -> DataFrame:  # noqa: ANN401 - pyarrow ships no types
+        """The positions in the table of records of this topic, those that a filter selects."""
+        table, selected = open_table(self.path(name)), pc.field("topic") == topic
+        with report_lost_files(table):
+            found = arrow_dataset(table).to_table(
+                columns=list(POSITION), filter=selected if where is None else selected & where
+            )
+        return spark.createDataFrame(found)
 
 
 def event_schema(source: "Source[Any]") -> pa.Schema:
@@ -110,18 +151,11 @@ def dead_letter_schema(source: "Source[Any]") -> pa.Schema:
     return pa.schema([output_schema(source).field(name) for name in DEAD_LETTER_COLUMNS])
 
 
-def _create(spark: SparkSession, path: str, schema: pa.Schema, partitioned_by: str) -> None:
-    drop_incomplete_creation(path)
-    add_missing_columns(path, schema)
-    table = (
-        DeltaTable.createIfNotExists(spark)
-        .location(path)
-        .addColumns(from_arrow_schema(schema))
-        .partitionedBy(partitioned_by)
-        .property("delta.appendOnly", "true")
-        .property("delta.dataSkippingStatsColumns", "received_at")  # what a rebuild filters by; each column has a cost
-    )
-    for name, value in LOG_PROPERTIES.items():
-        table = table.property(name, value)
-    table.execute()
-    fsync_first_commit(path)
+def event_layout(source: "Source[Any]") -> TableLayout:
+    """The layout of the source's table."""
+    return TableLayout(event_schema(source), "day")
+
+
+def dead_letter_layout(source: "Source[Any]") -> TableLayout:
+    """The layout of tables of dead letters."""
+    return TableLayout(dead_letter_schema(source), "topic")

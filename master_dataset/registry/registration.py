@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from master_dataset.delta.dataset import arrow_dataset
 from master_dataset.delta.tables import MasterTables
@@ -15,6 +14,7 @@ from master_dataset.registry.stores import Store, Terms
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
+from master_dataset.storage import is_table, open_table
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -72,9 +72,9 @@ def _currencies(master_uri: str, stores: Iterable[str]) -> set[tuple[str, str]]:
     """Find the (store, currency) pairs of these stores' receipts."""
     path = MasterTables(master_uri).path(POS_TRANSACTIONS.topic)
     found: set[tuple[str, str]] = set()
-    if DeltaTable.is_deltatable(path):
+    if is_table(path):
         wanted = pc.field("store").isin(sorted(stores))
-        for batch in arrow_dataset(DeltaTable(path)).scanner(columns=["store", "currency"], filter=wanted).to_batches():
+        for batch in arrow_dataset(open_table(path)).scanner(columns=["store", "currency"], filter=wanted).to_batches():
             pairs = pa.Table.from_batches([batch]).group_by(["store", "currency"]).aggregate([])
             found.update((each["store"], each["currency"]) for each in pairs.to_pylist())
     return found
@@ -89,8 +89,8 @@ def _with_events(master_uri: str, stores: set[str], topics: Iterable[str]) -> se
     found: set[str] = set()
     for topic in topics if stores else ():
         path = MasterTables(master_uri).path(topic)
-        if DeltaTable.is_deltatable(path):
-            dataset = arrow_dataset(DeltaTable(path))
+        if is_table(path):
+            dataset = arrow_dataset(open_table(path))
             for batch in dataset.scanner(columns=["store"], filter=pc.field("store").isin(sorted(stores))).to_batches():
                 found.update(pc.unique(batch["store"]).to_pylist())
     return found

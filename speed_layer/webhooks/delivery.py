@@ -161,8 +161,8 @@ class UndeliveredTable:
         import pyarrow as pa  # noqa: PLC0415
         from deltalake.exceptions import DeltaError  # noqa: PLC0415
 
-        from master_dataset.dead_letters.table import TOPIC, UNDELIVERED, create, schema  # noqa: PLC0415
-        from master_dataset.delta.commit_intents import append  # noqa: PLC0415
+        from master_dataset.dead_letters.table import TOPIC, UNDELIVERED, create, undelivered_layout  # noqa: PLC0415
+        from master_dataset.delta.append import append  # noqa: PLC0415
 
         path = f"{self._root}/{UNDELIVERED}"
         try:
@@ -171,8 +171,8 @@ class UndeliveredTable:
             if not self._is_made:
                 create(path)
             self._is_made = True
-            rows = pa.Table.from_pylist([each.row(TOPIC) for each in alerts], schema())
-            append(path, rows)
+            layout = undelivered_layout()
+            append(path, pa.Table.from_pylist([each.row(TOPIC) for each in alerts], layout.schema), layout)
         except (OSError, ValueError, DeltaError) as error:  # ValueError: a line of the log that cannot be parsed
             message = f"the dead letter could not be stored: {type(error).__name__}"
             raise DeadLetterNotStoredError(message, do="galatea doctor") from error

@@ -75,7 +75,7 @@ def test_a_batch_that_is_repeated_after_a_crash_is_kept_once_and_its_positions_a
     spark: SparkSession, tmp_path: Path
 ) -> None:
     tables, positions, watch = MasterTables(str(tmp_path)), Positions(), Watch()
-    tables.create(spark, POS_TRANSACTIONS)
+    tables.create(POS_TRANSACTIONS)
     spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")
     found = []
 
@@ -96,7 +96,7 @@ def test_what_a_crash_left_out_is_written_although_stores_were_registered_meanwh
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables, positions = MasterTables(str(tmp_path)), Positions()
-    tables.create(spark, POS_TRANSACTIONS)
+    tables.create(POS_TRANSACTIONS)
     spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")
 
     def write(broken: Collection[int], *, crash_at: Failpoint | None) -> None:

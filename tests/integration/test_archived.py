@@ -28,7 +28,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Three commits, each with a receipt of yesterday and two of today."""
     tables = MasterTables(str(tmp_path_factory.mktemp("tables") / FOLDER))
     archive = Archive(spark, tables, Positions(), lambda: lambda _store: DEFAULT_TERMS)
-    tables.create(spark, POS_TRANSACTIONS)
+    tables.create(POS_TRANSACTIONS)
     spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")
     for number in range(3):
         happened = [NOON - timedelta(days=1), NOON, NOON + timedelta(minutes=1)]
@@ -88,7 +88,7 @@ def test_a_table_of_an_older_version_gains_columns_that_its_rows_have_as_null(
     before = archived(spark, POS_TRANSACTIONS, Master.newest(path)).select(*later)
     assert [tuple(row) for row in before.collect()] == [(None, None, None)]
 
-    tables.create(spark, POS_TRANSACTIONS)
+    tables.create(POS_TRANSACTIONS)
     value = receipt({"transaction_id": '"1"', "discount": "0.5", "payments": '[{"type": "card", "amount": 1}]'})
     row: tuple[object, ...] = (b"1", value, POS_TRANSACTIONS.topic, 0, 1, NOON + timedelta(minutes=9), [])
     parsed, seen = archive.parse(POS_TRANSACTIONS, spark.createDataFrame([row], SCHEMA))

@@ -34,7 +34,7 @@ class Writer:
         self.spark, self.tables = spark, MasterTables(str(root))
         self._archive = Archive(spark, self.tables, Positions(), lambda: lambda _store: DEFAULT_TERMS)
         self._batches = batches
-        self.tables.create(spark, POS_TRANSACTIONS)
+        self.tables.create(POS_TRANSACTIONS)
         spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")
 
     @property

@@ -24,7 +24,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mas
     """A receipt, the same again, and one of its identity with another title, which was archived twice."""
     tables = MasterTables(str(tmp_path_factory.mktemp("master")))
     archive = Archive(spark, tables, Positions(), lambda: lambda _store: DEFAULT_TERMS)
-    tables.create(spark, POS_TRANSACTIONS)
+    tables.create(POS_TRANSACTIONS)
     spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")
     for number, values in enumerate([{0: FIRST, 1: FIRST, 2: OTHER}, {2: OTHER}]):
         rows: list[tuple[object, ...]] = [

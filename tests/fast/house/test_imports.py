@@ -57,7 +57,7 @@ def test_views_load_no_engine_and_no_driver() -> None:
 def test_serving_loads_neither_spark_nor_airflow_and_works_without_pandas() -> None:
     code = BLOCKED.replace("{names}", "{'pandas'}") + SERVING + APPLICATION
 
-    assert loaded(code, {"pyspark", "delta", "airflow"}) == set()
+    assert loaded(code, {"pyspark", "airflow"}) == set()
 
 
 def test_processes_without_telemetry_import_nothing_of_it() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 from master_dataset.archive.archive import Archive
-from master_dataset.delta.tables import DEAD_LETTERS
+from master_dataset.delta.tables import DEAD_LETTERS, BatchId
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.partition_progress import PartitionProgress
 from master_dataset.kafka.topics import EARLIEST
@@ -46,14 +46,14 @@ class Tables:
     def create(self, *_: object) -> None:
         """They are there."""
 
-    def append_events(self, _: object, events: "Frame", mark: str) -> None:
-        self._append(TOPIC, events, mark)
+    def append_events(self, _: object, events: "Frame", batch: BatchId) -> None:
+        self._append(TOPIC, events, batch.mark)
 
-    def append_dead_letters(self, dead_letters: "Frame", mark: str) -> None:
-        self._append(DEAD_LETTERS, dead_letters, mark)
+    def append_dead_letters(self, _: object, dead_letters: "Frame", batch: BatchId) -> None:
+        self._append(DEAD_LETTERS, dead_letters, batch.mark)
 
-    def holds(self, _: object, name: str, mark: str) -> bool:
-        return any((each.name, each.mark) == (name, mark) for each in self.commits)
+    def holds(self, name: str, batch: BatchId) -> bool:
+        return any((each.name, each.mark) == (name, batch.mark) for each in self.commits)
 
     def without_written(self, _: object, records: "Frame", name: str, __: str) -> "Frame":
         return records.without({row for each in self.commits if each.name == name for row in each.rows})

@@ -8,9 +8,19 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from master_dataset.delta.commit_intents import append, commit_intent, pending_intents
-from master_dataset.delta.fsync import fsync_commit, fsync_first_commit
+from master_dataset.delta.append import TableLayout, append
+from master_dataset.delta.commit_intents import commit_intent, pending_intents
+from master_dataset.delta.creation import create_table
+from master_dataset.delta.fsync import fsync_commit
 from master_dataset.delta.history import MARK
+
+LAYOUT = TableLayout(pa.schema([("day", pa.string()), ("number", pa.int64())]), "day")
+ROWS = pa.table({"day": ["2026-11-24"], "number": [1]})
+
+
+def append_to_new(table: str) -> None:
+    create_table(table, LAYOUT)
+    append(table, ROWS, LAYOUT)
 
 
 def commit(table: Path, mark: str, day: str) -> None:
@@ -76,37 +86,38 @@ def test_a_commit_behind_the_last_checkpoint_is_found(tmp_path: Path, fsynced: l
 def test_what_is_appended_in_one_commit_is_on_the_disk_with_it(tmp_path: Path, fsynced: list[str]) -> None:
     table = tmp_path / "replays"
 
-    append(str(table), pa.table({"number": [1]}))
-    fsync_first_commit(str(table))
+    append_to_new(str(table))
 
-    line = str(table / "_delta_log" / f"{0:020}.json")
-    assert [name for name in fsynced if name.endswith((".parquet", ".json"))][1:] == [line, line]
+    log = table / "_delta_log"
+    [file] = (table / "day=2026-11-24").glob("*.parquet")
+    of_the_table = [name for name in fsynced if name.endswith((".parquet", ".json"))]
+    assert of_the_table == [str(log / f"{0:020}.json"), str(file), str(log / f"{1:020}.json")]
 
 
 def test_of_a_commit_that_is_under_way_a_note_is_on_the_disk_until_it_is_there_itself(
     tmp_path: Path, fsynced: list[str]
 ) -> None:
     table = str(tmp_path / "replays")
-    append(table, pa.table({"number": [1]}))
+    append_to_new(table)
     fsynced.clear()
 
     with commit_intent(table) as mark:
         under_way, on_the_disk = pending_intents(table), list(fsynced)
         said = CommitProperties({MARK: mark})
-        write_deltalake(table, pa.table({"number": [2]}), mode="append", commit_properties=said)
+        write_deltalake(table, ROWS, mode="append", commit_properties=said)
 
     assert (under_way, pending_intents(table)) == ({mark: False}, {})
     assert any(name.endswith(mark) for name in on_the_disk)
-    assert str(tmp_path / "replays" / "_delta_log" / f"{1:020}.json") in fsynced
+    assert str(tmp_path / "replays" / "_delta_log" / f"{2:020}.json") in fsynced
 
 
 def test_a_note_stays_if_a_commit_was_made_and_nobody_knows(tmp_path: Path) -> None:
     table = str(tmp_path / "replays")
-    append(table, pa.table({"number": [1]}))
+    append_to_new(table)
 
     with suppress(OSError), commit_intent(table) as mark:
         said = CommitProperties({MARK: mark})
-        write_deltalake(table, pa.table({"number": [2]}), mode="append", commit_properties=said)
+        write_deltalake(table, ROWS, mode="append", commit_properties=said)
         raise OSError("no answer")
 
     assert pending_intents(table) == {mark: False}
@@ -114,7 +125,7 @@ def test_a_note_stays_if_a_commit_was_made_and_nobody_knows(tmp_path: Path) -> N
 
 def test_a_note_goes_if_no_commit_was_made(tmp_path: Path) -> None:
     table = str(tmp_path / "replays")
-    append(table, pa.table({"number": [1]}))
+    append_to_new(table)
 
     with pytest.raises(OSError, match="no room"), commit_intent(table):
         raise OSError("no room")

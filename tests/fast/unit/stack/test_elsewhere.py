@@ -29,6 +29,6 @@ def test_a_spark_master_answers_if_one_of_its_places_does(tmp_path: Path) -> Non
 
 
 def test_a_folder_outside_of_the_home_has_to_be_one_that_can_be_written(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path / "home", master_uri=str(tmp_path / "lake"), checkpoint_uri="s3a://galatea/marks")
+    settings = Settings(home=tmp_path / "home", master_uri=str(tmp_path / "lake"))
 
     assert found(settings) == {"GALATEA_MASTER_URI": True}

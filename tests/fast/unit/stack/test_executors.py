@@ -57,7 +57,7 @@ def test_master_dataset_and_checkpoints_lie_in_the_home_unless_the_settings_say_
 
     assert home.paths.master_uri == str(tmp_path / "home" / "master")
     assert home.paths.checkpoint_uri == str(tmp_path / "home" / "checkpoints")
-    assert (elsewhere.paths.master_uri, elsewhere.paths.checkpoint_uri) == (f"{tmp_path}/lake", "s3a://galatea/marks")
+    assert (elsewhere.paths.master_uri, elsewhere.paths.checkpoint_uri) == (f"{tmp_path}/lake", "s3://galatea/marks")
     assert Settings(master_uri=(tmp_path / "lake").as_uri()).paths.master_uri == f"{tmp_path}/lake"
 
 

@@ -55,7 +55,7 @@ def settings(tmp_path: Path, repository: Repository) -> Settings:
 
 
 def test_every_line_of_the_lock_is_a_jar_with_a_sha256() -> None:
-    for part, jars in (("kafka", 46), ("cassandra", 90), ("spark", 10)):
+    for part, jars in (("kafka", 46), ("cassandra", 90), ("spark", 10), ("s3", 40)):
         found = locked_jars(part)
         assert len(found) == jars
         assert all(re.fullmatch("[0-9a-f]{64}", jar.sha256) for jar in found)

@@ -1,0 +1,223 @@
+"""The master dataset on an object store: writers that race and lose answers lose no commit, and none is made twice."""
+
+import json
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from io import BytesIO
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake.exceptions import CommitFailedError
+
+from master_dataset.delta.append import ATTEMPT, DATA_FILES, FileWriter, Writer, commit_files
+from master_dataset.delta.dataset import arrow_dataset
+from master_dataset.errors import ObjectStoreAccessError, ObjectStoreUnavailableError
+from master_dataset.object_store import ObjectStore, use
+from master_dataset.storage import exists, names_in, open_table, probe, read_bytes
+from tests.support.object_stores import BUCKET, KEY, SECRET, Fault, LocalObjectStore, object_store_server
+from tests.support.racing_writers import DAYS, LAYOUT, append_small, archive, compact, create, rows_of
+
+TABLE = f"s3://{BUCKET}/master/pos_transactions"
+SETTING = "GALATEA_MASTER_URI"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LocalObjectStore]:
+    with object_store_server() as served:
+        yield served
+
+
+@pytest.fixture
+def store(server: LocalObjectStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalObjectStore]:
+    """It is empty."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    server.reset()
+    use(server.store)
+    yield server
+    use(ObjectStore())
+
+
+def race(*works: Callable[[], None]) -> None:
+    """Run each in a process of its own, at once."""
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=work) for work in works]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * len(works)
+
+
+def entries() -> Iterator[list[dict[str, Any]]]:
+    """The actions of each version; the log has no gap."""
+    names = sorted(name for name in names_in(f"{TABLE}/_delta_log") if name.endswith(".json"))
+    assert names == [f"{number:020}.json" for number in range(len(names))]
+    for name in names:
+        yield [json.loads(line) for line in read_bytes(f"{TABLE}/_delta_log/{name}").splitlines()]
+
+
+def numbers_in(path: str) -> list[int]:
+    found: list[int] = pq.read_table(BytesIO(read_bytes(f"{TABLE}/{unquote(path)}")), columns=["number"])[0].to_pylist()
+    return found
+
+
+def assert_each_once(commits: int) -> None:
+    """Every row is there once, and no version has lost or repeated one that an earlier version had."""
+    files: dict[str, list[int]] = {}
+    known: dict[str, list[int]] = {}
+    reached = 0
+    for actions in entries():
+        for path in (each["remove"]["path"] for each in actions if "remove" in each):
+            files.pop(path, None)
+        for path in (each["add"]["path"] for each in actions if "add" in each):
+            known[path] = known.get(path) or numbers_in(path)
+            files[path] = known[path]
+        rows = [number for numbers in files.values() for number in numbers]
+        assert len(set(rows)) == len(rows) >= reached
+        reached = len(rows)
+    expected = list(range(commits * DAYS))
+    assert sorted(rows) == expected
+    assert sorted(arrow_dataset(open_table(TABLE)).to_table(columns=["number"])["number"].to_pylist()) == expected
+
+
+def racing(store: ObjectStore, archives: int, commits: int, compactions: int) -> Sequence[Callable[[], None]]:
+    """As many archives, two that append little, and one that compacts; each archive and the two make `commits`."""
+    works: list[Callable[[], None]] = [
+        partial(archive, store, TABLE, f"query {each}", range(each * commits, (each + 1) * commits))
+        for each in range(archives)
+    ]
+    half = commits // 2
+    first = archives * commits
+    works += [
+        partial(append_small, store, TABLE, range(first, first + half)),
+        partial(append_small, store, TABLE, range(first + half, first + 2 * half)),
+        partial(compact, store, TABLE, compactions),
+    ]
+    return works
+
+
+def test_racing_writers_and_a_compaction_lose_no_commit_and_repeat_none(store: LocalObjectStore) -> None:
+    create(store.store, TABLE)
+
+    race(*racing(store.store, archives=2, commits=4, compactions=1))
+
+    assert_each_once(commits=12)
+
+
+@pytest.mark.nightly
+def test_five_hundred_racing_commits_with_answers_lost_are_each_made_once(store: LocalObjectStore) -> None:
+    create(store.store, TABLE)
+    store.inject(Fault("drop", every=7, of="_delta_log"))
+
+    race(*racing(store.store, archives=4, commits=100, compactions=12))
+
+    assert store.faults > 50
+    assert_each_once(commits=500)
+
+
+@pytest.mark.parametrize("fault", ["drop", "late_error"])
+def test_a_commit_whose_answer_is_lost_is_made_once(store: LocalObjectStore, fault: str) -> None:
+    create(store.store, TABLE)
+    store.inject(Fault(fault, every=2, of="_delta_log"))
+
+    archive(store.store, TABLE, "query", range(3))
+    append_small(store.store, TABLE, range(3, 6))
+    compact(store.store, TABLE, 1)
+
+    assert store.faults >= 3
+    store.inject(None)
+    assert_each_once(commits=6)
+    writes = [each["commitInfo"] for actions in entries() for each in actions if "commitInfo" in each]
+    assert sum(ATTEMPT in each and each["operation"] == "WRITE" for each in writes) == 6
+
+
+def test_of_two_archives_with_one_checkpoint_the_second_notices_the_first(
+    store: LocalObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(store.store, TABLE)
+    archive(store.store, TABLE, "query", range(1))
+    files = pa.Table.from_batches(FileWriter(TABLE, LAYOUT, store.store)(rows_of(1).to_batches()), DATA_FILES)
+    opened = [open_table(TABLE)]
+    commit_files(TABLE, LAYOUT, files, Writer("query", 1), "query 1")
+    monkeypatch.setattr(
+        "master_dataset.delta.append.open_table", lambda uri: opened.pop() if opened else open_table(uri)
+    )
+
+    with pytest.raises(CommitFailedError, match=r"another process commits to .* as `query`"):
+        commit_files(TABLE, LAYOUT, files, Writer("query", 1), "query 1")
+
+    assert_each_once(commits=2)
+
+
+@pytest.mark.usefixtures("store")
+def test_a_store_with_conditional_put_is_accepted_and_left_as_it_was() -> None:
+    probe(f"s3://{BUCKET}/master", SETTING)
+    probe("/a/folder", SETTING)
+
+    assert not exists(f"s3://{BUCKET}/master")
+
+
+def test_a_store_that_ignores_the_condition_is_refused(store: LocalObjectStore) -> None:
+    store.inject(Fault("unconditional"))
+
+    with pytest.raises(ObjectStoreAccessError, match="ignores `If-None-Match`") as refused:
+        probe(f"s3://{BUCKET}/master", SETTING)
+
+    assert SETTING in refused.value.do
+
+
+@pytest.mark.usefixtures("store")
+def test_a_missing_bucket_is_named() -> None:
+    with pytest.raises(ObjectStoreAccessError, match="has no bucket `puddle`") as refused:
+        probe("s3://puddle/master", SETTING)
+
+    assert SETTING in refused.value.do
+
+
+def test_missing_rights_are_named(store: LocalObjectStore) -> None:
+    store.inject(Fault("forbidden"))
+
+    with pytest.raises(ObjectStoreAccessError, match="AccessDenied") as refused:
+        probe(f"s3://{BUCKET}/master", SETTING)
+
+    assert "AWS_" in refused.value.do
+
+
+def test_a_store_that_throttles_is_waited_for_and_then_named(store: LocalObjectStore) -> None:
+    store.inject(Fault("slow_down"))
+
+    with pytest.raises(ObjectStoreUnavailableError, match="limits the rate of requests: SlowDown"):
+        probe(f"s3://{BUCKET}/master", SETTING)
+
+    assert store.faults >= 4
+
+
+def test_a_probe_whose_answer_is_lost_is_no_reason_to_refuse(store: LocalObjectStore) -> None:
+    store.inject(Fault("drop", times=1))
+
+    probe(f"s3://{BUCKET}/master", SETTING)
+
+    assert store.faults == 1
+
+
+def test_a_store_that_is_away_is_named() -> None:
+    use(ObjectStore("http://127.0.0.1:9", "us-east-1", path_style=True))
+
+    with pytest.raises(ObjectStoreUnavailableError, match="does not answer"):
+        probe(f"s3://{BUCKET}/master", SETTING)
+
+
+@pytest.mark.usefixtures("store")
+def test_a_table_that_cannot_be_opened_says_why_in_one_sentence() -> None:
+    use(ObjectStore("http://127.0.0.1:9", "us-east-1", path_style=True))
+
+    with pytest.raises(
+        ObjectStoreUnavailableError, match=r"`s3://lake/master/.*` on the object store .* cannot be read"
+    ):
+        open_table(TABLE)

@@ -1,0 +1,89 @@
+"""The whole stack with tables and checkpoints on an object store: what is sent is archived, answered and compacted."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from master_dataset.object_store import ObjectStore, use
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.storage import exists, names_in, open_table
+from tests.integration.conftest import Stack, around_now, settings_of, started
+from tests.support.object_stores import BUCKET, KEY, SECRET, Fault, object_store_server
+
+STORE = "remote"
+ROOT = f"s3://{BUCKET}/galatea"
+MASTER, CORRECTED, CHECKPOINTS = f"{ROOT}/master", f"{ROOT}/corrected", f"{ROOT}/checkpoints"
+
+
+def receipts(first: int, number: int) -> Iterator[bytes]:
+    now = datetime.now(UTC)
+    for each in range(first, first + number):
+        sold = {
+            "happened_at": (now - timedelta(hours=each % 40)).isoformat(timespec="milliseconds"),
+            "operation_id": STORE,
+            "transaction_id": f"{each}",
+            "vendor_fiscal_module": "1",
+            "transactions": [{"title": "Milk 1 l", "price": 1.09, "amount": 2, "sku": "8580001"}],
+        }
+        yield json.dumps(sold).encode()
+
+
+def sold_in(stack: Stack) -> int:
+    """Receipts of all cells."""
+    cells = stack.get("/v1/views/sales/cells", store=STORE, **around_now())["cells"]
+    return sum(cell["merged"]["transactions_count"] for cell in cells)
+
+
+@contextmanager
+def stack_on_object_store(home: Path) -> Iterator[tuple[Stack, Any]]:
+    """A stack of its own. Every twentieth commit loses its answer."""
+    with object_store_server() as served, pytest.MonkeyPatch.context() as patch:
+        settings, environment = settings_of(
+            home,
+            GALATEA_MASTER_URI=MASTER,
+            GALATEA_CORRECTED_URI=CORRECTED,
+            GALATEA_CHECKPOINT_URI=CHECKPOINTS,
+            GALATEA_S3_ENDPOINT=served.store.endpoint,
+            GALATEA_S3_REGION=served.store.region,
+            GALATEA_S3_PATH_STYLE="true",
+        )
+        access = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_EC2_METADATA_DISABLED": "true"}
+        for name, value in access.items():
+            patch.setenv(name, value)
+        try:
+            with started(settings, environment | access) as stack:
+                yield stack, served
+        finally:
+            use(ObjectStore())
+
+
+@pytest.mark.nightly
+def test_what_is_sent_is_archived_answered_compacted_and_exported(tmp_path: Path) -> None:
+    with stack_on_object_store(tmp_path / "home") as (stack, served):
+        served.inject(Fault("drop", every=20, of="_delta_log"))
+        for portion in range(6):
+            stack.ingest(POS_TRANSACTIONS.topic, receipts(50 * portion, 50))
+        stack.galatea("rebuild", "--wait")
+        answered = sold_in(stack)
+        compacted = stack.galatea("compact")
+        exported = stack.galatea("export")
+        verdict = stack.galatea("verify")
+        balanced = stack.galatea("reconcile", POS_TRANSACTIONS.topic)
+        rows = open_table(f"{MASTER}/{POS_TRANSACTIONS.topic}").count()
+        kept = names_in(f"{CHECKPOINTS}/archive/{POS_TRANSACTIONS.topic}")
+        has_local = [(tmp_path / "home" / name).exists() for name in ("master", "corrected", "checkpoints")]
+        has_export = exists(f"{CORRECTED}/sales/_delta_log")
+
+    assert (answered, rows) == (300, 300)
+    assert verdict["differing"] == 0
+    assert compacted["tables"]
+    assert exported["uri"] == CORRECTED
+    assert "300" in json.dumps(balanced)
+    assert {"offsets", "commits", "metadata"} <= set(kept)
+    assert has_local == [False] * 3
+    assert has_export
