@@ -150,6 +150,12 @@ class PathSettings(Section):
             }
         )
 
+    def conflicts(self) -> Iterator[str]:
+        """Say which roots are neither a folder nor on an object store."""
+        for variable, uri in self.roots.items():
+            if "://" in uri and not is_remote(uri):
+                yield f"{variable} must be a folder or s3://BUCKET/PREFIX, not {uri.partition('://')[0]}://"
+
     @property
     def roots(self) -> Mapping[str, str]:
         """The roots of tables and checkpoints, by their variables."""

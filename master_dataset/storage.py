@@ -157,6 +157,12 @@ def names_in(uri: str) -> list[str]:
     return [each.base_name for each in files.get_file_info(FileSelector(path, allow_not_found=True))]
 
 
+def delete_folder(uri: str) -> None:
+    """Delete a folder with all files in it. OSError."""
+    files, path = filesystem(uri)
+    files.delete_dir(path)
+
+
 # Credentials
 
 

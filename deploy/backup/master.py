@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from master_dataset.dead_letters.replay_history import REPLAYS
 from master_dataset.dead_letters.table import TABLES as DEAD_LETTERS
 from master_dataset.delta.dataset import check_files
 from master_dataset.delta.history import Commit, DeltaHistory
 from master_dataset.errors import MasterFileLostError, OperatorError
+from master_dataset.object_store import is_remote
 from master_dataset.sources import registered_sources
+from master_dataset.storage import is_table, open_table
 
 FILES = pa.schema([("path", pa.string()), ("size_bytes", pa.int64())])
 """The columns of a list of data files. `path`: relative to the folder of the table."""
@@ -43,13 +44,13 @@ def master_names() -> list[str]:
 def current_versions(root: str) -> Iterator[tuple[str, TableVersion]]:
     """Yield each table of the master dataset below `root` as it is now."""
     for name in master_names():
-        if DeltaTable.is_deltatable(path := f"{root}/{name}"):
+        if is_table(path := f"{root}/{name}"):
             yield name, table_version(path)
 
 
 def table_version(path: str) -> TableVersion:
     """Return the current version of a table."""
-    table = DeltaTable(path)
+    table = open_table(path)
     files = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes"]).to_pylist()
     return TableVersion(
         str(table.metadata().id), table.version(), {unquote(each["path"]): each["size_bytes"] for each in files}
@@ -70,7 +71,7 @@ def check_table(path: str, recorded: TableVersion) -> TableVersion:
         OperatorError: It is missing, another table, or older.
         MasterFileLostError: A data file is missing or has another size.
     """
-    if not DeltaTable.is_deltatable(path):
+    if not is_table(path):
         raise OperatorError(f"the backup needs the table `{path}`, which is not there", do=_DO)
     now = table_version(path)
     if now.id != recorded.id:
@@ -79,7 +80,7 @@ def check_table(path: str, recorded: TableVersion) -> TableVersion:
     if now.version < recorded.version:
         message = f"the table `{path}` is at version {now.version}, and the backup needs version {recorded.version}"
         raise OperatorError(f"{message} or a later one: events would be missing", do=_DO)
-    if "://" not in path:
+    if not is_remote(path):
         check_files(path, {f"{path}/{name}": size for name, size in now.sizes.items()})
         if lost := _vanished(path, recorded, now):
             shown = ", ".join(f"`{name}`" for name in lost[:_SHOWN])

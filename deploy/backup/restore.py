@@ -15,7 +15,6 @@ What is left out, or changed on the way, and why:
     checkpoints          of the streams: they may be ahead of a master dataset that was put back
 """
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -45,6 +44,7 @@ from deploy.backup.writer import KafkaState
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import CassandraUnavailableError, OperatorError
 from master_dataset.failpoints import Failpoint, failpoint
+from master_dataset.storage import delete_folder, exists
 from views.alerts.alert import ALERTS_TOPIC, CORRECTIONS_TOPIC
 from views.control.publication import Pointer, Publication, RunStats
 from views.control.recompute import DONE, PlanNumber, Problem, read_stored_plan
@@ -87,8 +87,7 @@ class RestorePlan:
         same: The topics that still are what they were.
         replaced: The topics that were created again, or do not exist.
         gaps: What topics that are the same no longer have.
-        checkpoints: The folders to delete.
-        remote_checkpoints: URI of checkpoints that the operator has to delete; empty if they are in local folders.
+        checkpoints: Folders or URIs to delete.
         is_resumed: Whether an earlier attempt was interrupted.
         versions: Each table of the master dataset with its version in the backup and now.
     """
@@ -98,8 +97,7 @@ class RestorePlan:
     same: frozenset[str]
     replaced: Sequence[str]
     gaps: Sequence[Gap]
-    checkpoints: Sequence[Path]
-    remote_checkpoints: str
+    checkpoints: Sequence[str]
     is_resumed: bool
     versions: Mapping[str, tuple[int, int]]
 
@@ -125,10 +123,8 @@ class RestorePlan:
             yield "kafka", f"begin after records that are gone, {gap}: they count if the master dataset has them"
         ahead = sum(now > then for then, now in self.versions.values())
         yield "master", f"use {len(self.versions)} tables as they are; {ahead} have grown since the backup"
-        for folder in self.checkpoints:
-            yield "disk", f"delete `{folder}`: the streams continue at the offsets above"
-        if self.remote_checkpoints:
-            yield "disk", f"leave `{self.remote_checkpoints}` to you: delete it before a stream starts"
+        for uri in self.checkpoints:
+            yield "disk", f"delete `{uri}`: the streams continue at the offsets above"
         yield "cassandra", f"make publication {self.publication}, without cells: queries are refused until the rebuild"
 
 
@@ -215,7 +211,6 @@ class Restore:
             replaced=sorted(manifest.topics.keys() - same),
             gaps=list(self._gaps(manifest, same)),
             checkpoints=self._checkpoints(),
-            remote_checkpoints=self.checkpoint_uri if "://" in self.checkpoint_uri else "",
             is_resumed=is_resumed,
             versions=versions,
         )
@@ -262,11 +257,8 @@ class Restore:
             if row["position"] < begins:
                 yield Gap(row["topic"], row["partition"], row["position"], begins)
 
-    def _checkpoints(self) -> Sequence[Path]:
-        """Checkpoints in local folders; those elsewhere are for the operator to delete."""
-        if "://" in self.checkpoint_uri:
-            return []
-        return [folder for name in _STREAMS if (folder := Path(self.checkpoint_uri, name)).exists()]
+    def _checkpoints(self) -> Sequence[str]:
+        return [uri for name in _STREAMS if exists(uri := f"{self.checkpoint_uri}/{name}")]
 
     def _run(self, plan: RestorePlan, step: Step) -> None:
         manifest = plan.manifest
@@ -278,8 +270,8 @@ class Restore:
             step(number, len(tables), table.name)
             self._write_table(plan, table)
             failpoint(Failpoint.RESTORE_TABLE)
-        for folder in plan.checkpoints:
-            _delete(folder)
+        for uri in plan.checkpoints:
+            _delete(uri)
         self._publish(plan)
         failpoint(Failpoint.RESTORE_PUBLISHED)
         self.keyspace.end_restore(manifest.id)
@@ -376,10 +368,10 @@ class Restore:
         return CassandraUnavailableError(message, do=f"galatea status, then again: galatea restore {self.folder}")
 
 
-def _delete(checkpoint: Path) -> None:
+def _delete(checkpoint: str) -> None:
     """Delete a checkpoint. One that stays could be ahead of the master dataset, and its stream would skip events."""
     try:
-        shutil.rmtree(checkpoint)
+        delete_folder(checkpoint)
     except OSError as error:
         message = f"the checkpoint `{checkpoint}` cannot be deleted ({error.strerror or error})"
         raise OperatorError(message, do="delete it, then run the same command again") from error

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Literal
 from uuid import NAMESPACE_URL, uuid5
 
 import yaml
-from deltalake import DeltaTable
 
 from deploy.secret_files import read_private
 from deploy.telemetry.datasets import NEWEST, Dataset, RunDatasets
 from deploy.telemetry.export_queue import ExportQueue
 from master_dataset.delta.history import DeltaHistory
 from master_dataset.errors import OperatorError
+from master_dataset.object_store import is_remote
+from master_dataset.storage import is_table, open_table
 
 try:
     from openlineage.client import OpenLineageClient
@@ -175,8 +176,8 @@ def _facets(dataset: Dataset) -> dict[str, DatasetFacet]:
 
 def _newest_version(uri: str) -> str:
     """Return the version of a Delta table; "" if there is none. Of a local one, only the log's folder is read."""
-    if "://" in uri:
-        return str(DeltaTable(uri).version()) if DeltaTable.is_deltatable(uri) else ""
+    if is_remote(uri):
+        return str(open_table(uri).version()) if is_table(uri) else ""
     newest = next(DeltaHistory.of(uri).newest_first(), None)
     return "" if newest is None else str(int(newest.stem))
 

@@ -9,8 +9,6 @@ from galatea.cli.options import AsJson
 
 def compact(as_json: AsJson = False) -> None:
     """Merge small files of the master dataset and delete files replaced long ago. The archive can keep running."""
-    from deltalake import DeltaTable
-
     from deploy.cassandra import session_of
     from master_dataset.cassandra_tables import leased
     from master_dataset.dead_letters.replay_history import REPLAYS
@@ -18,13 +16,14 @@ def compact(as_json: AsJson = False) -> None:
     from master_dataset.delta.compaction import Compaction
     from master_dataset.delta.tables import MasterTables
     from master_dataset.sources import registered_sources
+    from master_dataset.storage import is_table
 
     settings = Settings()
     tables = MasterTables(settings.paths.master_uri)
     paths = [tables.path(name) for name in (*registered_sources(), *DEAD_LETTERS, REPLAYS)]
     with ProgressSteps("compact") as steps, leased(session_of(settings.cassandra.address), "compaction") as lease:
         compaction = Compaction(lease.renew, settings.batch.vacuum_days)
-        done = [compaction.run(path, steps.step) for path in paths if DeltaTable.is_deltatable(path)]
+        done = [compaction.run(path, steps.step) for path in paths if is_table(path)]
     if as_json:
         print_json({"tables": [asdict(each) for each in done]})
         return

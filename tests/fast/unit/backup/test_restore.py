@@ -175,14 +175,6 @@ def test_a_checkpoint_that_cannot_be_deleted_stops_the_restore_until_it_is_gone(
     assert empty.keyspace.unfinished_restore() is None
 
 
-def test_checkpoints_elsewhere_are_named_for_the_operator(empty: MemoryDeployment, backup: Path) -> None:
-    restore = replace(empty.restoring(backup), checkpoint_uri="hdfs://cluster/checkpoints")
-
-    said = dict(restore.plan(lambda *_: None).shown())["disk"]
-
-    assert said.startswith("leave `hdfs://cluster/checkpoints` to you")
-
-
 def test_killed_anywhere_and_run_again_it_ends_as_if_it_had_not_been(empty: MemoryDeployment, backup: Path) -> None:
     empty.restore(backup)
     expected, kills = empty.keyspace, 0
