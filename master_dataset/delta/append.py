@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from uuid import uuid4
 
 import orjson
@@ -61,10 +61,19 @@ _PAUSE_SECONDS = 0.2
 
 
 class TableLayout(NamedTuple):
-    """The columns of a table, and the one that it is partitioned by."""
+    """The columns of a table, and the one that it is partitioned by; empty for none, as earlier releases made some."""
 
     schema: pa.Schema
     partitioned_by: str
+
+    @property
+    def partition_columns(self) -> list[str]:
+        """As Delta Lake says it."""
+        return [self.partitioned_by] if self.partitioned_by else []
+
+    def as_made(self, table: str) -> Self:
+        """The same with the partitioning that the table has."""
+        return self._replace(partitioned_by="".join(open_table(table).metadata().partition_columns))
 
 
 class Writer(NamedTuple):
@@ -121,6 +130,9 @@ class FileWriter:
         """Cut batches where the partition changes."""
         for batch in batches:
             start = 0
+            if batch.num_rows and not self.layout.partitioned_by:
+                yield "", batch
+                continue
             runs = pc.run_end_encode(batch[self.layout.partitioned_by]) if batch.num_rows else None
             for value, end in zip(runs.values, runs.run_ends, strict=True) if runs is not None else ():
                 yield str(value.as_py()), batch.slice(start, end.as_py() - start)
@@ -131,10 +143,10 @@ class _DataFile:
     """One data file while it is written."""
 
     def __init__(self, of: FileWriter, value: str) -> None:
-        by = of.layout.partitioned_by
+        by = of.layout.partition_columns
         self.value = value
-        self._path = f"{by}={value}/part-{uuid4()}.zstd.parquet"
-        self._schema = of.layout.schema.remove(of.layout.schema.get_field_index(by))
+        self._path = "/".join([*(f"{name}={value}" for name in by), f"part-{uuid4()}.zstd.parquet"])
+        self._schema = pa.schema([field for field in of.layout.schema if field.name not in by])
         files, place = filesystem(f"{of.table}/{self._path}")
         if isinstance(files, LocalFileSystem):
             files.create_dir(place.rpartition("/")[0])
@@ -184,7 +196,8 @@ def append(table: str, rows: pa.Table, layout: TableLayout) -> None:
         DeltaError: The table cannot be written.
         OSError: The disk or the object store cannot be written.
     """
-    ordered = rows.sort_by(layout.partitioned_by)
+    layout = layout.as_made(table)
+    ordered = rows.sort_by(layout.partitioned_by) if layout.partitioned_by else rows
     files = pa.Table.from_batches(FileWriter.of(table, layout)(ordered.to_batches()), DATA_FILES)
     with commit_intent(table) as mark:
         commit_files(table, layout, files, APPENDS, mark)
@@ -218,7 +231,7 @@ def commit_files(table: str, layout: TableLayout, files: pa.Table, writer: Write
                     actions,
                     "append",
                     Schema.from_arrow(layout.schema),
-                    [layout.partitioned_by],
+                    layout.partition_columns,
                     commit_properties=properties,
                     post_commithook_properties=hooks,
                 )
@@ -291,6 +304,6 @@ def _action(file: Mapping[str, Any], layout: TableLayout) -> AddAction:
     for name, bound in (("minValues", file["oldest"]), ("maxValues", file["newest"])):
         if bound is not None:
             statistics[name] = {STATISTICS: f"{bound:%Y-%m-%dT%H:%M:%S.%f}Z"}
-    values = {layout.partitioned_by: file["partition"]}
+    values: dict[str, str | None] = dict.fromkeys(layout.partition_columns, file["partition"])
     now_ms = time.time_ns() // 1_000_000
     return AddAction(file["path"], file["size"], values, now_ms, True, orjson.dumps(statistics).decode())  # noqa: FBT003 - delta-rs takes it so

@@ -29,7 +29,7 @@ def create_table(path: str, layout: TableLayout) -> None:
             path,
             Schema.from_arrow(layout.schema),
             mode="ignore",
-            partition_by=[layout.partitioned_by],
+            partition_by=layout.partition_columns,
             configuration=properties,
             storage_options=options(path),
         )

@@ -14,7 +14,7 @@ BOUNDED = {
     "batch_layer/run.py": 1,  # (store, day) of the blocks that workers have written, and what they add up to
     "deploy/batch.py": 1,  # one number, so that the first Python worker is there
     "batch_layer/verify/verification.py": 2,  # (view, store, day) that speed shows; (store, day), counts, and totals
-    "master_dataset/delta/tables.py": 1,  # when the first and the last record of a micro-batch were received
+    "master_dataset/delta/tables.py": 2,  # data files that were written; when the first and last record were received
     "speed_layer/driver.py": 1,  # a row per task and partition: how far it was read; sightings of a micro-batch
     "speed_layer/visits.py": 2,  # sightings of the hours that may be part of an open visit; visits that ended
 }
