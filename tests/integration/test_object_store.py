@@ -137,6 +137,27 @@ def test_a_commit_whose_answer_is_lost_is_made_once(store: LocalObjectStore, fau
     assert sum(ATTEMPT in each and each["operation"] == "WRITE" for each in writes) == 6
 
 
+def test_a_slow_store_is_waited_for(store: LocalObjectStore) -> None:
+    create(store.store, TABLE)
+    store.inject(Fault("slow", of="_delta_log"))
+
+    archive(store.store, TABLE, "query", range(2))
+
+    assert store.faults >= 2
+    assert_each_once(commits=2)
+
+
+def test_a_commit_that_is_told_to_slow_down_is_tried_again(store: LocalObjectStore) -> None:
+    create(store.store, TABLE)
+    store.inject(Fault("slow_down", every=2, of="_delta_log"))
+
+    archive(store.store, TABLE, "query", range(3))
+
+    assert store.faults >= 1
+    store.inject(None)
+    assert_each_once(commits=3)
+
+
 def test_of_two_archives_with_one_checkpoint_the_second_notices_the_first(
     store: LocalObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -33,7 +34,7 @@ class Fault:
 
     `drop`: it is carried out, and the answer is lost. `late_error`: it is carried out, and the answer is 500.
     `slow_down`: it is not, and the answer is 503. `forbidden`: likewise 403. `unconditional`: it is carried out without
-    its condition.
+    its condition. `slow`: it is carried out a second late.
     """
 
     kind: str
@@ -122,6 +123,8 @@ class FaultyStore:
                 environ.pop("HTTP_IF_NONE_MATCH", None)
             if kind in {"slow_down", "forbidden"}:
                 return _refused(kind, environ, start_response)
+            if kind == "slow":
+                time.sleep(1)
             said: list[Any] = []
             body = list(self._inner(environ, lambda *args: said.append(args)))
         if kind == "drop":
