@@ -118,6 +118,7 @@ _ALWAYS = {
     # Otherwise events would be missing without an error, depending on the defaults of the machine.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",  # of data files: a changed bit is no number
     "spark.python.worker.memory": "128m",
     "spark.python.daemon.module": "deploy.spark_daemon",
     # Hadoop's local file system starts a `chmod` process for every file that it creates.

@@ -234,11 +234,9 @@ def probe(uri: str, setting: str) -> None:
     credentials()
     with _reported(bucket, uri, setting):
         client: Any = _client()  # botocore makes its methods at run time
-        try:
-            # The first one only fails if it is itself repeated because its answer was lost.
-            is_conditional = not (_is_created(client, bucket, key) and _is_created(client, bucket, key))
-        finally:
-            client.delete_object(Bucket=bucket, Key=key)
+        # The first one only fails if it is itself repeated because its answer was lost.
+        is_conditional = not (_is_created(client, bucket, key) and _is_created(client, bucket, key))
+        client.delete_object(Bucket=bucket, Key=key)
     if not is_conditional:
         message = f"{object_store().shown} ignores `If-None-Match`, so two writers of `{uri}` could lose a commit"
         raise ObjectStoreAccessError(message, do=f"set {setting} to a folder, or to a store with conditional PUT")

@@ -80,12 +80,11 @@ def check_table(path: str, recorded: TableVersion) -> TableVersion:
     if now.version < recorded.version:
         message = f"the table `{path}` is at version {now.version}, and the backup needs version {recorded.version}"
         raise OperatorError(f"{message} or a later one: events would be missing", do=_DO)
-    if not is_remote(path):
-        check_files(path, {f"{path}/{name}": size for name, size in now.sizes.items()})
-        if lost := _vanished(path, recorded, now):
-            shown = ", ".join(f"`{name}`" for name in lost[:_SHOWN])
-            message = f"the table `{path}` does not name {len(lost)} data files of the backup any more, such as {shown}"
-            raise MasterFileLostError(message, do=_DO)
+    check_files(path, {f"{path}/{name}": size for name, size in now.sizes.items()})
+    if not is_remote(path) and (lost := _vanished(path, recorded, now)):
+        shown = ", ".join(f"`{name}`" for name in lost[:_SHOWN])
+        message = f"the table `{path}` does not name {len(lost)} data files of the backup any more, such as {shown}"
+        raise MasterFileLostError(message, do=_DO)
     return now
 
 

@@ -211,10 +211,10 @@ class Archive:
         if has_events and not (
             held and events.isEmpty()
         ):  # many micro-batches have none; an empty commit takes a second
-            self._tables.append_events(source, events, written)
+            self._tables.append_events(source, events, written, repeats=source.topic in held)
         failpoint(Failpoint.ARCHIVE_EVENTS)
         if has_dead_letters and not (held and dead_letters.isEmpty()):
-            self._tables.append_dead_letters(source, dead_letters, written)
+            self._tables.append_dead_letters(source, dead_letters, written, repeats=DEAD_LETTERS in held)
         failpoint(Failpoint.ARCHIVE_DEAD_LETTERS)
         if progress.value is not partitions:  # each addition makes a new one
             raise RuntimeError(f"Records of `{source.topic}` were parsed again while they were written.")

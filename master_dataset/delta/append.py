@@ -12,7 +12,8 @@ application conflicts with: so the library cannot repeat a commit that came thro
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from random import random
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from uuid import uuid4
 
@@ -20,7 +21,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import structlog
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
+from deltalake import CommitProperties, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow.fs import LocalFileSystem
@@ -28,8 +29,9 @@ from pyarrow.parquet import ParquetWriter
 
 from master_dataset.delta.commit_intents import commit_intent
 from master_dataset.delta.history import MARK
-from master_dataset.object_store import ObjectStore, object_store, use
-from master_dataset.storage import filesystem, open_table, read_bytes
+from master_dataset.errors import GalateaError, OperatorError
+from master_dataset.object_store import ObjectStore, is_remote, object_store, use
+from master_dataset.storage import filesystem, open_table, read_bytes, region
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -79,13 +81,22 @@ class TableLayout(NamedTuple):
 class Writer(NamedTuple):
     """Who commits: an application and its own number, which the table keeps (Delta's `txn`).
 
-    `is_alone`: no other process may commit as this application, so that a commit of one is an error. Else it is one of
-    many that take turns.
+    `is_alone`: no other process may commit as this application, and numbers rise. Else it is one of many that take
+    turns. `repeats`: a process that crashed may have committed this number, and this commit has what is missing.
     """
 
     application: str
     number: int
     is_alone: bool = True
+    repeats: bool = False
+
+    def refuse_another(self, table: str, known: int | None) -> None:
+        """Raise OperatorError if the table has a number that only another process can have committed."""
+        if not self.is_alone or known is None or known < self.number or (known == self.number and self.repeats):
+            return
+        message = f"another process commits to `{table}` as `{self.application}`: it has number {known} already"
+        do = "stop the other one; if a checkpoint was put back from an older copy, delete it"
+        raise OperatorError(message, do=do)
 
 
 APPENDS = Writer("galatea appends", 0, is_alone=False)
@@ -110,8 +121,9 @@ class FileWriter:
 
     @classmethod
     def of(cls, table: str, layout: TableLayout) -> "FileWriter":
-        """Create the writer for a table that this process can reach."""
-        return cls(table, layout, object_store())
+        """Create the writer for a table that this process can reach. Workers may have no region of their own."""
+        store = object_store()
+        return cls(table, layout, replace(store, region=region()) if is_remote(table) else store)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write rows, those of one partition after each other. Yields the files as rows of DATA_FILES."""
@@ -133,6 +145,8 @@ class FileWriter:
             if batch.num_rows and not self.layout.partitioned_by:
                 yield "", batch
                 continue
+            if batch[self.layout.partitioned_by].null_count:
+                raise ValueError(f"a row for `{self.table}` has no {self.layout.partitioned_by}")
             runs = pc.run_end_encode(batch[self.layout.partitioned_by]) if batch.num_rows else None
             for value, end in zip(runs.values, runs.run_ends, strict=True) if runs is not None else ():
                 yield str(value.as_py()), batch.slice(start, end.as_py() - start)
@@ -206,6 +220,8 @@ def append(table: str, rows: pa.Table, layout: TableLayout) -> None:
 def commit_files(table: str, layout: TableLayout, files: pa.Table, writer: Writer, mark: str) -> None:
     """Add data files to a table, in one commit, exactly once.
 
+    All attempts carry one id, so that one whose answer was lost is found however late it came through.
+
     Args:
         table: URI of the table.
         layout: Its columns and partitioning.
@@ -214,19 +230,25 @@ def commit_files(table: str, layout: TableLayout, files: pa.Table, writer: Write
         mark: What the commit carries for `fsync_commit` and for `is_marked`.
 
     Raises:
-        DeltaError: The commit was not made. A CommitFailedError also if another process commits as this application.
-        OSError: The log cannot be read, so that it is unknown whether the commit was made.
+        OperatorError: Another process commits as this application.
+        DeltaError: The commit failed; `MasterTables.holds` says whether it came through after all.
+        OSError: Likewise. ObjectStoreUnavailableError, ObjectStoreAccessError: Likewise.
     """
-    failures = 0
+    failures, attempt_id = 0, uuid4().hex
     actions: list[AddAction | RemoveAction] = [_action(file, layout) for file in files.to_pylist()]
     hooks = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
-    first = open_table(table)
+    opened = open_table(table)
+    since, before = opened.version(), opened.transaction_version(writer.application)
+    writer.refuse_another(table, before)
     for attempt in range(_MAX_ATTEMPTS):
-        opened = open_table(table) if attempt else first
-        if writer.is_alone and _number(opened, writer) != _number(first, writer):
-            raise CommitFailedError(f"another process commits to {table} as `{writer.application}`")
+        if attempt:
+            if is_committed(table, since, attempt_id):
+                return
+            opened = open_table(table)
+            if (known := opened.transaction_version(writer.application)) != before:
+                writer.refuse_another(table, known)
         try:
-            with committed_once(table, opened.version(), writer, {MARK: mark}) as properties:
+            with committed_once(table, since, writer, {MARK: mark}, attempt_id) as properties:
                 opened.create_write_transaction(
                     actions,
                     "append",
@@ -239,14 +261,16 @@ def commit_files(table: str, layout: TableLayout, files: pa.Table, writer: Write
             failures = 0 if _is_conflict(error) else failures + 1
             if failures >= _MAX_FAILURES:
                 raise
-            time.sleep(_PAUSE_SECONDS * failures)
+            time.sleep(_PAUSE_SECONDS * (failures + random()))  # noqa: S311 - writers that lost a race spread
         else:
             return
-    raise CommitFailedError(f"{_MAX_ATTEMPTS} other commits came first")
+    raise CommitFailedError(f"{_MAX_ATTEMPTS} other commits to `{table}` came first")
 
 
 @contextmanager
-def committed_once(table: str, since: int, writer: Writer, info: Mapping[str, str]) -> Iterator[CommitProperties]:
+def committed_once(
+    table: str, since: int, writer: Writer, info: Mapping[str, str], attempt_id: str = ""
+) -> Iterator[CommitProperties]:
     """Make one commit inside the block, and find out whether it was made if there is an error.
 
     Args:
@@ -254,34 +278,35 @@ def committed_once(table: str, since: int, writer: Writer, info: Mapping[str, st
         since: The version that the commit is based on.
         writer: Who commits. A second append of the same application that is based on the same version fails.
         info: What else the commit carries.
+        attempt_id: What tells it from all others; empty for a new one.
 
     Yields:
         The properties that the commit must have.
 
     Raises:
-        DeltaError: The commit was not made.
-        OSError: Likewise, or the log cannot be read, so that it is unknown.
+        DeltaError: The commit was not made, or it is unknown because the log cannot be read.
+        OSError: Likewise.
     """
-    attempt_id = uuid4().hex
+    attempt_id = attempt_id or uuid4().hex
     transaction = Transaction(writer.application, writer.number)
     try:
         yield CommitProperties({**info, ATTEMPT: attempt_id}, app_transactions=[transaction])
     except (DeltaError, OSError) as error:
-        if not _is_committed(table, since, attempt_id):
+        try:
+            came_through = is_committed(table, since, attempt_id)
+        except (OSError, GalateaError) as unknown:
+            raise error from unknown
+        if not came_through:
             raise
         log.info("table.commit_answer_lost", table=table, error=str(error))
 
 
-def _number(table: DeltaTable, writer: Writer) -> int | None:
-    return table.transaction_version(writer.application)
-
-
 def _is_conflict(error: Exception) -> bool:
-    """Whether another commit came first: of the same application, or of the same version."""
-    return isinstance(error, CommitFailedError) and "oncurrent" in str(error)
+    """Whether other commits came first: of the same application, or again and again of the same version."""
+    return isinstance(error, CommitFailedError) and any(part in str(error) for part in ("oncurrent", "attempts"))
 
 
-def _is_committed(table: str, since: int, attempt_id: str) -> bool:
+def is_committed(table: str, since: int, attempt_id: str) -> bool:
     """Whether a log entry after the version `since` carries this id."""
     number = since + 1
     while True:

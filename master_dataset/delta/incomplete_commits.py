@@ -67,11 +67,14 @@ def roll_back_incomplete(table: str, unfinished: Collection[str] = ()) -> None:
 
 def _drop_incomplete_checkpoints(history: DeltaHistory) -> None:
     """No data depends on a checkpoint: log entries are deleted only behind one that was flushed (`compaction.py`)."""
-    found = sorted(history.log.glob("[0-9]*.checkpoint*.parquet"))
-    for file in found:
-        is_newest = file.name[:20] == found[-1].name[:20]
-        if not file.stat().st_size or _last_bytes(file) != PARQUET_MAGIC or (is_newest and not _is_readable(file)):
+    newest = ""  # of the complete ones, which readers begin with
+    for file in sorted(history.log.glob("[0-9]*.checkpoint*.parquet"), reverse=True):
+        number = file.name[:20]
+        is_used = newest in ("", number)
+        if not file.stat().st_size or _last_bytes(file) != PARQUET_MAGIC or (is_used and not _is_readable(file)):
             _drop(file)
+        else:
+            newest = newest or number
     hint = history.log / LAST_CHECKPOINT
     number = history.last_checkpoint()
     if hint.exists() and (number is None or not history.checkpoints(number)):

@@ -76,16 +76,21 @@ class MasterTables:
             add_missing_columns(path, layout.schema)
             create_table(path, layout)
 
-    def append_events(self, source: "Source[Any]", events: DataFrame, batch: BatchId) -> None:
-        """Append the events of one micro-batch, in one commit that carries its mark."""
+    def append_events(self, source: "Source[Any]", events: DataFrame, batch: BatchId, *, repeats: bool = False) -> None:
+        """Append the events of one micro-batch, in one commit that carries its mark.
+
+        `repeats`: the table holds a part of it.
+        """
         layout = event_layout(source)
         ordered = events.select(*layout.schema.names).repartition("day").sortWithinPartitions("day")
-        self._append(source.topic, layout, ordered, Writer(*batch), batch.mark)
+        self._append(source.topic, layout, ordered, Writer(*batch, repeats=repeats), batch.mark)
 
-    def append_dead_letters(self, source: "Source[Any]", dead_letters: DataFrame, batch: BatchId) -> None:
-        """Append the dead letters of one micro-batch, in one commit that carries its mark."""
+    def append_dead_letters(
+        self, source: "Source[Any]", dead_letters: DataFrame, batch: BatchId, *, repeats: bool = False
+    ) -> None:
+        """Append the dead letters of one micro-batch, likewise."""
         rows = dead_letters.select(*DEAD_LETTER_COLUMNS).coalesce(1)
-        self._append(DEAD_LETTERS, dead_letter_layout(source), rows, Writer(*batch), batch.mark)
+        self._append(DEAD_LETTERS, dead_letter_layout(source), rows, Writer(*batch, repeats=repeats), batch.mark)
 
     def append_conflicts(self, source: "Source[Any]", dead_letters: DataFrame) -> None:
         """Append the conflicts that a rebuild found, in one commit that is on the disk when this returns."""
@@ -116,7 +121,7 @@ class MasterTables:
     def holds(self, name: str, batch: BatchId) -> bool:
         """Whether the table has a commit of this micro-batch.
 
-        The table keeps the greatest number of each query. Releases that committed by Spark left only a mark in the
+        The table keeps the newest number of each query. Releases that committed by Spark left only a mark in the
         commit, and one may have run since.
         """
         path = self.path(name)

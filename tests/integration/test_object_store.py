@@ -11,11 +11,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake.exceptions import CommitFailedError
 
 from master_dataset.delta.append import ATTEMPT, DATA_FILES, FileWriter, Writer, commit_files
 from master_dataset.delta.dataset import arrow_dataset
-from master_dataset.errors import ObjectStoreAccessError, ObjectStoreUnavailableError
+from master_dataset.errors import ObjectStoreAccessError, ObjectStoreUnavailableError, OperatorError
 from master_dataset.object_store import ObjectStore, use
 from master_dataset.storage import exists, names_in, open_table, probe, read_bytes
 from tests.support.object_stores import BUCKET, KEY, SECRET, Fault, LocalObjectStore, object_store_server
@@ -170,7 +169,7 @@ def test_of_two_archives_with_one_checkpoint_the_second_notices_the_first(
         "master_dataset.delta.append.open_table", lambda uri: opened.pop() if opened else open_table(uri)
     )
 
-    with pytest.raises(CommitFailedError, match=r"another process commits to .* as `query`"):
+    with pytest.raises(OperatorError, match=r"another process commits to .* as `query`"):
         commit_files(TABLE, LAYOUT, files, Writer("query", 1), "query 1")
 
     assert_each_once(commits=2)

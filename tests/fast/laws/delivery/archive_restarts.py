@@ -46,10 +46,12 @@ class Tables:
     def create(self, *_: object) -> None:
         """They are there."""
 
-    def append_events(self, _: object, events: "Frame", batch: BatchId) -> None:
+    def append_events(self, _: object, events: "Frame", batch: BatchId, *, repeats: bool) -> None:
+        assert repeats == self.holds(TOPIC, batch)
         self._append(TOPIC, events, batch.mark)
 
-    def append_dead_letters(self, _: object, dead_letters: "Frame", batch: BatchId) -> None:
+    def append_dead_letters(self, _: object, dead_letters: "Frame", batch: BatchId, *, repeats: bool) -> None:
+        assert repeats == self.holds(DEAD_LETTERS, batch)
         self._append(DEAD_LETTERS, dead_letters, batch.mark)
 
     def holds(self, name: str, batch: BatchId) -> bool:

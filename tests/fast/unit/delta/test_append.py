@@ -2,6 +2,7 @@
 
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,10 +16,12 @@ from master_dataset.delta.append import (
     Writer,
     append,
     commit_files,
+    is_committed,
     is_marked,
 )
 from master_dataset.delta.creation import create_table
 from master_dataset.delta.tables import BatchId, MasterTables
+from master_dataset.errors import OperatorError
 
 INSTANT = pa.timestamp("us", tz="UTC")
 LAYOUT = TableLayout(
@@ -98,6 +101,38 @@ def test_what_an_application_has_committed_is_known_behind_a_checkpoint(table: s
     assert DeltaTable(table).count() == 12
     assert is_marked(table, "query 11", 100)
     assert not is_marked(table, "query 12", 100)
+
+
+@pytest.mark.parametrize("number", [7, 6])
+def test_a_number_that_another_process_has_committed_is_refused(table: str, number: int) -> None:
+    commit_files(table, LAYOUT, files_of(table, rows(1)), Writer("query", 7), "query 7")
+
+    with pytest.raises(OperatorError, match=r"another process commits to .* as `query`: it has number 7 already"):
+        commit_files(table, LAYOUT, files_of(table, rows(2)), Writer("query", number), f"query {number}")
+
+    assert DeltaTable(table).count() == 1
+
+
+def test_what_a_crash_left_out_of_a_micro_batch_is_committed_under_the_same_number(table: str) -> None:
+    for repeats, day in ((False, 1), (True, 2)):
+        commit_files(table, LAYOUT, files_of(table, rows(day)), Writer("query", 7, repeats=repeats), "query 7")
+
+    assert DeltaTable(table).count() == 2
+
+
+def test_a_commit_that_came_through_late_is_not_made_again(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, seen = DeltaTable.create_write_transaction, iter((False, True))
+
+    def without_answer(self: DeltaTable, *args: Any, **more: Any) -> None:
+        made(self, *args, **more)
+        raise OSError("no answer")
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", without_answer)
+    monkeypatch.setattr("master_dataset.delta.append.is_committed", lambda *place: next(seen) and is_committed(*place))
+
+    commit_files(table, LAYOUT, files_of(table, rows(1)), Writer("query", 7), "query 7")
+
+    assert (DeltaTable(table).count(), DeltaTable(table).version()) == (1, 1)
 
 
 def test_a_micro_batch_is_held_by_its_number_or_by_the_mark_of_an_earlier_release(table: str, tmp_path: Path) -> None:
