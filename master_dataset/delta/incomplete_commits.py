@@ -69,12 +69,12 @@ def _drop_incomplete_checkpoints(history: DeltaHistory) -> None:
     """No data depends on a checkpoint: log entries are deleted only behind one that was flushed (`compaction.py`)."""
     newest = ""  # of the complete ones, which readers begin with
     for file in sorted(history.log.glob("[0-9]*.checkpoint*.parquet"), reverse=True):
-        number = file.name[:20]
-        is_used = newest in ("", number)
+        digits = file.name[:20]
+        is_used = newest in ("", digits)
         if not file.stat().st_size or _last_bytes(file) != PARQUET_MAGIC or (is_used and not _is_readable(file)):
             _drop(file)
         else:
-            newest = newest or number
+            newest = newest or digits
     hint = history.log / LAST_CHECKPOINT
     number = history.last_checkpoint()
     if hint.exists() and (number is None or not history.checkpoints(number)):
