@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 from prometheus_client import Counter
+from pyspark.errors import StreamingQueryException
 
 from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
@@ -104,7 +105,12 @@ def run(process: Process, settings: Settings) -> None:
     lag.start(connect(), also=watch.refresh)
     process.show_metrics(settings.archive.metrics_port)
     process.ready()
-    spark.streams.awaitAnyTermination()
+    try:
+        spark.streams.awaitAnyTermination()
+    except StreamingQueryException:
+        if archive.refusal is None:
+            raise
+        raise archive.refusal from None
 
 
 def monitor_of(

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from master_dataset.delta.checkpoint import MICRO_BATCH, drop_incomplete, fsync_plan, unfinished_mark
 from master_dataset.delta.tables import CONFLICTS, DEAD_LETTERS, BatchId, MasterTables
+from master_dataset.errors import DependencyUnavailableError, OperatorError
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.partition_progress import Progress, ProgressParam, count_received, progress_of
 from master_dataset.kafka.topics import EARLIEST, Intake, Topics, offsets_json, record_stream
@@ -83,6 +84,8 @@ class Archive:
         self._monitor = monitor
         self._traces: dict[str, Accumulator[TraceContexts] | None] = {}  # by topic
         self._written_to: set[str] = set()  # topics of which this process has written a micro-batch
+        self.refusal: OperatorError | None = None
+        """The error that ended a query, if an operator has to act."""
 
     def roll_back_incomplete(self, checkpoints: "Mapping[Source[Any], str]") -> None:
         """Remove whatever a power cut left half-written.
@@ -116,7 +119,12 @@ class Archive:
 
         def write(batch: DataFrame, number: int) -> None:
             fsync_plan(checkpoint, number)
-            self.write_batch(source, batch, number, progress)
+            try:
+                self.write_batch(source, batch, number, progress)
+            except OperatorError as refusal:
+                if not isinstance(refusal, DependencyUnavailableError):  # else the next process tries again
+                    self.refusal = refusal  # Spark passes on only its text
+                raise
 
         return (
             parsed.writeStream.queryName(f"archive_{source.topic}")
