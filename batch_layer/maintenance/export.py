@@ -57,7 +57,7 @@ class CorrectedTable:
     """The table of one view."""
 
     def __init__(self, session: "Session", root: str, view: View) -> None:
-        """`root`: a folder, or a URI that Delta can write."""
+        """`root`: a folder, or `s3://BUCKET/PREFIX`."""
         self._session, self._path, self._view = session, f"{root}/{view.name}", view
         self._schema = corrected_schema(view)
         self._moved: PublicationMovedError | None = None

@@ -30,8 +30,8 @@ MIN_SMALL_FILES = 4
 PORTION_BYTES = 1024 * 1024 * 1024
 """How much one commit compacts. The archive searches the newest 100 commits for its own marks."""
 _PARALLEL_TASKS = 2
-_LIKE_SPARK = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=100_000)
-"""The same as for the archive. A row group is in memory while it is written, including raw bytes."""
+_LIKE_ARCHIVE = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=100_000)
+"""As the archive writes them. A row group is in memory while it is written, including raw bytes."""
 _COMMIT_INFO = {"galatea": "compact"}
 
 Step = Callable[[int, int, str], None]
@@ -141,7 +141,7 @@ def compact_partitions(table: DeltaTable, partitions: Collection[str]) -> None:
             partition_filters=[(column, "in", list(partitions))],
             target_size=TARGET_BYTES,
             max_concurrent_tasks=_PARALLEL_TASKS,
-            writer_properties=_LIKE_SPARK,
+            writer_properties=_LIKE_ARCHIVE,
             commit_properties=properties,
         )
 

@@ -1,10 +1,11 @@
 """Flush the files of Delta tables and checkpoints to the disk before another process relies on them.
 
-Spark closes its files and leaves them to the operating system, which writes them within half a minute. A power cut
-before that could leave an empty commit, although the position says that its events are archived.
+delta-rs, Arrow and Spark close their files and leave them to the operating system, which writes them within half a
+minute. A power cut before that could leave an empty commit, although the position says that its events are archived.
 
-Spark keeps a checksum file (`.name.crc`) beside each file, and refuses to read a file that does not match it. So a file
-is flushed together with its checksum file. Format of Hadoop's ChecksumFileSystem: `crc`, a zero byte, the bytes per
+Spark keeps a checksum file (`.name.crc`) beside each file of a checkpoint, and releases that wrote tables by Spark have
+left some beside data files. It refuses to read a file that does not match its checksum file, so both are flushed
+together. Format of Hadoop's ChecksumFileSystem: `crc`, a zero byte, the bytes per
 chunk, then the CRC-32 of each chunk, all big-endian.
 """
 

@@ -111,7 +111,7 @@ class MasterTables:
         return {source.topic: event_layout(source), DEAD_LETTERS: of_dead_letters, CONFLICTS: of_dead_letters}
 
     def roll_back_incomplete(self, name: str, unfinished: Collection[str] = ()) -> None:
-        """Roll back what a power cut left incomplete, before Spark reads the table; see `incomplete_commits`."""
+        """Roll back what a power cut left incomplete, before the table is read; see `incomplete_commits`."""
         roll_back_incomplete(self.path(name), unfinished)
 
     def fsync(self, name: str, mark: str) -> None:
