@@ -33,6 +33,7 @@ from deploy.spark import Work, spark_session
 from galatea.cli.recompute_options import as_json_object
 from master_dataset.kafka.ingest import ingest
 from master_dataset.sources import source_named
+from tests.support.examples import IS_FULL
 from tests.support.otlp_receiver import OtlpReceiver, otlp_receiver
 from views.control.recompute import RecomputeRequest
 
@@ -200,6 +201,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     settings = Settings(home=tmp_path_factory.mktemp("spark"), spark_master="local[2]")
     ensure_jars(settings)
     session = spark_session(settings, "test", Work.SHORT, memory_mb=512, partitions=2)
+    if not IS_FULL:  # to compile a plan takes longer than to run it over the few rows of a test
+        session.conf.set("spark.sql.codegen.wholeStage", "false")
+        session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     yield session
     session.stop()
 

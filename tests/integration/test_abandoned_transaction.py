@@ -72,6 +72,7 @@ def held(topics: Topics, held_back: TransactionMonitor) -> int:
     ).records
 
 
+@pytest.mark.nightly
 def test_readers_wait_for_it_are_reported_as_waiting_and_continue_when_it_is_aborted(broker: DrilledBroker) -> None:
     topics, held_back = Topics(broker.kafka), TransactionMonitor()
     alerts = WorldLog("pos_transactions", rule_history_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)

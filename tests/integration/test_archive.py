@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from master_dataset.archive.archive import Archive
@@ -67,8 +68,9 @@ def records(spark: SparkSession, broken: Collection[int] = (5,)) -> DataFrame:
     )
 
 
-def places(spark: SparkSession, path: str) -> list[tuple[int, int]]:
-    return sorted((row.partition, row.offset) for row in spark.read.format("delta").load(path).collect())
+def places(path: str) -> list[tuple[int, int]]:
+    rows = DeltaTable(path).to_pyarrow_table(columns=["partition", "offset"]).to_pylist()
+    return sorted((row["partition"], row["offset"]) for row in rows)
 
 
 def test_a_batch_that_is_repeated_after_a_crash_is_kept_once_and_its_positions_are_recorded(
@@ -88,8 +90,8 @@ def test_a_batch_that_is_repeated_after_a_crash_is_kept_once_and_its_positions_a
 
     assert found == [{0: 7, 3: 2, 5: 9}] * 2
     assert watch.reported == [(4, 3, Counter(not_json=1), False), (4, 3, Counter(not_json=1), True)]
-    assert places(spark, tables.path(POS_TRANSACTIONS.topic)) == [(0, 4), (0, 6), (3, 0)]
-    assert places(spark, tables.path(DEAD_LETTERS)) == [(0, 5)]
+    assert places(tables.path(POS_TRANSACTIONS.topic)) == [(0, 4), (0, 6), (3, 0)]
+    assert places(tables.path(DEAD_LETTERS)) == [(0, 5)]
 
 
 def test_what_a_crash_left_out_is_written_although_stores_were_registered_meanwhile(
@@ -116,5 +118,5 @@ def test_what_a_crash_left_out_is_written_although_stores_were_registered_meanwh
     write((), crash_at=None)
 
     assert positions.found == {0: 7, 3: 2, 5: 9}
-    assert places(spark, tables.path(POS_TRANSACTIONS.topic)) == [(0, 4), (0, 6), (3, 0)]
-    assert places(spark, tables.path(DEAD_LETTERS)) == [(0, 5)]
+    assert places(tables.path(POS_TRANSACTIONS.topic)) == [(0, 4), (0, 6), (3, 0)]
+    assert places(tables.path(DEAD_LETTERS)) == [(0, 5)]

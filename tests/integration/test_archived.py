@@ -75,6 +75,7 @@ def test_days_without_events_have_no_rows(spark: SparkSession, table: str) -> No
     assert "payload_hash" in rows.columns
 
 
+@pytest.mark.nightly
 def test_a_table_of_an_older_version_gains_columns_that_its_rows_have_as_null(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -101,6 +101,7 @@ def test_days_of_several_small_files_become_one_file_with_the_same_rows_and_the_
     )  # a second one changes nothing
 
 
+@pytest.mark.nightly
 def test_what_spark_appends_while_a_upkeep_runs_is_there_and_an_older_plan_reads_what_was_replaced(
     writer: Writer,
 ) -> None:

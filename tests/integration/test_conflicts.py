@@ -36,6 +36,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mas
     return tables
 
 
+@pytest.mark.nightly
 def test_a_conflict_is_kept_once_with_its_own_bytes_however_often_its_day_is_rebuilt(
     spark: SparkSession, tables: MasterTables
 ) -> None:

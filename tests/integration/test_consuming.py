@@ -20,6 +20,7 @@ from master_dataset.kafka.consumer import key_queue as key_queue_module
 from master_dataset.kafka.topics import Topics, TopicSettings
 from tests.system.drills.drilled_broker import DrilledBroker, settings_for
 
+pytestmark = pytest.mark.nightly
 RECORDS, PATIENCE = 600, 30
 KEYS = ("1", "2", "3")
 

@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from master_dataset.delta.fsync import matches_checksum
+from master_dataset.delta.history import MARK
 from tests.integration.test_compaction import TODAY, Writer
 
 
@@ -25,16 +27,23 @@ def tear(file: Path, *, is_cut: bool) -> None:
     file.write_bytes(beginning if is_cut else beginning + bytes(size - len(beginning)))
 
 
+def append_by_spark(writer: Writer) -> None:
+    """Write the first micro-batch once more, as earlier releases wrote the second one."""
+    rows = writer.spark.read.format("delta").load(writer.path)
+    rows.write.format("delta").mode("append").option(MARK, "query 1").save(writer.path)
+
+
 def count(spark: SparkSession, table: str) -> int:
-    return spark.read.format("delta").load(table).select("offset").distinct().count()
+    return len(spark.read.format("delta").load(table).select("offset").collect())
 
 
-@pytest.mark.parametrize(("is_cut", "stays"), [(True, 2), (False, 1)])
+@pytest.mark.parametrize(("is_cut", "stays"), [(True, 2), pytest.param(False, 1, marks=pytest.mark.nightly)])
 def test_incomplete_checksum_files_of_a_repeated_commit_do_no_harm(
     spark: SparkSession, tmp_path: Path, *, is_cut: bool, stays: int
 ) -> None:
     writer = Writer(spark, tmp_path)
-    writer.append(TODAY, 2)
+    writer.append(TODAY)
+    append_by_spark(writer)
     tear(sums(writer.path)[-1], is_cut=is_cut)
     with pytest.raises(Py4JJavaError, match="FAILED_READ_FILE"):
         count(spark, writer.path)
@@ -44,24 +53,25 @@ def test_incomplete_checksum_files_of_a_repeated_commit_do_no_harm(
     assert count(spark, writer.path) == stays
 
 
-def test_a_file_with_a_hole_is_found_by_its_sums_and_its_commit_is_taken_back(
+def test_a_file_with_a_hole_is_found_by_the_checksums_of_its_pages_and_its_commit_is_taken_back(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     writer = Writer(spark, tmp_path)
     writer.append(TODAY, 2)
-    file = data_of(sums(writer.path)[-1])
+    file = Path(max(DeltaTable(writer.path).file_uris(), key=lambda each: Path(each).stat().st_mtime_ns))
     whole = file.read_bytes()
     middle = len(whole) // 2
     file.write_bytes(whole[:middle] + bytes(64) + whole[middle + 64 :])
 
     writer.tables.roll_back_incomplete("pos_transactions", ["query 1"])
 
-    assert count(spark, writer.path) == 1
+    assert DeltaTable(writer.path).count() == 1
 
 
 def test_sums_say_whether_a_file_is_whole_unless_they_are_not(spark: SparkSession, tmp_path: Path) -> None:
     writer = Writer(spark, tmp_path)
-    writer.append(TODAY, 1)
+    writer.append(TODAY)
+    append_by_spark(writer)
     [own] = sums(writer.path)
     file = data_of(own)
 

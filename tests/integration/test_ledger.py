@@ -12,7 +12,9 @@ import pytest
 from cassandra.cluster import Session
 from confluent_kafka import Producer
 
+from master_dataset.delta.tables import CONFLICTS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.storage import open_table
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
 
 LATE, PLANTED, LOST, MISKEYED, CONFLICT = STORES = (
@@ -210,8 +212,11 @@ def test_a_planted_and_a_lost_speed_row_are_unexplained_and_found(published: Pub
     assert published.totals["causes"]["unexplained"]["cells"] == 2
 
 
-def test_repeats_and_conflicts_correct_nothing(published: Published) -> None:
+def test_repeats_and_conflicts_correct_nothing_and_a_conflict_is_kept(stack: Stack, published: Published) -> None:
+    kept = open_table(f"{stack.settings.paths.master_uri}/{CONFLICTS}").to_pyarrow_table(columns=["key"])
+
     assert published.of(CONFLICT) == []
+    assert kept["key"].to_pylist().count(CONFLICT.encode()) == 1
 
 
 @pytest.mark.nightly

@@ -81,6 +81,7 @@ def _session(stack: Stack) -> Iterator[Session]:
     session.cluster.shutdown()
 
 
+@pytest.mark.nightly
 def test_two_that_create_the_tables_at_once_create_the_same(stack: Stack, keyspace: str) -> None:
     def run(_: int) -> None:
         with _session(stack) as session:
