@@ -1,6 +1,7 @@
 """The software bill of materials of an image, as CycloneDX JSON: `python -m deploy.image.sbom`.
 
-It lists what is installed where it runs: Python packages, the jars of Spark, and Debian's packages.
+It lists what is installed where it runs: Python packages, the jars of Spark and of its connector to object stores, and
+Debian's packages.
 """
 
 import json
@@ -12,7 +13,7 @@ from importlib.metadata import distributions, version
 from typing import Any
 from urllib.parse import quote
 
-from deploy.jars import locked_jars
+from deploy.jars import OBJECT_STORE, locked_jars
 
 Component = Mapping[str, Any]
 PACKAGE = "galatea-platform"
@@ -41,8 +42,8 @@ def python_packages() -> Iterator[Component]:
 
 
 def jars() -> Iterator[Component]:
-    """Yield the jars of Spark, with their hashes."""
-    for jar in locked_jars("spark"):
+    """Yield the jars of Spark and of its connector to object stores, with their hashes."""
+    for jar in (*locked_jars("spark"), *locked_jars(OBJECT_STORE)):
         purl = f"pkg:maven/{jar.group}/{jar.artifact}@{jar.version}"
         purl += f"?classifier={jar.classifier}" if jar.classifier else ""
         hashes = [{"alg": "SHA-256", "content": jar.sha256}]
