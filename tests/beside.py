@@ -14,7 +14,7 @@ from deploy.process import lower_priority
 NICENESS = 19
 PARTS = (
     ("tests/fast", "-n", "auto", "--dist", "worksteal"),
-    ("tests/system",),
+    ("tests/system", "-n", "auto", "--dist", "loadfile"),
 )
 
 

@@ -14,6 +14,7 @@ from batch_layer.alerts import archived_signs
 from batch_layer.alerts.archived_signs import ArchivedSigns, TimeRange
 from batch_layer.alerts.corrected_facts import CorrectedFacts
 from batch_layer.master import Master
+from master_dataset.storage import open_table
 from views.alerts.alert import AlertCause
 from views.alerts.audit_facts import CauseQuery, SignQuery
 from views.core.cut import UNIX_EPOCH, seconds
@@ -128,11 +129,11 @@ def test_of_many_corrections_each_day_of_a_source_is_read_once(tmp_path: Path, m
     rows = [(store, number, NOON, NOON + MINUTE * number) for number, store in enumerate("123")]
     facts, opened = facts_of(tmp_path, rows), list[str]()
 
-    def opening(path: str, **more: Any) -> DeltaTable:
-        opened.append(path)
-        return DeltaTable(path, **more)
+    def opening(uri: str, version: int | None = None) -> DeltaTable:
+        opened.append(uri)
+        return open_table(uri, version)
 
-    monkeypatch.setattr(archived_signs, "DeltaTable", opening)
+    monkeypatch.setattr(archived_signs, "open_table", opening)
     before = Span(HOUR.start - 86_400, HOUR.end - 86_400)
     queries = {CauseQuery("sales", store, (HOUR, before), ms(NOON + MINUTE)) for store in "1234"}
 
