@@ -12,7 +12,6 @@ from deploy.java import ONE_COMPILER, java_home_for_spark
 from deploy.local.nodes import LOOPBACK
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.connection import OAUTH_URLS
-from master_dataset.object_store import spark_uri
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -208,9 +207,3 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
     # Warnings also tell the user of a command that a cluster has no core left.
     spark.sparkContext.setLogLevel("WARN" if work is Work.STREAM or on_cluster(settings) else "ERROR")
     return spark
-
-
-def exists(spark: "SparkSession", uri: str) -> bool:
-    """Whether a file or folder exists, on any file system that Spark knows."""
-    path = spark._jvm.org.apache.hadoop.fs.Path(spark_uri(uri))  # type: ignore[union-attr]  # noqa: SLF001 - Spark's only way
-    return bool(path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path))  # noqa: SLF001

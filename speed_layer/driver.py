@@ -24,6 +24,7 @@ from master_dataset.errors import CheckpointOutOfStepError, GenerationReplacedEr
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.trace_contexts import TraceContexts, trace_contexts
 from master_dataset.object_store import spark_uri
+from master_dataset.storage import read_bytes
 from master_dataset.tracing import Attributes, micro_batch
 from speed_layer.additions import shapes_of
 from speed_layer.arrow_tables import OUTPUT, last_received
@@ -90,7 +91,7 @@ class SpeedDriver:
 
     def _write(self, generation: Generation, batch: DataFrame, number: int, checkpoint: str) -> None:
         fsync_plan(checkpoint, number)
-        ends = read_ends(batch.sparkSession, checkpoint, number)
+        ends = read_ends(checkpoint, number)
         try:
             self._generations.claims.claim(generation.number, number, ends)
         except (CheckpointOutOfStepError, GenerationReplacedError) as refusal:
@@ -102,7 +103,7 @@ class SpeedDriver:
         output = batch.mapInArrow(count, from_arrow_schema(OUTPUT)).toArrow()
         if self._visits:
             if not self._visits.is_recovered:
-                before = read_ends(batch.sparkSession, checkpoint, number - 1) if number else {}
+                before = read_ends(checkpoint, number - 1) if number else {}
                 self._visits.recover(batch.sparkSession, before)
             self._write_visits(self._visits, generation, number, output, batch.sparkSession)
         failpoint(Failpoint.SPEED_COUNTED)
@@ -144,16 +145,9 @@ def _progress(ends: Offsets, received: Mapping[tuple[str, int], datetime]) -> It
             yield Reached(topic, partition, end, received.get((topic, partition)))
 
 
-def read_ends(spark: SparkSession, checkpoint: str, micro_batch: int) -> Offsets:
-    """The end offsets of a micro-batch, from Spark's offset log, on whatever file system the checkpoint is."""
-    hadoop = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]  # noqa: SLF001 - Spark's only way
-    path = hadoop.Path(f"{checkpoint}/offsets/{micro_batch}")
-    stream = path.getFileSystem(spark._jsc.hadoopConfiguration()).open(path)  # noqa: SLF001
-    try:
-        text: str = spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")  # type: ignore[union-attr]  # noqa: SLF001
-    finally:
-        stream.close()
-    return parse_ends(text)
+def read_ends(checkpoint: str, micro_batch: int) -> Offsets:
+    """Read the end offsets of a micro-batch from Spark's offset log. OSError."""
+    return parse_ends(read_bytes(f"{checkpoint}/offsets/{micro_batch}").decode())
 
 
 def parse_ends(offset_log: str) -> Offsets:

@@ -4,7 +4,6 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
 
 import structlog
 from prometheus_client import Gauge
@@ -15,11 +14,12 @@ from deploy.process import STREAMING_NICENESS, lower_priority
 from deploy.services.lag_monitor import LagMonitor
 from deploy.services.runner import Process
 from deploy.settings import Settings
-from deploy.spark import Work, exists, spark_session
+from deploy.spark import Work, spark_session
 from master_dataset.delta.checkpoint import drop_incomplete
 from master_dataset.kafka.topics import EARLIEST, Topics, offsets_json
 from master_dataset.registry.registry import store_tenants, store_terms
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.storage import exists
 from speed_layer.driver import SpeedDriver
 from speed_layer.micro_batch import Horizons
 from speed_layer.parser import sources_of
@@ -29,9 +29,6 @@ from speed_layer.titles import TitleWriter
 from views import registered_views
 from views.control.generation import Generation, Generations, Offsets
 from views.core.cut import UNIX_EPOCH
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 HEAP_MB = 640
 GENERATION = Gauge("galatea_speed_generation", "The generation that this process writes.")
@@ -58,7 +55,7 @@ def run(process: Process, settings: Settings) -> None:
     folder = f"{settings.paths.checkpoint_uri}/speed/{horizon}"
     generations = Generations(connect())
     generation = generations.find(generations.greatest())
-    if generation is None or not can_resume(generation, generations, settings, spark, folder):
+    if generation is None or not can_resume(generation, generations, settings, folder):
         ends = {source.topic: topics.end_offsets(source.topic) for source in sources_of(registered_views())}
         generation = begin(generations, ends, settings.definitions, datetime.now(UTC))
     feed = _feed(settings, generation, topics)
@@ -102,9 +99,7 @@ def _feed(settings: Settings, generation: Generation, topics: Topics) -> Feed:
     )
 
 
-def can_resume(
-    generation: Generation, generations: Generations, settings: Settings, spark: "SparkSession", folder: str
-) -> bool:
+def can_resume(generation: Generation, generations: Generations, settings: Settings, folder: str) -> bool:
     """Whether it has a checkpoint and the current definitions, and no other generation is to take over.
 
     A query whose checkpoint is removed while it runs may write a new one without `metadata`, which Spark can never
@@ -112,7 +107,7 @@ def can_resume(
     """
     checkpoint = f"{folder}/{generation.number}"
     drop_incomplete(checkpoint)
-    started = exists(spark, f"{checkpoint}/offsets") and exists(spark, f"{checkpoint}/metadata")
+    started = exists(f"{checkpoint}/offsets") and exists(f"{checkpoint}/metadata")
     same = dict(generation.definitions) == settings.definitions
     return started and same and not generations.claims.is_replaced(generation.number)
 

@@ -1,9 +1,11 @@
 """The whole stack with tables and checkpoints on an object store: what is sent is archived, answered and compacted."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from http.client import OK
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,11 @@ import pytest
 from master_dataset.object_store import ObjectStore, use
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.storage import exists, names_in, open_table
-from tests.integration.conftest import Stack, around_now, settings_of, started
+from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of, started
 from tests.support.object_stores import BUCKET, KEY, SECRET, Fault, object_store_server
 
 STORE = "remote"
+CELLS = "/v1/views/sales/cells"
 ROOT = f"s3://{BUCKET}/galatea"
 MASTER, CORRECTED, CHECKPOINTS = f"{ROOT}/master", f"{ROOT}/corrected", f"{ROOT}/checkpoints"
 
@@ -34,9 +37,13 @@ def receipts(first: int, number: int) -> Iterator[bytes]:
 
 
 def sold_in(stack: Stack) -> int:
-    """Receipts of all cells."""
-    cells = stack.get("/v1/views/sales/cells", store=STORE, **around_now())["cells"]
-    return sum(cell["merged"]["transactions_count"] for cell in cells)
+    """Receipts of all cells, as soon as speed has finished a micro-batch: before that there is no answer."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while (answer := stack.request("GET", CELLS, params={"store": STORE, **around_now()})).status_code != OK:
+        assert answer.json()["code"] == "speed_unavailable", answer.text
+        assert time.monotonic() < deadline, answer.text
+        time.sleep(1)
+    return sum(cell["merged"]["receipts"] for cell in answer.json()["cells"])
 
 
 @contextmanager
