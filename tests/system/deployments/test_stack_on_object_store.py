@@ -80,7 +80,7 @@ def test_what_is_sent_is_archived_answered_compacted_and_exported(tmp_path: Path
         compacted = stack.galatea("compact")
         exported = stack.galatea("export")
         verdict = stack.galatea("verify")
-        balanced = stack.galatea("reconcile", POS_TRANSACTIONS.topic)
+        balanced = stack.galatea("reconcile")
         rows = open_table(f"{MASTER}/{POS_TRANSACTIONS.topic}").count()
         kept = names_in(f"{CHECKPOINTS}/archive/{POS_TRANSACTIONS.topic}")
         has_local = [(tmp_path / "home" / name).exists() for name in ("master", "corrected", "checkpoints")]
