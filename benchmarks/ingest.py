@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 ROUNDS = 3
 DAYS = 10
+SETTLED_SECONDS = 0.2
+"""A micro-batch records the positions of its partitions one after the other."""
 
 
 def ingested(settings: "Settings", lines: list[bytes]) -> Measured:
@@ -52,6 +54,7 @@ def archived(settings: "Settings", lines: list[bytes]) -> Measured:
 
     began = time.monotonic()
     local.until(lambda: reached() > 0, "the archive's first micro-batch", every=0.02)
+    time.sleep(SETTLED_SECONDS)
     first, first_at = reached(), time.monotonic()
     local.until(lambda: reached() >= sum(ends.values()), "the archive", every=0.02)
     last_at = time.monotonic()
