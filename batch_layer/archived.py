@@ -20,8 +20,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from batch_layer.master import Master, files_at
 from master_dataset.delta.dataset import check_files, file_lost
 from master_dataset.delta.tables import MasterTables, event_schema
-from master_dataset.object_store import is_remote, spark_uri
-from master_dataset.storage import open_table
+from master_dataset.errors import ObjectStoreUnavailableError
+from master_dataset.object_store import is_remote, object_store, spark_uri
+from master_dataset.storage import exists, open_table
 
 if TYPE_CHECKING:
     from master_dataset.source import Source
@@ -64,9 +65,17 @@ _CANNOT_READ = re.compile(
 )
 
 
+_DAMAGED = re.compile(r"(?i)checksum|corrupt|not a parquet file|crc")
+
+
 @contextmanager
 def report_unreadable_files(tables: MasterTables) -> Iterator[None]:
-    """Raise MasterFileLostError for an error of Spark that names a file of these tables which it cannot read."""
+    """Replace an error of Spark that names a file of these tables which it cannot read.
+
+    Raises:
+        MasterFileLostError: The file is gone or damaged.
+        ObjectStoreUnavailableError: It is there, and its object store did not answer in time, or refused.
+    """
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -74,5 +83,8 @@ def report_unreadable_files(tables: MasterTables) -> Iterator[None]:
         if found is None:
             raise
         file = f"{'s3:/' if is_remote(tables.root) else ''}{unquote(found[1])}"
+        if is_remote(file) and not _DAMAGED.search(str(error)) and exists(file):
+            message = f"`{file}` could not be read from {object_store().shown}, although it is there"
+            raise ObjectStoreUnavailableError(message, do="galatea doctor; then run it again") from error
         table = next((part for part in file.removeprefix(f"{tables.root}/").split("/") if part), "")
         raise file_lost(tables.path(table), file, "cannot be read") from error

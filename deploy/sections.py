@@ -116,6 +116,10 @@ class Section(BaseModel):
         return f"{PREFIX}{places.get(location, location)}".upper()
 
 
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
+"""Not only what Amazon allows, but nothing that has another meaning in a URL, such as `KEY:SECRET@`."""
+
+
 class PathSettings(Section):
     """Where data is kept."""
 
@@ -155,6 +159,8 @@ class PathSettings(Section):
         for variable, uri in self.roots.items():
             if "://" in uri and not is_remote(uri):
                 yield f"{variable} must be a folder or s3://BUCKET/PREFIX, not {uri.partition('://')[0]}://"
+            elif is_remote(uri) and not _BUCKET.fullmatch(uri.partition("://")[2].partition("/")[0]):
+                yield f"{variable} must be s3://BUCKET/PREFIX, and a bucket's name has letters, digits, dots, - and _"
 
     @property
     def roots(self) -> Mapping[str, str]:

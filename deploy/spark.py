@@ -73,7 +73,8 @@ def object_store_options(settings: "Settings") -> "Mapping[str, str]":
         # Vectored and prefetching streams of other vendors' jars are not on the class path, or not needed.
         "input.stream.type": "classic",
     }
-    return {f"spark.hadoop.fs.s3a.{name}": value for name, value in named.items() if value}
+    discovery = {"spark.sql.sources.parallelPartitionDiscovery.threshold": "32"}  # each file is a request
+    return discovery | {f"spark.hadoop.fs.s3a.{name}": value for name, value in named.items() if value}
 
 
 def further_options(settings: "Settings", own: "Mapping[str, str]") -> "Mapping[str, str]":
@@ -117,6 +118,8 @@ _ALWAYS = {
     # Otherwise events would be missing without an error, depending on the defaults of the machine.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
+    # A rebuild names local files one by one: to look at them is quicker than a job that does.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",  # of data files: a changed bit is no number
     "spark.python.worker.memory": "128m",
     "spark.python.daemon.module": "deploy.spark_daemon",
@@ -143,8 +146,6 @@ _BATCH = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     # Only narrow rows go to Python, and Spark would measure the batch anew after each of them.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
-    # A rebuild names local files one by one: to look at them is quicker than a job that does.
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
 }
 _STREAMING = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",

@@ -17,6 +17,7 @@ NEEDED = (
     "batch_layer.blocks",
     "batch_layer.run",
     "deploy.cassandra",
+    "master_dataset.delta.data_files",
     "master_dataset.registry.registry",
     "speed_layer.micro_batch",
     "speed_layer.stream",

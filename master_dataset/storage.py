@@ -4,6 +4,7 @@ Everything that opens a table or a file goes through this module; `object_store`
 are looked up for each table that is opened, so that temporary ones are renewed, and are never written down.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -53,7 +54,7 @@ def open_table(uri: str, version: int | None = None) -> "DeltaTable":
     """
     from deltalake import DeltaTable  # noqa: PLC0415 - it takes 0.1 GB, and not every process opens tables
 
-    with _answering(uri):
+    with answering(uri):
         return DeltaTable(uri, version=version, storage_options=options(uri))
 
 
@@ -61,13 +62,17 @@ def is_table(uri: str) -> bool:
     """Whether there is a Delta table. Raises ObjectStoreUnavailableError."""
     from deltalake import DeltaTable  # noqa: PLC0415 - likewise
 
-    with _answering(uri):
+    with answering(uri):
         return DeltaTable.is_deltatable(uri, storage_options=options(uri))
 
 
 @contextmanager
-def _answering(uri: str) -> Iterator[None]:
-    """Replace what delta-rs raises if an object store does not answer, or refuses, by one sentence."""
+def answering(uri: str) -> Iterator[None]:
+    """Replace what delta-rs or Arrow raise if an object store does not answer, or refuses, by one sentence.
+
+    Raises:
+        ObjectStoreUnavailableError: The URI is on an object store, and cannot be read.
+    """
     try:
         yield
     except OSError as error:
@@ -93,12 +98,13 @@ def options(uri: str) -> dict[str, str] | None:
     """
     if not is_remote(uri):
         return None
-    found = credentials()
+    found, endpoint = credentials(), _endpoint_of_bucket(uri)
     named = {
         "AWS_ACCESS_KEY_ID": found.key,
         "AWS_SECRET_ACCESS_KEY": found.secret,
         "AWS_SESSION_TOKEN": found.token,
-        "AWS_ENDPOINT_URL": object_store().endpoint,
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ENDPOINT_URL_S3": endpoint,  # else the variable of that name would win
     }
     return {name: value for name, value in named.items() if value} | {
         "AWS_REGION": region(),
@@ -109,6 +115,15 @@ def options(uri: str) -> dict[str, str] | None:
         "connect_timeout": f"{_SECONDS}s",
         "max_retries": f"{_ATTEMPTS}",
     }
+
+
+def _endpoint_of_bucket(uri: str) -> str:
+    """Return the endpoint for delta-rs, which takes one without path style as that of the bucket."""
+    store = object_store()
+    if store.path_style or not store.endpoint:
+        return store.endpoint
+    scheme, _, host = store.endpoint.partition("://")
+    return f"{scheme}://{uri.partition('://')[2].partition('/')[0]}.{host}"
 
 
 # Files
@@ -170,20 +185,63 @@ def credentials() -> Credentials:
     """Return current credentials of the usual chain.
 
     Raises:
-        ObjectStoreAccessError: The chain has none.
+        ObjectStoreAccessError: The chain has none, or a profile or variable is wrong.
+        ObjectStoreUnavailableError: They cannot be fetched or renewed now.
     """
-    found = _session().get_credentials()
+    _refuse_other_endpoint()
+    session = _session()
+    with _found():
+        found = session.get_credentials()
     if found is None:
         message = f"there are no credentials for {object_store().shown}"
         do = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or the role of the machine or pod"
         raise ObjectStoreAccessError(message, do=do)
-    frozen = found.get_frozen_credentials()
+    with _found():
+        frozen = found.get_frozen_credentials()
     return Credentials(frozen.access_key, frozen.secret_key, frozen.token or "")
 
 
 def region() -> str:
-    """Return the region: the setting, else that of the environment or profile, else Amazon's first one."""
-    return object_store().region or _session().get_config_variable("region") or "us-east-1"
+    """Return the region: the setting, else that of the environment or profile, else Amazon's first one.
+
+    Raises:
+        ObjectStoreAccessError: There is no such profile.
+    """
+    if object_store().region:
+        return object_store().region
+    session = _session()
+    with _found():
+        return session.get_config_variable("region") or "us-east-1"
+
+
+@contextmanager
+def _found() -> Iterator[None]:
+    """Replace errors of the look-up of credentials and profiles by sentences."""
+    from botocore.exceptions import (  # noqa: PLC0415 - local folders need no S3 client
+        BotoCoreError,
+        PartialCredentialsError,
+        ProfileNotFound,
+    )
+
+    try:
+        yield
+    except (PartialCredentialsError, ProfileNotFound) as error:
+        message = f"the credentials for {object_store().shown} cannot be used: {error}"
+        raise ObjectStoreAccessError(message, do="correct AWS_PROFILE or the AWS_* variables") from error
+    except BotoCoreError as error:
+        message = f"the credentials for {object_store().shown} cannot be fetched: {error}"
+        raise ObjectStoreUnavailableError(message, do=_DO_DOCTOR) from error
+
+
+_OTHER_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+
+
+def _refuse_other_endpoint() -> None:
+    """Raise ObjectStoreAccessError if only some of the clients would follow a variable to another store."""
+    given = next((name for name in _OTHER_ENDPOINTS if os.environ.get(name)), None)
+    if given and not object_store().endpoint:
+        message = f"{given} is set and GALATEA_S3_ENDPOINT is not, so clients could use different stores"
+        raise ObjectStoreAccessError(message, do=f"set GALATEA_S3_ENDPOINT to the same URL, or unset {given}")
 
 
 @lru_cache(maxsize=1)
@@ -210,6 +268,12 @@ def _client() -> "BaseClient":
 
 
 # The probe
+
+
+def probe_roots(roots: Mapping[str, str]) -> None:
+    """Check each root that this process writes to, see `probe`. `roots`: setting to URI."""
+    for setting, uri in roots.items():
+        probe(uri, setting)
 
 
 def probe(uri: str, setting: str) -> None:

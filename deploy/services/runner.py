@@ -6,7 +6,7 @@ Exit codes: 0 stopped, 3 an operator has to act, 75 restart.
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, MutableMapping
 from types import FrameType
 from typing import Any
 
@@ -80,7 +80,6 @@ class Process:
                 from deploy.telemetry.traces import install_traces  # noqa: PLC0415 - needs an extra of the package
 
                 self.at_end(install_traces(self._settings, self.name))
-            _probe(self._settings.paths.remote)
             run(self, self._settings)
             self.end_work()
         except GenerationReplacedError as error:
@@ -109,12 +108,3 @@ class Process:
 
 def _add_trace(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     return {**tracing.log_ids(), **event}
-
-
-def _probe(roots: Mapping[str, str]) -> None:
-    """Refuse object stores that this process cannot use, or on which writers would lose commits."""
-    if roots:
-        from master_dataset.storage import probe  # noqa: PLC0415 - local folders need no client of an object store
-
-        for setting, uri in roots.items():
-            probe(uri, setting)

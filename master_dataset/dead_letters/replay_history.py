@@ -16,8 +16,9 @@ from deltalake.exceptions import DeltaError
 
 from master_dataset.dead_letters.dead_letter import DeadLetterSummary
 from master_dataset.dead_letters.deliveries import ArchivedEvents, Delivery, EventKey, first_of
-from master_dataset.delta.append import TableLayout, append
+from master_dataset.delta.append import append
 from master_dataset.delta.creation import create_table
+from master_dataset.delta.data_files import TableLayout
 from master_dataset.delta.dataset import arrow_dataset, report_lost_files
 from master_dataset.delta.incomplete_commits import roll_back_incomplete
 from master_dataset.errors import OperatorError

@@ -26,8 +26,8 @@ from master_dataset.dead_letters.dead_letter import (
     StoredDeadLetter,
 )
 from master_dataset.dead_letters.replay_history import ReplayTable
-from master_dataset.delta.append import TableLayout
 from master_dataset.delta.creation import create_table
+from master_dataset.delta.data_files import TableLayout
 from master_dataset.delta.dataset import arrow_dataset, report_lost_files
 from master_dataset.delta.incomplete_commits import roll_back_incomplete
 from master_dataset.errors import RangeTooLongError, UnknownNameError

@@ -9,73 +9,36 @@ searched for it before it is tried again. It also carries an application transac
 application conflicts with: so the library cannot repeat a commit that came through, either.
 """
 
+import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from random import random
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 import structlog
-from deltalake import CommitProperties, PostCommitHookProperties, Schema, Transaction
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
-from pyarrow.fs import LocalFileSystem
-from pyarrow.parquet import ParquetWriter
 
 from master_dataset.delta.commit_intents import commit_intent
+from master_dataset.delta.data_files import DATA_FILES, STATISTICS, FileWriter, TableLayout
 from master_dataset.delta.history import MARK
 from master_dataset.errors import GalateaError, OperatorError
-from master_dataset.object_store import ObjectStore, is_remote, object_store, use
-from master_dataset.storage import filesystem, open_table, read_bytes, region
-
-if TYPE_CHECKING:
-    from datetime import datetime
+from master_dataset.storage import open_table, read_bytes
 
 log = structlog.get_logger()
 
 ATTEMPT = "galateaCommit"
 """Where a commit carries what tells it from all others."""
-STATISTICS = "received_at"
-"""The one column with statistics: what readers filter by."""
-DATA_FILES = pa.schema(
-    [
-        ("path", pa.string()),
-        ("size", pa.int64()),
-        ("partition", pa.string()),
-        ("rows", pa.int64()),
-        ("oldest", pa.timestamp("us", tz="UTC")),
-        ("newest", pa.timestamp("us", tz="UTC")),
-    ]
-)
-"""One row for each data file: relative path, bytes, value of the partition column, and bounds of STATISTICS."""
-_GROUP_ROWS, _GROUP_BYTES = 100_000, 64 * 1024 * 1024
-"""Of a row group, which is in memory while it is written, with raw bytes."""
 _MAX_ATTEMPTS = 1000
 """Writers of one application take turns: only the one that gets the version goes on."""
 _MAX_FAILURES = 4
 """Of the storage itself, in a row."""
 _PAUSE_SECONDS = 0.2
-
-
-class TableLayout(NamedTuple):
-    """The columns of a table, and the one that it is partitioned by; empty for none, as earlier releases made some."""
-
-    schema: pa.Schema
-    partitioned_by: str
-
-    @property
-    def partition_columns(self) -> list[str]:
-        """As Delta Lake says it."""
-        return [self.partitioned_by] if self.partitioned_by else []
-
-    def as_made(self, table: str) -> Self:
-        """The same with the partitioning that the table has."""
-        return self._replace(partitioned_by="".join(open_table(table).metadata().partition_columns))
 
 
 class Writer(NamedTuple):
@@ -105,104 +68,6 @@ REWRITES = Writer("galatea rewrites", 0)
 """Whatever replaces data files or columns: a compaction, an export. One at a time, by a lease."""
 
 
-# Data files
-
-
-@dataclass(frozen=True)
-class FileWriter:
-    """Writes rows as data files of a table. Picklable: Spark's tasks write with it, each its own files.
-
-    Files that no commit adds, for example of a task that failed, are deleted by a later compaction.
-    """
-
-    table: str
-    layout: TableLayout
-    store: ObjectStore
-
-    @classmethod
-    def of(cls, table: str, layout: TableLayout) -> "FileWriter":
-        """Create the writer for a table that this process can reach. Workers may have no region of their own."""
-        store = object_store()
-        return cls(table, layout, replace(store, region=region()) if is_remote(table) else store)
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write rows, those of one partition after each other. Yields the files as rows of DATA_FILES."""
-        use(self.store)  # Spark's worker is another process
-        file: _DataFile | None = None
-        for value, rows in self._runs(batches):
-            if file is None or file.value != value:
-                if file is not None:
-                    yield file.close()
-                file = _DataFile(self, value)
-            file.append(rows)
-        if file is not None:
-            yield file.close()
-
-    def _runs(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Cut batches where the partition changes."""
-        for batch in batches:
-            start = 0
-            if batch.num_rows and not self.layout.partitioned_by:
-                yield "", batch
-                continue
-            if batch[self.layout.partitioned_by].null_count:
-                raise ValueError(f"a row for `{self.table}` has no {self.layout.partitioned_by}")
-            runs = pc.run_end_encode(batch[self.layout.partitioned_by]) if batch.num_rows else None
-            for value, end in zip(runs.values, runs.run_ends, strict=True) if runs is not None else ():
-                yield str(value.as_py()), batch.slice(start, end.as_py() - start)
-                start = end.as_py()
-
-
-class _DataFile:
-    """One data file while it is written."""
-
-    def __init__(self, of: FileWriter, value: str) -> None:
-        by = of.layout.partition_columns
-        self.value = value
-        self._path = "/".join([*(f"{name}={value}" for name in by), f"part-{uuid4()}.zstd.parquet"])
-        self._schema = pa.schema([field for field in of.layout.schema if field.name not in by])
-        files, place = filesystem(f"{of.table}/{self._path}")
-        if isinstance(files, LocalFileSystem):
-            files.create_dir(place.rpartition("/")[0])
-        self._sink = files.open_output_stream(place)
-        self._writer = ParquetWriter(
-            self._sink, self._schema, compression="zstd", compression_level=3, write_page_checksum=True
-        )
-        self._kept: list[pa.RecordBatch] = []
-        self._rows = self._kept_rows = self._kept_bytes = 0
-        self._bounds: list[datetime] = []
-
-    def append(self, rows: pa.RecordBatch) -> None:
-        self._kept.append(rows.select(self._schema.names).cast(self._schema))
-        self._kept_rows += rows.num_rows
-        self._kept_bytes += rows.nbytes
-        if STATISTICS in self._schema.names:
-            found = pc.min_max(rows[STATISTICS]).as_py()
-            self._bounds = sorted(each for each in (*self._bounds, *found.values()) if each is not None)
-            self._bounds = self._bounds[:1] + self._bounds[-1:]
-        if self._kept_rows >= _GROUP_ROWS or self._kept_bytes >= _GROUP_BYTES:
-            self._flush()
-
-    def close(self) -> pa.RecordBatch:
-        """Finish it. Returns its row of DATA_FILES."""
-        self._flush()
-        self._writer.close()
-        size = self._sink.tell()
-        self._sink.close()
-        oldest, newest = self._bounds or (None, None)
-        row = {"path": self._path, "size": size, "partition": self.value, "rows": self._rows}
-        return pa.RecordBatch.from_pylist([{**row, "oldest": oldest, "newest": newest}], DATA_FILES)
-
-    def _flush(self) -> None:
-        if self._kept:
-            self._writer.write_table(pa.Table.from_batches(self._kept))
-        self._rows += self._kept_rows
-        self._kept, self._kept_rows, self._kept_bytes = [], 0, 0
-
-
-# Commits
-
-
 def append(table: str, rows: pa.Table, layout: TableLayout) -> None:
     """Append a few rows without Spark, in one commit that is on the disk when this returns.
 
@@ -230,7 +95,7 @@ def commit_files(table: str, layout: TableLayout, files: pa.Table, writer: Write
         mark: What the commit carries for `fsync_commit` and for `is_marked`.
 
     Raises:
-        OperatorError: Another process commits as this application.
+        OperatorError: Another process commits as this application, or the table lacks a column.
         DeltaError: The commit failed; `MasterTables.holds` says whether it came through after all.
         OSError: Likewise. ObjectStoreUnavailableError, ObjectStoreAccessError: Likewise.
     """
@@ -240,11 +105,12 @@ def commit_files(table: str, layout: TableLayout, files: pa.Table, writer: Write
     opened = open_table(table)
     since, before = opened.version(), opened.transaction_version(writer.application)
     writer.refuse_another(table, before)
+    _refuse_other_columns(table, opened, layout)
     for attempt in range(_MAX_ATTEMPTS):
         if attempt:
+            opened = open_table(table)  # first: a commit that comes through after this conflicts
             if is_committed(table, since, attempt_id):
                 return
-            opened = open_table(table)
             if (known := opened.transaction_version(writer.application)) != before:
                 writer.refuse_another(table, known)
         try:
@@ -301,9 +167,23 @@ def committed_once(
         log.info("table.commit_answer_lost", table=table, error=str(error))
 
 
+_LOST_RACE = re.compile(r"(?i)concurrent|Failed to commit transaction: \d+$")
+"""What delta-rs says if other commits came first: of the same application, or again and again of the same version."""
+
+
 def _is_conflict(error: Exception) -> bool:
-    """Whether other commits came first: of the same application, or again and again of the same version."""
-    return isinstance(error, CommitFailedError) and any(part in str(error) for part in ("oncurrent", "attempts"))
+    return isinstance(error, CommitFailedError) and bool(_LOST_RACE.search(str(error)))
+
+
+def _refuse_other_columns(table: str, opened: DeltaTable, layout: TableLayout) -> None:
+    """Raise OperatorError if rows would lose values: delta-rs adds files whatever their columns are."""
+    known = {field.name for field in opened.schema().fields}
+    if missing := [name for name in layout.schema.names if name not in known]:
+        message = f"the table `{table}` lacks the column `{missing[0]}`, which this release writes"
+        raise OperatorError(message, do="start the archive of this release, which adds it")
+    if (found := opened.metadata().partition_columns) != layout.partition_columns:
+        message = f"the table `{table}` is partitioned by {found or 'nothing'}, not by {layout.partition_columns}"
+        raise OperatorError(message, do="move it away: the archive creates it again")
 
 
 def is_committed(table: str, since: int, attempt_id: str) -> bool:

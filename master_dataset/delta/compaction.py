@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import structlog
-from deltalake import CommitProperties, DeltaTable, WriterProperties
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, WriterProperties
 
 from master_dataset.delta.append import REWRITES, committed_once
 from master_dataset.delta.commit_intents import commit_intent
@@ -90,6 +90,7 @@ class Compaction:
             retention_hours=hours,
             dry_run=False,
             full=True,
+            post_commithook_properties=PostCommitHookProperties(create_checkpoint=False),  # it would not be flushed
             commit_properties=CommitProperties(custom_metadata=_COMMIT_INFO),
         )
         _truncate_log(path)

@@ -3,7 +3,7 @@
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
-from master_dataset.delta.append import STATISTICS, TableLayout
+from master_dataset.delta.data_files import STATISTICS, TableLayout
 from master_dataset.delta.fsync import fsync_first_commit
 from master_dataset.delta.history import LOG_PROPERTIES
 from master_dataset.storage import is_table, options

@@ -5,6 +5,7 @@ what a power cut leaves behind.
 """
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
@@ -15,8 +16,11 @@ from deltalake.exceptions import DeltaError
 from pyarrow.fs import FileType, SubTreeFileSystem
 
 from master_dataset.errors import MasterFileLostError
-from master_dataset.storage import filesystem, open_table
+from master_dataset.object_store import is_remote
+from master_dataset.storage import answering, filesystem, open_table
 
+_REQUESTS = 16
+"""How many are made to an object store at a time."""
 UNREADABLE = (OSError, pa.ArrowInvalid, DeltaError)
 """What Arrow and delta-rs raise when a file cannot be read."""
 
@@ -44,11 +48,20 @@ def check_files(path: str, sizes: Mapping[str, int]) -> None:
     """
     files, root = filesystem(path)
     places = [f"{root}{file.removeprefix(path)}" for file in sizes]
-    for (file, size), found in zip(sizes.items(), files.get_file_info(places), strict=True):
+    # On an object store each is a request, which Arrow makes one after the other.
+    with answering(path), ThreadPoolExecutor(_REQUESTS if is_remote(path) else 1) as pool:
+        infos = list(pool.map(files.get_file_info, places)) if is_remote(path) else files.get_file_info(places)
+    for (file, size), found in zip(sizes.items(), infos, strict=True):
         if found.type != FileType.File:
             raise file_lost(path, file, "is gone")
         if found.size != size:
             raise file_lost(path, file, f"has {found.size:,} bytes instead of {size:,}")
+
+
+def sizes_of(table: DeltaTable) -> dict[str, int]:
+    """Return the data files of the loaded version by path, and their sizes in bytes."""
+    actions = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes"]).to_pylist()
+    return {f"{path_of(table)}/{unquote(each['path'])}": each["size_bytes"] for each in actions}
 
 
 @contextmanager
@@ -56,11 +69,16 @@ def report_lost_files(table: DeltaTable) -> Iterator[None]:
     """Replace errors of Arrow or delta-rs inside the block by one that names the file, if a file cannot be read.
 
     Raises:
-        MasterFileLostError: A file of the table cannot be read to its end.
+        MasterFileLostError: A file of the table cannot be read to its end; on an object store: is gone or damaged.
+        ObjectStoreUnavailableError: An object store did not answer in time, or refused.
     """
     try:
         yield
-    except UNREADABLE:
+    except UNREADABLE as error:
+        if is_remote(path_of(table)) and isinstance(error, OSError):
+            check_files(path_of(table), sizes_of(table))
+            with answering(path_of(table)):
+                raise
         for fragment in arrow_dataset(table).get_fragments():
             try:
                 for _ in fragment.to_batches():

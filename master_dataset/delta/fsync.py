@@ -23,10 +23,16 @@ _MAGIC = b"crc\0"
 
 
 def fsync_commit(table: str, mark: str) -> None:
-    """Flush the newest commit that carries the mark, if there is one. Does nothing for a table on an object store."""
+    """Flush the newest commit that carries the mark, if there is one, and a checkpoint of the log that came with it.
+
+    Does nothing for a table on an object store.
+    """
     history = DeltaHistory.of(table)
     if commit := history.marked(mark):
-        fsync_files([*(history.folder / name for name in commit.added), commit.path], history.folder)
+        checkpoint = history.checkpoints(commit.number)
+        hint = [history.log / LAST_CHECKPOINT] if checkpoint else []
+        added = [history.folder / name for name in commit.added]
+        fsync_files([*added, commit.path, *checkpoint, *hint], history.folder)
 
 
 def fsync_first_commit(table: str) -> None:

@@ -55,11 +55,19 @@ def roll_back_incomplete(table: str, unfinished: Collection[str] = ()) -> None:
         commit = history.marked(mark)
         if commit and not _is_complete(history, commit):
             _replace_by_empty_commit(history, commit)
+        elif commit:
+            _drop_unflushed_checkpoints(history, commit)
+    _settle_intents(table, history)
+
+
+def _settle_intents(table: str, history: DeltaHistory) -> None:
     for mark, has_rebooted in pending_intents(table).items():
         commit = history.marked(mark)
         if commit and has_rebooted and _can_be_removed(history, commit):
             _replace_by_empty_commit(history, commit)
         elif commit:
+            if has_rebooted:
+                _drop_unflushed_checkpoints(history, commit)
             fsync_commit(table, mark)
         if commit or has_rebooted:  # otherwise it may be in progress
             clear_intent(table, mark)
@@ -78,6 +86,24 @@ def _drop_incomplete_checkpoints(history: DeltaHistory) -> None:
     hint = history.log / LAST_CHECKPOINT
     number = history.last_checkpoint()
     if hint.exists() and (number is None or not history.checkpoints(number)):
+        _drop(hint)
+
+
+def _drop_unflushed_checkpoints(history: DeltaHistory, commit: Commit) -> None:
+    """Drop checkpoints of a commit that may not have been flushed, and later ones, if the log can replace them.
+
+    Those of delta-rs have no checksums: one with a hole can be readable, and describe another table.
+    """
+    found = {int(file.name[:20]): file for file in history.log.glob("[0-9]*.checkpoint*.parquet")}
+    reached = max((number for number in found if number < commit.number), default=-1)
+    suspected = [number for number in found if number >= commit.number and matches_checksum(found[number]) is None]
+    if not suspected or not all(history.path(each).exists() for each in range(reached + 1, max(suspected) + 1)):
+        return  # a compaction has deleted log entries behind one that it had flushed
+    for number in suspected:
+        for file in history.checkpoints(number):
+            _drop(file)
+    hint = history.log / LAST_CHECKPOINT
+    if hint.exists() and history.last_checkpoint() in suspected:
         _drop(hint)
 
 

@@ -15,11 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from master_dataset.delta.append import APPENDS, DATA_FILES, FileWriter, TableLayout, Writer, commit_files, is_marked
+from master_dataset.delta.append import APPENDS, Writer, commit_files, is_marked
 from master_dataset.delta.checkpoint import mark_of
 from master_dataset.delta.columns import add_missing_columns
 from master_dataset.delta.commit_intents import commit_intent
 from master_dataset.delta.creation import create_table
+from master_dataset.delta.data_files import DATA_FILES, FileWriter, TableLayout
 from master_dataset.delta.dataset import arrow_dataset, report_lost_files
 from master_dataset.delta.fsync import fsync_commit
 from master_dataset.delta.history import NEWEST_COMMITS

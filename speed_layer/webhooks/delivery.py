@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 from prometheus_client import Counter
 
-from master_dataset.errors import DependencyUnavailableError
+from master_dataset.errors import DependencyUnavailableError, GalateaError
 from master_dataset.kafka.consumer import ConsumerRecord, Done, HandlerResult, Reject, Retry
 from master_dataset.parsing.results import Reason
 from master_dataset.webhooks.endpoint import Endpoint
@@ -173,6 +173,6 @@ class UndeliveredTable:
             self._is_made = True
             layout = undelivered_layout()
             append(path, pa.Table.from_pylist([each.row(TOPIC) for each in alerts], layout.schema), layout)
-        except (OSError, ValueError, DeltaError) as error:  # ValueError: a line of the log that cannot be parsed
+        except (OSError, ValueError, DeltaError, GalateaError) as error:  # ValueError: a broken log entry
             message = f"the dead letter could not be stored: {type(error).__name__}"
             raise DeadLetterNotStoredError(message, do="galatea doctor") from error

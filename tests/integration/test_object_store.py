@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from master_dataset.delta.append import ATTEMPT, DATA_FILES, FileWriter, Writer, commit_files
+from master_dataset.delta.append import ATTEMPT, Writer, commit_files
+from master_dataset.delta.data_files import DATA_FILES, FileWriter
 from master_dataset.delta.dataset import arrow_dataset
 from master_dataset.errors import ObjectStoreAccessError, ObjectStoreUnavailableError, OperatorError
 from master_dataset.object_store import ObjectStore, use

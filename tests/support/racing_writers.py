@@ -2,16 +2,10 @@
 
 import pyarrow as pa
 
-from master_dataset.delta.append import (
-    DATA_FILES,
-    FileWriter,
-    TableLayout,
-    Writer,
-    append,
-    commit_files,
-)
+from master_dataset.delta.append import Writer, append, commit_files
 from master_dataset.delta.compaction import Compaction
 from master_dataset.delta.creation import create_table
+from master_dataset.delta.data_files import DATA_FILES, FileWriter, TableLayout
 from master_dataset.object_store import ObjectStore, use
 
 LAYOUT = TableLayout(

@@ -8,11 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
 from master_dataset.delta.append import (
-    DATA_FILES,
-    FileWriter,
-    TableLayout,
     Writer,
     append,
     commit_files,
@@ -20,6 +18,7 @@ from master_dataset.delta.append import (
     is_marked,
 )
 from master_dataset.delta.creation import create_table
+from master_dataset.delta.data_files import DATA_FILES, FileWriter, TableLayout
 from master_dataset.delta.tables import BatchId, MasterTables
 from master_dataset.errors import OperatorError
 
@@ -150,3 +149,38 @@ def test_a_table_that_is_there_stays_as_it_is(table: str) -> None:
     create_table(table, LAYOUT)
 
     assert (DeltaTable(table).version(), DeltaTable(table).count()) == (1, 1)
+
+
+def test_rows_with_a_column_that_the_table_lacks_are_refused(table: str) -> None:
+    wider = TableLayout(LAYOUT.schema.append(pa.field("more", pa.string())), "day")
+
+    with pytest.raises(OperatorError, match="lacks the column `more`"):
+        append(table, rows(1).append_column("more", pa.array(["x"])), wider)
+
+    assert DeltaTable(table).version() == 0
+
+
+def test_a_commit_that_lost_every_race_is_tried_again(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, refused = DeltaTable.create_write_transaction, list[CommitFailedError]()
+
+    def behind_others(self: DeltaTable, *args: Any, **more: Any) -> None:
+        if len(refused) < 6:
+            with pytest.raises(CommitFailedError) as lost:
+                commit_behind(table)
+            refused.append(lost.value)
+            raise lost.value
+        made(self, *args, **more)
+
+    monkeypatch.setattr("master_dataset.delta.append.time.sleep", lambda _: None)
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", behind_others)
+
+    append(table, rows(1), LAYOUT)
+
+    assert DeltaTable(table).count() == 7
+
+
+def commit_behind(table: str) -> None:
+    """Commit to a version that another one takes, without another try."""
+    stale = DeltaTable(table)
+    write_deltalake(table, rows(2), mode="append")
+    write_deltalake(stale, rows(2), mode="append", commit_properties=CommitProperties(max_commit_retries=0))

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from master_dataset.delta.append import TableLayout, append
+from master_dataset.delta.append import append
 from master_dataset.delta.commit_intents import commit_intent, pending_intents
 from master_dataset.delta.creation import create_table
+from master_dataset.delta.data_files import TableLayout
 from master_dataset.delta.fsync import fsync_commit
 from master_dataset.delta.history import MARK
 

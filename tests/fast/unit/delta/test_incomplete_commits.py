@@ -11,6 +11,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from master_dataset.delta.commit_intents import commit_intent, pending_intents
 from master_dataset.delta.compaction import compact_partitions
+from master_dataset.delta.fsync import fsync_commit
 from master_dataset.delta.incomplete_commits import drop_incomplete_creation, roll_back_incomplete
 
 
@@ -87,12 +88,36 @@ def test_a_commit_of_another_mark_is_left_to_whoever_has_a_backup(table: Path) -
     assert line(table, 1).read_bytes() == before
 
 
-def test_a_whole_commit_and_its_checkpoint_are_left_as_they_are(table: Path) -> None:
+def test_a_whole_commit_is_left_as_it_is_without_a_checkpoint_that_may_have_holes(table: Path) -> None:
+    checkpoint, hint = (table / "_delta_log" / name for name in (f"{2:020}.checkpoint.parquet", "_last_checkpoint"))
     before = {path: path.read_bytes() for path in table.rglob("*") if path.is_file()}
+    whole = checkpoint.read_bytes()
+    middle = len(whole) // 2
+    checkpoint.write_bytes(whole[:middle] + bytes(64) + whole[middle + 64 :])
 
     roll_back_incomplete(str(table), ["query 2"])
 
-    assert {path: path.read_bytes() for path in table.rglob("*") if path.is_file()} == before
+    after = {path: path.read_bytes() for path in table.rglob("*") if path.is_file()}
+    assert after == {path: found for path, found in before.items() if path not in (checkpoint, hint)}
+    assert marks(table) == ["query 0", "query 1", "query 2"]
+
+
+def test_a_checkpoint_whose_log_entries_a_compaction_deleted_stays(table: Path) -> None:
+    line(table, 0).unlink()
+
+    roll_back_incomplete(str(table), ["query 2"])
+
+    assert marks(table) == ["query 0", "query 1", "query 2"]
+
+
+def test_a_checkpoint_is_flushed_with_its_commit(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Path] = []
+    monkeypatch.setattr("master_dataset.delta.fsync.fsync_path", found.append)
+
+    fsync_commit(str(table), "query 2")
+
+    log = table / "_delta_log"
+    assert {line(table, 2), log / f"{2:020}.checkpoint.parquet", log / "_last_checkpoint"} <= set(found)
 
 
 def test_an_incomplete_compaction_is_removed_and_what_it_replaced_counts_again(table: Path) -> None:

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from botocore.session import get_session
 
 from deploy.jars import spark_parts
 from deploy.sections import InvalidSettingsError
 from deploy.settings import Settings
 from deploy.spark import object_store_options
+from master_dataset.errors import ObjectStoreAccessError
 from master_dataset.object_store import ObjectStore, is_remote, local_path, object_store, spark_uri, use
 from master_dataset.storage import credentials, options
 
@@ -81,3 +83,45 @@ def test_uris_have_sparks_scheme_for_spark_alone(tmp_path: Path) -> None:
     assert (spark_uri("s3://lake/a"), spark_uri("/lake/a")) == ("s3a://lake/a", "/lake/a")
     assert (is_remote("s3://lake/a"), is_remote("/s3://lake"), local_path("s3://lake/a")) == (True, False, None)
     assert local_path("file:///lake/a") == Path("/lake/a")
+
+
+def test_without_path_style_every_client_names_the_bucket_in_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "https://another.example")
+    use(ObjectStore("https://s3.example:9000", "eu-central-1"))
+
+    of_delta = options("s3://lake/master/x")
+
+    assert of_delta is not None
+    assert {of_delta[name] for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")} == {"https://lake.s3.example:9000"}
+    assert of_delta["AWS_VIRTUAL_HOSTED_STYLE_REQUEST"] == "true"
+
+
+def test_a_variable_that_only_some_clients_follow_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://another.example")
+    use(ObjectStore(region="eu-central-1"))
+
+    with pytest.raises(ObjectStoreAccessError, match="AWS_ENDPOINT_URL is set and GALATEA_S3_ENDPOINT is not"):
+        options("s3://lake/master/x")
+
+
+@pytest.mark.parametrize("name", ["AWS_PROFILE", "AWS_SECRET_ACCESS_KEY"])
+def test_credentials_that_cannot_be_used_are_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("master_dataset.storage._session", get_session)
+    if name == "AWS_PROFILE":
+        monkeypatch.setenv(name, "nobodys")
+    else:
+        monkeypatch.delenv(name)
+    use(ObjectStore("https://s3.example", "eu-central-1"))
+
+    with pytest.raises(ObjectStoreAccessError, match="cannot be used") as refused:
+        credentials()
+
+    assert "AWS_PROFILE" in refused.value.do
+
+
+@pytest.mark.parametrize("uri", ["s3://KEY:SECRET@lake/x", "s3:///x", "s3://my bucket/x"])
+def test_what_is_no_bucket_is_refused_and_not_repeated(tmp_path: Path, uri: str) -> None:
+    with pytest.raises(InvalidSettingsError, match="GALATEA_MASTER_URI must be s3://BUCKET/PREFIX") as refused:
+        Settings(home=tmp_path, master_uri=uri)
+
+    assert "SECRET" not in str(refused.value)
