@@ -211,6 +211,12 @@ class ObjectStoreSettings(Section):
         """The object store."""
         return ObjectStore(self.endpoint, self.region, self.path_style)
 
+    def conflicts_in_use(self) -> Iterator[str]:
+        """Say which variables only some of the clients would follow, to another store."""
+        for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
+            if not self.endpoint and os.environ.get(name):
+                yield f"{name} is set and GALATEA_S3_ENDPOINT is not: clients would use different stores"
+
 
 class StackSettings(Section):
     """The local stack as a whole. How many nodes it has is said with the settings of Kafka and Cassandra."""

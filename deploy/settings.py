@@ -176,6 +176,8 @@ class Settings:
             yield "GALATEA_REMEMBERED_HOURS must be more than 14 times GALATEA_VISIT_GAP_SECONDS"
         for name in sections():
             yield from getattr(self, name).conflicts()
+        if self.paths.remote:
+            yield from self.s3.conflicts_in_use()
         if not (is_loopback(self.api.host) or self.tls.is_on or self.api.proxies):
             yield "GALATEA_API_HOST needs GALATEA_TLS_CERTIFICATE_FILE, or GALATEA_API_PROXIES if a proxy encrypts"
         if not (is_loopback(self.sql.host) or self.tls.is_on):

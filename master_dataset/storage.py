@@ -4,7 +4,6 @@ Everything that opens a table or a file goes through this module; `object_store`
 are looked up for each table that is opened, so that temporary ones are renewed, and are never written down.
 """
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -188,7 +187,6 @@ def credentials() -> Credentials:
         ObjectStoreAccessError: The chain has none, or a profile or variable is wrong.
         ObjectStoreUnavailableError: They cannot be fetched or renewed now.
     """
-    _refuse_other_endpoint()
     session = _session()
     with _found():
         found = session.get_credentials()
@@ -231,17 +229,6 @@ def _found() -> Iterator[None]:
     except BotoCoreError as error:
         message = f"the credentials for {object_store().shown} cannot be fetched: {error}"
         raise ObjectStoreUnavailableError(message, do=_DO_DOCTOR) from error
-
-
-_OTHER_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-
-
-def _refuse_other_endpoint() -> None:
-    """Raise ObjectStoreAccessError if only some of the clients would follow a variable to another store."""
-    given = next((name for name in _OTHER_ENDPOINTS if os.environ.get(name)), None)
-    if given and not object_store().endpoint:
-        message = f"{given} is set and GALATEA_S3_ENDPOINT is not, so clients could use different stores"
-        raise ObjectStoreAccessError(message, do=f"set GALATEA_S3_ENDPOINT to the same URL, or unset {given}")
 
 
 @lru_cache(maxsize=1)

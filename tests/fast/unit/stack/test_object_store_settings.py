@@ -96,12 +96,12 @@ def test_without_path_style_every_client_names_the_bucket_in_the_host(monkeypatc
     assert of_delta["AWS_VIRTUAL_HOSTED_STYLE_REQUEST"] == "true"
 
 
-def test_a_variable_that_only_some_clients_follow_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_only_some_clients_follow_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "https://another.example")
-    use(ObjectStore(region="eu-central-1"))
+    Settings(home=tmp_path)
 
-    with pytest.raises(ObjectStoreAccessError, match="AWS_ENDPOINT_URL is set and GALATEA_S3_ENDPOINT is not"):
-        options("s3://lake/master/x")
+    with pytest.raises(InvalidSettingsError, match="AWS_ENDPOINT_URL is set and GALATEA_S3_ENDPOINT is not"):
+        Settings(home=tmp_path, master_uri="s3://lake/master")
 
 
 @pytest.mark.parametrize("name", ["AWS_PROFILE", "AWS_SECRET_ACCESS_KEY"])
