@@ -48,9 +48,11 @@ def check_files(path: str, sizes: Mapping[str, int]) -> None:
     """
     files, root = filesystem(path)
     places = [f"{root}{file.removeprefix(path)}" for file in sizes]
-    # On an object store each is a request, which Arrow makes one after the other.
-    with answering(path), ThreadPoolExecutor(_REQUESTS if is_remote(path) else 1) as pool:
-        infos = list(pool.map(files.get_file_info, places)) if is_remote(path) else files.get_file_info(places)
+    if is_remote(path):
+        with answering(path), ThreadPoolExecutor(_REQUESTS) as pool:  # Arrow would make one request after the other
+            infos = list(pool.map(files.get_file_info, places))
+    else:
+        infos = files.get_file_info(places)
     for (file, size), found in zip(sizes.items(), infos, strict=True):
         if found.type != FileType.File:
             raise file_lost(path, file, "is gone")
