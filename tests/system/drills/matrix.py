@@ -88,7 +88,7 @@ MATRIX = (
         "speed paused across a cut, both deliveries in one micro-batch",
         "`tests/integration/test_first_delivery.py`, `tests/system/deployments/test_catch_up.py`",
     ),
-    Row("D16", "Q L", "part of a checkpoint lost", "`tests/integration/test_checkpoint.py`"),
+    Row("D16", "Q L", "part of a checkpoint lost", "`tests/fast/unit/speed/test_generation_checkpoint.py`"),
     Row(
         "D17",
         "Q",
