@@ -183,7 +183,7 @@ def _refuse_other_columns(table: str, opened: DeltaTable, layout: TableLayout) -
         raise OperatorError(message, do="start the archive of this release, which adds it")
     if (found := opened.metadata().partition_columns) != layout.partition_columns:
         message = f"the table `{table}` is partitioned by {found or 'nothing'}, not by {layout.partition_columns}"
-        raise OperatorError(message, do="move it away: the archive creates it again")
+        raise OperatorError(message, do="put the table of this release back from a backup: docs/how-to/backups.md")
 
 
 def is_committed(table: str, since: int, attempt_id: str) -> bool:

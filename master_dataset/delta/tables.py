@@ -17,7 +17,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from master_dataset.delta.append import APPENDS, Writer, commit_files, is_marked
 from master_dataset.delta.checkpoint import mark_of
-from master_dataset.delta.columns import add_missing_columns
 from master_dataset.delta.commit_intents import commit_intent
 from master_dataset.delta.creation import create_table
 from master_dataset.delta.data_files import DATA_FILES, FileWriter, TableLayout
@@ -74,7 +73,6 @@ class MasterTables:
         for name, layout in self._layouts(source).items():
             path = self.path(name)
             drop_incomplete_creation(path)
-            add_missing_columns(path, layout.schema)
             create_table(path, layout)
 
     def append_events(self, source: "Source[Any]", events: DataFrame, batch: BatchId, *, repeats: bool = False) -> None:

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from master_dataset.delta.columns import add_missing_columns
 from master_dataset.delta.commit_intents import INTENTS, pending_intents
 from master_dataset.delta.compaction import compact_partitions
+from master_dataset.delta.creation import add_missing_columns, create_table
+from master_dataset.delta.data_files import TableLayout
 
 OLD = pa.schema([("day", pa.date32()), ("till", pa.string())])
 PAYMENTS = pa.list_(pa.struct([("type", pa.string()), ("amount", pa.int64())]))
@@ -78,3 +79,11 @@ def test_a_table_that_does_not_exist_is_left_alone(path: str) -> None:
     add_missing_columns(path, NEW)
 
     assert not Path(path).exists()
+
+
+def test_creating_a_table_that_an_older_release_made_adds_the_columns_it_lacks(path: str) -> None:
+    append(path, OLD, till="1")
+
+    create_table(path, TableLayout(NEW, "day"))
+
+    assert {field.name for field in DeltaTable(path).schema().fields} == set(NEW.names)
