@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from batch_layer.master import Master, files_at
-from master_dataset.delta.dataset import check_files, file_lost
+from batch_layer.master import Master
+from master_dataset.delta.dataset import check_files, file_lost, sizes_of
 from master_dataset.delta.tables import MasterTables, event_schema
 from master_dataset.errors import ObjectStoreUnavailableError
 from master_dataset.object_store import is_remote, object_store, spark_uri
@@ -48,8 +48,8 @@ def archived(spark: SparkSession, source: "Source[Any]", master: Master, days: C
         return rows.withColumns(lacking).select(schema.names)
     if not files:
         return spark.createDataFrame([], schema)
-    sizes = {f"{master.path}/{file.path}": file.size for file in files_at(master.path, master.version)}
-    check_files(master.path, {file: sizes[file] for file in files})
+    sizes, names = sizes_of(table), [file.removeprefix(f"{master.path}/") for file in files]
+    check_files(master.path, {name: sizes[name] for name in names})
     rows = spark.read.schema(schema).option("basePath", spark_uri(master.path)).parquet(*map(spark_uri, files))
     return rows.select(schema.names)
 
@@ -63,9 +63,8 @@ def _are_plain(path: str, files: Collection[str]) -> bool:
 _CANNOT_READ = re.compile(
     r"\[(?:FAILED_READ_FILE|PATH_NOT_FOUND|CANNOT_READ_FILE_FOOTER)[^\]]*\].*?(?:file:/*|s3a:/)(/\S+\.parquet)"
 )
-
-
 _DAMAGED = re.compile(r"(?i)checksum|corrupt|not a parquet file|crc")
+"""What Spark says of a file that is there and was read, but not of a network that failed."""
 
 
 @contextmanager

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 import pyarrow as pa
 
 from master_dataset.dead_letters.replay_history import REPLAYS
 from master_dataset.dead_letters.table import TABLES as DEAD_LETTERS
-from master_dataset.delta.dataset import check_files
+from master_dataset.delta.dataset import check_files, sizes_of
 from master_dataset.delta.history import Commit, DeltaHistory
 from master_dataset.errors import MasterFileLostError, OperatorError
 from master_dataset.object_store import is_remote
@@ -51,10 +50,7 @@ def current_versions(root: str) -> Iterator[tuple[str, TableVersion]]:
 def table_version(path: str) -> TableVersion:
     """Return the current version of a table."""
     table = open_table(path)
-    files = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes"]).to_pylist()
-    return TableVersion(
-        str(table.metadata().id), table.version(), {unquote(each["path"]): each["size_bytes"] for each in files}
-    )
+    return TableVersion(str(table.metadata().id), table.version(), sizes_of(table))
 
 
 def check_table(path: str, recorded: TableVersion) -> TableVersion:
@@ -80,7 +76,7 @@ def check_table(path: str, recorded: TableVersion) -> TableVersion:
     if now.version < recorded.version:
         message = f"the table `{path}` is at version {now.version}, and the backup needs version {recorded.version}"
         raise OperatorError(f"{message} or a later one: events would be missing", do=_DO)
-    check_files(path, {f"{path}/{name}": size for name, size in now.sizes.items()})
+    check_files(path, now.sizes)
     if not is_remote(path) and (lost := _vanished(path, recorded, now)):
         shown = ", ".join(f"`{name}`" for name in lost[:_SHOWN])
         message = f"the table `{path}` does not name {len(lost)} data files of the backup any more, such as {shown}"

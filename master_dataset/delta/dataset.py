@@ -41,29 +41,29 @@ def path_of(table: DeltaTable) -> str:
 
 
 def check_files(path: str, sizes: Mapping[str, int]) -> None:
-    """Compare files with the sizes in bytes that the log of the table at `path` states.
+    """Compare data files of the table at `path` with the sizes that its log states, see `sizes_of`.
 
     Raises:
         MasterFileLostError: A file is missing or has another size.
     """
     files, root = filesystem(path)
-    places = [f"{root}{file.removeprefix(path)}" for file in sizes]
+    places = [f"{root}/{name}" for name in sizes]
     if is_remote(path):
         with answering(path), ThreadPoolExecutor(_REQUESTS) as pool:  # Arrow would make one request after the other
             infos = list(pool.map(files.get_file_info, places))
     else:
         infos = files.get_file_info(places)
-    for (file, size), found in zip(sizes.items(), infos, strict=True):
+    for (name, size), found in zip(sizes.items(), infos, strict=True):
         if found.type != FileType.File:
-            raise file_lost(path, file, "is gone")
+            raise file_lost(path, name, "is gone")
         if found.size != size:
-            raise file_lost(path, file, f"has {found.size:,} bytes instead of {size:,}")
+            raise file_lost(path, name, f"has {found.size:,} bytes instead of {size:,}")
 
 
 def sizes_of(table: DeltaTable) -> dict[str, int]:
-    """Return the data files of the loaded version by path, and their sizes in bytes."""
+    """Return the data files of the loaded version, relative to the table, and their sizes in bytes."""
     actions = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes"]).to_pylist()
-    return {f"{path_of(table)}/{unquote(each['path'])}": each["size_bytes"] for each in actions}
+    return {unquote(each["path"]): each["size_bytes"] for each in actions}
 
 
 @contextmanager
