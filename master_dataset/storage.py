@@ -152,9 +152,10 @@ def _s3(store: ObjectStore, region_name: str, found: Credentials) -> S3FileSyste
 
 
 def exists(uri: str) -> bool:
-    """Whether there is a file, or a folder with files."""
+    """Whether there is a file, or a folder with files. Raises ObjectStoreUnavailableError."""
     files, path = filesystem(uri)
-    return bool(files.get_file_info(path).type)
+    with answering(uri):
+        return bool(files.get_file_info(path).type)
 
 
 def read_bytes(uri: str) -> bytes:
@@ -188,13 +189,13 @@ def credentials() -> Credentials:
         ObjectStoreUnavailableError: They cannot be fetched or renewed now.
     """
     session = _session()
-    with _found():
+    with _looking_up():
         found = session.get_credentials()
     if found is None:
         message = f"there are no credentials for {object_store().shown}"
         do = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or the role of the machine or pod"
         raise ObjectStoreAccessError(message, do=do)
-    with _found():
+    with _looking_up():
         frozen = found.get_frozen_credentials()
     return Credentials(frozen.access_key, frozen.secret_key, frozen.token or "")
 
@@ -208,13 +209,13 @@ def region() -> str:
     if object_store().region:
         return object_store().region
     session = _session()
-    with _found():
+    with _looking_up():
         return session.get_config_variable("region") or "us-east-1"
 
 
 @contextmanager
-def _found() -> Iterator[None]:
-    """Replace errors of the look-up of credentials and profiles by sentences."""
+def _looking_up() -> Iterator[None]:
+    """Replace errors that botocore raises while it looks up credentials and profiles by sentences."""
     from botocore.exceptions import (  # noqa: PLC0415 - local folders need no S3 client
         BotoCoreError,
         PartialCredentialsError,
@@ -255,12 +256,6 @@ def _client() -> "BaseClient":
 
 
 # The probe
-
-
-def probe_roots(roots: Mapping[str, str]) -> None:
-    """Check each root that this process writes to, see `probe`. `roots`: setting to URI."""
-    for setting, uri in roots.items():
-        probe(uri, setting)
 
 
 def probe(uri: str, setting: str) -> None:

@@ -24,7 +24,7 @@ from master_dataset.kafka.partition_progress import Progress, steps_back
 from master_dataset.kafka.topics import Topics
 from master_dataset.registry.registry import store_terms
 from master_dataset.sources import registered_sources
-from master_dataset.storage import probe_roots
+from master_dataset.storage import probe
 from views.control.publication import PointerRow
 from views.core.cut import UNIX_EPOCH
 
@@ -85,7 +85,8 @@ def run(process: Process, settings: Settings) -> None:
     lower_priority(BACKGROUND_NICENESS)
     connect = partial(session_of, settings.cassandra.address)
     refuse_unfinished_restore(connect())
-    probe_roots(settings.paths.remote)
+    for setting, uri in settings.paths.remote.items():
+        probe(uri, setting)
     topics = Topics(settings.kafka.connection)
     for topic in registered_sources():
         topics.check(topic, settings.kafka.partitions)

@@ -19,7 +19,7 @@ from master_dataset.delta.checkpoint import drop_incomplete
 from master_dataset.kafka.topics import EARLIEST, Topics, offsets_json
 from master_dataset.registry.registry import store_tenants, store_terms
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from master_dataset.storage import exists, probe_roots
+from master_dataset.storage import exists, probe
 from speed_layer.driver import SpeedDriver
 from speed_layer.micro_batch import Horizons
 from speed_layer.parser import sources_of
@@ -46,7 +46,7 @@ def run(process: Process, settings: Settings) -> None:
     lower_priority(STREAMING_NICENESS)
     connect = partial(session_of, settings.cassandra.address)
     refuse_unfinished_restore(connect())
-    probe_roots({name: uri for name, uri in settings.paths.remote.items() if uri == settings.paths.checkpoint_uri})
+    probe(settings.paths.checkpoint_uri, "GALATEA_CHECKPOINT_URI")
     topics = Topics(settings.kafka.connection)
     for source in sources_of(registered_views()):
         topics.check(source.topic, settings.kafka.partitions)
