@@ -366,8 +366,8 @@ def test_totals_of_a_chain_are_exact_while_events_arrive_publications_switch_and
 @pytest.mark.nightly
 def test_ten_thousand_samples_of_a_live_chain_are_exact(stack: Stack, stores: Mapping[str, Store]) -> None:
     began = time.monotonic()
-    with selling(stack, 2, per_second=20), publishing(stack, pause=10):
-        found = sampled(stack, stores, rounds=16, samples=625, seed=2)
+    with selling(stack, 2, per_second=5), publishing(stack, pause=1):
+        found = sampled(stack, stores, rounds=50, samples=200, seed=2)
     report(found, time.monotonic() - began)
     verdict = stack.verify()
 
