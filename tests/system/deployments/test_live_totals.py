@@ -12,6 +12,7 @@ import asyncio
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -88,6 +89,8 @@ class Question(NamedTuple):
     last: date
 
 
+ROUNDS_OF_ONE = 8
+"""How many rounds are answered from one publication at most; then the next one is awaited."""
 AT_ONCE = 25
 """Questions that are asked side by side."""
 Key = tuple[str | None, str | None, str]
@@ -311,9 +314,14 @@ def sampled(  # noqa: PLR0913 - what a run is
     """
     found, chance, verification = Found(), Random(seed), verification_of(stack.settings)
     readers, ttl = readers_of(stack.settings), stack.settings.speed.ttl
+    of_one = Counter[int]()
     with asyncio.Runner() as runner:
         while len(found.receipts) < rounds or len(found.publications) < 2:
             epoch, pointer = verification.closed()
+            if of_one[pointer.publication] == ROUNDS_OF_ONE:  # a rebuild beside samples takes minutes
+                time.sleep(1)
+                continue
+            of_one[pointer.publication] += 1
             receipts = sent_before(stack, epoch, pointer)
             days = daily(stores, receipts)
             answers = runner.run(EpochAnswers.at(readers, CATALOGUE, ttl, pointer, epoch))
