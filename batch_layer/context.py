@@ -9,6 +9,7 @@ from batch_layer.fence import Fence
 from batch_layer.master import Master
 from master_dataset.delta.tables import MasterTables
 from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.kafka.growth import Partitions
 from master_dataset.visits.visit import VisitRules
 from views.control.publication import Publication
 
@@ -39,7 +40,7 @@ class BatchContext:
         speed_ttl: How long speed rows are kept.
         retention: How long the topics keep records.
         kafka: The Kafka cluster.
-        partitions: Partitions per source topic.
+        partitions: Reads how many partitions the topics have.
         horizons: Those of alerts.
     """
 
@@ -53,7 +54,7 @@ class BatchContext:
     speed_ttl: timedelta
     retention: timedelta
     kafka: KafkaConnection
-    partitions: int
+    partitions: Callable[[], Partitions]
     horizons: AlertHorizons
 
     @property

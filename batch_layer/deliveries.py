@@ -8,7 +8,10 @@ Deliveries that repeat an identity with another payload are conflicts. They are 
 own, one row per place, however often a day is rebuilt.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark import StorageLevel
@@ -36,7 +39,8 @@ class Deliveries:
     """`first`: one row per event. `repeats`: a narrow row for every later delivery, kept in memory.
 
     A repeat has its place, `received_at`, `is_conflict` (another payload than the first) and `is_miskeyed` (another
-    partition than the first). `kept` is what was kept in memory for both.
+    partition than the first, although the store did not move there when partitions were added). `kept` is what was kept
+    in memory for both.
     """
 
     first: DataFrame
@@ -48,8 +52,10 @@ class Deliveries:
         self.kept.unpersist()
 
 
-def deliveries(archived: DataFrame) -> Deliveries:
+def deliveries(archived: DataFrame, numbers: Sequence[int] = ()) -> Deliveries:
     """Separate first deliveries from repeats, for whole days of one source's table.
+
+    `numbers`: how many partitions the topic had, over time; without them, no store ever moved.
 
     Equal identities always lie in one day. Few Spark jobs: each takes a second in a JVM that has just started, even for
     a few thousand rows.
@@ -61,7 +67,7 @@ def deliveries(archived: DataFrame) -> Deliveries:
         return Deliveries(archived, none, twice)
     suspected = archived.where(F.col("day").isin(list(days)))
     candidates = suspected.join(small(twice, sum(days.values())), on=_SUSPECT, how="left_semi")
-    later = _later(candidates).persist(StorageLevel.MEMORY_AND_DISK)
+    later = _later(candidates, numbers).persist(StorageLevel.MEMORY_AND_DISK)
     found = later.agg(F.count("*").alias("later"), F.count_if("is_copy").alias("copies")).collect()[0]
     twice.unpersist()
     left_out = small(later.select(PLACE), found.later)
@@ -74,7 +80,7 @@ def deliveries(archived: DataFrame) -> Deliveries:
     return Deliveries(first, repeats.dropDuplicates(PLACE), later)  # of places that were archived twice
 
 
-def _later(candidates: DataFrame) -> DataFrame:
+def _later(candidates: DataFrame, numbers: Sequence[int]) -> DataFrame:
     """Every row after the first of its identity. `is_copy`: the first delivery itself, archived a second time.
 
     An archive that lost its checkpoint continues from its recorded positions, and may archive some records twice.
@@ -84,6 +90,7 @@ def _later(candidates: DataFrame) -> DataFrame:
     # (R3).
     met = candidates.withColumn("_met", F.first("received_at").over(home))
     same = Window.partitionBy("identity").orderBy("_met", "partition", "offset")
+    here, first = F.col("partition"), F.first("partition").over(same)
     ranked = met.select(
         *LATER,
         F.row_number().over(same).alias("delivery"),
@@ -91,7 +98,7 @@ def _later(candidates: DataFrame) -> DataFrame:
         .eqNullSafe(F.first(F.struct("partition", "offset")).over(same))
         .alias("is_copy"),
         (F.col("payload_hash") != F.first("payload_hash").over(same)).alias("is_conflict"),
-        (F.col("partition") != F.first("partition").over(same)).alias("is_miskeyed"),
+        reduce(and_, (here % number != first for number in numbers), here != first).alias("is_miskeyed"),
     )
     return ranked.where("delivery > 1").drop("delivery")
 

@@ -16,6 +16,7 @@ from master_dataset.errors import BrokerUnavailableError, CutNotReachedError, Op
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.client_errors import explained
 from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.kafka.growth import Partitions
 from master_dataset.kafka.topics import Topics
 from master_dataset.parsing.parse import MARKER_HEADER
 from views.core.cut import floor_to
@@ -44,9 +45,19 @@ class Marked:
 
 @dataclass(frozen=True)
 class Fence:
-    """Makes cuts on one cluster. `epoch`: a cut is a multiple of it. `skew`: how far clocks may differ."""
+    """Makes cuts on one cluster.
+
+    Attributes:
+        kafka: The cluster.
+        partitions: Reads how many partitions the topics have, of which a cut covers those that are announced.
+        topics: Those of the sources.
+        epoch: A cut is a multiple of it.
+        skew: How far clocks may differ.
+        now: The clock.
+    """
 
     kafka: KafkaConnection
+    partitions: Callable[[], Partitions]
     topics: Iterable[str]
     epoch: timedelta
     skew: timedelta
@@ -71,7 +82,8 @@ class Fence:
         while (left := (cut + self.skew - self.now()).total_seconds()) > 0:
             waiting(left)
             time.sleep(min(left, 1.0))
-        sent = _Markers(self.kafka).send(self.topics)
+        # Read after the clock has passed the cut: a partition that is announced later opens after the cut.
+        sent = Markers(self.kafka).send(self.topics, self.partitions().announced)
         early = [partition for partition, stamp in sent.stamps.items() if stamp < cut + self.skew]
         if early:
             message = f"the broker stamped a marker in {early[0]} before the cut `{cut}`, which has passed here"
@@ -120,22 +132,23 @@ def _behind(marked: Marked, positions: Offsets, reader: str) -> str:
     return f"{reader} is behind the markers of {marked.cut}. Nothing was changed"
 
 
-class _Markers:
-    """Sends one marker to every partition and records their offsets."""
+class Markers:
+    """Sends one marker to every partition. `offsets`: topic to partition to offset; `stamps`: when it was received."""
 
     def __init__(self, kafka: KafkaConnection) -> None:
+        """`kafka`: the cluster."""
         self._kafka = kafka
         self.offsets: dict[str, dict[int, int]] = {}
         self.stamps: dict[tuple[str, int], datetime] = {}
         self._failed: list[KafkaError] = []
 
-    def send(self, topics: Iterable[str]) -> "_Markers":
+    def send(self, topics: Iterable[str], partitions: int) -> "Markers":
+        """Send them. `partitions`: how many of each topic, the first ones. BrokerUnavailableError."""
         quiet = {"log_level": 2}  # of a broker that is lost
         producer = Producer({**self._kafka.client(), "enable.idempotence": True, "acks": "all", **quiet})
-        admin = Topics(self._kafka)
         try:
             for topic in topics:
-                for partition in admin.partitions(topic):
+                for partition in range(partitions):
                     producer.produce(
                         topic,
                         value=b"",

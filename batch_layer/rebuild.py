@@ -6,7 +6,7 @@ Readers see none of it before a publication names the run, see `batch_layer.publ
 """
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -87,22 +87,23 @@ def _together(days: Iterable[date], events: Mapping[date, int], at_least: int) -
 class Rebuild:
     """Computes the cells of one plan under the name of one run."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a rebuild works with
         self,
         spark: "Callable[[], SparkSession]",
         connect: "Callable[[], Session]",
         tables: MasterTables,
         rules: VisitRules,
+        numbers: Sequence[int] = (),
         *,
         keeps_conflicts: bool = True,
     ) -> None:
         """`spark` is called only when there is something to compute; `connect` is also called in Spark's workers.
 
-        `rules`: when sightings make a visit.
+        `rules`: when sightings make a visit. `numbers`: how many partitions the topics had, over time.
         `keeps_conflicts`: a preview only counts them, beside a rebuild that may be keeping the same ones.
         """
         self._spark, self._connect, self._tables = spark, connect, tables
-        self._rules, self._keeps_conflicts = rules, keeps_conflicts
+        self._rules, self._numbers, self._keeps_conflicts = rules, numbers, keeps_conflicts
 
     def compute(
         self, plan: Plan, run: str, done: Collection[int], progress: RecordedProgress
@@ -122,7 +123,7 @@ class Rebuild:
     def _portion(self, plan: Plan, portion: Portion, run: Run, part: "_PortionProgress") -> PortionCounts:
         part.begun(portion.work[0][0].name)
         events = archived(self._spark(), portion.source, plan.masters[portion.source.topic], portion.days_read)
-        found = deliveries(events)
+        found = deliveries(events, self._numbers)
         counted_rows = CountedRows(events, found.first, self._rules, plan.cut)
         repeats = found.repeats.where(found.repeats.received_at < plan.cut)
         if portion.days_read != portion.days:  # repeats of other days are counted in their own portion

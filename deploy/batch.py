@@ -18,11 +18,13 @@ from batch_layer.recompute.rollback import Rollback
 from batch_layer.verify.totals import TotalsQuestion, TotalsSnapshot
 from batch_layer.verify.verification import Verification
 from deploy.cassandra import session_of
+from deploy.partitions import partitions_of
 from deploy.process import BACKGROUND_NICENESS, lower_priority
 from deploy.telemetry.datasets import recomputed_datasets
 from deploy.telemetry.jobs import lineage_of_job
 from master_dataset.delta.tables import MasterTables
 from master_dataset.errors import GalateaError
+from master_dataset.kafka.topics import Topics
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.epoch_answers import EpochAnswers
 from serving_layer.query.resolve import MetricRequest
@@ -80,10 +82,11 @@ def context_of(settings: "Settings") -> BatchContext:
     """The deployment as batch work sees it."""
     topics = sorted({view.source.topic for view in registered_views()})
     horizons = Horizons()
+    partitions = partial(partitions_of, settings, Topics(settings.kafka.connection))
     return BatchContext(
         connect=partial(session_of, settings.cassandra.address),
         tables=MasterTables(settings.paths.master_uri),
-        fence=Fence(settings.kafka.connection, topics, settings.layers.epoch, settings.layers.skew),
+        fence=Fence(settings.kafka.connection, partitions, topics, settings.layers.epoch, settings.layers.skew),
         definitions=settings.definitions,
         visits=settings.layers.visits,
         oldest=settings.speed.oldest,
@@ -91,7 +94,7 @@ def context_of(settings: "Settings") -> BatchContext:
         speed_ttl=settings.speed.ttl,
         retention=settings.kafka.retention,
         kafka=settings.kafka.connection,
-        partitions=settings.kafka.partitions,
+        partitions=partitions,
         horizons=AlertHorizons(horizons.grace, horizons.fresh, horizons.kept),
     )
 

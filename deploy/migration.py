@@ -12,11 +12,10 @@ from cassandra import DriverException
 from deploy.cassandra import connect
 from deploy.clusters import KEYSPACE
 from deploy.local.nodes import THREE
+from deploy.partitions import all_topics
 from deploy.schema import migrate, pending
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.kafka.topics import TopicChange, Topics, TopicSettings
-from master_dataset.sources import registered_sources
-from views.alerts.alert import ALERTS_TOPIC, CORRECTIONS_TOPIC
 from views.control.publication import PointerRow
 
 if TYPE_CHECKING:
@@ -48,18 +47,23 @@ class TopicMigration:
 
     def plan(self) -> Sequence[TopicChange]:
         """Return what is missing or differs. OperatorError if it cannot be changed."""
-        return self._topics.planned([*registered_sources(), ALERTS_TOPIC, CORRECTIONS_TOPIC], self._wanted)
+        return self._topics.planned(all_topics(), self._wanted)
 
     def shown(self, changes: Sequence[TopicChange]) -> Iterator[Change]:
         """Say what they do."""
-        size = f" with {self._wanted.partitions} partitions and {self._wanted.replication} copies"
+        number = self._wanted.partitions
+        size = f" with {number} partitions and {self._wanted.replication} copies"
         for each in changes:
             options = ", ".join(f"{name}={value}" for name, value in each.options.items())
-            verb, how = ("create", size) if each.is_new else ("alter", "")
-            yield Change("kafka", f"{verb} the topic `{each.topic}`{how}: {options}")
+            if each.is_new:
+                yield Change("kafka", f"create the topic `{each.topic}`{size}: {options}")
+            elif options:
+                yield Change("kafka", f"alter the topic `{each.topic}`: {options}")
+            if each.grows_from:
+                yield Change("kafka", f"add partitions to the topic `{each.topic}`: {each.grows_from} become {number}")
 
     def apply(self, changes: Sequence[TopicChange]) -> None:
-        """Make them. BrokerUnavailableError."""
+        """Make them, but for added partitions, which need the tables: `deploy.partitions`. BrokerUnavailableError."""
         self._topics.apply(changes, self._wanted)
 
 

@@ -207,6 +207,10 @@ class GenerationReplacedError(OperatorError):
     """Another generation of the speed layer has taken over; this one must no longer write (R9)."""
 
 
+class PartitionsOpenedError(OperatorError):
+    """Partitions were added that this process does not read yet: it has to start again (R3)."""
+
+
 class NothingPublishedError(OperatorError):
     """There is no publication yet to base this on."""
 

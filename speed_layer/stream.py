@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.kafka.growth import Partitions
 from master_dataset.kafka.topics import Intake, record_span, record_stream
 from master_dataset.visits.visit import VisitRules
 from speed_layer.arrow_tables import INPUT_COLUMNS
@@ -40,6 +41,8 @@ class Feed:
 
     Attributes:
         kafka: The cluster.
+        partitions: Those of the topics.
+        readable: How many of them are read, the first ones.
         starting_offsets: The JSON that Spark's Kafka source takes.
         per_batch: The maximum number of records per micro-batch.
         terms: Creates the look-up of stores in a worker.
@@ -49,6 +52,8 @@ class Feed:
     """
 
     kafka: KafkaConnection
+    partitions: Partitions
+    readable: int
     starting_offsets: str
     per_batch: int
     terms: "Callable[[], TermsOf]"
@@ -61,14 +66,14 @@ def input_stream(spark: SparkSession, views: Sequence[View], feed: Feed, ages: A
     """The streaming DataFrame of INPUT. All rows of a store are in one task, whatever partition they came from."""
     topics = [source.topic for source in sources_of(views)]
     tasks = 1 if _tasks(spark) == 1 else spark.sparkContext.defaultParallelism
-    intake = Intake(feed.kafka, feed.starting_offsets, feed.per_batch, tasks)
+    intake = Intake(feed.kafka, feed.partitions, feed.readable, feed.starting_offsets, feed.per_batch, tasks)
     input_rows = _arrivals_of(record_stream(spark, topics, intake), views, feed, ages)
     return input_rows.coalesce(1) if _tasks(spark) == 1 else input_rows.repartition(_tasks(spark), "store")
 
 
 def past_input(spark: SparkSession, view: View, feed: Feed, ages: Ages, span: Span) -> DataFrame:
     """The events of a view's topic between two offsets, as INPUT, without side effects."""
-    records = record_span(spark, feed.kafka, view.source.topic, *span)
+    records = record_span(spark, feed.kafka, feed.partitions, view.source.topic, span)
     return _arrivals_of(records, [view], replace(feed, writers={}, traces=None), ages)
 
 

@@ -142,7 +142,8 @@ class VisitTracker:
         horizon = self._ages[1].longest_known // timedelta(milliseconds=1)
         found = {}
         for number, end in until.items():  # a partition may have had its last record days before another
-            since = self._feed.offsets_since(topic, max(0, known.get(number, 0) - horizon))
+            since_ms = max(0, known.get(number, 0) - horizon)
+            since = self._feed.partitions.start_offsets(self._feed.offsets_since(topic, since_ms), since_ms)
             found[number] = min(since.get(number, 0), end)
         return found
 

@@ -11,6 +11,7 @@ from confluent_kafka import murmur2
 
 from batch_layer.master import Master
 from master_dataset.delta.dataset import arrow_dataset, report_lost_files
+from master_dataset.kafka.growth import Partitions
 from master_dataset.parsing.parse import FUTURE_US
 from master_dataset.sources import registered_sources
 from master_dataset.storage import open_table
@@ -78,12 +79,12 @@ class ArchivedSigns:
     Attributes:
         masters: Source to its table.
         cut: Of the publication.
-        partitions: How many each topic has.
+        partitions: Those of the topics.
     """
 
     masters: Mapping[str, Master]
     cut: datetime
-    partitions: int
+    partitions: Partitions
 
     def events_on(self, source: str, stores: Collection[str], day: date) -> Iterator[ArchivedEvent]:
         """The first deliveries of these stores on a UTC day. MasterFileLostError."""
@@ -144,8 +145,12 @@ class ArchivedSigns:
 
     def _are_misrouted(self, batch: pa.RecordBatch) -> pa.Array:
         stores = batch["store"].cast(pa.string()).dictionary_encode()
-        own = [murmur2(store.encode(), self.partitions) for store in stores.dictionary.to_pylist()]
-        return pc.not_equal(batch["partition"], pc.take(pa.array(own, pa.int32()), stores.indices))
+        keys = [store.encode() for store in stores.dictionary.to_pylist()]
+        misrouted = pa.scalar(value=True)
+        for number in self.partitions.numbers:
+            homes = pa.array([murmur2(key, number) for key in keys], pa.int32())
+            misrouted = pc.and_(misrouted, pc.not_equal(batch["partition"], pc.take(homes, stores.indices)))
+        return misrouted
 
 
 def _within(batch: pa.RecordBatch, within: Mapping[str, TimeRange]) -> pa.RecordBatch:

@@ -156,7 +156,7 @@ class AlertAuditor:
         facts = CorrectedFacts(
             PublishedCells(session, before, after, since, (oldest - _WEEK).date()),
             LedgerCauses(session, (base.number if base else 0) + 1, found.number),
-            ArchivedSigns(context.masters_of(found), found.cut, context.partitions),
+            ArchivedSigns(context.masters_of(found), found.cut, context.partitions()),
             since,
             context.oldest,
         )

@@ -42,10 +42,14 @@ _MORE = ("identity", "kind", "month")
 
 
 class AgeLimits(NamedTuple):
-    """What speed leaves to batch: what was older than `oldest` on arrival (A of R5), for visits what was not fresh."""
+    """What speed leaves to batch: what was older than `oldest` on arrival (A of R5), for visits what was not fresh.
+
+    `numbers`: how many partitions the topics had, over time.
+    """
 
     oldest: timedelta
     visits: VisitRules
+    numbers: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ class ExplainingEvents:
 
     @cached_property
     def _deliveries(self) -> Deliveries:
-        return deliveries(self._archived)
+        return deliveries(self._archived, self.ages.numbers)
 
     @property
     def _received(self) -> Column:

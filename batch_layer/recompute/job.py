@@ -214,7 +214,12 @@ class RecomputeJob:
         context = self._context
         progress = RecordedProgress(self._steps, self._record_progress)
         rebuild = Rebuild(
-            self._spark, context.connect, context.tables, context.visits, keeps_conflicts=not self._is_preview
+            self._spark,
+            context.connect,
+            context.tables,
+            context.visits,
+            context.partitions().numbers,
+            keeps_conflicts=not self._is_preview,
         )
         done = {number: counts for number, counts in self.record.portions.items() if counts.run == run}
         for number, counts in rebuild.compute(plan, run, frozenset(done), progress):

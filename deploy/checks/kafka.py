@@ -179,7 +179,7 @@ class _Topic:
         count = self.facts.partitions
         if count != self.rules.partitions:
             found = f"{count} partitions, and GALATEA_KAFKA_PARTITIONS={self.rules.partitions}: keys would move"
-            yield fault("", found, f"set GALATEA_KAFKA_PARTITIONS={count}, or create a new topic")
+            yield fault("", found, "see docs/how-to/add-partitions.md")
         if self.options.get(TIMESTAMPS) != BROKERS_TIME:
             found = f"{TIMESTAMPS}={self.options.get(TIMESTAMPS)}: the cut needs the broker's time ({BROKERS_TIME})"
             yield fault("", found, f"{MIGRATE} before the topic has records; else create a new topic")

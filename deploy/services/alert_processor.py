@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -21,6 +22,7 @@ from prometheus_client import Counter, Gauge
 
 from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
+from deploy.partitions import partitions_of
 from deploy.process import start_parent_watchdog
 from deploy.services.alerts import READY
 from deploy.services.runner import Process
@@ -38,7 +40,7 @@ from speed_layer.alerts.processor import AlertProcessor, IdentityBudget, Process
 from speed_layer.alerts.rule_store import CassandraRuleStore, Ticker
 from speed_layer.alerts.snapshots import Snapshots
 from speed_layer.alerts.source import TransactionMonitor
-from views.alerts.alert import ALERTS_TOPIC, CORRECTIONS_TOPIC, Alert
+from views.alerts.alert import ALERTS_TOPIC, Alert
 from views.alerts.rule_history import RuleHistory, unusable_rules
 
 if TYPE_CHECKING:
@@ -179,27 +181,34 @@ class Heartbeat:
 def run(process: Process, settings: Settings) -> None:
     """Run until the process or one of its threads ends."""
     start_parent_watchdog()
-    pipe = int(sys.argv[1])
-    partitions = settings.kafka.partitions
+    number, pipe = int(sys.argv[1]), int(sys.argv[2])
     topics = Topics(settings.kafka.connection)
-    for topic in (*registered_sources(), ALERTS_TOPIC, CORRECTIONS_TOPIC):
-        topics.check(topic, partitions)
+    partitions = partitions_of(settings, topics)
     session = session_of(settings.cassandra.address)
     refuse_unfinished_restore(session)
     rules = CassandraRuleStore(
         RuleVersions(session, timedelta(seconds=settings.alerts.rules_seconds)), settings.layers.skew
     )
-    ticks = _tick_loop(settings, session, rules, Heartbeat(pipe, partitions + 1))
+    ticks = _tick_loop(settings, session, rules, Heartbeat(pipe, number + 1), number)
     process.show_metrics(settings.alerts.metrics_port)
     threading.Thread(target=_watch_readers, args=(topics,), name="readers", daemon=True).start()
     budget = IdentityBudget(settings.alerts.identities_mb)
     IDENTITIES.set_function(lambda: budget.bytes)
     UNUSABLE_RULES.set_function(unusable_rules)
     misrouted = MisroutedEvents(AlarmTable(session).notice)
-    processors = [
-        _processor(settings, rules, budget, misrouted, Heartbeat(pipe, number)) for number in range(partitions)
-    ]
-    writer = _history_writer(settings, session, Heartbeat(pipe, partitions))
+    shared = ProcessorConfig(
+        settings.kafka.connection,
+        tuple(registered_sources()),
+        partitions.limited(number),
+        rules,
+        Snapshots(settings.home / "alerts"),
+        emitted=_count,
+        identity_budget=budget,
+        misrouted=misrouted.count,
+        known_alerts_retention=known_alerts_retention(settings.kafka.retention),
+    )
+    processors = [_processor(settings, shared, Heartbeat(pipe, each)) for each in range(number)]
+    writer = _history_writer(settings, session, Heartbeat(pipe, number))
     work: Sequence[Callable[[], None]] = [
         writer.run,
         partial(ticks.run, settings.alerts.tick_seconds),
@@ -211,35 +220,25 @@ def run(process: Process, settings: Settings) -> None:
         each.result()
 
 
-def _processor(
-    settings: Settings,
-    rules: CassandraRuleStore,
-    budget: IdentityBudget,
-    misrouted: MisroutedEvents,
-    heartbeat: Heartbeat,
-) -> AlertProcessor:
+def _processor(settings: Settings, shared: ProcessorConfig, heartbeat: Heartbeat) -> AlertProcessor:
     partition = heartbeat.number
-    config = ProcessorConfig(
-        settings.kafka.connection,
-        tuple(registered_sources()),
-        rules,
-        Snapshots(settings.home / "alerts" / str(partition)),
+    config = replace(
+        shared,
+        snapshots=Snapshots(settings.home / "alerts" / str(partition)),
         beat=heartbeat.beat,
         ready=heartbeat.ready,
-        emitted=_count,
         discarded=DISCARDED.labels(partition).inc,
-        identity_budget=budget,
-        misrouted=misrouted.count,
-        known_alerts_retention=known_alerts_retention(settings.kafka.retention),
     )
     return AlertProcessor(config, partition)
 
 
-def _tick_loop(settings: Settings, session: "Session", rules: CassandraRuleStore, heartbeat: Heartbeat) -> TickLoop:
+def _tick_loop(
+    settings: Settings, session: "Session", rules: CassandraRuleStore, heartbeat: Heartbeat, partitions: int
+) -> TickLoop:
     """Record the stores that are already registered, before any record is read."""
     registry = Registry(session)
     rules.record_stores(registry.stores(), heartbeat.beat)
-    ticker = Ticker(settings.kafka.connection, range(settings.kafka.partitions))
+    ticker = Ticker(settings.kafka.connection, range(partitions))
     return TickLoop(rules, registry.stores, ticker, heartbeat.beat)
 
 

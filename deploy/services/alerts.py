@@ -17,14 +17,23 @@ from contextlib import contextmanager
 
 import structlog
 
+from deploy.cassandra import session_of
 from deploy.local.component import NAMED_STOP
+from deploy.partitions import all_topics, checked_partitions
 from deploy.process import WATCHDOG_VARIABLE
 from deploy.services.runner import Process
 from deploy.settings import Settings
-from master_dataset.errors import OperatorError
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
+from master_dataset.errors import DependencyUnavailableError, OperatorError
+from master_dataset.kafka.growth import PartitionGrowths, Partitions
+from master_dataset.kafka.topics import Topics
+from master_dataset.sources import registered_sources
+from speed_layer.alerts.source import committed_positions
 
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 10.0
 STEADY_SECONDS = 60.0
+LOOK_SECONDS = 2.0
+"""How often it looks for partitions that were opened."""
 READY = 255
 """Sent once by each partition when it starts to read; smaller numbers are heartbeats."""
 
@@ -77,35 +86,68 @@ class WatchedProcess:
 
 
 @contextmanager
-def watched(settings: Settings) -> Iterator[WatchedProcess]:
-    """Start the alert processor, and kill it when the block ends."""
-    command = [sys.executable, "-m", "deploy.services.alert_processor"]
-    child = WatchedProcess(
-        command, {**os.environ, **settings.environment()}, heartbeat_count(settings.kafka.partitions)
-    )
+def watched(settings: Settings, number: int) -> Iterator[WatchedProcess]:
+    """Start the alert processor of so many partitions, and kill it when the block ends."""
+    command = [sys.executable, "-m", "deploy.services.alert_processor", str(number)]
+    child = WatchedProcess(command, {**os.environ, **settings.environment()}, heartbeat_count(number))
     try:
         yield child
     finally:
         child.end()
 
 
+class ReadablePartitions:
+    """How many partitions the alert processor reads: new ones as soon as it has read what comes before them (R3)."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Read it. Raises what `checked_partitions` does."""
+        self._kafka = settings.kafka.connection
+        partitions = checked_partitions(settings, Topics(self._kafka), all_topics())
+        self._original = partitions.original
+        self._growths = PartitionGrowths(session_of(settings.cassandra.address))
+        self._looked_at = time.monotonic()
+        self.number = self._readable(partitions)
+
+    def have_grown(self) -> bool:
+        """Look again, every few seconds. If something does not answer, nothing has changed."""
+        if time.monotonic() - self._looked_at < LOOK_SECONDS:
+            return False
+        self._looked_at, before = time.monotonic(), self.number
+        try:
+            partitions = self._growths.read(self._original)
+            if partitions.open > self.number:
+                self.number = self._readable(partitions)
+        except (DependencyUnavailableError, *CASSANDRA_UNAVAILABLE) as error:
+            log.warning("partitions.unknown", error=str(error))
+        return self.number > before
+
+    def _readable(self, partitions: Partitions) -> int:
+        if not partitions.growths:
+            return partitions.original
+        return partitions.readable(committed_positions(self._kafka, list(registered_sources()), partitions.open))
+
+
 def run(process: Process, settings: Settings) -> None:
     """Keep the alert processor running until the process is stopped. OperatorError if it stopped with one."""
-    wait, is_ready = FIRST_WAIT_SECONDS, False
+    wait, is_ready, partitions = FIRST_WAIT_SECONDS, False, ReadablePartitions(settings)
     while True:
-        began = time.monotonic()
-        with watched(settings) as child:
+        began, have_grown = time.monotonic(), False
+        with watched(settings, partitions.number) as child:
             code = None
-            while code is None:
+            while code is None and not have_grown:
                 if child.is_stuck(settings.alerts.stuck_seconds):
                     log.warning("alerts.stuck", seconds=settings.alerts.stuck_seconds)
                     break
                 code = child.ended()
-                if not is_ready and child.ready >= settings.kafka.partitions:
+                if not is_ready and child.ready >= partitions.number:
                     process.ready()
                     is_ready = True
+                have_grown = partitions.have_grown()
         if code == NAMED_STOP:
             raise OperatorError("the alert processor has stopped; the reason is in its log", do="read logs/alerts.log")
+        if have_grown:
+            log.info("alerts.partitions_opened", partitions=partitions.number)
+            continue
         wait = FIRST_WAIT_SECONDS if time.monotonic() - began > STEADY_SECONDS else wait
         time.sleep(random.uniform(FIRST_WAIT_SECONDS, wait))  # noqa: S311 - no secret
         wait = min(2 * wait, LONGEST_WAIT_SECONDS)

@@ -11,15 +11,18 @@ from pyspark.errors import StreamingQueryException
 
 from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
+from deploy.partitions import checked_partitions
 from deploy.process import BACKGROUND_NICENESS, lower_priority
 from deploy.services.lag_monitor import LagMonitor
 from deploy.services.runner import Process
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
-from master_dataset.archive.archive import Archive, Trigger
-from master_dataset.cassandra_tables import CLOCK_STEPPED_BACK, AlarmTable, ArchivePositions
+from master_dataset.archive.archive import Archive, Topic, Trigger
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, CLOCK_STEPPED_BACK, AlarmTable, ArchivePositions
 from master_dataset.dead_letters.replay_history import ReplayTable
 from master_dataset.delta.tables import MasterTables
+from master_dataset.errors import PartitionsOpenedError
+from master_dataset.kafka.growth import PartitionGrowths, Partitions
 from master_dataset.kafka.partition_progress import Progress, steps_back
 from master_dataset.kafka.topics import Topics
 from master_dataset.registry.registry import store_terms
@@ -38,6 +41,8 @@ RECEIVED = Counter("galatea_received", "Records read from the topic, without tra
 EVENTS = Counter("galatea_events", "Events archived, including duplicates.", ("topic",))
 DEAD_LETTERS = Counter("galatea_dead_letters", "Records archived as dead letters.", ("topic", "reason"))
 
+_LOOK_SECONDS = 1
+"""How often the archive looks for partitions that were opened."""
 log = structlog.get_logger()
 
 
@@ -88,10 +93,10 @@ def run(process: Process, settings: Settings) -> None:
     for setting, uri in settings.paths.remote.items():
         probe(uri, setting)
     topics = Topics(settings.kafka.connection)
-    for topic in registered_sources():
-        topics.check(topic, settings.kafka.partitions)
+    partitions = checked_partitions(settings, topics, registered_sources())
     spark = spark_session(settings, "archive", Work.STREAM, memory_mb=HEAP_MB, partitions=max(2, settings.spark.cores))
     positions, pointer = ArchivePositions(connect()), PointerRow(connect())
+    growths = PartitionGrowths(connect())
     watch = ArchiveWatch(AlarmTable(connect()).notice, lambda: pointer.read().cut, settings.layers.skew)
     watch.refresh()  # the first micro-batch is checked too
     ReplayTable(settings.paths.master_uri).create()
@@ -103,17 +108,33 @@ def run(process: Process, settings: Settings) -> None:
     }
     archive.roll_back_incomplete(checkpoints)
     for source, checkpoint in checkpoints.items():
-        archive.start(source, settings.kafka.connection, checkpoint, trigger)
+        archive.start(source, Topic(settings.kafka.connection, partitions), checkpoint, trigger)
     lag = LagMonitor("archive", list(registered_sources()), positions.read, settings.kafka.connection)
     lag.start(connect(), also=watch.refresh)
     process.show_metrics(settings.archive.metrics_port)
     process.ready()
     try:
-        spark.streams.awaitAnyTermination()
+        while not spark.streams.awaitAnyTermination(_LOOK_SECONDS):
+            refuse_opened(growths, partitions)
     except StreamingQueryException:
         if archive.refusal is None:
             raise
         raise archive.refusal from None
+
+
+def refuse_opened(growths: PartitionGrowths, known: Partitions) -> None:
+    """Raise PartitionsOpenedError if partitions may be read that were not open at the start.
+
+    If Cassandra does not answer, the queries go on.
+    """
+    try:
+        found = growths.read(known.original)
+    except CASSANDRA_UNAVAILABLE as error:
+        log.warning("partitions.unknown", error=str(error))
+        return
+    if found.open > known.open:
+        message = f"the topics have {found.open} partitions, of which {known.open} are read"
+        raise PartitionsOpenedError(message, do="nothing: its supervisor starts it again, with all of them")
 
 
 def monitor_of(

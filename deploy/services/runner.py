@@ -19,7 +19,7 @@ from deploy.secret_files import secret_of, server_certificate
 from deploy.services.metrics_server import MetricsServer
 from deploy.settings import Settings
 from master_dataset import tracing
-from master_dataset.errors import GenerationReplacedError, OperatorError
+from master_dataset.errors import GenerationReplacedError, OperatorError, PartitionsOpenedError
 from master_dataset.kafka.client_errors import rejection_in
 
 RESTART_ME = 75
@@ -82,8 +82,8 @@ class Process:
                 self.at_end(install_traces(self._settings, self.name))
             run(self, self._settings)
             self.end_work()
-        except GenerationReplacedError as error:
-            log.info("process.replaced", process=self.name, message=error.message)
+        except (GenerationReplacedError, PartitionsOpenedError) as error:
+            log.info("process.restarts", process=self.name, message=error.message)
             self._exit(RESTART_ME)
         except OperatorError as error:
             self.has_failed = True

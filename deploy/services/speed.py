@@ -10,12 +10,15 @@ from prometheus_client import Gauge
 
 from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
+from deploy.partitions import checked_partitions
 from deploy.process import STREAMING_NICENESS, lower_priority
 from deploy.services.lag_monitor import LagMonitor
 from deploy.services.runner import Process
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
 from master_dataset.delta.checkpoint import drop_incomplete
+from master_dataset.errors import PartitionsOpenedError
+from master_dataset.kafka.growth import PartitionGrowths, Partitions
 from master_dataset.kafka.topics import EARLIEST, Topics, offsets_json
 from master_dataset.registry.registry import store_tenants, store_terms
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
@@ -41,6 +44,7 @@ def run(process: Process, settings: Settings) -> None:
 
     Raises:
         CheckpointOutOfStepError: The checkpoint of the generation does not match what it has recorded.
+        PartitionsOpenedError: Partitions were added that this query does not read: restart the process.
         GenerationReplacedError: Another generation takes over, even if no record arrives: restart the process.
     """
     lower_priority(STREAMING_NICENESS)
@@ -48,8 +52,8 @@ def run(process: Process, settings: Settings) -> None:
     refuse_unfinished_restore(connect())
     probe(settings.paths.checkpoint_uri, "GALATEA_CHECKPOINT_URI")
     topics = Topics(settings.kafka.connection)
-    for source in sources_of(registered_views()):
-        topics.check(source.topic, settings.kafka.partitions)
+    names = [source.topic for source in sources_of(registered_views())]
+    partitions = checked_partitions(settings, topics, names)
     spark = spark_session(settings, "speed", Work.STREAM, memory_mb=HEAP_MB, partitions=settings.speed.partitions)
     # With other horizons the layer remembers other events: they need another generation.
     horizon = f"{settings.speed.oldest_hours}-{settings.speed.remembered_hours}-{settings.speed.ttl_days}"
@@ -57,9 +61,9 @@ def run(process: Process, settings: Settings) -> None:
     generations = Generations(connect())
     generation = generations.find(generations.greatest())
     if generation is None or not can_resume(generation, generations, settings, folder):
-        ends = {source.topic: topics.end_offsets(source.topic) for source in sources_of(registered_views())}
+        ends = {topic: partitions.opened(topics.end_offsets(topic)) for topic in names}
         generation = begin(generations, ends, settings.definitions, datetime.now(UTC))
-    feed = _feed(settings, generation, topics)
+    feed = _feed(settings, generation, topics, partitions, generations.positions(generation.number))
     horizons = Horizons(
         epoch=settings.layers.epoch,
         oldest=settings.speed.oldest,
@@ -70,6 +74,7 @@ def run(process: Process, settings: Settings) -> None:
     )
     driver = SpeedDriver(connect, registered_views(), horizons)
     query = driver.start(spark, generation, feed, f"{folder}/{generation.number}")
+    growths = PartitionGrowths(connect())
     _start_monitor(process, settings, generations, generation)
     process.ready()
     logged = -1
@@ -79,25 +84,39 @@ def run(process: Process, settings: Settings) -> None:
             logged = progress.batchId
             log.info("speed.batch", batch=logged, rows=progress.numInputRows, **progress.durationMs)
         generations.claims.refuse_replaced(generation.number)
+        refuse_opened(feed, growths.read(partitions.original), generations.positions(generation.number))
         time.sleep(1)
     if driver.refusal:
         raise driver.refusal
     query.awaitTermination()
 
 
-def _feed(settings: Settings, generation: Generation, topics: Topics) -> Feed:
+def _feed(
+    settings: Settings, generation: Generation, topics: Topics, partitions: Partitions, positions: Offsets
+) -> Feed:
     connect = partial(session_of, settings.cassandra.address)
-    offsets = starting_offsets(generation.emit_from, topics, settings.speed.remembered)
+    starts = starting_offsets(generation.emit_from, topics, settings.speed.remembered, partitions)
+    readable = partitions.readable(positions or starts)
+    offsets = {topic: {number: own[number] for number in range(readable)} for topic, own in starts.items()}
     receipts = ReceiptWriter(connect, int(settings.speed.receipts_ttl.total_seconds()))
     titles = TitleWriter(connect, partial(store_tenants, connect))
     return Feed(
         settings.kafka.connection,
+        partitions,
+        readable,
         offsets_json(offsets),
         settings.layers.records_per_batch,
         partial(store_terms, connect),
         topics.offsets_since,
         {POS_TRANSACTIONS.topic: (receipts, titles)},
     )
+
+
+def refuse_opened(feed: Feed, partitions: Partitions, positions: Offsets) -> None:
+    """Raise PartitionsOpenedError if there are partitions to be read that this query was not started with."""
+    if partitions.readable(positions) > feed.readable:
+        message = f"the topics have {partitions.readable(positions)} partitions, of which {feed.readable} are read"
+        raise PartitionsOpenedError(message, do="nothing: its supervisor starts it again, with all of them")
 
 
 def can_resume(generation: Generation, generations: Generations, settings: Settings, folder: str) -> bool:
@@ -140,13 +159,16 @@ def begin(generations: Generations, ends: Offsets, current: Mapping[str, str], n
     return generation
 
 
-def starting_offsets(emit_from: datetime, topics: Topics, remembered: timedelta) -> Offsets:
-    """Return where a query without a checkpoint starts: D before its first row, or at the earliest record."""
+def starting_offsets(emit_from: datetime, topics: Topics, remembered: timedelta, partitions: Partitions) -> Offsets:
+    """Return where a query without a checkpoint starts: D before its first row, or at the earliest record.
+
+    Of every partition that is open; which of them it may read follows from these offsets.
+    """
     since_ms = int((emit_from - remembered).timestamp() * 1000)
     return {
-        source.topic: topics.offsets_since(source.topic, since_ms)
+        source.topic: partitions.start_offsets(topics.offsets_since(source.topic, since_ms), since_ms)
         if emit_from > UNIX_EPOCH
-        else dict.fromkeys(topics.partitions(source.topic), EARLIEST)
+        else dict.fromkeys(range(partitions.open), EARLIEST)
         for source in sources_of(registered_views())
     }
 

@@ -1,16 +1,20 @@
 """`galatea migrate`: create or upgrade topics, tables and folders."""
 
+from datetime import timedelta
 from typing import Annotated
 
 from typer import Option
 
-from deploy.console import print_json, print_message
+from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
 
 
 def migrate(
     dry_run: Annotated[bool, Option("--dry-run", help="Show what would be done; change nothing.")] = False,
+    settle: Annotated[
+        int, Option(min=0, metavar="SECONDS", help="How long every producer may take to notice added partitions.")
+    ] = 330,
     as_json: AsJson = False,
 ) -> None:
     """Create or upgrade topics, tables and folders: of the local stack while it runs, or of your own clusters.
@@ -18,14 +22,19 @@ def migrate(
     It shows first what it will do. It is safe to repeat it, also from several machines at once.
     """
     from deploy.migration import Change, TableMigration, TopicMigration, missing_folders
+    from deploy.partitions import unfinished_growth
 
     settings = Settings()
     topics = TopicMigration(settings, settings.kafka.connection)
     tables = TableMigration(settings.cassandra.address, settings.cassandra.replication)
     topic_changes, files, folders = topics.plan(), tables.plan(), missing_folders(settings)
+    grows_from = max((each.grows_from or 0 for each in topic_changes), default=0)
+    if not grows_from and not files and (unfinished := unfinished_growth(settings)):
+        grows_from = unfinished.before
     changes = [
         *topics.shown(topic_changes),
         *tables.shown(files),
+        *([Change("kafka", f"open the partitions after {settle} s, once producers know them")] if grows_from else []),
         *(Change("disk", f"create the folder `{folder}`") for folder in folders),
     ]
     for each in changes:
@@ -33,6 +42,8 @@ def migrate(
     if not dry_run:
         topics.apply(topic_changes)
         tables.apply()
+        if grows_from:
+            _grow(settings, grows_from, settle)
         for folder in folders:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if as_json:
@@ -40,3 +51,16 @@ def migrate(
     else:
         done = "nothing was changed" if dry_run else "done"
         print_message(f"  {done}" if changes else "  nothing to do")
+
+
+def _grow(settings: Settings, before: int, settle: int) -> None:
+    from deploy.partitions import grow
+
+    with ProgressSteps("partitions") as steps:
+        grow(
+            settings,
+            before,
+            settings.kafka.partitions,
+            timedelta(seconds=settle),
+            lambda left: steps.step(int(settle - left) // 10 * 10, settle, "waiting until producers know the new ones"),
+        )

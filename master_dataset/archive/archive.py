@@ -19,7 +19,7 @@ from master_dataset.delta.tables import CONFLICTS, DEAD_LETTERS, BatchId, Master
 from master_dataset.errors import DependencyUnavailableError, OperatorError
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.partition_progress import Progress, ProgressParam, count_received, progress_of
-from master_dataset.kafka.topics import EARLIEST, Intake, Topics, offsets_json, record_stream
+from master_dataset.kafka.topics import EARLIEST, Intake, offsets_json, record_stream
 from master_dataset.kafka.trace_contexts import TraceContexts, trace_contexts, trace_contexts_of
 from master_dataset.object_store import spark_uri
 from master_dataset.parsing.rows import output_schema, rows
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
 
     from master_dataset.kafka.connection import KafkaConnection
+    from master_dataset.kafka.growth import Partitions
     from master_dataset.registry.registry import TermsOf
     from master_dataset.source import Source
 
@@ -66,6 +67,14 @@ class Trigger:
 
     seconds: float
     records: int
+
+
+@dataclass(frozen=True)
+class Topic:
+    """Where the records of a source are. `partitions`: those of the topics, of which the open ones are read."""
+
+    kafka: "KafkaConnection"
+    partitions: "Partitions"
 
 
 class Archive:
@@ -101,20 +110,19 @@ class Archive:
         self._tables.roll_back_incomplete(DEAD_LETTERS, [mark for own in marks.values() for mark in own])
         self._tables.roll_back_incomplete(CONFLICTS)
 
-    def start(
-        self, source: "Source[Any]", kafka: "KafkaConnection", checkpoint: str, trigger: Trigger
-    ) -> StreamingQuery:
+    def start(self, source: "Source[Any]", topic: Topic, checkpoint: str, trigger: Trigger) -> StreamingQuery:
         """Start the query of a source.
 
         Args:
             source: The source to archive; its tables are created if they are missing.
-            kafka: The cluster.
+            topic: Where its records are.
             checkpoint: Folder of Spark's checkpoint. Without one the query starts at the recorded positions.
             trigger: Interval and size of micro-batches.
         """
         self._tables.create(source)
         tasks = self._spark.sparkContext.defaultParallelism
-        intake = Intake(kafka, self._starting_offsets(source, kafka), trigger.records, tasks)
+        starts, number = self._starting_offsets(source, topic.partitions.open), topic.partitions.open
+        intake = Intake(topic.kafka, topic.partitions, number, starts, trigger.records, tasks)
         parsed, progress = self.parse(source, record_stream(self._spark, [source.topic], intake))
 
         def write(batch: DataFrame, number: int) -> None:
@@ -134,14 +142,13 @@ class Archive:
             .start()
         )
 
-    def _starting_offsets(self, source: "Source[Any]", kafka: "KafkaConnection") -> str:
+    def _starting_offsets(self, source: "Source[Any]", partitions: int) -> str:
         """Without a checkpoint: the recorded positions, which were written after everything before them was archived.
 
         Records archived beyond a position are archived twice. Batch drops equal positions together with duplicates.
         """
         positions = self._positions.read().get(source.topic, {})
-        partitions = Topics(kafka).partitions(source.topic)
-        return offsets_json({source.topic: {number: positions.get(number, EARLIEST) for number in partitions}})
+        return offsets_json({source.topic: {number: positions.get(number, EARLIEST) for number in range(partitions)}})
 
     def parse(self, source: "Source[Any]", records: DataFrame) -> "tuple[DataFrame, Accumulator[Progress]]":
         """Parse every record, lazily.

@@ -1,10 +1,10 @@
 """Kafka topics: create and check them, their offsets, and reading them with Spark."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import stamina
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
@@ -13,6 +13,7 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    NewPartitions,
     NewTopic,
     OffsetSpec,
     ResourceType,
@@ -21,6 +22,7 @@ from confluent_kafka.admin import (
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.client_errors import ClientErrors
 from master_dataset.kafka.client_settings import majority
+from master_dataset.kafka.growth import Partitions
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -65,11 +67,18 @@ def _is_transient(error: Exception) -> bool:
 class Intake:
     """How a stream reads topics of a cluster.
 
-    `starting_offsets`: JSON for Spark's source, such as `offsets_json`. `per_batch`: records of a micro-batch, at most.
-    `tasks`: of a micro-batch, at most; each compiles its code again, which costs more than a small batch.
+    Attributes:
+        kafka: The cluster.
+        partitions: Those of the topics.
+        readable: How many of them are read, the first ones.
+        starting_offsets: JSON for Spark's source, such as `offsets_json`.
+        per_batch: Records of a micro-batch, at most.
+        tasks: Of a micro-batch, at most; each compiles its code again, which costs more than a small batch.
     """
 
     kafka: "KafkaConnection"
+    partitions: Partitions
+    readable: int
     starting_offsets: str
     per_batch: int
     tasks: int
@@ -82,8 +91,10 @@ def record_stream(spark: "SparkSession", topics: Sequence[str], intake: Intake) 
     offsets (R3).
 
     Returns:
-        A streaming frame: key, value, topic, partition, offset, timestamp, headers.
+        A streaming frame: key, value, topic, partition, offset, timestamp, headers. The timestamp is when the record
+        was received: the broker's, or when its partition was opened.
     """
+    assigned = {topic: list(range(intake.readable)) for topic in topics}
     return (
         spark.readStream.format("kafka")
         .options(**intake.kafka.spark())
@@ -92,19 +103,28 @@ def record_stream(spark: "SparkSession", topics: Sequence[str], intake: Intake) 
         .option("kafka.request.timeout.ms", _OFFSET_TIMEOUT_MS)
         .option("kafka.default.api.timeout.ms", _OFFSET_TIMEOUT_MS)
         .option("fetchOffset.numRetries", _OFFSET_RETRIES)
-        .option("subscribe", ",".join(topics))
+        .option("assign", json.dumps(assigned))
         .option("startingOffsets", intake.starting_offsets)
         .option("maxOffsetsPerTrigger", intake.per_batch)
         .option("failOnDataLoss", "true")
         .option("includeHeaders", "true")
         .load()
-        .selectExpr("key", "value", "topic", "partition", "offset", "timestamp", f"{_HEADERS} AS headers")
+        .selectExpr(*_record_columns(intake.partitions))
         .coalesce(intake.tasks)
     )
 
 
+def _record_columns(partitions: Partitions) -> Sequence[str]:
+    received = f"{partitions.received_sql()} AS timestamp"
+    return ("key", "value", "topic", "partition", "offset", received, f"{_HEADERS} AS headers")
+
+
 def record_span(
-    spark: "SparkSession", kafka: "KafkaConnection", topic: str, since: Mapping[int, int], until: Mapping[int, int]
+    spark: "SparkSession",
+    kafka: "KafkaConnection",
+    partitions: Partitions,
+    topic: str,
+    span: tuple[Mapping[int, int], Mapping[int, int]],
 ) -> "DataFrame":
     """Return the committed records of a topic between offsets, with the columns of `record_stream`.
 
@@ -113,22 +133,23 @@ def record_span(
     Args:
         spark: The session.
         kafka: The cluster.
+        partitions: Those of the topics.
         topic: The topic.
-        since: Partition to first offset.
-        until: Partition to the offset after the last.
+        span: Partition to its first offset, and to the offset after the last; only these partitions are read.
     """
+    since, until = span
     return (
         spark.read.format("kafka")
         .options(**kafka.spark())
         .option("kafka.isolation.level", "read_committed")
         .option("kafka.fetch.max.wait.ms", _WAIT_MS)
-        .option("subscribe", topic)
+        .option("assign", json.dumps({topic: sorted(since)}))
         .option("startingOffsets", offsets_json({topic: since}))
         .option("endingOffsets", offsets_json({topic: until}))
         .option("failOnDataLoss", "false")
         .option("includeHeaders", "true")
         .load()
-        .selectExpr("key", "value", "topic", "partition", "offset", "timestamp", f"{_HEADERS} AS headers")
+        .selectExpr(*_record_columns(partitions))
     )
 
 
@@ -175,11 +196,22 @@ class TopicSettings:
 
 @dataclass(frozen=True)
 class TopicChange:
-    """One topic that is missing, or has other options. `options`: those to set; all of them for a new topic."""
+    """One topic that is missing, or has other options or fewer partitions.
+
+    Attributes:
+        topic: Its name.
+        options: Those to set; all of them for a new topic.
+        grows_from: The number of partitions that it has; 0: it is missing. None: it has as many as wanted.
+    """
 
     topic: str
     options: Mapping[str, str]
-    is_new: bool
+    grows_from: int | None = None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it is missing."""
+        return self.grows_from == 0
 
 
 class Topics:
@@ -201,28 +233,34 @@ class Topics:
         """Return what `apply` has to change so that these topics are as wanted.
 
         Raises:
-            OperatorError: A topic has other partitions, or records with the sender's time: neither can be changed.
+            OperatorError: A topic has more partitions, or a number that cannot be multiplied, or records with the
+                sender's time.
         """
         with self._translated("list the topics"):
             known = self._admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
         changes = []
         for topic in topics:
             if topic not in known:
-                changes.append(TopicChange(topic, wanted.config, is_new=True))
-            elif options := self._differing(topic, wanted):
-                changes.append(TopicChange(topic, options, is_new=False))
+                changes.append(TopicChange(topic, wanted.config, grows_from=0))
+                continue
+            options, found = self._differing(topic, wanted), len(known[topic].partitions)
+            if wanted.partitions % found:
+                message = f"the topic `{topic}` has {found} partitions, which cannot become {wanted.partitions}"
+                raise OperatorError(message, do=f"set GALATEA_KAFKA_PARTITIONS to {found} or a multiple of it")
+            grows_from = found if found < wanted.partitions else None
+            if options or grows_from:
+                changes.append(TopicChange(topic, options, grows_from))
         return changes
 
     def _differing(self, topic: str, wanted: TopicSettings) -> Mapping[str, str]:
         found = self._config(topic)
         options = {name: value for name, value in wanted.config.items() if found[name] != value}
         if TIMESTAMPS in options and any(self.end_offsets(topic).values()):
-            self.check(topic, wanted.partitions)  # refuses it
-        self._check_partitions(topic, wanted.partitions)
+            self._refuse_senders_time(topic)
         return options
 
     def apply(self, changes: Iterable[TopicChange], wanted: TopicSettings) -> None:
-        """Create and alter topics. What somebody else has done meanwhile is no error."""
+        """Create topics and alter options; `add_partitions` is for itself. What has been done meanwhile is no error."""
         changes = list(changes)
         missing = [
             NewTopic(each.topic, wanted.partitions, wanted.replication, config=dict(each.options))
@@ -243,11 +281,20 @@ class Topics:
                 ],
             )
             for each in changes
-            if not each.is_new
+            if not each.is_new and each.options
         ]
         if altered:
             for resource, future in self._admin.incremental_alter_configs(altered).items():
                 with self._translated(f"alter the topic `{resource.name}`"):
+                    future.result(_TIMEOUT_SECONDS)
+
+    def add_partitions(self, topics: Iterable[str], partitions: int) -> None:
+        """Let topics have so many partitions, if they have fewer; return when every broker that is asked knows them."""
+        fewer = [topic for topic in topics if len(self.partitions(topic)) < partitions]
+        requests = [NewPartitions(topic, partitions) for topic in fewer]
+        if requests:
+            for topic, future in self._admin.create_partitions(requests, operation_timeout=_TIMEOUT_SECONDS).items():
+                with self._translated(f"add partitions to the topic `{topic}`"):
                     future.result(_TIMEOUT_SECONDS)
 
     def brokers(self) -> int:
@@ -255,18 +302,19 @@ class Topics:
         with self._translated("connect"):
             return len(self._admin.list_topics(timeout=_REACH_SECONDS).brokers)
 
-    def check(self, topic: str, partitions: int) -> None:
-        """Check that the broker stamps the records of a topic and that its number of partitions has not changed.
+    def check(self, topic: str, partitions: Collection[int]) -> None:
+        """Check that the broker stamps the records of a topic, and that it has one of these numbers of partitions.
 
         Raises:
             OperatorError: One of the two is not the case.
         """
         if self._config(topic)[TIMESTAMPS] != BROKERS_TIME:
-            message = f"the topic `{topic}` keeps the sender's time; the cut needs the broker's (LogAppendTime)"
-            raise OperatorError(
-                message, do=f"set message.timestamp.type=LogAppendTime on `{topic}` before it has records"
-            )
+            self._refuse_senders_time(topic)
         self._check_partitions(topic, partitions)
+
+    def _refuse_senders_time(self, topic: str) -> NoReturn:
+        message = f"the topic `{topic}` keeps the sender's time; the cut needs the broker's (LogAppendTime)"
+        raise OperatorError(message, do=f"set message.timestamp.type=LogAppendTime on `{topic}` before it has records")
 
     def _config(self, topic: str) -> Mapping[str, str | None]:
         resource = ConfigResource(ResourceType.TOPIC, topic)
@@ -274,11 +322,12 @@ class Topics:
             described = self._admin.describe_configs([resource], request_timeout=_TIMEOUT_SECONDS)
             return {name: entry.value for name, entry in described[resource].result().items()}
 
-    def _check_partitions(self, topic: str, partitions: int) -> None:
+    def _check_partitions(self, topic: str, partitions: Collection[int]) -> None:
         found = len(self.partitions(topic))
-        if found != partitions:
-            message = f"the topic `{topic}` has {found} partitions and the setting says {partitions}; keys would move"
-            raise OperatorError(message, do=f"set GALATEA_KAFKA_PARTITIONS={found}, or create a new topic")
+        if found not in partitions:
+            known = " or ".join(map(str, sorted(partitions)))
+            message = f"the topic `{topic}` has {found} partitions instead of {known}; keys would move"
+            raise OperatorError(message, do="see docs/how-to/add-partitions.md")
 
     def cluster_id(self) -> str:
         """Return the id that the cluster was formatted with."""

@@ -43,21 +43,39 @@ class Fold:
     one store, each would miss a part of its events, and an alert could be emitted twice.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is followed, and how
         self,
         source: Source[Any],
         partition: int,
         horizons: Horizons,
         state: State | None = None,
         partitions: int = 1,
+        *,
+        home: int | None = None,
     ) -> None:
-        """`state`: None to start from nothing. `partitions`: of the topic."""
+        """Follow it.
+
+        Args:
+            source: The source of the topic.
+            partition: The partition whose records these are.
+            horizons: What is remembered, and for how long.
+            state: None to start from nothing.
+            partitions: How many partitions the stores are spread over.
+            home: The partition whose stores are followed; None: this one. Another one has them by now, and inherits
+                what is known about them.
+        """
         self.state = state or State()
         self.misrouted = 0
         self._source, self._partition, self._horizons, self._partitions = source, partition, horizons, partitions
+        self._home = partition if home is None else home
         self._has_sensors = "sensor_id" in source.columns
         self._has_intervals = "interval_ms" in source.columns
         self._counts = bool(alertable_views(source.topic)) or source.topic in LEVEL_SOURCES.values()
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The partition whose records are folded, and the one whose stores are followed."""
+        return self._partition, self._home
 
     def step(self, record: LogRecord, history: RuleHistory) -> Sequence[Alert]:
         """The alerts that this record leads to, in a fixed order."""
@@ -92,7 +110,7 @@ class Fold:
         )
         if not isinstance(event, Event) or event.store not in rule_set.shops:
             return None
-        if murmur2(event.store.encode(), self._partitions) != self._partition:
+        if murmur2(event.store.encode(), self._partitions) != self._home:
             self.misrouted += 1
             return None
         identity = blake2b(event.identity.encode(), digest_size=16).digest()

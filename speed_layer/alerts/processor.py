@@ -10,7 +10,8 @@ each alert exactly once.
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -20,6 +21,7 @@ import structlog
 from master_dataset.errors import DependencyUnavailableError, OperatorError
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.kafka.growth import Partitions
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold
 from speed_layer.alerts.sender import ProducerDiscardedError, TransactionalSender
@@ -107,12 +109,14 @@ def known_alerts_retention(retention: timedelta) -> timedelta:
     return 2 * retention + timedelta(days=2)
 
 
-def start_positions(reader: PartitionReader, snapshots: Snapshots, committed: CommittedPositions) -> dict[str, int]:
+def start_positions(
+    reader: PartitionReader, snapshots: Snapshots, committed: CommittedPositions, *, is_added: bool = False
+) -> dict[str, int]:
     """Positions for the topics that have none committed.
 
     Sources start at their end: events from before the first start raise no alerts. The topic of corrections starts at
-    its beginning. OperatorError if a topic had a position before: then Kafka has lost it, and starting at the end would
-    skip records silently.
+    its beginning, and so does everything of a partition that was added (`is_added`). OperatorError if a topic had a
+    position before: then Kafka has lost it, and starting at the end would skip records silently.
     """
     missing = [topic for topic in reader.topics if topic not in committed.positions]
     if not missing:
@@ -127,7 +131,7 @@ def start_positions(reader: PartitionReader, snapshots: Snapshots, committed: Co
         raise OperatorError(
             what, do="set the position to continue from: see docs/how-to/alerts.md, When positions are gone"
         )
-    return {topic: reader.bounds(topic)[topic != CORRECTIONS_TOPIC] for topic in missing}
+    return {topic: reader.bounds(topic)[topic != CORRECTIONS_TOPIC and not is_added] for topic in missing}
 
 
 def check_log_continuity(
@@ -153,6 +157,7 @@ class ProcessorConfig:
     Attributes:
         kafka: The cluster.
         topics: The topics of the sources that rules can watch.
+        partitions: Those that are read: stores are spread over these.
         snapshots: Of this partition.
         known_alerts_retention: How long ids of alerts are remembered, at least.
         identity_budget: Shared by all partitions of a process.
@@ -165,6 +170,7 @@ class ProcessorConfig:
 
     kafka: KafkaConnection
     topics: Sequence[str]
+    partitions: Partitions
     rule_store: RuleStore
     snapshots: Snapshots
     horizons: Horizons = field(default_factory=Horizons)
@@ -224,56 +230,92 @@ class AlertProcessor:
         return TransactionalSender(self._config.kafka, self._partition)
 
     def _reader(self) -> PartitionReader:
-        return PartitionReader(self._config.kafka, self._topics, self._partition)
+        return self._reader_of(self._partition, self._topics)
+
+    def _reader_of(self, partition: int, topics: Sequence[str]) -> PartitionReader:
+        return PartitionReader(self._config.kafka, topics, partition, self._config.partitions.opened_ms(partition))
 
     def _start(self, sender: TransactionalSender, reader: PartitionReader) -> None:
         """Restore the state at the committed positions, and read the id of every alert that was emitted."""
-        committed, topic_ids = reader.committed(), reader.topic_ids()
+        committed = reader.committed()
+        topic_ids = {
+            topic: each._replace(partitions=self._config.partitions.open) for topic, each in reader.topic_ids().items()
+        }
         check_log_continuity(reader, committed, topic_ids)
         if topic_ids != self._topic_ids:  # a state of another topic, or of another number of partitions, is void
             self._topic_ids, self._positions = topic_ids, {}
         sender.metadata = encode_topic_ids(topic_ids)
         positions = dict(committed.positions)
-        if new := start_positions(reader, self._config.snapshots, committed):
+        is_added = self._partition >= self._config.partitions.original
+        if new := start_positions(reader, self._config.snapshots, committed, is_added=is_added):
             sender.send([], new, reader.group)
             positions |= new
         if positions != self._positions:
             self._catch_up(reader, positions)
         self._known = KnownAlerts(self._config.known_alerts_retention)
-        for alert_id, emitted_ms in reader.known_alerts(self._config.beat):
+        for alert_id, emitted_ms in self._emitted(reader):
             self._known.add(alert_id, emitted_ms)
         reader.seek(positions)
+
+    def _emitted(self, reader: PartitionReader) -> Iterator[tuple[str, int]]:
+        """Id and receipt time (ms) of every alert that was emitted about the stores of this partition."""
+        for ancestor, _ in self._config.partitions.ancestors(self._partition):
+            with closing(self._reader_of(ancestor, self._topics)) as earlier:
+                yield from earlier.known_alerts(self._config.beat)
+        yield from reader.known_alerts(self._config.beat)
 
     def _catch_up(self, reader: PartitionReader, committed: Mapping[str, int]) -> None:
         """Fold up to the committed positions without emitting, from a snapshot or else from the first record."""
         snapshot = self._config.snapshots.newest(committed, self._topic_ids)
-        states = snapshot.states if snapshot else {}
+        states = snapshot.states if snapshot else self._inherited()
         at = dict(snapshot.positions) if snapshot else {topic: reader.bounds(topic)[0] for topic in committed}
-        folds = {topic: self._fold(topic, states.get(topic)) for topic in committed if topic != CORRECTIONS_TOPIC}
+        own = (self._partition, self._partition)
+        folds = {topic: self._fold(topic, own, states.get(topic)) for topic in committed if topic != CORRECTIONS_TOPIC}
+        self._fold_up_to(reader, folds, at, committed)
+        self._folds, self._positions = folds, dict(committed)
+        self._save_snapshot()
+
+    def _inherited(self) -> Mapping[str, State]:
+        """What is known about the stores of this partition from the partitions in which they were before."""
+        states: dict[str, State] = {}
+        for ancestor, fences in self._config.partitions.ancestors(self._partition):
+            until = {topic: fences[topic][ancestor] for topic in self._config.topics}
+            with closing(self._reader_of(ancestor, self._config.topics)) as reader:
+                at = {topic: reader.bounds(topic)[0] for topic in until}
+                moved = (ancestor, self._partition)
+                folds = {topic: self._fold(topic, moved, states.get(topic)) for topic in until}
+                self._fold_up_to(reader, folds, {topic: min(first, until[topic]) for topic, first in at.items()}, until)
+            states = {topic: fold.state for topic, fold in folds.items()}
+        return states
+
+    def _fold_up_to(
+        self, reader: PartitionReader, folds: dict[str, Fold], at: dict[str, int], until: Mapping[str, int]
+    ) -> None:
+        """Fold what a partition holds from `at` to `until`, without emitting."""
         reader.seek(at)
-        while any(at[topic] < until for topic, until in committed.items()):
+        while any(at[topic] < end for topic, end in until.items()):
             self._config.beat()
             try:
                 polled = reader.poll()
             except RecordsLostError as lost:
                 at[lost.topic] = reader.bounds(lost.topic)[0]
-                if at[lost.topic] > committed[lost.topic]:
+                if at[lost.topic] > until[lost.topic]:
                     raise
                 if lost.topic in folds:  # retention has deleted records: continue as if the log had always started here
-                    folds[lost.topic] = self._fold(lost.topic, None)
+                    folds[lost.topic] = self._fold(lost.topic, folds[lost.topic].place, None)
                 reader.seek(at)
                 continue
             for read in polled:
-                if read.topic in folds and read.entry is not None and read.entry.offset < committed[read.topic]:
+                if read.topic in folds and read.entry is not None and read.entry.offset < until[read.topic]:
                     folds[read.topic].step(read.entry, self._history_for(read.entry.received_ms))
                 at[read.topic] = max(at[read.topic], read.next_offset)
             self._check_budget(folds)
-        self._folds, self._positions = folds, dict(committed)
-        self._save_snapshot()
 
-    def _fold(self, topic: str, state: State | None) -> Fold:
-        source, partitions = registered_sources()[topic], self._topic_ids[topic].partitions
-        return Fold(source, self._partition, self._config.horizons, state, partitions)
+    def _fold(self, topic: str, place: tuple[int, int], state: State | None) -> Fold:
+        """`place`: the partition whose records are folded, and the one whose stores are followed."""
+        partition, home = place
+        source = registered_sources()[topic]
+        return Fold(source, partition, self._config.horizons, state, self._config.partitions.open, home=home)
 
     def _process(self, sender: TransactionalSender, reader: PartitionReader) -> None:
         """Poll once, fold, and commit what it leads to."""

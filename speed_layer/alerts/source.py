@@ -96,9 +96,9 @@ class _AlertId(msgspec.Struct):
 class PartitionReader:
     """Reads one partition of each topic. Every method raises BrokerUnavailableError."""
 
-    def __init__(self, kafka: KafkaConnection, topics: Sequence[str], partition: int) -> None:
-        """`topics`: of the sources, and of corrections."""
-        self.topics, self.partition = topics, partition
+    def __init__(self, kafka: KafkaConnection, topics: Sequence[str], partition: int, opened_ms: int = 0) -> None:
+        """`topics`: of the sources, and of corrections. `opened_ms`: its records count as received then or later."""
+        self.topics, self.partition, self._opened_ms = topics, partition, opened_ms
         self._consumer = Consumer(
             {
                 **kafka.client(),
@@ -184,7 +184,7 @@ class PartitionReader:
         error = message.error()
         if error is None:
             headers = cast("Headers", message.headers() or ())
-            entry = LogRecord(offset, message.timestamp()[1], message.value(), headers)
+            entry = LogRecord(offset, max(message.timestamp()[1], self._opened_ms), message.value(), headers)
             return SourceRecord(topic, offset + 1, entry)
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
             return SourceRecord(topic, offset, None)
@@ -197,6 +197,23 @@ class PartitionReader:
             return call()
         except KafkaException as error:
             raise BrokerUnavailableError(f"alerts cannot read: {error}", do="galatea status") from error
+
+
+def committed_positions(kafka: KafkaConnection, topics: Sequence[str], partitions: int) -> Mapping[str, dict[int, int]]:
+    """Topic to partition to the position that the alert processor has committed, if any. BrokerUnavailableError."""
+    consumer = Consumer({**kafka.client(), "group.id": PROCESSOR_GROUP, "enable.auto.commit": False, "log_level": 2})
+    try:
+        asked = [TopicPartition(topic, number) for topic in topics for number in range(partitions)]
+        committed = consumer.committed(asked, CALL_SECONDS)
+    except KafkaException as error:
+        raise BrokerUnavailableError(f"the positions of alerts are unknown: {error}", do="galatea status") from error
+    finally:
+        consumer.close()
+    found: dict[str, dict[int, int]] = {}
+    for each in committed:
+        if each.offset >= 0:
+            found.setdefault(each.topic, {})[each.partition] = each.offset
+    return found
 
 
 class TransactionLag(NamedTuple):

@@ -9,6 +9,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.errors import StreamingQueryException
 
+from master_dataset.kafka.growth import Partitions
 from master_dataset.kafka.topics import EARLIEST, Intake, offsets_json, record_stream
 from tests.integration.conftest import Stack
 
@@ -30,7 +31,7 @@ def test_a_stream_fails_when_records_it_has_not_read_are_gone(
         assert producer.flush(60) == 0
 
     def read() -> None:
-        intake = Intake(kafka, offsets_json({topic: {0: EARLIEST}}), 1000, 1)
+        intake = Intake(kafka, Partitions(1), 1, offsets_json({topic: {0: EARLIEST}}), 1000, 1)
         writer = record_stream(spark, [topic], intake).writeStream.format("noop").trigger(availableNow=True)
         writer.option("checkpointLocation", str(tmp_path / topic)).start().awaitTermination()
 

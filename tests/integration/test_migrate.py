@@ -44,7 +44,7 @@ def test_a_topic_that_is_missing_is_created_and_one_that_differs_is_altered(topi
         (name, False, {"retention.ms": "7200000"})
     ]
     assert topics.planned([name], longer) == []
-    topics.check(name, 2)
+    topics.check(name, {2})
 
 
 def test_what_cannot_be_altered_is_refused_by_name(stack: Stack, topics: Topics, name: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from master_dataset.failpoints import arm
 from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.kafka.growth import Partitions
 from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
 from speed_layer.alerts.snapshots import Snapshots
 from tests.support.alerting import FOR_EVER
@@ -20,10 +21,13 @@ class NoRules:
         return RuleHistory([], FOR_EVER)
 
 
-def follow(kafka: KafkaConnection, folder: Path, partition: int) -> None:
+def follow(kafka: KafkaConnection, folder: Path, partition: int, partitions: int) -> None:
     try:
         AlertProcessor(
-            ProcessorConfig(kafka, ("pos_transactions",), NoRules(), Snapshots(folder / str(partition))), partition
+            ProcessorConfig(
+                kafka, ("pos_transactions",), Partitions(partitions), NoRules(), Snapshots(folder / str(partition))
+            ),
+            partition,
         ).run()
     finally:
         os._exit(75)
@@ -33,4 +37,4 @@ if __name__ == "__main__":
     at, where, partitions, plan = sys.argv[1:]
     arm(plan, Path(where) / f"crashed-{os.getpid()}")
     for number in range(int(partitions)):
-        threading.Thread(target=follow, args=(KafkaConnection(at), Path(where), number)).start()
+        threading.Thread(target=follow, args=(KafkaConnection(at), Path(where), number, int(partitions))).start()

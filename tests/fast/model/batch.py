@@ -12,8 +12,9 @@ from batch_layer.plan import Plan, Planner
 from batch_layer.publish import generation_to_publish, hand_over, publish, refuse_partial
 from master_dataset.errors import GalateaError, PublicationMovedError
 from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.kafka.growth import Partitions
 from tests.fast.model.archive import Archived, Row
-from tests.fast.model.facts import HORIZONS, SKEW, TOPIC, Code, contributions
+from tests.fast.model.facts import HORIZONS, PARTITIONS, SKEW, TOPIC, Code, contributions
 from tests.fast.model.rules import Rule
 from tests.fast.model.tables import Outcome
 from views.control.generation import Offsets
@@ -84,7 +85,14 @@ class Batch:
         name = f"run-{self.begun}" if by_run else f"publication-{base.publication + 1}"
         versions = dict(published.master_versions) if published else {}
         keeps_cut = request.is_partial and base.publication and world.keeps(Rule.PARTIAL_CUT)
-        fence = Fence(KafkaConnection("memory"), (TOPIC,), HORIZONS.epoch, self.skew, now=lambda: world.now)
+        fence = Fence(
+            KafkaConnection("memory"),
+            lambda: Partitions(PARTITIONS),
+            (TOPIC,),
+            HORIZONS.epoch,
+            self.skew,
+            now=lambda: world.now,
+        )
         cut = base.cut if keeps_cut else max(fence.next_cut() if wait else fence.newest_cut(), base.cut)
         self.runs[slot] = Run(name, request, world.code, base, versions, generation, cut)
         if keeps_cut:

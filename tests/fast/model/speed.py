@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deploy.services.speed import begin, starting_offsets
 from master_dataset.errors import GenerationReplacedError
+from master_dataset.kafka.growth import Partitions
 from speed_layer.additions import AdditionKey, Cells, shapes_of
 from speed_layer.first_deliveries import Delivery, Identity, first_in_batch, settled
 from speed_layer.first_deliveries import Place as MetAt
-from tests.fast.model.facts import HORIZONS, TOPIC, Code, contributions, window_of
+from tests.fast.model.facts import HORIZONS, PARTITIONS, TOPIC, Code, contributions, window_of
 from tests.fast.model.rules import Rule
 from tests.fast.model.topic import Record
 from views.control.generation import Generation, Reached
@@ -106,7 +107,8 @@ class Speed:
         ends = {TOPIC: world.topic.end_offsets(TOPIC)}
         generation = begin(world.generations, ends, world.code.definitions, world.now)
         before = HORIZONS.remembered if world.keeps(Rule.START_BEFORE) else HORIZONS.remembered * 0
-        offsets = starting_offsets(generation.emit_from, world.topic, before)[TOPIC]  # type: ignore[arg-type]
+        known = Partitions(PARTITIONS)
+        offsets = starting_offsets(generation.emit_from, world.topic, before, known)[TOPIC]  # type: ignore[arg-type]
         self.driver = Driver(generation, world.code, {part: max(0, at) for part, at in offsets.items()})
 
     def restart(self) -> None:

@@ -21,6 +21,8 @@ from deploy.services.alerts import READY
 from deploy.services.runner import RESTART_ME
 from master_dataset.failpoints import arm
 from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.kafka.growth import Partitions
+from master_dataset.kafka.topics import Topics
 from speed_layer.alerts import sender
 from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
 from speed_layer.alerts.sender import FencedError
@@ -110,6 +112,7 @@ def _follow(orders: Orders, partition: int, partition_log: _PartitionLog) -> Non
     work = ProcessorConfig(
         KafkaConnection(orders.bootstrap),
         TOPICS,
+        Partitions(len(Topics(KafkaConnection(orders.bootstrap)).partitions(TOPICS[0]))),
         FileRuleStore(folder / RULE_HISTORY),
         Snapshots(folder / str(partition)),
         beat=partition_log.beat,

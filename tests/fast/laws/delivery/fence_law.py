@@ -12,6 +12,7 @@ from unittest.mock import patch
 from batch_layer.fence import Fence, Marked
 from master_dataset.errors import GalateaError
 from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.kafka.growth import Partitions
 from tests.fast.laws.delivery.broker import Broker, Message, Stored, Transaction
 
 TOPIC, PARTITIONS = "pos_transactions", 3
@@ -122,7 +123,7 @@ def nothing_appears_behind_a_cut(seeds: int = 40) -> None:
     made = 0
     for seed in range(seeds):
         clock = clock_of(seed)
-        fence = Fence(KafkaConnection("memory"), (TOPIC,), EPOCH, SKEW, now=clock.now)
+        fence = Fence(KafkaConnection("memory"), lambda: Partitions(PARTITIONS), (TOPIC,), EPOCH, SKEW, now=clock.now)
         with brokers_of(clock):
             for _ in range(CUTS):
                 try:

@@ -9,7 +9,8 @@ from unittest.mock import patch
 from batch_layer.fence import Fence
 from batch_layer.ledger.writer import LedgerWriter
 from master_dataset.kafka.connection import KafkaConnection
-from tests.fast.laws.delivery.fence_law import EPOCH, SKEW, TOPIC, Clock, brokers_of, clock_of
+from master_dataset.kafka.growth import Partitions
+from tests.fast.laws.delivery.fence_law import EPOCH, PARTITIONS, SKEW, TOPIC, Clock, brokers_of, clock_of
 from views.control.recompute import LedgerTotals
 
 
@@ -30,7 +31,7 @@ def a_ledger_is_written_when_speed_has_read_up_to_the_cut(seeds: int = 40) -> No
     written = 0
     for seed in range(seeds):
         clock = clock_of(seed)
-        fence = Fence(KafkaConnection("memory"), (TOPIC,), EPOCH, SKEW, now=clock.now)
+        fence = Fence(KafkaConnection("memory"), lambda: Partitions(PARTITIONS), (TOPIC,), EPOCH, SKEW, now=clock.now)
         generations = SimpleNamespace(positions=lambda _, clock=clock: clock.read())
         with (
             brokers_of(clock),

@@ -9,6 +9,7 @@ from unittest.mock import patch
 import msgspec
 
 from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.kafka.growth import Partitions
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold, LogRecord
 from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
@@ -121,7 +122,7 @@ def _live(broker: Broker, kept: Kept, calls: int | None, *, reports_faults: bool
             raise Killed
 
     broker.before_call, broker.before_answer = before_call, before_answer
-    work = ProcessorConfig(KafkaConnection("memory"), [TILLS[0]], MemoryRuleStore(), kept)  # type: ignore[arg-type]
+    work = ProcessorConfig(KafkaConnection("memory"), [TILLS[0]], Partitions(1), MemoryRuleStore(), kept)  # type: ignore[arg-type]
     clock = SimpleNamespace(sleep=lambda _: None, monotonic=partial(next, iter(range(0, 10**9, 20))))
     with (
         patch(

@@ -13,6 +13,7 @@ from unittest.mock import Mock, patch
 import msgspec
 
 from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.kafka.growth import Partitions
 from master_dataset.registry.stores import Store
 from speed_layer.alerts import processor as processing
 from speed_layer.alerts import sender
@@ -198,7 +199,7 @@ class Simulated:
         process = Process(self._broker, self._chance, calls, inner)
         process.is_harmed, process.blind = is_harmed, self._variant.blind
         own = [TOPIC[0]]
-        work = ProcessorConfig(KafkaConnection("memory"), own, MemoryRuleStore(), self._snapshots)
+        work = ProcessorConfig(KafkaConnection("memory"), own, Partitions(1), MemoryRuleStore(), self._snapshots)
         with suppress(Killed, FencedError), in_process(process, self._variant):
             self._variant.kind(work, 0).run()
         if not is_inner:

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.kafka.growth import Partitions
 from speed_layer.alerts.processor import AlertProcessor, KnownAlerts, ProcessorConfig
 from speed_layer.alerts.snapshots import Snapshots
 from tests.fast.model.alert_processor.memory_clients import Process
@@ -67,6 +68,7 @@ def test_a_long_running_processor_forgets_what_it_emitted_long_ago(tmp_path: Pat
     work = ProcessorConfig(
         KafkaConnection("memory"),
         [TOPIC[0]],
+        Partitions(1),
         MemoryRuleStore(),
         Snapshots(tmp_path),
         emitted=heard,

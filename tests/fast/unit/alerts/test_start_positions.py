@@ -9,6 +9,7 @@ from confluent_kafka import TopicPartition
 
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.kafka.growth import Partitions
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold, LogRecord
 from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
@@ -52,7 +53,7 @@ def begin(
     process = Process(broker, Random(1), FOREVER)
     process.is_harmed = False
     work = ProcessorConfig(
-        KafkaConnection("memory"), topics or (TILLS,), MemoryRuleStore(), Snapshots(folder), ready=ready
+        KafkaConnection("memory"), topics or (TILLS,), Partitions(1), MemoryRuleStore(), Snapshots(folder), ready=ready
     )
     with in_process(process, Variant(), consumer), pytest.raises(Begun):
         AlertProcessor(work, 0).run()

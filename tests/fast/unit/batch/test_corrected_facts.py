@@ -14,6 +14,7 @@ from batch_layer.alerts import archived_signs
 from batch_layer.alerts.archived_signs import ArchivedSigns, TimeRange
 from batch_layer.alerts.corrected_facts import CorrectedFacts
 from batch_layer.master import Master
+from master_dataset.kafka.growth import Partitions
 from master_dataset.storage import open_table
 from views.alerts.alert import AlertCause
 from views.alerts.audit_facts import CauseQuery, SignQuery
@@ -72,7 +73,7 @@ def facts_of(
         )
         write_deltalake(str(folder / topic), table, partition_by=["day"])
         masters[topic] = Master(str(folder / topic), 0)
-    archived = ArchivedSigns(masters, CUT, partitions)
+    archived = ArchivedSigns(masters, CUT, Partitions(partitions))
     return CorrectedFacts(None, WorldCauses(cause), archived, NOON, timedelta(hours=23))  # type: ignore[arg-type]
 
 

@@ -7,13 +7,21 @@ import pytest
 from batch_layer.fence import Fence, Marked
 from master_dataset.errors import CutNotReachedError, OperatorError
 from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.kafka.growth import Partitions
 from tests.fast.laws.delivery.fence_law import EPOCH, SKEW, TOPIC, brokers_of, clock_of
 
 CUT = datetime(2026, 3, 7, 9, 0, tzinfo=UTC)
 
 
 def fence(now: datetime) -> Fence:
-    return Fence(KafkaConnection("unused:1"), ["t"], timedelta(minutes=5), timedelta(seconds=5), now=lambda: now)
+    return Fence(
+        KafkaConnection("unused:1"),
+        lambda: Partitions(1),
+        ["t"],
+        timedelta(minutes=5),
+        timedelta(seconds=5),
+        now=lambda: now,
+    )
 
 
 def test_the_newest_cut_is_one_that_the_clock_has_passed_by_the_skew() -> None:
@@ -68,7 +76,7 @@ def test_a_reader_that_tells_of_records_behind_the_end_of_a_topic_has_read_anoth
 
 def test_markers_of_a_cut_are_written_once_for_all_readers() -> None:
     clock = clock_of(7)
-    own = Fence(KafkaConnection("memory"), (TOPIC,), EPOCH, SKEW, now=clock.now)
+    own = Fence(KafkaConnection("memory"), lambda: Partitions(1), (TOPIC,), EPOCH, SKEW, now=clock.now)
 
     with brokers_of(clock):
         cut = own.newest_cut() - EPOCH

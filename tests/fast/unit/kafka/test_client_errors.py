@@ -52,7 +52,7 @@ def over_tls(context: ssl.SSLContext, tls: Tls) -> BrokerUnavailableError:
 
 @pytest.mark.parametrize(
     "call",
-    [Topics.reach, lambda own: own.partitions("t"), lambda own: own.check("t", 2), lambda own: own.end_offsets("t")],
+    [Topics.reach, lambda own: own.partitions("t"), lambda own: own.check("t", {2}), lambda own: own.end_offsets("t")],
 )
 def test_a_rejected_password_names_the_settings_of_the_login(call: Callable[[Topics], object]) -> None:
     with serving(handler=rejecting()) as port:

@@ -1,0 +1,255 @@
+"""Partitions that are added to topics while records arrive, so that identities keep their order (R3).
+
+A store's records are in one partition: the hash of the store, modulo the number of partitions. If that number is
+multiplied, a store stays where it is or moves to a new partition, never from one old partition to another. Producers
+notice new partitions minutes apart, so for a while a store's records go to both. So the new ones are opened by a fence:
+
+    record the growth -> add partitions -> wait until producers know them -> a marker into every old partition
+        -> announce when the new ones open -> confirm it -> readers that have passed the markers read the new ones
+
+Until then nobody reads a new partition, and its records count as received when it opened, at the earliest. So whatever
+an old partition has before its marker comes before everything in a new one: for every reader, and for every cut.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+from cassandra import ConsistencyLevel
+
+from master_dataset.errors import OperatorError
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
+Offsets = Mapping[str, Mapping[int, int]]
+"""Topic to partition to offset."""
+
+_SELECT = (
+    "SELECT partitions, partitions_before, begun_at, opens_at, fences, is_open FROM partition_growths "
+    "WHERE series = 'galatea'"
+)
+_BEGIN = (
+    "INSERT INTO partition_growths (series, partitions, partitions_before, begun_at) "
+    "VALUES ('galatea', ?, ?, ?) IF NOT EXISTS"
+)
+_ANNOUNCE = (
+    "UPDATE partition_growths SET opens_at = ?, fences = ? "
+    "WHERE series = 'galatea' AND partitions = ? IF is_open = null AND begun_at != null"
+)
+_CONFIRM = "UPDATE partition_growths SET is_open = true WHERE series = 'galatea' AND partitions = ? IF opens_at = ?"
+
+
+class Growth(NamedTuple):
+    """One growth of all topics.
+
+    Attributes:
+        before: The number of partitions before it.
+        partitions: The number after it, a multiple of `before`.
+        begun_at: Partitions were added after that.
+        opens_at: What the new partitions hold counts as received then, at the earliest; None if not announced yet.
+        fences: Topic to old partition to the offset of the marker that every producer has passed.
+        is_open: Whether readers may read the new partitions.
+    """
+
+    before: int
+    partitions: int
+    begun_at: datetime
+    opens_at: datetime | None = None
+    fences: Offsets = MappingProxyType({})
+    is_open: bool = False
+
+    def is_passed_by(self, positions: Offsets) -> bool:
+        """Whether a reader with these positions has read what comes before the new partitions."""
+        return self.is_open and all(
+            positions.get(topic, {}).get(partition, 0) > marker
+            for topic, own in self.fences.items()
+            for partition, marker in own.items()
+        )
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """How many partitions the topics have, and which of them may be read. All topics have equally many.
+
+    Attributes:
+        original: The number when the topics were created.
+        growths: In their order; only the last one may be unfinished.
+    """
+
+    original: int
+    growths: tuple[Growth, ...] = ()
+
+    @property
+    def added(self) -> int:
+        """How many the topics have."""
+        return self.growths[-1].partitions if self.growths else self.original
+
+    @property
+    def announced(self) -> int:
+        """How many are open, or will be at a time that is known: what a cut has to cover."""
+        return max((each.partitions for each in self.growths if each.opens_at is not None), default=self.original)
+
+    @property
+    def open(self) -> int:
+        """How many may be read."""
+        return max((each.partitions for each in self.growths if each.is_open), default=self.original)
+
+    def limited(self, number: int) -> "Partitions":
+        """As they were when there were only so many."""
+        return Partitions(self.original, tuple(each for each in self.growths if each.partitions <= number))
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """How many there were at any time, since the topics were created."""
+        return (self.original, *(each.partitions for each in self.growths if each.is_open))
+
+    @property
+    def unfinished(self) -> Growth | None:
+        """The growth whose partitions are not open yet."""
+        return next((each for each in self.growths if not each.is_open), None)
+
+    def readable(self, positions: Offsets) -> int:
+        """How many partitions a reader may read that has read the old ones up to these positions."""
+        number = self.original
+        for growth in self.growths:
+            if not growth.is_passed_by(positions):
+                break
+            number = growth.partitions
+        return number
+
+    def opened(self, offsets: Mapping[int, int]) -> dict[int, int]:
+        """Those of the partitions that may be read."""
+        return {partition: offset for partition, offset in offsets.items() if partition < self.open}
+
+    def opened_ms(self, partition: int) -> int:
+        """What the partition holds was received then, at the earliest, in milliseconds since 1970; 0: an original one.
+
+        ValueError if it is not open.
+        """
+        if partition < self.original:
+            return 0
+        for growth in self.growths:
+            if partition < growth.partitions and growth.is_open and growth.opens_at is not None:
+                return round(growth.opens_at.timestamp() * 1000)
+        raise ValueError(f"partition {partition} is not open")
+
+    def received_sql(self) -> str:
+        """Spark SQL of the time at which a record of Kafka's source was received, from `timestamp` and `partition`."""
+        cases = [
+            f"when partition >= {growth.before} and partition < {growth.partitions} then "
+            f"greatest(timestamp, timestamp_millis({self.opened_ms(growth.before)}L))"
+            for growth in self.growths
+            if growth.is_open
+        ]
+        return f"case {' '.join(cases)} else timestamp end" if cases else "timestamp"
+
+    def start_offsets(self, since: Mapping[int, int], since_ms: int) -> dict[int, int]:
+        """Where to begin, to read everything received at or after `since_ms`.
+
+        Args:
+            since: Open partition to its first offset that a broker stamped at or after that time.
+            since_ms: The time, in milliseconds since 1970.
+
+        Returns:
+            The same offsets, but 0 for partitions that opened at that time or later: brokers stamp records before that.
+        """
+        return {
+            partition: 0 if partition >= self.original and self.opened_ms(partition) >= since_ms else offset
+            for partition, offset in since.items()
+            if partition < self.open
+        }
+
+    def ancestors(self, partition: int) -> Sequence[tuple[int, Offsets]]:
+        """The partitions in which the stores of this one were before, in order.
+
+        Each with the fences, by topic and partition, up to which it had them: those of the growth that moved them on.
+        """
+        found: list[tuple[int, Offsets]] = []
+        for growth in self.growths:
+            home = partition % growth.before
+            if growth.is_open and partition % growth.partitions != home:
+                found.append((home, growth.fences))
+        return found
+
+
+class PartitionGrowths:
+    """The table `partition_growths`."""
+
+    def __init__(self, session: "Session") -> None:
+        """`session` uses Galatea's keyspace."""
+        self._session = session
+        self._select = session.prepare(_SELECT)
+
+    def read(self, original: int) -> Partitions:
+        """The partitions of the topics. `original`: their number, if they have never grown."""
+        growths = tuple(_growth(row) for row in self._session.execute(self._select))
+        return Partitions(growths[0].before if growths else original, growths)
+
+    def begin(self, before: int, partitions: int, now: datetime) -> Growth:
+        """Record a growth before partitions are added, or return the one to this number that has begun.
+
+        OperatorError if it is another growth's turn.
+        """
+        known = self.read(before)
+        found = next((each for each in known.growths if each.partitions == partitions), None)
+        if found is not None:
+            return found
+        if known.unfinished is not None or known.added != before or partitions % before:
+            message = f"topics of {known.added} partitions cannot grow from {before} to {partitions}"
+            raise OperatorError(message, do="finish the growth that has begun, or choose a multiple: galatea migrate")
+        self._write(_BEGIN, (partitions, before, now))
+        return next(each for each in self._settled(before).growths if each.partitions == partitions)
+
+    def announce(self, growth: Growth, opens_at: datetime, fences: Offsets) -> None:
+        """Record when its partitions open; again, with another time, as long as it is not confirmed."""
+        encoded = orjson.dumps(fences, option=orjson.OPT_NON_STR_KEYS).decode()
+        self._write(_ANNOUNCE, (opens_at, encoded, growth.partitions))
+
+    def confirm(self, growth: Growth, opens_at: datetime) -> bool:
+        """Open its partitions, if they were announced for this time. Whether they are open now, from that time."""
+        self._write(_CONFIRM, (growth.partitions, opens_at))
+        settled = self._settled(growth.before)
+        return any(
+            each.partitions == growth.partitions and each.is_open and each.opens_at == opens_at
+            for each in settled.growths
+        )
+
+    def _write(self, statement: str, values: tuple[object, ...]) -> None:
+        self._session.execute(self._session.prepare(statement), values)
+
+    def _settled(self, original: int) -> Partitions:
+        """As `read`, at SERIAL: whatever was being written is decided afterwards."""
+        select = self._session.prepare(_SELECT)
+        select.consistency_level = ConsistencyLevel.SERIAL
+        growths = tuple(_growth(row) for row in self._session.execute(select))
+        return Partitions(growths[0].before if growths else original, growths)
+
+
+def _growth(row: Any) -> Growth:  # noqa: ANN401 - a driver's row
+    fences = {
+        topic: {int(partition): offset for partition, offset in own.items()}
+        for topic, own in orjson.loads(row.fences or "{}").items()
+    }
+    opens_at = row.opens_at.replace(tzinfo=UTC) if row.opens_at else None
+    begun_at = row.begun_at.replace(tzinfo=UTC)
+    return Growth(row.partitions_before, row.partitions, begun_at, opens_at, fences, bool(row.is_open))
+
+
+def next_opening(now: datetime, stamps: Iterable[datetime], skew: timedelta) -> datetime:
+    """When new partitions may open, in whole milliseconds: after every marker, and late enough to be confirmed before.
+
+    Args:
+        now: The time.
+        stamps: Of the markers in the old partitions.
+        skew: How far clocks may differ.
+    """
+    found = max((now, *stamps)) + OPENING_MARGIN + 2 * skew
+    return found.replace(microsecond=found.microsecond // 1000 * 1000)
+
+
+OPENING_MARGIN = timedelta(seconds=5)
+"""How long announcing an opening may take; one that takes longer is announced again."""
