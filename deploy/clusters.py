@@ -51,7 +51,7 @@ class KafkaSettings(Section):
     bootstrap: str = ""
     """Bootstrap servers, host:port; if empty, the brokers of the local stack."""
     partitions: int = Field(default=2, ge=1)
-    """Partitions of each source's topic. Fixed once the topic exists."""
+    """Partitions of each source's topic. Once it exists, `galatea migrate` can only multiply them."""
     retention_days: int = Field(default=14, ge=1)
     """Days that topics keep records: at least the lifetime of speed rows plus D. Alerts look 13 days back."""
     security_protocol: Protocol = "PLAINTEXT"

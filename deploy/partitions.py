@@ -12,8 +12,11 @@ from master_dataset.kafka.growth import Growth, PartitionGrowths, Partitions, ne
 from master_dataset.kafka.topics import Topics
 from master_dataset.sources import registered_sources
 from views.alerts.alert import ALERTS_TOPIC, CORRECTIONS_TOPIC
+from views.control.generation import Generations
 
 if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
     from deploy.settings import Settings
 
 _SHOWN_SECONDS = 1.0
@@ -34,7 +37,15 @@ def partitions_of(settings: "Settings", topics: Topics) -> Partitions:
         CassandraUnavailableError: Cassandra does not.
     """
     found = len(topics.partitions(next(iter(registered_sources()))))
-    return PartitionGrowths(session_of(settings.cassandra.address)).read(found)
+    session = session_of(settings.cassandra.address)
+    return PartitionGrowths(session).read(min(found, _read_by_speed(session) or found))
+
+
+def _read_by_speed(session: "Session") -> int:
+    """How many partitions the served generation reads, 0 if there is none: others were added by another tool."""
+    generations = Generations(session)
+    ends = generations.claims.ends(generations.pointer().generation)
+    return min((len(own) for own in ends.values()), default=0)
 
 
 def checked_partitions(settings: "Settings", topics: Topics, names: Iterable[str]) -> Partitions:
@@ -57,10 +68,15 @@ def checked_partitions(settings: "Settings", topics: Topics, names: Iterable[str
     return partitions
 
 
-def unfinished_growth(settings: "Settings") -> Growth | None:
-    """Read the growth that has begun and whose partitions are not open. CassandraUnavailableError."""
-    growths = PartitionGrowths(session_of(settings.cassandra.address))
-    return growths.read(settings.kafka.partitions).unfinished
+def closed_from(settings: "Settings") -> int:
+    """Return how many partitions there were before the ones that the topics have and that are not open; 0: all are.
+
+    A growth was cut off, or another tool added them. BrokerUnavailableError, CassandraUnavailableError.
+    """
+    topics = Topics(settings.kafka.connection)
+    partitions = partitions_of(settings, topics)
+    found = len(topics.partitions(next(iter(registered_sources()))))
+    return partitions.open if partitions.unfinished is not None or found > partitions.open else 0
 
 
 def grow(

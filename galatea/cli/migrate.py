@@ -14,7 +14,7 @@ def migrate(
     dry_run: Annotated[bool, Option("--dry-run", help="Show what would be done; change nothing.")] = False,
     settle: Annotated[
         int, Option(min=0, metavar="SECONDS", help="How long every producer may take to notice added partitions.")
-    ] = 330,
+    ] = 630,
     as_json: AsJson = False,
 ) -> None:
     """Create or upgrade topics, tables and folders: of the local stack while it runs, or of your own clusters.
@@ -22,15 +22,15 @@ def migrate(
     It shows first what it will do. It is safe to repeat it, also from several machines at once.
     """
     from deploy.migration import Change, TableMigration, TopicMigration, missing_folders
-    from deploy.partitions import unfinished_growth
+    from deploy.partitions import closed_from
 
     settings = Settings()
     topics = TopicMigration(settings, settings.kafka.connection)
     tables = TableMigration(settings.cassandra.address, settings.cassandra.replication)
     topic_changes, files, folders = topics.plan(), tables.plan(), missing_folders(settings)
     grows_from = max((each.grows_from or 0 for each in topic_changes), default=0)
-    if not grows_from and not files and (unfinished := unfinished_growth(settings)):
-        grows_from = unfinished.before
+    if not grows_from and not files and not any(each.is_new for each in topic_changes):
+        grows_from = closed_from(settings)
     changes = [
         *topics.shown(topic_changes),
         *tables.shown(files),

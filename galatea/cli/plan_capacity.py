@@ -49,7 +49,7 @@ def plan_capacity(  # noqa: PLR0913, PLR0917 - one option for each thing that is
             ("events per second", f"{plan.events_per_second:,.1f}", f"{plan.peak_events_per_second:,.1f} at the peak"),
             ("cores", f"{plan.cores:,}", "with room to work off a backlog at the peak"),
             ("memory", f"{plan.memory_gb:,.1f} GB", "of the whole stack"),
-            ("partitions", f"{plan.partitions:,}", "of each topic (GALATEA_KAFKA_PARTITIONS); cannot be changed later"),
+            ("partitions", f"{plan.partitions:,}", "of each topic (GALATEA_KAFKA_PARTITIONS); can be multiplied later"),
             ("disk of Kafka", f"{plan.kafka_gb:,.1f} GB", f"{kafka_days} days (GALATEA_KAFKA_RETENTION_DAYS)"),
             ("master dataset", f"{plan.master_gb:,.1f} GB", f"after {years:g} years"),
             ("disk of Cassandra", f"{plan.cassandra_gb:,.1f} GB", f"after {years:g} years, with room for compaction"),

@@ -39,7 +39,7 @@ class Archive:
     def read(self, partition: int, most: int, *, again: int = 0) -> bool:
         """One micro-batch: some records of one partition. `again`: as many are kept twice, its checkpoint was lost."""
         part = self.topic.parts[partition]
-        start = self.at[partition]
+        start = self.at.get(partition, 0)
         end = min(start + most, len(part.records) if self.dirty else part.stable)
         if end == start:
             return False
@@ -49,7 +49,7 @@ class Archive:
                 self.rows.append(Row(self.version, record.fact, record))
         self.at[partition] = end
         given = [each.offset for each in part.records[start:end] if each.is_visible or self.dirty]
-        self.recorded[partition] = max([self.recorded[partition], *(offset + 1 for offset in given)])
+        self.recorded[partition] = max([self.recorded.get(partition, 0), *(offset + 1 for offset in given)])
         return True
 
     def positions(self) -> Offsets:

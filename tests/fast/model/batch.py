@@ -12,9 +12,8 @@ from batch_layer.plan import Plan, Planner
 from batch_layer.publish import generation_to_publish, hand_over, publish, refuse_partial
 from master_dataset.errors import GalateaError, PublicationMovedError
 from master_dataset.kafka.connection import KafkaConnection
-from master_dataset.kafka.growth import Partitions
 from tests.fast.model.archive import Archived, Row
-from tests.fast.model.facts import HORIZONS, PARTITIONS, SKEW, TOPIC, Code, contributions
+from tests.fast.model.facts import HORIZONS, SKEW, TOPIC, Code, contributions
 from tests.fast.model.rules import Rule
 from tests.fast.model.tables import Outcome
 from views.control.generation import Offsets
@@ -87,7 +86,7 @@ class Batch:
         keeps_cut = request.is_partial and base.publication and world.keeps(Rule.PARTIAL_CUT)
         fence = Fence(
             KafkaConnection("memory"),
-            lambda: Partitions(PARTITIONS),
+            lambda: world.partitions,
             (TOPIC,),
             HORIZONS.epoch,
             self.skew,

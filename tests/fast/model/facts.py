@@ -38,10 +38,9 @@ class Fact(NamedTuple):
     amount: int
     kind: str
 
-    @property
-    def partition(self) -> int:
-        """Where its key puts it."""
-        return int(self.store) % PARTITIONS
+    def partition(self, number: int = PARTITIONS) -> int:
+        """Where its key puts it, of so many partitions."""
+        return int(self.store) % number
 
 
 class Code(NamedTuple):

@@ -10,6 +10,7 @@ from master_dataset.errors import GalateaError
 from tests.fast.model.adding import added_by_arrow
 from tests.fast.model.rebuilding import rebuilt
 from tests.fast.model.rules import Rule
+from tests.fast.model.sending import announce, confirm
 from tests.fast.model.speed import Crash
 from tests.fast.model.steps import SCENES, STEPS, Scene
 from tests.fast.model.world import DifferentError, World
@@ -85,6 +86,9 @@ def lived(steps: Sequence[Chosen], without: Rule | None = None, *, by_arrow: boo
 
 def _rest(world: World) -> None:
     """No transaction is open, everything is read, and a publication covers it: nothing may be missing."""
+    while world.partitions.unfinished is not None:
+        announce(world, Random(0))
+        confirm(world, Random(0))
     for part in world.topic.parts:
         world.topic.end_transaction(world.now, part.number, commit=True)
         part.ahead = max(part.ahead, timedelta(0))
@@ -113,5 +117,5 @@ def _caught_up(world: World) -> None:
     world.speed.restart()
     driver = world.speed.driver
     assert driver is not None
-    while world.speed.run(driver, dict.fromkeys(driver.at, 1000), Crash.NEVER):
+    while world.speed.run(driver, dict.fromkeys(range(len(world.topic.parts)), 1000), Crash.NEVER):
         pass

@@ -3,7 +3,7 @@
 from random import Random
 from typing import TYPE_CHECKING
 
-from tests.fast.model.facts import CODES, PARTITIONS
+from tests.fast.model.facts import CODES
 from tests.fast.model.rebuilding import publish, rebuild, roll_back
 from tests.fast.model.sending import send
 from tests.fast.model.speed import Crash
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 def archive(world: "World", chance: Random) -> str | None:
     """It reads some of one partition, or all there is."""
     if chance.random() < 0.5:
-        read = [world.archive.read(part, 1000) for part in range(PARTITIONS)]
+        read = [world.archive.read(part, 1000) for part in range(len(world.topic.parts))]
         return "the archive reads everything" if any(read) else None
-    part, most = chance.randrange(PARTITIONS), chance.randint(1, 4)
+    part, most = chance.randrange(len(world.topic.parts)), chance.randint(1, 4)
     again = 2 if chance.random() < 0.1 else 0
     if not world.archive.read(part, most, again=again):
         return None
@@ -27,7 +27,7 @@ def archive(world: "World", chance: Random) -> str | None:
 def speed(world: "World", chance: Random) -> str | None:
     """A micro-batch, now and then with a crash."""
     crash = Crash.NEVER if chance.random() < 0.8 else Crash(chance.randrange(Crash.NEVER))
-    most = {part: chance.choice((0, 1, 3, 1000, 1000)) for part in range(PARTITIONS)}
+    most = {part: chance.choice((0, 1, 3, 1000, 1000)) for part in range(len(world.topic.parts))}
     if world.speed.old is not None and chance.random() < 0.5:
         world.speed.run(world.speed.old, most, Crash.NEVER)
         return "the old driver reads on"
@@ -43,8 +43,8 @@ def speed(world: "World", chance: Random) -> str | None:
 def speed_crashes(world: "World", _: Random) -> str | None:
     """A micro-batch writes its rows, and ends before its positions."""
     world.speed.restart()
-    driver = world.speed.driver
-    if driver is None or not world.speed.run(driver, dict.fromkeys(range(PARTITIONS), 1000), Crash.BEFORE_POSITIONS):
+    driver, most = world.speed.driver, dict.fromkeys(range(len(world.topic.parts)), 1000)
+    if driver is None or not world.speed.run(driver, most, Crash.BEFORE_POSITIONS):
         return None
     return f"speed, generation {driver.generation.number}, crashes behind its rows"
 
@@ -52,8 +52,8 @@ def speed_crashes(world: "World", _: Random) -> str | None:
 def speed_a_little(world: "World", chance: Random) -> str | None:
     """The newest generation reads one record."""
     world.speed.restart()
-    driver, part = world.speed.driver, chance.randrange(PARTITIONS)
-    most = {each: int(each == part) for each in range(PARTITIONS)}
+    driver, part = world.speed.driver, chance.randrange(len(world.topic.parts))
+    most = {each: int(each == part) for each in range(len(world.topic.parts))}
     if driver is None or not world.speed.run(driver, most, Crash.NEVER):
         return None
     return f"speed, generation {driver.generation.number}, reads to {driver.at}"

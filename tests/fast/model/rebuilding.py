@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from batch_layer.recompute.rollback import covers
 from tests.fast.model.batch import REFUSALS, Run
-from tests.fast.model.facts import HORIZONS, PARTITIONS
+from tests.fast.model.facts import HORIZONS
 from tests.fast.model.rules import Rule
 from tests.fast.model.tables import Outcome
 from views.control.publication import Publication
@@ -120,7 +120,7 @@ def rebuilt(world: "World", request: RecomputeRequest, *, wait: bool) -> str:
             world.pass_time(run.cut + world.batch.skew - world.now)
         if run.marked is None:
             world.batch.mark(run)
-        for part in range(PARTITIONS):
+        for part in range(len(world.topic.parts)):
             world.archive.read(part, 1000)
         world.batch.compute(run)
     except REFUSALS as refusal:

@@ -13,6 +13,8 @@ class Rule(Enum):
     MARKER_STAMP = "R2: a marker that the broker stamped too early makes no cut"
     COMMITTED_ONLY = "R2: nobody reads a record of an aborted or open transaction"
     ONE_HOME = "R3: all deliveries of an event lie in one partition"
+    OPENED_LATER = "R3: what added partitions hold was received when they opened, at the earliest"
+    OLD_ONES_FIRST = "R3: ... and speed reads them when it has passed the markers in the old ones"
     FIRST_BY_OFFSET = "R3: of deliveries in one partition the least offset is the first, whatever their stamps"
     CUT_SELECTS_RESULTS = "R4: batch drops duplicates over everything archived, and only then selects by the cut"
     AGE = "R5: what is older than A on arrival is left to batch"

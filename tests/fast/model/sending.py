@@ -4,7 +4,8 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING
 
-from tests.fast.model.facts import HORIZONS, PARTITIONS, SKEW, STORES, Fact
+from master_dataset.kafka.growth import Growth, Partitions, next_opening
+from tests.fast.model.facts import HORIZONS, PARTITIONS, SKEW, STORES, TOPIC, Fact
 from tests.fast.model.rules import Rule
 from views.core.cut import UNIX_EPOCH
 
@@ -69,7 +70,10 @@ def repeat(world: "World", chance: Random) -> str | None:
 
 
 def _sent(world: "World", chance: Random, fact: Fact, does: str) -> str:
-    partition = fact.partition
+    number = len(world.topic.parts)
+    if world.topic.unopened and (world.is_settled or chance.random() < 0.5):  # it has noticed the new partitions
+        number += len(world.topic.unopened)
+    partition = fact.partition(number)
     if chance.random() < (0.02 if world.keeps(Rule.ONE_HOME) else 0.5):
         partition = chance.randrange(PARTITIONS)
     in_transaction = chance.random() < 0.25
@@ -84,7 +88,7 @@ def _sent(world: "World", chance: Random, fact: Fact, does: str) -> str:
 
 def end_transaction(world: "World", chance: Random) -> str | None:
     """Commit or abort."""
-    opened = [part.number for part in world.topic.parts if part.transaction]
+    opened = [part.number for part in (*world.topic.parts, *world.topic.unopened) if part.transaction]
     if not opened:
         return None
     partition, commit = chance.choice(opened), chance.random() < 0.6
@@ -136,3 +140,36 @@ def step_back(world: "World", chance: Random) -> str:
     part = chance.choice(world.topic.parts)
     part.ahead = -timedelta(minutes=chance.randint(10, 240))
     return f"the clock of partition {part.number} steps back to {part.ahead.total_seconds():.0f} s"
+
+
+def grow(world: "World", _: Random) -> str | None:
+    """Partitions are added. Some senders notice now, others later."""
+    if len(world.topic.parts) > PARTITIONS or world.topic.unopened:
+        return None
+    before = len(world.topic.parts)
+    world.partitions = Partitions(before, (Growth(before, 2 * before, world.now),))
+    world.topic.grow()
+    return f"{before} partitions become {2 * before}"
+
+
+def announce(world: "World", _: Random) -> str | None:
+    """Every sender knows them: markers are written into the old ones. If it was announced too long ago, again."""
+    growth = world.partitions.unfinished
+    if growth is None:
+        return None
+    world.is_settled = True
+    markers = [world.topic.send(world.now, None, part.number) for part in world.topic.parts]
+    opens_at = next_opening(world.now, (each.received_at for each in markers), SKEW)
+    fences = {TOPIC: {each.partition: each.offset for each in markers}}
+    world.partitions = Partitions(growth.before, (growth._replace(opens_at=opens_at, fences=fences),))
+    return f"the new partitions open at {opens_at:%d %H:%M:%S}"
+
+
+def confirm(world: "World", _: Random) -> str | None:
+    """They open, if that lies ahead."""
+    growth = world.partitions.unfinished
+    if growth is None or growth.opens_at is None or world.now >= growth.opens_at - SKEW:
+        return None
+    world.partitions = Partitions(growth.before, (growth._replace(is_open=True),))
+    world.topic.open(growth.opens_at if world.keeps(Rule.OPENED_LATER) else None)
+    return "the new partitions are open"

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deploy.services.speed import begin, starting_offsets
 from master_dataset.errors import GenerationReplacedError
-from master_dataset.kafka.growth import Partitions
 from speed_layer.additions import AdditionKey, Cells, shapes_of
 from speed_layer.first_deliveries import Delivery, Identity, first_in_batch, settled
 from speed_layer.first_deliveries import Place as MetAt
-from tests.fast.model.facts import HORIZONS, PARTITIONS, TOPIC, Code, contributions, window_of
+from tests.fast.model.facts import HORIZONS, TOPIC, Code, contributions, window_of
 from tests.fast.model.rules import Rule
 from tests.fast.model.topic import Record
 from views.control.generation import Generation, Reached
@@ -104,12 +103,18 @@ class Speed:
         """Start without a checkpoint: another generation."""
         world = self.world
         self.old = self.driver
-        ends = {TOPIC: world.topic.end_offsets(TOPIC)}
+        known = world.partitions
+        ends = {TOPIC: known.opened(world.topic.end_offsets(TOPIC))}
         generation = begin(world.generations, ends, world.code.definitions, world.now)
         before = HORIZONS.remembered if world.keeps(Rule.START_BEFORE) else HORIZONS.remembered * 0
-        known = Partitions(PARTITIONS)
         offsets = starting_offsets(generation.emit_from, world.topic, before, known)[TOPIC]  # type: ignore[arg-type]
-        self.driver = Driver(generation, world.code, {part: max(0, at) for part, at in offsets.items()})
+        at = {part: max(0, offset) for part, offset in offsets.items()}
+        self.driver = Driver(generation, world.code, {part: at[part] for part in range(self._readable(at))})
+
+    def _readable(self, at: dict[int, int]) -> int:
+        """How many partitions a driver may read that has come so far."""
+        known = self.world.partitions
+        return known.readable({TOPIC: at}) if self.world.keeps(Rule.OLD_ONES_FIRST) else known.open
 
     def restart(self) -> None:
         """Go on after a crash, if the checkpoint is of these definitions."""
@@ -118,8 +123,10 @@ class Speed:
 
     def run(self, driver: Driver, most: dict[int, int], crash: Crash) -> bool:
         """One micro-batch of at most so many records of each partition. Whether there was one."""
+        if driver.planned is None:
+            driver.at = dict.fromkeys(range(self._readable(driver.at)), 0) | driver.at
         if driver.planned is None or not self.world.keeps(Rule.SAME_RANGE):
-            ends = {part: min(at + most[part], self._end(part)) for part, at in driver.at.items()}
+            ends = {part: min(at + most.get(part, 0), self._end(part)) for part, at in driver.at.items()}
             ends = {part: max(end, driver.at[part]) for part, end in ends.items()}
             if ends == driver.at:
                 return False

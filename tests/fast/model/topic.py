@@ -57,13 +57,19 @@ class Partition:
     ahead: timedelta = timedelta(0)
     newest: datetime | None = None
     transaction: Transaction | None = None
+    opened_at: datetime | None = None
+    """What it holds was received then, at the earliest; None: it was there from the start, or is not open yet."""
+    stamps: list[datetime] = field(default_factory=list)
+    """The broker's, of each record."""
 
     def append(self, now: datetime, fact: Fact | None, transaction: Transaction | None = None) -> Record:
         """The broker stamps it."""
         stamp = now + self.ahead
         stepped = self.newest is not None and stamp < self.newest - SKEW
-        record = Record(self.number, len(self.records), stamp, fact, transaction, stepped)
+        received_at = max(stamp, self.opened_at or stamp)
+        record = Record(self.number, len(self.records), received_at, fact, transaction, stepped)
         self.records.append(record)
+        self.stamps.append(stamp)
         self.newest = max(self.newest or stamp, stamp)
         return record
 
@@ -80,18 +86,38 @@ class Topic:
 
     def __init__(self) -> None:
         self.parts = [Partition(number) for number in range(PARTITIONS)]
+        self.unopened: list[Partition] = []
+        """Partitions that were added and are not open: senders know them, and readers do not."""
         self.version = 0
         """Changes with every record."""
+
+    def grow(self) -> None:
+        """Add as many partitions as there are."""
+        number = len(self.parts)
+        self.unopened = [Partition(number + each) for each in range(number)]
+
+    def open(self, opened_at: datetime | None) -> None:
+        """Let readers read what was added. `opened_at`: when it counts as received; None: when brokers stamped it."""
+        for part in self.unopened:
+            part.opened_at = opened_at
+            for record in part.records:
+                record.received_at = max(record.received_at, opened_at or record.received_at)
+        self.parts, self.unopened = [*self.parts, *self.unopened], []
+        self.version += 1
+
+    def part(self, partition: int) -> Partition:
+        """Open or not."""
+        return [*self.parts, *self.unopened][partition]
 
     def send(self, now: datetime, fact: Fact | None, partition: int) -> Record:
         """Append, outside of any transaction."""
         self.version += 1
-        return self.parts[partition].append(now, fact)
+        return self.part(partition).append(now, fact)
 
     def send_in_transaction(self, now: datetime, fact: Fact, partition: int) -> Record:
         """Append to the open transaction of the partition, or to a new one."""
         self.version += 1
-        part = self.parts[partition]
+        part = self.part(partition)
         opened = part.transaction or Transaction()
         record = part.append(now, fact, opened)
         part.transaction = opened
@@ -99,7 +125,7 @@ class Topic:
 
     def end_transaction(self, now: datetime, partition: int, *, commit: bool) -> None:
         """Commit or abort what is open; that is a record, too."""
-        part = self.parts[partition]
+        part = self.part(partition)
         if part.transaction is not None:
             self.version += 1
             part.transaction.state = State.COMMITTED if commit else State.ABORTED
@@ -124,7 +150,7 @@ class Topic:
             if topic != TOPIC
             else {
                 part.number: next(
-                    (each.offset for each in part.records if each.received_at.timestamp() * 1000 >= epoch_ms),
+                    (offset for offset, stamp in enumerate(part.stamps) if stamp.timestamp() * 1000 >= epoch_ms),
                     ends[part.number],
                 )
                 for part in self.parts

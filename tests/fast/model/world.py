@@ -4,12 +4,13 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from master_dataset.errors import GalateaError
+from master_dataset.kafka.growth import Partitions
 from serving_layer.errors import CellMissingError
 from serving_layer.store.snapshot import is_expired
 from tests.fast.model.adding import added
 from tests.fast.model.archive import Archive, Row
 from tests.fast.model.batch import Batch
-from tests.fast.model.facts import BEGUN, CODES, HORIZONS, TOPIC, Fact
+from tests.fast.model.facts import BEGUN, CODES, HORIZONS, PARTITIONS, TOPIC, Fact
 from tests.fast.model.oracle import Oracle, Place, Shown, cell_window
 from tests.fast.model.replacing import generations_without
 from tests.fast.model.requests import Requests
@@ -35,6 +36,9 @@ class World:
         self.code = CODES[0]
         self.facts: list[Fact] = []
         self.topic = Topic()
+        self.partitions = Partitions(PARTITIONS)
+        self.is_settled = False
+        """Whether every sender knows the partitions that were added."""
         self.tables = Tables(compare=self.keeps(Rule.COMPARE_AND_SET))
         self.pointer = PointerRow(self.tables)
         self.pointer.begin(self.now)
@@ -163,7 +167,7 @@ class World:
         published = self.tables.history[pointer.publication].master_versions.get(TOPIC, -1)
         found = set()
         for deliveries in self.oracle.deliveries().values():
-            miskeyed = len({each.partition for each in deliveries}) > 1 and self.keeps(Rule.ONE_HOME)
+            miskeyed = len({each.partition % PARTITIONS for each in deliveries}) > 1 and self.keeps(Rule.ONE_HOME)
             for record in deliveries:
                 if not miskeyed and not record.stepped:
                     continue

@@ -1,6 +1,7 @@
 """Partitions that are added: which may be read, when their records were received, and from where their stores came."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from confluent_kafka import murmur2
@@ -95,7 +96,7 @@ def test_every_store_comes_from_the_partitions_that_its_key_had_before() -> None
         homes = [murmur2(key, count) for count in (2, 4, 8)]
         before = [partition for partition, _ in grown.ancestors(homes[-1])]
 
-        assert before == [home for home, later in zip(homes, homes[1:], strict=False) if home != later]
+        assert before == [home for home, later in pairwise(homes) if home != later]
         assert homes == sorted(homes)  # never from one old partition to another
     assert dict(grown.ancestors(7)) == {1: FIRST.fences, 3: SECOND.fences}
     assert grown.limited(4) == Partitions(2, (FIRST,))
