@@ -90,6 +90,10 @@ SCENES: tuple[Scene, ...] = (
 )
 """Steps that are rarely in this order by chance, and of which something may depend. Others may come in between."""
 AIMED: dict[Rule, Scene] = {
+    Rule.OLD_ONES_FIRST: (
+        *("speed", "send", "grow", "announce", "confirm", "wait_for_epoch", "wait_some", "repeat_last", "rebuild"),
+        *("speed_a_little", "speed_a_little", "speed"),
+    ),
     Rule.SKEW: ("speed", "wait_for_epoch", "rebuild", "lead_back", "send", "send", "archive", "speed"),
     Rule.TAKE_OVER_SAME: ("speed", "rebuild", "send", "send", "send", "speed", "deploy", "speed", "speed", "deploy"),
     Rule.PARTIAL_SAME_DEFINITIONS: ("speed", "send", "send", "rebuild", "deploy", "speed", "rebuild_part"),
