@@ -34,6 +34,7 @@ from deploy.backup.tables import (
     ARCHIVE_POSITIONS,
     AUDITS,
     ENDPOINTS,
+    GROWTHS,
     PUBLICATIONS,
     RECOMPUTES,
     SKIPS,
@@ -304,6 +305,10 @@ class Restore:
             is_kept = row["topic"] in same and (row["topic"], row["partition"]) not in gone
             return row if is_kept else None
 
+        def growth(row: Row) -> Row | None:
+            """Topics that were created again have had all their partitions from the start."""
+            return None if plan.replaced else row
+
         def alert_position(row: Row) -> Row:
             return row if ALERTS_TOPIC in same else row | {"position": 0, "complete_from": now}
 
@@ -323,6 +328,7 @@ class Restore:
         return {
             PUBLICATIONS: publication,
             ARCHIVE_POSITIONS: archived,
+            GROWTHS: growth,
             ALERT_POSITIONS: alert_position,
             ENDPOINTS: endpoint,
             AUDITS: audit,

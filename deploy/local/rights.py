@@ -39,6 +39,8 @@ _PUBLISHED = ("batch_cells", "corrections", "day_cells", "ledgers", "manifests",
 _PRODUCTS = ("product_blocks", "product_masters", "seen_titles", "target_blocks", "target_sets")
 _REGISTRY = ("registry_versions", "stores")
 _SPEED = ("generations", "raw_pos_transactions", "speed_cells", "speed_positions")
+_PARTITIONS = ("generations", "partition_growths")
+"""What says which partitions may be read."""
 _ANSWERED = (*_PUBLISHED, *_PRODUCTS, *_REGISTRY, *_SPEED, "archive_positions")
 
 
@@ -65,19 +67,19 @@ class Rights:
 
 RIGHTS: Mapping[str, Rights] = {
     "archive": Rights(
-        reads=(*_REGISTRY, "publications"),
+        reads=(*_REGISTRY, *_PARTITIONS, "publications"),
         writes=("alarms", "archive_positions", "lag", "leases"),
         consumes=(SOURCES,),
         groups=("spark-kafka-source", "galatea.archive", "galatea.lag"),
     ),
     "speed": Rights(
-        reads=(*_REGISTRY, "archive_positions"),
+        reads=(*_REGISTRY, *_PARTITIONS, "archive_positions"),
         writes=(*_SPEED, "alarms", "first_deliveries", "lag", "leases", "publications", "seen_titles"),
         consumes=(SOURCES,),
         groups=("spark-kafka-source", "galatea.speed", "galatea.lag"),
     ),
     "alerts": Rights(
-        reads=(*_REGISTRY, *_PUBLISHED, "alerts_open", "leases"),
+        reads=(*_REGISTRY, *_PUBLISHED, *_PARTITIONS, "alerts_open", "leases"),
         writes=(*_ALERT_HISTORY, "alarms", "alert_audits", "alert_versions"),
         consumes=(SOURCES, ALERTS_TOPIC, CORRECTIONS_TOPIC),
         produces=(ALERTS_TOPIC, CORRECTIONS_TOPIC),
@@ -115,7 +117,10 @@ RIGHTS: Mapping[str, Rights] = {
     ),
     "sql": Rights(reads=(*_ANSWERED, *_ALERT_HISTORY, "alerts_open", "alert_versions", "api_keys", "alert_audits")),
     "batch": Rights(
-        reads=(*_REGISTRY, *_SPEED, *_PRODUCTS, *_ALERT_HISTORY, "alert_versions", "archive_positions", "lag"),
+        reads=(
+            *(*_REGISTRY, *_SPEED, *_PRODUCTS, *_ALERT_HISTORY, *_PARTITIONS),
+            *("alert_versions", "archive_positions", "lag"),
+        ),
         writes=(
             *_PUBLISHED,
             "alarms",
