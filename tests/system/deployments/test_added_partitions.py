@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STORES = tuple(f"grown-{number}" for number in range(40))
-PER_SECOND, SETTLE_SECONDS = 200, 60
+PER_SECOND, SETTLE_SECONDS = 50, 60
 NOTICED_AFTER_MS = (1_000, 45_000)
 """When each of two producers asks for new partitions."""
 
