@@ -150,6 +150,7 @@ _BATCH = {
 _STREAMING = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
     "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.kafka.consumer.cache.capacity": "1024",  # a consumer for each partition of each topic
     # While nothing arrives. To ask the broker a hundred times a second would keep a fifth of a processor busy.
     "spark.sql.streaming.pollingDelay": "50ms",
     "spark.sql.codegen.cache.maxEntries": "500",
