@@ -8,7 +8,6 @@ Deliveries that repeat an identity with another payload are conflicts. They are 
 own, one row per place, however often a day is rebuilt.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -22,6 +21,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from master_dataset.delta.tables import CONFLICTS, MasterTables, dead_letter_schema
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from master_dataset.kafka.growth import Move
     from master_dataset.source import Source
 
 BROADCAST_AT_MOST = 2_000_000
@@ -52,10 +54,10 @@ class Deliveries:
         self.kept.unpersist()
 
 
-def deliveries(archived: DataFrame, numbers: Sequence[int] = ()) -> Deliveries:
+def deliveries(archived: DataFrame, moves: "Sequence[Move]" = ()) -> Deliveries:
     """Separate first deliveries from repeats, for whole days of one source's table.
 
-    `numbers`: how many partitions the topic had, over time; without them, no store ever moved.
+    `moves`: when stores moved to partitions that were added.
 
     Equal identities always lie in one day. Few Spark jobs: each takes a second in a JVM that has just started, even for
     a few thousand rows.
@@ -67,7 +69,7 @@ def deliveries(archived: DataFrame, numbers: Sequence[int] = ()) -> Deliveries:
         return Deliveries(archived, none, twice)
     suspected = archived.where(F.col("day").isin(list(days)))
     candidates = suspected.join(small(twice, sum(days.values())), on=_SUSPECT, how="left_semi")
-    later = _later(candidates, numbers).persist(StorageLevel.MEMORY_AND_DISK)
+    later = _later(candidates, moves).persist(StorageLevel.MEMORY_AND_DISK)
     found = later.agg(F.count("*").alias("later"), F.count_if("is_copy").alias("copies")).collect()[0]
     twice.unpersist()
     left_out = small(later.select(PLACE), found.later)
@@ -80,7 +82,7 @@ def deliveries(archived: DataFrame, numbers: Sequence[int] = ()) -> Deliveries:
     return Deliveries(first, repeats.dropDuplicates(PLACE), later)  # of places that were archived twice
 
 
-def _later(candidates: DataFrame, numbers: Sequence[int]) -> DataFrame:
+def _later(candidates: DataFrame, moves: "Sequence[Move]") -> DataFrame:
     """Every row after the first of its identity. `is_copy`: the first delivery itself, archived a second time.
 
     An archive that lost its checkpoint continues from its recorded positions, and may archive some records twice.
@@ -88,17 +90,18 @@ def _later(candidates: DataFrame, numbers: Sequence[int]) -> DataFrame:
     home = Window.partitionBy("identity", "partition").orderBy("offset")
     # Timestamps may step back, and speed goes by offset. Otherwise the two layers could count different deliveries
     # (R3).
-    met = candidates.withColumn("_met", F.first("received_at").over(home))
+    rows = candidates.withColumn("_met", F.first("received_at").over(home))
     same = Window.partitionBy("identity").orderBy("_met", "partition", "offset")
-    here, first = F.col("partition"), F.first("partition").over(same)
-    ranked = met.select(
+    here, first, met = F.col("partition"), F.first("partition").over(same), F.first("_met").over(same)
+    is_elsewhere = [(here % before != first) | (met >= F.lit(at)) for before, at in moves]
+    ranked = rows.select(
         *LATER,
         F.row_number().over(same).alias("delivery"),
         F.struct("partition", "offset")
         .eqNullSafe(F.first(F.struct("partition", "offset")).over(same))
         .alias("is_copy"),
         (F.col("payload_hash") != F.first("payload_hash").over(same)).alias("is_conflict"),
-        reduce(and_, (here % number != first for number in numbers), here != first).alias("is_miskeyed"),
+        reduce(and_, is_elsewhere, here != first).alias("is_miskeyed"),
     )
     return ranked.where("delivery > 1").drop("delivery")
 

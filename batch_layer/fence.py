@@ -49,7 +49,7 @@ class Fence:
 
     Attributes:
         kafka: The cluster.
-        partitions: Reads how many partitions the topics have, of which a cut covers those that are announced.
+        partitions: Reads how many partitions the topics have, of which a cut covers those that were open before it.
         topics: Those of the sources.
         epoch: A cut is a multiple of it.
         skew: How far clocks may differ.
@@ -83,7 +83,7 @@ class Fence:
             waiting(left)
             time.sleep(min(left, 1.0))
         # Read after the clock has passed the cut: a partition that is announced later opens after the cut.
-        sent = Markers(self.kafka).send(self.topics, self.partitions().announced)
+        sent = Markers(self.kafka).send(self.topics, self.partitions().covered(cut))
         early = [partition for partition, stamp in sent.stamps.items() if stamp < cut + self.skew]
         if early:
             message = f"the broker stamped a marker in {early[0]} before the cut `{cut}`, which has passed here"

@@ -19,6 +19,7 @@ from batch_layer.run import Run
 from batch_layer.visits import CountedRows
 from master_dataset.delta.tables import MasterTables
 from master_dataset.failpoints import Failpoint, failpoint
+from master_dataset.kafka.growth import Move
 from master_dataset.visits.visit import VisitRules
 from views.control.publication import ViewCounts
 from views.control.recompute import PortionCounts
@@ -93,17 +94,17 @@ class Rebuild:
         connect: "Callable[[], Session]",
         tables: MasterTables,
         rules: VisitRules,
-        numbers: Sequence[int] = (),
+        moves: Sequence[Move] = (),
         *,
         keeps_conflicts: bool = True,
     ) -> None:
         """`spark` is called only when there is something to compute; `connect` is also called in Spark's workers.
 
-        `rules`: when sightings make a visit. `numbers`: how many partitions the topics had, over time.
+        `rules`: when sightings make a visit. `moves`: when stores moved to partitions that were added.
         `keeps_conflicts`: a preview only counts them, beside a rebuild that may be keeping the same ones.
         """
         self._spark, self._connect, self._tables = spark, connect, tables
-        self._rules, self._numbers, self._keeps_conflicts = rules, numbers, keeps_conflicts
+        self._rules, self._moves, self._keeps_conflicts = rules, moves, keeps_conflicts
 
     def compute(
         self, plan: Plan, run: str, done: Collection[int], progress: RecordedProgress
@@ -123,7 +124,7 @@ class Rebuild:
     def _portion(self, plan: Plan, portion: Portion, run: Run, part: "_PortionProgress") -> PortionCounts:
         part.begun(portion.work[0][0].name)
         events = archived(self._spark(), portion.source, plan.masters[portion.source.topic], portion.days_read)
-        found = deliveries(events, self._numbers)
+        found = deliveries(events, self._moves)
         counted_rows = CountedRows(events, found.first, self._rules, plan.cut)
         repeats = found.repeats.where(found.repeats.received_at < plan.cut)
         if portion.days_read != portion.days:  # repeats of other days are counted in their own portion

@@ -1,13 +1,17 @@
 """The partitions of a deployment's topics: how many there are, and adding some while events arrive (R3)."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from cassandra import DriverException
+
 from batch_layer.fence import Markers
 from deploy.cassandra import session_of
-from master_dataset.errors import OperatorError
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, ArchivePositions, Lease
+from master_dataset.errors import CassandraUnavailableError, DependencyUnavailableError, OperatorError
+from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.growth import Growth, PartitionGrowths, Partitions, next_opening
 from master_dataset.kafka.topics import Topics
 from master_dataset.sources import registered_sources
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
 
     from deploy.settings import Settings
 
+LEASE = "partitions"
+_LEASE_SECONDS = 60
 _SHOWN_SECONDS = 1.0
 
 
@@ -36,9 +42,10 @@ def partitions_of(settings: "Settings", topics: Topics) -> Partitions:
         BrokerUnavailableError: Kafka does not answer.
         CassandraUnavailableError: Cassandra does not.
     """
-    found = len(topics.partitions(next(iter(registered_sources()))))
+    sources = list(registered_sources())
+    found, ids = len(topics.partitions(sources[0])), topics.ids(sources)
     session = session_of(settings.cassandra.address)
-    return PartitionGrowths(session).read(min(found, _read_by_speed(session) or found))
+    return PartitionGrowths(session).read(min(found, _read_by_speed(session) or found), ids)
 
 
 def _read_by_speed(session: "Session") -> int:
@@ -62,10 +69,19 @@ def checked_partitions(settings: "Settings", topics: Topics, names: Iterable[str
     if not partitions.growths and wanted % partitions.original:
         message = f"the topics have {partitions.original} partitions and the setting says {wanted}; keys would move"
         raise OperatorError(message, do=f"set GALATEA_KAFKA_PARTITIONS={partitions.original}")
-    unfinished = partitions.unfinished
     for name in names:
-        topics.check(name, {partitions.added, unfinished.before if unfinished else partitions.added})
+        try:
+            topics.check(name, _numbers(partitions))
+        except DependencyUnavailableError:
+            raise
+        except OperatorError:  # they may be growing just now
+            topics.check(name, _numbers(partitions_of(settings, topics)))
     return partitions
+
+
+def _numbers(partitions: Partitions) -> set[int]:
+    """How many partitions a topic may have: while some are added, one may have them already."""
+    return {partitions.added, partitions.open}
 
 
 def closed_from(settings: "Settings") -> int:
@@ -80,47 +96,80 @@ def closed_from(settings: "Settings") -> int:
 
 
 def grow(
-    settings: "Settings",
-    before: int,
-    partitions: int,
-    settle: timedelta,
-    waiting: Callable[[float], None] = lambda _: None,
+    settings: "Settings", partitions: int, settle: timedelta, waiting: Callable[[float], None] = lambda _: None
 ) -> Growth:
-    """Add partitions to all topics, and open them. Continues a growth that was cut off.
+    """Add partitions to all topics, and open them. Continues a growth that was cut off. One process at a time.
 
     Args:
         settings: Those of the deployment, whose keyspace exists.
-        before: How many partitions the topics have.
-        partitions: How many they are to have.
-        settle: How long producers may take to notice.
+        partitions: How many the topics are to have.
+        settle: How long producers may take to notice, and to deliver what is on its way.
         waiting: Called every second with the seconds that are left of it.
 
     Returns:
         The growth, whose partitions are open.
 
     Raises:
-        OperatorError: Another growth has to be finished first, or the number is no multiple.
+        UpkeepRunsError: Another process adds partitions.
+        OperatorError: Another growth has to be finished first, the number is no multiple, or what the new partitions
+            hold was archived already.
         BrokerUnavailableError: Kafka does not answer. Run it again.
         CassandraUnavailableError: Cassandra does not. Run it again.
     """
-    topics, growths = Topics(settings.kafka.connection), PartitionGrowths(session_of(settings.cassandra.address))
+    session = session_of(settings.cassandra.address)
+    lease = Lease(session, LEASE, _LEASE_SECONDS)
+
+    def renewing(left: float) -> None:
+        lease.renew()
+        waiting(left)
+
+    try:
+        lease.take()
+        try:
+            return _grown(settings, partitions, settle, renewing)
+        finally:
+            lease.release()
+    except (DriverException, *CASSANDRA_UNAVAILABLE) as error:
+        message = f"Cassandra did not record the partitions: {error}"
+        raise CassandraUnavailableError(message, do="galatea doctor, then: galatea migrate") from error
+
+
+def _grown(settings: "Settings", partitions: int, settle: timedelta, waiting: Callable[[float], None]) -> Growth:
+    session, topics = session_of(settings.cassandra.address), Topics(settings.kafka.connection)
+    growths, before = PartitionGrowths(session), partitions_of(settings, topics).open
+    _refuse_archived(session, before)
     growth = growths.begin(before, partitions, datetime.now(UTC))
     if growth.is_open:
         return growth
+    failpoint(Failpoint.PARTITIONS_BEGUN)
     topics.add_partitions(all_topics(), growth.partitions)
-    settled_at = datetime.now(UTC) + settle
-    while (left := (settled_at - datetime.now(UTC)).total_seconds()) > 0:
+    failpoint(Failpoint.PARTITIONS_ADDED)
+    settled_at = time.monotonic() + settle.total_seconds()
+    while (left := settled_at - time.monotonic()) > 0:
         waiting(left)
         time.sleep(min(left, _SHOWN_SECONDS))
-    return _open(settings, growths, growth)
+    while not growth.is_open:
+        waiting(0)
+        growth = _opened(settings, growths, growth, topics.ids(registered_sources()))
+    return growth
 
 
-def _open(settings: "Settings", growths: PartitionGrowths, growth: Growth) -> Growth:
+def _refuse_archived(session: "Session", before: int) -> None:
+    """Raise OperatorError if a partition that was not open has been archived: the record of its opening was lost."""
+    for topic, own in ArchivePositions(session).read().items():
+        if max(own, default=0) >= before:
+            message = f"`{topic}/{max(own)}` was archived, but there is no record that it was opened"
+            raise OperatorError(message, do="restore the table `partition_growths` from a backup: galatea restore")
+
+
+def _opened(settings: "Settings", growths: PartitionGrowths, growth: Growth, topic_ids: Mapping[str, str]) -> Growth:
     """Announce when the partitions open, and confirm it while that lies ahead: a cut that misses them is before it."""
     skew = settings.layers.skew
-    while True:
-        sent = Markers(settings.kafka.connection).send(registered_sources(), growth.before)
-        opens_at = next_opening(datetime.now(UTC), sent.stamps.values(), skew)
-        growths.announce(growth, opens_at, sent.offsets)
-        if datetime.now(UTC) < opens_at - skew and growths.confirm(growth, opens_at):
-            return growth._replace(opens_at=opens_at, fences=sent.offsets, is_open=True)
+    sent = Markers(settings.kafka.connection).send(registered_sources(), growth.before)
+    opens_at = next_opening(datetime.now(UTC), sent.stamps.values(), skew)
+    announced = growth._replace(opens_at=opens_at, fences=sent.offsets, topic_ids=topic_ids)
+    growths.announce(announced)
+    failpoint(Failpoint.PARTITIONS_ANNOUNCED)
+    if datetime.now(UTC) < opens_at - skew:
+        return growths.confirm(announced)
+    return growths.settled(growth)

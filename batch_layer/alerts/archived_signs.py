@@ -146,10 +146,15 @@ class ArchivedSigns:
     def _are_misrouted(self, batch: pa.RecordBatch) -> pa.Array:
         stores = batch["store"].cast(pa.string()).dictionary_encode()
         keys = [store.encode() for store in stores.dictionary.to_pylist()]
-        misrouted = pa.scalar(value=True)
-        for number in self.partitions.numbers:
-            homes = pa.array([murmur2(key, number) for key in keys], pa.int32())
-            misrouted = pc.and_(misrouted, pc.not_equal(batch["partition"], pc.take(homes, stores.indices)))
+
+        def elsewhere(partitions: int) -> pa.Array:
+            homes = pa.array([murmur2(key, partitions) for key in keys], pa.int32())
+            return pc.not_equal(batch["partition"], pc.take(homes, stores.indices))
+
+        misrouted = elsewhere(self.partitions.open)
+        for before, at in self.partitions.moves:
+            came_later = pc.greater_equal(batch["received_at"], pa.scalar(at, batch["received_at"].type))
+            misrouted = pc.and_(misrouted, pc.or_(elsewhere(before), came_later))
         return misrouted
 
 

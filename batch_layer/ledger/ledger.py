@@ -28,6 +28,7 @@ from batch_layer.master import Master
 from batch_layer.run import Digest
 from batch_layer.speed_span import SpeedPartition, SpeedSpan
 from batch_layer.visits import late_visits
+from master_dataset.kafka.growth import Move
 from master_dataset.visits.visit import VisitRules
 from views.control.recompute import LedgerTotals
 from views.core.view import View
@@ -44,12 +45,12 @@ _MORE = ("identity", "kind", "month")
 class AgeLimits(NamedTuple):
     """What speed leaves to batch: what was older than `oldest` on arrival (A of R5), for visits what was not fresh.
 
-    `numbers`: how many partitions the topics had, over time.
+    `moves`: when stores moved to partitions that were added.
     """
 
     oldest: timedelta
     visits: VisitRules
-    numbers: Sequence[int] = ()
+    moves: Sequence[Move] = ()
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class ExplainingEvents:
 
     @cached_property
     def _deliveries(self) -> Deliveries:
-        return deliveries(self._archived, self.ages.numbers)
+        return deliveries(self._archived, self.ages.moves)
 
     @property
     def _received(self) -> Column:

@@ -134,7 +134,7 @@ class LedgerWriter:
     def _write(
         self, subject: str, change: Change, base: int, masters: Mapping[str, Master], steps: Steps
     ) -> LedgerTotals:
-        ages = AgeLimits(self.context.oldest, self.context.visits, self.context.partitions().numbers)
+        ages = AgeLimits(self.context.oldest, self.context.visits, self.context.partitions().moves)
         ledger = Ledger(self.context.connect, subject, change, masters, ages, self.spark)
         return ledger.write(registered_views(), base, steps.step)
 

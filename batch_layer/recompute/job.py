@@ -218,7 +218,7 @@ class RecomputeJob:
             context.connect,
             context.tables,
             context.visits,
-            context.partitions().numbers,
+            context.partitions().moves,
             keeps_conflicts=not self._is_preview,
         )
         done = {number: counts for number, counts in self.record.portions.items() if counts.run == run}

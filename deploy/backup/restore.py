@@ -34,7 +34,6 @@ from deploy.backup.tables import (
     ARCHIVE_POSITIONS,
     AUDITS,
     ENDPOINTS,
-    GROWTHS,
     PUBLICATIONS,
     RECOMPUTES,
     SKIPS,
@@ -205,6 +204,7 @@ class Restore:
             recorded = TableVersion(saved.id, saved.version, self._sizes(saved.listed))
             versions[name] = (saved.version, check_table(f"{self.master_uri}/{name}", recorded).version)
         same = same_topics(manifest, self.kafka.ids(list(manifest.topics)))
+        self._check_partitions(manifest, same)
         return RestorePlan(
             folder=self.folder,
             manifest=manifest,
@@ -246,6 +246,14 @@ class Restore:
                 if column.name not in wanted.names or wanted.field(column.name).type != column.type:
                     message = f"the table `{name}` of this release has no column `{column.name}` as in the backup"
                     raise OperatorError(message, do=f"restore it with release {manifest.product}, then upgrade")
+
+    def _check_partitions(self, manifest: Manifest, same: set[str]) -> None:
+        """Refuse topics to which partitions were added since: when they opened is not in the backup."""
+        for topic in sorted(same):
+            found, saved = len(self.kafka.end_offsets(topic)), len(manifest.topics[topic].ends)
+            if found > saved:
+                message = f"`{topic}` has {found} partitions, and had {saved} when the backup was made"
+                raise OperatorError(message, do="restore a backup that was made after partitions had been added")
 
     def _sizes(self, listed: SavedFile) -> Mapping[str, int]:
         rows = pq.read_table(self.folder / listed.path)
@@ -305,10 +313,6 @@ class Restore:
             is_kept = row["topic"] in same and (row["topic"], row["partition"]) not in gone
             return row if is_kept else None
 
-        def growth(row: Row) -> Row | None:
-            """Topics that were created again have had all their partitions from the start."""
-            return None if plan.replaced else row
-
         def alert_position(row: Row) -> Row:
             return row if ALERTS_TOPIC in same else row | {"position": 0, "complete_from": now}
 
@@ -328,7 +332,6 @@ class Restore:
         return {
             PUBLICATIONS: publication,
             ARCHIVE_POSITIONS: archived,
-            GROWTHS: growth,
             ALERT_POSITIONS: alert_position,
             ENDPOINTS: endpoint,
             AUDITS: audit,

@@ -41,7 +41,6 @@ class Group:
 PUBLICATIONS, RECOMPUTES, AUDITS = "publications", "recomputes", "alert_audits"
 ARCHIVE_POSITIONS, ALERT_POSITIONS = "archive_positions", "alerts_kept"
 ENDPOINTS, SKIPS = "webhook_endpoints", "webhook_skips"
-GROWTHS = "partition_growths"
 
 TRUTH = (
     Group((KeptTable("registry_versions"),), (KeptTable("stores"),)),
@@ -53,7 +52,7 @@ TRUTH = (
             KeptTable("api_keys"),
             KeptTable("alert_versions"),
             KeptTable(ENDPOINTS),
-            KeptTable(GROWTHS),
+            KeptTable("partition_growths"),
             KeptTable(SKIPS, expires="asked_at"),
             KeptTable("seen_titles", written_at="title"),
         ),

@@ -1,4 +1,6 @@
-"""The alert processor, a child process of `deploy.services.alerts`: `python -m deploy.services.alert_processor PIPE`.
+"""The alert processor, a child process of `deploy.services.alerts`, which says how many partitions it reads.
+
+    python -m deploy.services.alert_processor PARTITIONS PIPE
 
 A thread per partition evaluates rules, one writes the alert history that the serving layer lists, one advances time.
 If one thread ends, so does the process.
@@ -184,6 +186,7 @@ def run(process: Process, settings: Settings) -> None:
     number, pipe = int(sys.argv[1]), int(sys.argv[2])
     topics = Topics(settings.kafka.connection)
     partitions = partitions_of(settings, topics)
+    opened = partitions.closed_beyond(number)
     session = session_of(settings.cassandra.address)
     refuse_unfinished_restore(session)
     rules = CassandraRuleStore(
@@ -202,6 +205,7 @@ def run(process: Process, settings: Settings) -> None:
         partitions.limited(number),
         rules,
         Snapshots(settings.home / "alerts"),
+        fences=opened.fences if opened else {},
         emitted=_count,
         identity_budget=budget,
         misrouted=misrouted.count,

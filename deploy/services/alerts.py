@@ -17,15 +17,14 @@ from contextlib import contextmanager
 
 import structlog
 
-from deploy.cassandra import session_of
 from deploy.local.component import NAMED_STOP
-from deploy.partitions import all_topics, checked_partitions
+from deploy.partitions import all_topics, checked_partitions, partitions_of
 from deploy.process import WATCHDOG_VARIABLE
 from deploy.services.runner import Process
 from deploy.settings import Settings
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import DependencyUnavailableError, OperatorError
-from master_dataset.kafka.growth import PartitionGrowths, Partitions
+from master_dataset.kafka.growth import Partitions
 from master_dataset.kafka.topics import Topics
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.source import committed_positions
@@ -101,40 +100,43 @@ class ReadablePartitions:
 
     def __init__(self, settings: Settings) -> None:
         """Read it. Raises what `checked_partitions` does."""
-        self._kafka = settings.kafka.connection
-        partitions = checked_partitions(settings, Topics(self._kafka), all_topics())
-        self._original = partitions.original
-        self._growths = PartitionGrowths(session_of(settings.cassandra.address))
+        self._settings, self._topics = settings, Topics(settings.kafka.connection)
+        self._known = checked_partitions(settings, self._topics, all_topics())
         self._looked_at = time.monotonic()
-        self.number = self._readable(partitions)
+        self.number = self._readable(self._known)
 
-    def have_grown(self) -> bool:
-        """Look again, every few seconds. If something does not answer, nothing has changed."""
+    def must_restart(self) -> bool:
+        """Look again, every few seconds: whether partitions were opened, or can be read now.
+
+        When they are opened, the processor starts again and stops at their fences. If something does not answer,
+        nothing has changed.
+        """
         if time.monotonic() - self._looked_at < LOOK_SECONDS:
             return False
-        self._looked_at, before = time.monotonic(), self.number
+        self._looked_at, before = time.monotonic(), (self._known, self.number)
         try:
-            partitions = self._growths.read(self._original)
-            if partitions.open > self.number:
-                self.number = self._readable(partitions)
+            self._known = partitions_of(self._settings, self._topics)
+            self.number = self._readable(self._known)
         except (DependencyUnavailableError, *CASSANDRA_UNAVAILABLE) as error:
             log.warning("partitions.unknown", error=str(error))
-        return self.number > before
+        return (self._known.open, self.number) != (before[0].open, before[1])
 
     def _readable(self, partitions: Partitions) -> int:
         if not partitions.growths:
             return partitions.original
-        return partitions.readable(committed_positions(self._kafka, list(registered_sources()), partitions.open))
+        topics = list(registered_sources())
+        positions = committed_positions(self._settings.kafka.connection, topics, partitions.open)
+        return partitions.readable(positions, topics)
 
 
 def run(process: Process, settings: Settings) -> None:
     """Keep the alert processor running until the process is stopped. OperatorError if it stopped with one."""
     wait, is_ready, partitions = FIRST_WAIT_SECONDS, False, ReadablePartitions(settings)
     while True:
-        began, have_grown = time.monotonic(), False
+        began, has_changed = time.monotonic(), False
         with watched(settings, partitions.number) as child:
             code = None
-            while code is None and not have_grown:
+            while code is None and not has_changed:
                 if child.is_stuck(settings.alerts.stuck_seconds):
                     log.warning("alerts.stuck", seconds=settings.alerts.stuck_seconds)
                     break
@@ -142,11 +144,11 @@ def run(process: Process, settings: Settings) -> None:
                 if not is_ready and child.ready >= partitions.number:
                     process.ready()
                     is_ready = True
-                have_grown = partitions.have_grown()
+                has_changed = partitions.must_restart()
         if code == NAMED_STOP:
             raise OperatorError("the alert processor has stopped; the reason is in its log", do="read logs/alerts.log")
-        if have_grown:
-            log.info("alerts.partitions_opened", partitions=partitions.number)
+        if has_changed:
+            log.info("alerts.partitions_changed", partitions=partitions.number)
             continue
         wait = FIRST_WAIT_SECONDS if time.monotonic() - began > STEADY_SECONDS else wait
         time.sleep(random.uniform(FIRST_WAIT_SECONDS, wait))  # noqa: S311 - no secret

@@ -96,7 +96,7 @@ def run(process: Process, settings: Settings) -> None:
     partitions = checked_partitions(settings, topics, registered_sources())
     spark = spark_session(settings, "archive", Work.STREAM, memory_mb=HEAP_MB, partitions=max(2, settings.spark.cores))
     positions, pointer = ArchivePositions(connect()), PointerRow(connect())
-    growths = PartitionGrowths(connect())
+    growths, topic_ids = PartitionGrowths(connect()), topics.ids(registered_sources())
     watch = ArchiveWatch(AlarmTable(connect()).notice, lambda: pointer.read().cut, settings.layers.skew)
     watch.refresh()  # the first micro-batch is checked too
     ReplayTable(settings.paths.master_uri).create()
@@ -115,25 +115,20 @@ def run(process: Process, settings: Settings) -> None:
     process.ready()
     try:
         while not spark.streams.awaitAnyTermination(_LOOK_SECONDS):
-            refuse_opened(growths, partitions)
+            try:
+                refuse_opened(growths.read(partitions.original, topic_ids), partitions)
+            except CASSANDRA_UNAVAILABLE as error:  # the queries go on
+                log.warning("partitions.unknown", error=str(error))
     except StreamingQueryException:
         if archive.refusal is None:
             raise
         raise archive.refusal from None
 
 
-def refuse_opened(growths: PartitionGrowths, known: Partitions) -> None:
-    """Raise PartitionsOpenedError if partitions may be read that were not open at the start.
-
-    If Cassandra does not answer, the queries go on.
-    """
-    try:
-        found = growths.read(known.original)
-    except CASSANDRA_UNAVAILABLE as error:
-        log.warning("partitions.unknown", error=str(error))
-        return
+def refuse_opened(found: Partitions, known: Partitions) -> None:
+    """Raise PartitionsOpenedError if partitions may be read that were not open at the start."""
     if found.open > known.open:
-        message = f"the topics have {found.open} partitions, of which {known.open} are read"
+        message = f"{found.open} partitions can be read, and this process reads {known.open}"
         raise PartitionsOpenedError(message, do="nothing: its supervisor starts it again, with all of them")
 
 

@@ -63,7 +63,7 @@ def run(process: Process, settings: Settings) -> None:
     if generation is None or not can_resume(generation, generations, settings, folder):
         ends = {topic: partitions.opened(topics.end_offsets(topic)) for topic in names}
         generation = begin(generations, ends, settings.definitions, datetime.now(UTC))
-    feed = _feed(settings, generation, topics, partitions, generations.positions(generation.number))
+    feed = _feed(settings, generation, partitions, generations.positions(generation.number))
     horizons = Horizons(
         epoch=settings.layers.epoch,
         oldest=settings.speed.oldest,
@@ -74,7 +74,7 @@ def run(process: Process, settings: Settings) -> None:
     )
     driver = SpeedDriver(connect, registered_views(), horizons)
     query = driver.start(spark, generation, feed, f"{folder}/{generation.number}")
-    growths = PartitionGrowths(connect())
+    growths, topic_ids = PartitionGrowths(connect()), topics.ids(names)
     _start_monitor(process, settings, generations, generation)
     process.ready()
     logged = -1
@@ -84,19 +84,18 @@ def run(process: Process, settings: Settings) -> None:
             logged = progress.batchId
             log.info("speed.batch", batch=logged, rows=progress.numInputRows, **progress.durationMs)
         generations.claims.refuse_replaced(generation.number)
-        refuse_opened(feed, growths.read(partitions.original), generations.positions(generation.number))
+        refuse_opened(feed, growths.read(partitions.original, topic_ids), generations.positions(generation.number))
         time.sleep(1)
     if driver.refusal:
         raise driver.refusal
     query.awaitTermination()
 
 
-def _feed(
-    settings: Settings, generation: Generation, topics: Topics, partitions: Partitions, positions: Offsets
-) -> Feed:
+def _feed(settings: Settings, generation: Generation, partitions: Partitions, positions: Offsets) -> Feed:
+    topics = Topics(settings.kafka.connection)
     connect = partial(session_of, settings.cassandra.address)
     starts = starting_offsets(generation.emit_from, topics, settings.speed.remembered, partitions)
-    readable = partitions.readable(positions or starts)
+    readable = partitions.readable(positions or starts, starts)
     offsets = {topic: {number: own[number] for number in range(readable)} for topic, own in starts.items()}
     receipts = ReceiptWriter(connect, int(settings.speed.receipts_ttl.total_seconds()))
     titles = TitleWriter(connect, partial(store_tenants, connect))
@@ -114,8 +113,9 @@ def _feed(
 
 def refuse_opened(feed: Feed, partitions: Partitions, positions: Offsets) -> None:
     """Raise PartitionsOpenedError if there are partitions to be read that this query was not started with."""
-    if partitions.readable(positions) > feed.readable:
-        message = f"the topics have {partitions.readable(positions)} partitions, of which {feed.readable} are read"
+    readable = partitions.readable(positions, [source.topic for source in sources_of(registered_views())])
+    if readable > feed.readable:
+        message = f"{readable} partitions can be read, and this process reads {feed.readable}"
         raise PartitionsOpenedError(message, do="nothing: its supervisor starts it again, with all of them")
 
 

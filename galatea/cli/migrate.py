@@ -28,13 +28,11 @@ def migrate(
     topics = TopicMigration(settings, settings.kafka.connection)
     tables = TableMigration(settings.cassandra.address, settings.cassandra.replication)
     topic_changes, files, folders = topics.plan(), tables.plan(), missing_folders(settings)
-    grows_from = max((each.grows_from or 0 for each in topic_changes), default=0)
-    if not grows_from and not files and not any(each.is_new for each in topic_changes):
-        grows_from = closed_from(settings)
+    grows = any(each.grows_from for each in topic_changes)
     changes = [
         *topics.shown(topic_changes),
         *tables.shown(files),
-        *([Change("kafka", f"open the partitions after {settle} s, once producers know them")] if grows_from else []),
+        *([Change("kafka", f"open the partitions after {settle} s, once producers know them")] if grows else []),
         *(Change("disk", f"create the folder `{folder}`") for folder in folders),
     ]
     for each in changes:
@@ -42,8 +40,8 @@ def migrate(
     if not dry_run:
         topics.apply(topic_changes)
         tables.apply()
-        if grows_from:
-            _grow(settings, grows_from, settle)
+        if grows or closed_from(settings):
+            _grow(settings, settle)
         for folder in folders:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if as_json:
@@ -53,14 +51,11 @@ def migrate(
         print_message(f"  {done}" if changes else "  nothing to do")
 
 
-def _grow(settings: Settings, before: int, settle: int) -> None:
+def _grow(settings: Settings, settle: int) -> None:
     from deploy.partitions import grow
 
+    def waiting(left: float) -> None:
+        steps.step(int(settle - left) // 10 * 10, settle, "waiting until producers know the new ones")
+
     with ProgressSteps("partitions") as steps:
-        grow(
-            settings,
-            before,
-            settings.kafka.partitions,
-            timedelta(seconds=settle),
-            lambda left: steps.step(int(settle - left) // 10 * 10, settle, "waiting until producers know the new ones"),
-        )
+        grow(settings, settings.kafka.partitions, timedelta(seconds=settle), waiting)

@@ -11,7 +11,7 @@ Until then nobody reads a new partition, and its records count as received when 
 an old partition has before its marker comes before everything in a new one: for every reader, and for every cut.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -29,15 +29,17 @@ Offsets = Mapping[str, Mapping[int, int]]
 """Topic to partition to offset."""
 
 _SELECT = (
-    "SELECT partitions, partitions_before, begun_at, opens_at, fences, is_open FROM partition_growths "
+    "SELECT partitions, partitions_before, begun_at, opens_at, fences, topic_ids, is_open FROM partition_growths "
     "WHERE series = 'galatea'"
 )
+_SELECT_SETTLED = f"{_SELECT} AND partitions > 0"
+"""Another text: the driver prepares each once per session, and this one is read at SERIAL."""
 _BEGIN = (
     "INSERT INTO partition_growths (series, partitions, partitions_before, begun_at) "
     "VALUES ('galatea', ?, ?, ?) IF NOT EXISTS"
 )
 _ANNOUNCE = (
-    "UPDATE partition_growths SET opens_at = ?, fences = ? "
+    "UPDATE partition_growths SET opens_at = ?, fences = ?, topic_ids = ? "
     "WHERE series = 'galatea' AND partitions = ? IF is_open = null AND begun_at != null"
 )
 _CONFIRM = "UPDATE partition_growths SET is_open = true WHERE series = 'galatea' AND partitions = ? IF opens_at = ?"
@@ -52,6 +54,7 @@ class Growth(NamedTuple):
         begun_at: Partitions were added after that.
         opens_at: What the new partitions hold counts as received then, at the earliest; None if not announced yet.
         fences: Topic to old partition to the offset of the marker that every producer has passed.
+        topic_ids: The id of each of these topics: one that is created again has another one, and no fence.
         is_open: Whether readers may read the new partitions.
     """
 
@@ -60,15 +63,31 @@ class Growth(NamedTuple):
     begun_at: datetime
     opens_at: datetime | None = None
     fences: Offsets = MappingProxyType({})
+    topic_ids: Mapping[str, str] = MappingProxyType({})
     is_open: bool = False
 
-    def is_passed_by(self, positions: Offsets) -> bool:
-        """Whether a reader with these positions has read what comes before the new partitions."""
+    def is_passed_by(self, positions: Offsets, topics: Collection[str]) -> bool:
+        """Whether a reader of these topics with these positions has read what comes before the new partitions."""
         return self.is_open and all(
             positions.get(topic, {}).get(partition, 0) > marker
             for topic, own in self.fences.items()
+            if topic in topics
             for partition, marker in own.items()
         )
+
+    def of(self, topic_ids: Mapping[str, str]) -> "Growth | None":
+        """Leave out fences of topics that were created again; None if no topic is left that grew."""
+        if not self.topic_ids:
+            return self
+        fences = {topic: own for topic, own in self.fences.items() if topic_ids.get(topic) == self.topic_ids.get(topic)}
+        return self._replace(fences=fences) if fences else None
+
+
+class Move(NamedTuple):
+    """Stores were in one of `before` partitions for what was received before `at`; then they may have moved."""
+
+    before: int
+    at: datetime
 
 
 @dataclass(frozen=True)
@@ -88,10 +107,10 @@ class Partitions:
         """How many the topics have."""
         return self.growths[-1].partitions if self.growths else self.original
 
-    @property
-    def announced(self) -> int:
-        """How many are open, or will be at a time that is known: what a cut has to cover."""
-        return max((each.partitions for each in self.growths if each.opens_at is not None), default=self.original)
+    def covered(self, cut: datetime) -> int:
+        """How many a cut has to cover: the others open after it, so that they hold nothing that was received before."""
+        opened = (each.partitions for each in self.growths if each.opens_at is not None and each.opens_at <= cut)
+        return max(opened, default=self.original)
 
     @property
     def open(self) -> int:
@@ -103,20 +122,24 @@ class Partitions:
         return Partitions(self.original, tuple(each for each in self.growths if each.partitions <= number))
 
     @property
-    def numbers(self) -> Sequence[int]:
-        """How many there were at any time, since the topics were created."""
-        return (self.original, *(each.partitions for each in self.growths if each.is_open))
+    def moves(self) -> Sequence["Move"]:
+        """When stores moved, and of how many partitions they had been in one until then."""
+        return [Move(each.before, each.opens_at) for each in self.growths if each.is_open and each.opens_at is not None]
+
+    def closed_beyond(self, number: int) -> Growth | None:
+        """The open growth whose partitions a reader of so many does not read yet."""
+        return next((each for each in self.growths if each.is_open and each.before == number), None)
 
     @property
     def unfinished(self) -> Growth | None:
         """The growth whose partitions are not open yet."""
         return next((each for each in self.growths if not each.is_open), None)
 
-    def readable(self, positions: Offsets) -> int:
-        """How many partitions a reader may read that has read the old ones up to these positions."""
+    def readable(self, positions: Offsets, topics: Collection[str]) -> int:
+        """How many partitions a reader of these topics may read that has read the old ones up to these positions."""
         number = self.original
         for growth in self.growths:
-            if not growth.is_passed_by(positions):
+            if not growth.is_passed_by(positions, topics):
                 break
             number = growth.partitions
         return number
@@ -184,9 +207,15 @@ class PartitionGrowths:
         self._session = session
         self._select = session.prepare(_SELECT)
 
-    def read(self, original: int) -> Partitions:
-        """The partitions of the topics. `original`: their number, if they have never grown."""
-        growths = tuple(_growth(row) for row in self._session.execute(self._select))
+    def read(self, original: int, topic_ids: Mapping[str, str]) -> Partitions:
+        """The partitions of the topics.
+
+        Args:
+            original: Their number, if they have never grown.
+            topic_ids: The ids that the topics have now.
+        """
+        found = (_growth(row).of(topic_ids) for row in self._session.execute(self._select))
+        growths = tuple(each for each in found if each is not None)
         return Partitions(growths[0].before if growths else original, growths)
 
     def begin(self, before: int, partitions: int, now: datetime) -> Growth:
@@ -194,39 +223,42 @@ class PartitionGrowths:
 
         OperatorError if it is another growth's turn.
         """
-        known = self.read(before)
-        found = next((each for each in known.growths if each.partitions == partitions), None)
+        known = self._settled()
+        found = next((each for each in known if each.partitions == partitions), None)
         if found is not None:
             return found
-        if known.unfinished is not None or known.added != before or partitions % before:
-            message = f"topics of {known.added} partitions cannot grow from {before} to {partitions}"
-            raise OperatorError(message, do="finish the growth that has begun, or choose a multiple: galatea migrate")
+        unfinished = next((each for each in known if not each.is_open), None)
+        if unfinished is not None:
+            message = f"the growth from {unfinished.before} to {unfinished.partitions} partitions is not finished"
+            command = f"GALATEA_KAFKA_PARTITIONS={unfinished.partitions} galatea migrate"
+            raise OperatorError(message, do=f"run `{command}`, then this command again")
+        if partitions % before:
+            message = f"{before} partitions cannot become {partitions}"
+            raise OperatorError(message, do=f"set GALATEA_KAFKA_PARTITIONS to a multiple of {before}")
         self._write(_BEGIN, (partitions, before, now))
-        return next(each for each in self._settled(before).growths if each.partitions == partitions)
+        return next(each for each in self._settled() if each.partitions == partitions)
 
-    def announce(self, growth: Growth, opens_at: datetime, fences: Offsets) -> None:
-        """Record when its partitions open; again, with another time, as long as it is not confirmed."""
-        encoded = orjson.dumps(fences, option=orjson.OPT_NON_STR_KEYS).decode()
-        self._write(_ANNOUNCE, (opens_at, encoded, growth.partitions))
+    def announce(self, growth: Growth) -> None:
+        """Record when its partitions open, with the fences; again with a later time, as long as it is not confirmed."""
+        fences = orjson.dumps(growth.fences, option=orjson.OPT_NON_STR_KEYS).decode()
+        self._write(_ANNOUNCE, (growth.opens_at, fences, dict(growth.topic_ids), growth.partitions))
 
-    def confirm(self, growth: Growth, opens_at: datetime) -> bool:
-        """Open its partitions, if they were announced for this time. Whether they are open now, from that time."""
-        self._write(_CONFIRM, (growth.partitions, opens_at))
-        settled = self._settled(growth.before)
-        return any(
-            each.partitions == growth.partitions and each.is_open and each.opens_at == opens_at
-            for each in settled.growths
-        )
+    def confirm(self, growth: Growth) -> Growth:
+        """Open its partitions if what was announced last is this. Returns what is recorded now."""
+        self._write(_CONFIRM, (growth.partitions, growth.opens_at))
+        return self.settled(growth)
+
+    def settled(self, growth: Growth) -> Growth:
+        """What is recorded of this growth; whatever was being written is decided."""
+        return next(each for each in self._settled() if each.partitions == growth.partitions)
 
     def _write(self, statement: str, values: tuple[object, ...]) -> None:
         self._session.execute(self._session.prepare(statement), values)
 
-    def _settled(self, original: int) -> Partitions:
-        """As `read`, at SERIAL: whatever was being written is decided afterwards."""
-        select = self._session.prepare(_SELECT)
+    def _settled(self) -> Sequence[Growth]:
+        select = self._session.prepare(_SELECT_SETTLED)
         select.consistency_level = ConsistencyLevel.SERIAL
-        growths = tuple(_growth(row) for row in self._session.execute(select))
-        return Partitions(growths[0].before if growths else original, growths)
+        return [_growth(row) for row in self._session.execute(select)]
 
 
 def _growth(row: Any) -> Growth:  # noqa: ANN401 - a driver's row
@@ -236,7 +268,8 @@ def _growth(row: Any) -> Growth:  # noqa: ANN401 - a driver's row
     }
     opens_at = row.opens_at.replace(tzinfo=UTC) if row.opens_at else None
     begun_at = row.begun_at.replace(tzinfo=UTC)
-    return Growth(row.partitions_before, row.partitions, begun_at, opens_at, fences, bool(row.is_open))
+    ids = dict(row.topic_ids or {})
+    return Growth(row.partitions_before, row.partitions, begun_at, opens_at, fences, ids, bool(row.is_open))
 
 
 def next_opening(now: datetime, stamps: Iterable[datetime], skew: timedelta) -> datetime:

@@ -39,6 +39,7 @@ LARGEST_RECORD = 4 * 1024 * 1024
 """Bytes that topics accept, so that a value that is too large can become a dead letter."""
 _HEADERS = "coalesce(headers, array())"  # the time of Spark's Arrow writer is quadratic in the NULLs of a list
 _TOPIC_EXISTS = 36
+_INVALID_PARTITIONS = 37
 _CRITICAL = 2
 """Lowest log level of the driver: it would log a lost broker every second."""
 _TIMEOUT_SECONDS = 30
@@ -169,6 +170,15 @@ def _await_created(future: "Future[None]") -> None:
             raise
 
 
+def _await_added(future: "Future[None]") -> None:
+    """Wait until partitions are added. KafkaException if they could not be; that they are there is no error."""
+    try:
+        future.result(_TIMEOUT_SECONDS)
+    except KafkaException as error:
+        if error.args[0].code() != _INVALID_PARTITIONS:
+            raise
+
+
 @dataclass(frozen=True)
 class TopicSettings:
     """What a topic of ours needs. A record is acknowledged, and visible to readers, once a majority of copies has it.
@@ -244,7 +254,8 @@ class Topics:
                 changes.append(TopicChange(topic, wanted.config, grows_from=0))
                 continue
             options, found = self._differing(topic, wanted), len(known[topic].partitions)
-            if wanted.partitions % found:
+            is_old = found % wanted.partitions == 0  # some were added since the setting was written
+            if wanted.partitions % found and not is_old:
                 message = f"the topic `{topic}` has {found} partitions, which cannot become {wanted.partitions}"
                 raise OperatorError(message, do=f"set GALATEA_KAFKA_PARTITIONS to {found} or a multiple of it")
             grows_from = found if found < wanted.partitions else None
@@ -295,7 +306,7 @@ class Topics:
         if requests:
             for topic, future in self._admin.create_partitions(requests, operation_timeout=_TIMEOUT_SECONDS).items():
                 with self._translated(f"add partitions to the topic `{topic}`"):
-                    future.result(_TIMEOUT_SECONDS)
+                    _await_added(future)
 
     def brokers(self) -> int:
         """Return how many brokers the cluster has."""

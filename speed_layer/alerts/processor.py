@@ -21,7 +21,7 @@ import structlog
 from master_dataset.errors import DependencyUnavailableError, OperatorError
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.connection import KafkaConnection
-from master_dataset.kafka.growth import Partitions
+from master_dataset.kafka.growth import Offsets, Partitions
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold
 from speed_layer.alerts.sender import ProducerDiscardedError, TransactionalSender
@@ -161,6 +161,7 @@ class ProcessorConfig:
         snapshots: Of this partition.
         known_alerts_retention: How long ids of alerts are remembered, at least.
         identity_budget: Shared by all partitions of a process.
+        fences: Topic to partition to the offset after which it stops, as partitions were opened that are not read yet.
         beat: Called whenever there is progress.
         ready: Called when the processor has caught up and reads what comes in.
         emitted: Called with the alerts of each committed transaction.
@@ -174,6 +175,7 @@ class ProcessorConfig:
     rule_store: RuleStore
     snapshots: Snapshots
     horizons: Horizons = field(default_factory=Horizons)
+    fences: Offsets = field(default_factory=dict)
     known_alerts_retention: timedelta = timedelta(days=30)
     beat: Callable[[], None] = lambda: None
     ready: Callable[[], None] = lambda: None
@@ -279,31 +281,40 @@ class AlertProcessor:
         """What is known about the stores of this partition from the partitions in which they were before."""
         states: dict[str, State] = {}
         for ancestor, fences in self._config.partitions.ancestors(self._partition):
-            until = {topic: fences[topic][ancestor] for topic in self._config.topics}
-            with closing(self._reader_of(ancestor, self._config.topics)) as reader:
+            until = {topic: own[ancestor] for topic, own in fences.items() if topic in self._config.topics}
+            with closing(self._reader_of(ancestor, list(until))) as reader:
                 at = {topic: reader.bounds(topic)[0] for topic in until}
                 moved = (ancestor, self._partition)
                 folds = {topic: self._fold(topic, moved, states.get(topic)) for topic in until}
-                self._fold_up_to(reader, folds, {topic: min(first, until[topic]) for topic, first in at.items()}, until)
-            states = {topic: fold.state for topic, fold in folds.items()}
+                self._fold_up_to(reader, folds, at, until, is_old=True)
+            states |= {topic: fold.state for topic, fold in folds.items()}
         return states
 
     def _fold_up_to(
-        self, reader: PartitionReader, folds: dict[str, Fold], at: dict[str, int], until: Mapping[str, int]
+        self,
+        reader: PartitionReader,
+        folds: dict[str, Fold],
+        at: dict[str, int],
+        until: Mapping[str, int],
+        *,
+        is_old: bool = False,
     ) -> None:
-        """Fold what a partition holds from `at` to `until`, without emitting."""
-        reader.seek(at)
+        """Fold what a partition holds from `at` to `until`, without emitting.
+
+        RecordsLostError if a topic begins after `until`, unless `is_old`: then nothing is left of it to be folded.
+        """
+        reader.seek({topic: first for topic, first in at.items() if first < until[topic]})
         while any(at[topic] < end for topic, end in until.items()):
             self._config.beat()
             try:
                 polled = reader.poll()
             except RecordsLostError as lost:
                 at[lost.topic] = reader.bounds(lost.topic)[0]
-                if at[lost.topic] > until[lost.topic]:
+                if at[lost.topic] > until[lost.topic] and not is_old:
                     raise
                 if lost.topic in folds:  # retention has deleted records: continue as if the log had always started here
                     folds[lost.topic] = self._fold(lost.topic, folds[lost.topic].place, None)
-                reader.seek(at)
+                reader.seek({topic: first for topic, first in at.items() if first < until[topic]})
                 continue
             for read in polled:
                 if read.topic in folds and read.entry is not None and read.entry.offset < until[read.topic]:
@@ -319,7 +330,7 @@ class AlertProcessor:
 
     def _process(self, sender: TransactionalSender, reader: PartitionReader) -> None:
         """Poll once, fold, and commit what it leads to."""
-        polled = [read for read in reader.poll() if read.entry is not None]
+        polled = [read for read in reader.poll() if read.entry is not None and not self._is_closed(read)]
         sender.poll()
         if not polled:
             return
@@ -340,6 +351,11 @@ class AlertProcessor:
         self._config.emitted(alerts)
         if time.monotonic() - self._snapshot_at > SNAPSHOT_SECONDS:
             self._save_snapshot()
+
+    def _is_closed(self, read: SourceRecord) -> bool:
+        """Whether it lies behind the fence of partitions that were opened: stores have moved, and this one stops."""
+        fence = self._config.fences.get(read.topic, {}).get(self._partition)
+        return fence is not None and read.next_offset - 1 > fence
 
     def _alerts_for(self, read: SourceRecord) -> Sequence[Alert]:
         """The alerts that a record leads to and that were not emitted before."""

@@ -114,7 +114,7 @@ class Speed:
     def _readable(self, at: dict[int, int]) -> int:
         """How many partitions a driver may read that has come so far."""
         known = self.world.partitions
-        return known.readable({TOPIC: at}) if self.world.keeps(Rule.OLD_ONES_FIRST) else known.open
+        return known.readable({TOPIC: at}, [TOPIC]) if self.world.keeps(Rule.OLD_ONES_FIRST) else known.open
 
     def restart(self) -> None:
         """Go on after a crash, if the checkpoint is of these definitions."""

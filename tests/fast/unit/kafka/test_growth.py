@@ -18,7 +18,7 @@ SECOND = Growth(4, 8, BEGUN, OPENED + timedelta(days=1), {"t": {0: 300, 1: 400, 
 def test_a_topic_that_never_grew_is_read_as_it_is() -> None:
     never = Partitions(2)
 
-    assert (never.added, never.announced, never.open, never.readable({})) == (2, 2, 2, 2)
+    assert (never.added, never.covered(OPENED), never.open, never.readable({}, ["t"])) == (2, 2, 2, 2)
     assert never.received_sql() == "timestamp"
     assert never.ancestors(1) == []
     assert never.start_offsets({0: 5, 1: 7}, OPENED_MS) == {0: 5, 1: 7}
@@ -33,12 +33,13 @@ def test_a_topic_that_never_grew_is_read_as_it_is() -> None:
         (FIRST, 4, 4),
     ],
 )
-def test_a_cut_covers_what_is_announced_and_readers_read_what_is_open(
+def test_a_cut_covers_what_opens_before_it_and_readers_read_what_is_open(
     growth: Growth, announced: int, opened: int
 ) -> None:
     growing = Partitions(2, (growth,))
 
-    assert (growing.added, growing.announced, growing.open) == (4, announced, opened)
+    assert (growing.added, growing.covered(OPENED), growing.open) == (4, announced, opened)
+    assert growing.covered(OPENED - timedelta(milliseconds=1)) == 2
     assert (growing.unfinished is None) == growth.is_open
 
 
@@ -57,7 +58,8 @@ def test_a_cut_covers_what_is_announced_and_readers_read_what_is_open(
 def test_new_partitions_are_read_after_the_markers_in_all_old_ones(
     positions: dict[str, dict[int, int]], readable: int
 ) -> None:
-    assert Partitions(2, (FIRST, SECOND)).readable(positions) == readable
+    assert Partitions(2, (FIRST, SECOND)).readable(positions, ["t"]) == readable
+    assert Partitions(2, (FIRST, SECOND)).readable(positions, ["another"]) == 8
 
 
 def test_records_of_a_new_partition_were_received_when_it_opened_or_later() -> None:
@@ -109,3 +111,19 @@ def test_partitions_open_late_enough_to_be_confirmed_before() -> None:
 
     assert opening > OPENED + 2 * skew
     assert opening.microsecond == 2_000
+
+
+def test_topics_that_were_created_again_have_no_fences() -> None:
+    growth = FIRST._replace(topic_ids={"t": "a", "u": "b"}, fences={"t": {0: 1}, "u": {0: 2}})
+
+    assert growth.of({"t": "a", "u": "b"}) == growth
+    assert growth.of({"t": "a", "u": "c"}) == growth._replace(fences={"t": {0: 1}})
+    assert growth.of({"t": "d"}) is None
+
+
+def test_a_reader_that_does_not_read_what_was_opened_is_told_where_to_stop() -> None:
+    grown = Partitions(2, (FIRST, SECOND._replace(is_open=False)))
+
+    assert grown.closed_beyond(2) == FIRST
+    assert grown.closed_beyond(4) is None
+    assert [*grown.moves] == [(2, OPENED)]
