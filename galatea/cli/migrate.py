@@ -1,5 +1,6 @@
 """`galatea migrate`: create or upgrade topics, tables and folders."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated
 
@@ -15,6 +16,9 @@ def migrate(
     settle: Annotated[
         int, Option(min=0, metavar="SECONDS", help="How long every producer may take to notice added partitions.")
     ] = 630,
+    leave_partitions: Annotated[
+        bool, Option("--leave-partitions", help="Add no partitions: for processes that run this before they start.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Create or upgrade topics, tables and folders: of the local stack while it runs, or of your own clusters.
@@ -28,6 +32,8 @@ def migrate(
     topics = TopicMigration(settings, settings.kafka.connection)
     tables = TableMigration(settings.cassandra.address, settings.cassandra.replication)
     topic_changes, files, folders = topics.plan(), tables.plan(), missing_folders(settings)
+    if leave_partitions:
+        topic_changes = [replace(each, grows_from=None) for each in topic_changes if each.is_new or each.options]
     grows = any(each.grows_from for each in topic_changes)
     changes = [
         *topics.shown(topic_changes),
@@ -40,7 +46,7 @@ def migrate(
     if not dry_run:
         topics.apply(topic_changes)
         tables.apply()
-        if grows or closed_from(settings):
+        if not leave_partitions and (grows or closed_from(settings)):
             _grow(settings, settle)
         for folder in folders:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
