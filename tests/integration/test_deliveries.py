@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from pyspark.sql import DataFrame, SparkSession
 
 from batch_layer.deliveries import deliveries
+from master_dataset.kafka.growth import Growth, Move, Partitions
 
 NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
 SCHEMA = (
@@ -86,3 +87,31 @@ def test_an_identity_on_two_partitions_is_counted_once_and_said_to_be_miskeyed(s
 
     assert places(found.first) == [(1, 8)]
     assert [each.is_miskeyed for each in found.repeats.collect()] == [True]
+
+
+def test_a_repeat_where_its_store_moved_to_is_not_miskeyed_unless_the_first_came_after_that(
+    spark: SparkSession,
+) -> None:
+    moves = [Move(2, NOON + timedelta(seconds=100))]
+    rows = [
+        *(row("before", (1, 8), at=4), row("before", (5, 1), at=100)),
+        *(row("after", (1, 9), at=101, hashed=2), row("after", (5, 2), at=102, hashed=2)),
+        *(row("elsewhere", (0, 3), at=5, hashed=3), row("elsewhere", (5, 3), at=103, hashed=3)),
+    ]
+
+    found = deliveries(spark.createDataFrame(rows, SCHEMA), moves)
+
+    assert places(found.first) == [(0, 3), (1, 8), (1, 9)]
+    assert {each.offset: each.is_miskeyed for each in found.repeats.collect()} == {1: False, 2: True, 3: True}
+
+
+def test_records_of_partitions_that_were_added_were_received_when_these_opened(spark: SparkSession) -> None:
+    opened = NOON + timedelta(seconds=100)
+    grown = Partitions(2, (Growth(2, 4, NOON, opened, is_open=True),))
+    rows = [(partition, NOON + timedelta(seconds=at)) for partition in (1, 3) for at in (99, 101)]
+
+    received = spark.createDataFrame(rows, "partition int, timestamp timestamp").selectExpr(grown.received_sql())
+
+    assert [each[0].replace(tzinfo=UTC) - NOON for each in received.collect()] == [
+        timedelta(seconds=seconds) for seconds in (99, 101, 100, 101)
+    ]

@@ -62,7 +62,7 @@ def test_what_cannot_be_altered_is_refused_by_name(stack: Stack, topics: Topics,
     topics.create([f"{name}-2"], WANTED)
     while topics.planned([f"{name}-2"], WANTED):  # the broker does not list it at once
         time.sleep(0.05)
-    with pytest.raises(OperatorError, match="has 2 partitions and the setting says 3"):
+    with pytest.raises(OperatorError, match="has 2 partitions, which cannot become 3"):
         topics.planned([f"{name}-2"], TopicSettings(3, 1, 3_600_000))
 
 
