@@ -43,7 +43,19 @@ class TopicMigration:
         self._topics = Topics(kafka)
         copies = replication or min(THREE, self._topics.brokers())
         retention_ms = int(settings.kafka.retention.total_seconds() * 1000)
-        self._wanted = TopicSettings(settings.kafka.partitions, copies, retention_ms)
+        found = max(self._topics.counts(all_topics()).values(), default=0)
+        # They cannot be reduced: if some were added, an old setting is none to follow, and new topics need as many.
+        self.partitions = (
+            settings.kafka.partitions if found % settings.kafka.partitions else max(found, settings.kafka.partitions)
+        )
+        """How many partitions each topic is to have."""
+        self._wanted = TopicSettings(self.partitions, copies, retention_ms)
+
+    @staticmethod
+    def without_growth(changes: Sequence[TopicChange]) -> Sequence[TopicChange]:
+        """Leave out partitions that would be added to topics that exist."""
+        kept = [each for each in changes if each.is_new or each.options]
+        return [each if each.is_new else replace(each, grows_from=None) for each in kept]
 
     def plan(self) -> Sequence[TopicChange]:
         """Return what is missing or differs. OperatorError if it cannot be changed."""

@@ -1,7 +1,8 @@
 """The partitions of a deployment's topics: how many there are, and adding some while events arrive (R3)."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from cassandra import DriverException
 
 from batch_layer.fence import Markers
 from deploy.cassandra import session_of
-from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, ArchivePositions, Lease
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, ArchivePositions, leased
 from master_dataset.errors import CassandraUnavailableError, DependencyUnavailableError, OperatorError
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.growth import Growth, PartitionGrowths, Partitions, next_opening
@@ -45,7 +46,8 @@ def partitions_of(settings: "Settings", topics: Topics) -> Partitions:
     sources = list(registered_sources())
     found, ids = len(topics.partitions(sources[0])), topics.ids(sources)
     session = session_of(settings.cassandra.address)
-    return PartitionGrowths(session).read(min(found, _read_by_speed(session) or found), ids)
+    with _translated():
+        return PartitionGrowths(session).read(min(found, _read_by_speed(session) or found), ids)
 
 
 def _read_by_speed(session: "Session") -> int:
@@ -97,7 +99,7 @@ def closed_from(settings: "Settings") -> int:
 
 def grow(
     settings: "Settings", partitions: int, settle: timedelta, waiting: Callable[[float], None] = lambda _: None
-) -> Growth:
+) -> None:
     """Add partitions to all topics, and open them. Continues a growth that was cut off. One process at a time.
 
     Args:
@@ -105,9 +107,6 @@ def grow(
         partitions: How many the topics are to have.
         settle: How long producers may take to notice, and to deliver what is on its way.
         waiting: Called every second with the seconds that are left of it.
-
-    Returns:
-        The growth, whose partitions are open.
 
     Raises:
         UpkeepRunsError: Another process adds partitions.
@@ -117,41 +116,43 @@ def grow(
         CassandraUnavailableError: Cassandra does not. Run it again.
     """
     session = session_of(settings.cassandra.address)
-    lease = Lease(session, LEASE, _LEASE_SECONDS)
+    with _translated(), leased(session, LEASE, _LEASE_SECONDS) as lease:
 
-    def renewing(left: float) -> None:
-        lease.renew()
-        waiting(left)
+        def renewing(left: float) -> None:
+            lease.renew()
+            waiting(left)
 
+        _grow(settings, partitions, settle, renewing)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Raise the driver's errors as CassandraUnavailableError."""
     try:
-        lease.take()
-        try:
-            return _grown(settings, partitions, settle, renewing)
-        finally:
-            lease.release()
+        yield
     except (DriverException, *CASSANDRA_UNAVAILABLE) as error:
-        message = f"Cassandra did not record the partitions: {error}"
-        raise CassandraUnavailableError(message, do="galatea doctor, then: galatea migrate") from error
+        message = f"Cassandra did not answer about partitions: {error}"
+        raise CassandraUnavailableError(message, do="galatea doctor, then run the command again") from error
 
 
-def _grown(settings: "Settings", partitions: int, settle: timedelta, waiting: Callable[[float], None]) -> Growth:
+def _grow(settings: "Settings", partitions: int, settle: timedelta, waiting: Callable[[float], None]) -> None:
     session, topics = session_of(settings.cassandra.address), Topics(settings.kafka.connection)
     growths, before = PartitionGrowths(session), partitions_of(settings, topics).open
+    if partitions == before:  # a topic that was created since has fewer
+        topics.add_partitions(all_topics(), partitions)
+        return
     _refuse_archived(session, before)
-    growth = growths.begin(before, partitions, datetime.now(UTC))
-    if growth.is_open:
-        return growth
+    growth = growths.begin(before, partitions, topics.ids(registered_sources()), datetime.now(UTC))
     failpoint(Failpoint.PARTITIONS_BEGUN)
     topics.add_partitions(all_topics(), growth.partitions)
     failpoint(Failpoint.PARTITIONS_ADDED)
     settled_at = time.monotonic() + settle.total_seconds()
-    while (left := settled_at - time.monotonic()) > 0:
+    while not growth.is_open and (left := settled_at - time.monotonic()) > 0:
         waiting(left)
         time.sleep(min(left, _SHOWN_SECONDS))
     while not growth.is_open:
         waiting(0)
         growth = _opened(settings, growths, growth, topics.ids(registered_sources()))
-    return growth
 
 
 def _refuse_archived(session: "Session", before: int) -> None:

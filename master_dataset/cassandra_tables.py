@@ -55,9 +55,9 @@ class Lease:
 
 
 @contextmanager
-def leased(session: "Session", name: str) -> Iterator[Lease]:
+def leased(session: "Session", name: str, seconds: int = SECONDS) -> Iterator[Lease]:
     """Hold a lease inside the block. UpkeepRunsError if another process holds it."""
-    lease = Lease(session, name)
+    lease = Lease(session, name, seconds)
     lease.take()
     try:
         yield lease

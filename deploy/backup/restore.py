@@ -249,6 +249,11 @@ class Restore:
 
     def _check_partitions(self, manifest: Manifest, same: set[str]) -> None:
         """Refuse topics to which partitions were added since: when they opened is not in the backup."""
+        saved_growths = manifest.tables.get("partition_growths")
+        rows = pq.read_table(self.folder / saved_growths.path).to_pylist() if saved_growths else []
+        if same and any(not row["is_open"] for row in rows):
+            message = "the backup was made while partitions were added"
+            raise OperatorError(message, do="restore a backup that was made before or after that")
         for topic in sorted(same):
             found, saved = len(self.kafka.end_offsets(topic)), len(manifest.topics[topic].ends)
             if found > saved:

@@ -17,14 +17,15 @@ from contextlib import contextmanager
 
 import structlog
 
+from deploy.cassandra import session_of
 from deploy.local.component import NAMED_STOP
-from deploy.partitions import all_topics, checked_partitions, partitions_of
+from deploy.partitions import all_topics, checked_partitions
 from deploy.process import WATCHDOG_VARIABLE
 from deploy.services.runner import Process
 from deploy.settings import Settings
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import DependencyUnavailableError, OperatorError
-from master_dataset.kafka.growth import Partitions
+from master_dataset.kafka.growth import PartitionGrowths, Partitions
 from master_dataset.kafka.topics import Topics
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.source import committed_positions
@@ -100,8 +101,11 @@ class ReadablePartitions:
 
     def __init__(self, settings: Settings) -> None:
         """Read it. Raises what `checked_partitions` does."""
-        self._settings, self._topics = settings, Topics(settings.kafka.connection)
-        self._known = checked_partitions(settings, self._topics, all_topics())
+        topics = Topics(settings.kafka.connection)
+        self._kafka, self._sources = settings.kafka.connection, list(registered_sources())
+        self._known = checked_partitions(settings, topics, all_topics())
+        self._topic_ids = topics.ids(self._sources)
+        self._growths = PartitionGrowths(session_of(settings.cassandra.address))
         self._looked_at = time.monotonic()
         self.number = self._readable(self._known)
 
@@ -113,20 +117,20 @@ class ReadablePartitions:
         """
         if time.monotonic() - self._looked_at < LOOK_SECONDS:
             return False
-        self._looked_at, before = time.monotonic(), (self._known, self.number)
+        self._looked_at, before = time.monotonic(), (self._known.open, self.number)
         try:
-            self._known = partitions_of(self._settings, self._topics)
-            self.number = self._readable(self._known)
+            self._known = self._growths.read(self._known.original, self._topic_ids)
+            if self._known.open > self.number:
+                self.number = self._readable(self._known)
         except (DependencyUnavailableError, *CASSANDRA_UNAVAILABLE) as error:
             log.warning("partitions.unknown", error=str(error))
-        return (self._known.open, self.number) != (before[0].open, before[1])
+        return (self._known.open, self.number) != before
 
     def _readable(self, partitions: Partitions) -> int:
         if not partitions.growths:
             return partitions.original
-        topics = list(registered_sources())
-        positions = committed_positions(self._settings.kafka.connection, topics, partitions.open)
-        return partitions.readable(positions, topics)
+        positions = committed_positions(self._kafka, self._sources, partitions.open)
+        return partitions.readable(positions, self._sources)
 
 
 def run(process: Process, settings: Settings) -> None:

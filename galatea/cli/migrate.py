@@ -1,6 +1,5 @@
 """`galatea migrate`: create or upgrade topics, tables and folders."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated
 
@@ -33,8 +32,10 @@ def migrate(
     tables = TableMigration(settings.cassandra.address, settings.cassandra.replication)
     topic_changes, files, folders = topics.plan(), tables.plan(), missing_folders(settings)
     if leave_partitions:
-        topic_changes = [replace(each, grows_from=None) for each in topic_changes if each.is_new or each.options]
+        topic_changes = topics.without_growth(topic_changes)
     grows = any(each.grows_from for each in topic_changes)
+    if not (leave_partitions or grows or files or any(each.is_new for each in topic_changes)):
+        grows = closed_from(settings) > 0  # it was cut off, or another tool added them
     changes = [
         *topics.shown(topic_changes),
         *tables.shown(files),
@@ -46,8 +47,8 @@ def migrate(
     if not dry_run:
         topics.apply(topic_changes)
         tables.apply()
-        if not leave_partitions and (grows or closed_from(settings)):
-            _grow(settings, settle)
+        if grows or (not leave_partitions and closed_from(settings)):
+            _grow(settings, topics.partitions, settle)
         for folder in folders:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if as_json:
@@ -57,11 +58,11 @@ def migrate(
         print_message(f"  {done}" if changes else "  nothing to do")
 
 
-def _grow(settings: Settings, settle: int) -> None:
+def _grow(settings: Settings, partitions: int, settle: int) -> None:
     from deploy.partitions import grow
 
     def waiting(left: float) -> None:
         steps.step(int(settle - left) // 10 * 10, settle, "waiting until producers know the new ones")
 
     with ProgressSteps("partitions") as steps:
-        grow(settings, settings.kafka.partitions, timedelta(seconds=settle), waiting)
+        grow(settings, partitions, timedelta(seconds=settle), waiting)

@@ -38,6 +38,10 @@ _BEGIN = (
     "INSERT INTO partition_growths (series, partitions, partitions_before, begun_at) "
     "VALUES ('galatea', ?, ?, ?) IF NOT EXISTS"
 )
+_BEGIN_AGAIN = (
+    "UPDATE partition_growths SET partitions_before = ?, begun_at = ?, opens_at = null, fences = null, "
+    "topic_ids = null, is_open = null WHERE series = 'galatea' AND partitions = ? IF topic_ids = ?"
+)
 _ANNOUNCE = (
     "UPDATE partition_growths SET opens_at = ?, fences = ?, topic_ids = ? "
     "WHERE series = 'galatea' AND partitions = ? IF is_open = null AND begun_at != null"
@@ -144,6 +148,11 @@ class Partitions:
             number = growth.partitions
         return number
 
+    def grown_topics(self, partition: int) -> Collection[str]:
+        """The topics that had records when this partition was added; none of an original one."""
+        opened = (each for each in self.growths if each.is_open and each.before <= partition < each.partitions)
+        return next((each.fences for each in opened), ())
+
     def opened(self, offsets: Mapping[int, int]) -> dict[int, int]:
         """Those of the partitions that may be read."""
         return {partition: offset for partition, offset in offsets.items() if partition < self.open}
@@ -218,12 +227,12 @@ class PartitionGrowths:
         growths = tuple(each for each in found if each is not None)
         return Partitions(growths[0].before if growths else original, growths)
 
-    def begin(self, before: int, partitions: int, now: datetime) -> Growth:
+    def begin(self, before: int, partitions: int, topic_ids: Mapping[str, str], now: datetime) -> Growth:
         """Record a growth before partitions are added, or return the one to this number that has begun.
 
-        OperatorError if it is another growth's turn.
+        OperatorError if it is another growth's turn, or the number is no multiple.
         """
-        known = self._settled()
+        known = [each for each in self._settled() if each.of(topic_ids) is not None]
         found = next((each for each in known if each.partitions == partitions), None)
         if found is not None:
             return found
@@ -232,10 +241,14 @@ class PartitionGrowths:
             message = f"the growth from {unfinished.before} to {unfinished.partitions} partitions is not finished"
             command = f"GALATEA_KAFKA_PARTITIONS={unfinished.partitions} galatea migrate"
             raise OperatorError(message, do=f"run `{command}`, then this command again")
-        if partitions % before:
+        if partitions <= before or partitions % before:
             message = f"{before} partitions cannot become {partitions}"
             raise OperatorError(message, do=f"set GALATEA_KAFKA_PARTITIONS to a multiple of {before}")
-        self._write(_BEGIN, (partitions, before, now))
+        void = next((each for each in self._settled() if each.partitions == partitions), None)
+        if void is None:
+            self._write(_BEGIN, (partitions, before, now))
+        else:  # of topics that were created again since
+            self._write(_BEGIN_AGAIN, (before, now, partitions, dict(void.topic_ids)))
         return next(each for each in self._settled() if each.partitions == partitions)
 
     def announce(self, growth: Growth) -> None:

@@ -254,8 +254,7 @@ class Topics:
                 changes.append(TopicChange(topic, wanted.config, grows_from=0))
                 continue
             options, found = self._differing(topic, wanted), len(known[topic].partitions)
-            is_old = found % wanted.partitions == 0  # some were added since the setting was written
-            if wanted.partitions % found and not is_old:
+            if wanted.partitions % found:
                 message = f"the topic `{topic}` has {found} partitions, which cannot become {wanted.partitions}"
                 raise OperatorError(message, do=f"set GALATEA_KAFKA_PARTITIONS to {found} or a multiple of it")
             grows_from = found if found < wanted.partitions else None
@@ -299,9 +298,15 @@ class Topics:
                 with self._translated(f"alter the topic `{resource.name}`"):
                     future.result(_TIMEOUT_SECONDS)
 
+    def counts(self, topics: Iterable[str]) -> dict[str, int]:
+        """Return how many partitions each of these topics has that exists."""
+        with self._translated("list the topics"):
+            known = self._admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
+        return {topic: len(known[topic].partitions) for topic in topics if topic in known}
+
     def add_partitions(self, topics: Iterable[str], partitions: int) -> None:
         """Let topics have so many partitions, if they have fewer; return when every broker that is asked knows them."""
-        fewer = [topic for topic in topics if len(self.partitions(topic)) < partitions]
+        fewer = [topic for topic, count in self.counts(topics).items() if count < partitions]
         requests = [NewPartitions(topic, partitions) for topic in fewer]
         if requests:
             for topic, future in self._admin.create_partitions(requests, operation_timeout=_TIMEOUT_SECONDS).items():

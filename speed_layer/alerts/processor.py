@@ -10,7 +10,7 @@ each alert exactly once.
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -110,13 +110,13 @@ def known_alerts_retention(retention: timedelta) -> timedelta:
 
 
 def start_positions(
-    reader: PartitionReader, snapshots: Snapshots, committed: CommittedPositions, *, is_added: bool = False
+    reader: PartitionReader, snapshots: Snapshots, committed: CommittedPositions, added: Collection[str] = ()
 ) -> dict[str, int]:
     """Positions for the topics that have none committed.
 
     Sources start at their end: events from before the first start raise no alerts. The topic of corrections starts at
-    its beginning, and so does everything of a partition that was added (`is_added`). OperatorError if a topic had a
-    position before: then Kafka has lost it, and starting at the end would skip records silently.
+    its beginning, and so do topics to which this partition was `added` while they had records. OperatorError if a topic
+    had a position before: then Kafka has lost it, and starting at the end would skip records silently.
     """
     missing = [topic for topic in reader.topics if topic not in committed.positions]
     if not missing:
@@ -131,7 +131,7 @@ def start_positions(
         raise OperatorError(
             what, do="set the position to continue from: see docs/how-to/alerts.md, When positions are gone"
         )
-    return {topic: reader.bounds(topic)[topic != CORRECTIONS_TOPIC and not is_added] for topic in missing}
+    return {topic: reader.bounds(topic)[topic != CORRECTIONS_TOPIC and topic not in added] for topic in missing}
 
 
 def check_log_continuity(
@@ -248,8 +248,8 @@ class AlertProcessor:
             self._topic_ids, self._positions = topic_ids, {}
         sender.metadata = encode_topic_ids(topic_ids)
         positions = dict(committed.positions)
-        is_added = self._partition >= self._config.partitions.original
-        if new := start_positions(reader, self._config.snapshots, committed, is_added=is_added):
+        added = self._config.partitions.grown_topics(self._partition)
+        if new := start_positions(reader, self._config.snapshots, committed, added):
             sender.send([], new, reader.group)
             positions |= new
         if positions != self._positions:
