@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
@@ -11,9 +12,11 @@ from cassandra.cluster import Session
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from deploy.migration import TopicMigration
 from deploy.schema import migrate, pending
 from master_dataset.errors import OperatorError
-from master_dataset.kafka.topics import Topics, TopicSettings
+from master_dataset.kafka.growth import Growth, PartitionGrowths
+from master_dataset.kafka.topics import TopicChange, Topics, TopicSettings
 from tests.integration.conftest import Keyspaces, Stack
 
 WANTED = TopicSettings(partitions=2, replication=1, retention_ms=3_600_000)
@@ -113,3 +116,52 @@ def test_the_command_says_what_it_would_do_and_changes_nothing(stack: Stack) -> 
 
     assert said["dry_run"] is True
     assert {each["system"] for each in said["changes"]} <= {"disk"}
+
+
+BEGUN = datetime(2026, 5, 4, 9, 50, tzinfo=UTC)
+OPENS = BEGUN + timedelta(minutes=10)
+IDS = {"t": "first"}
+
+
+def test_partitions_are_announced_then_open_and_only_one_growth_is_unfinished(keyspaces: Keyspaces) -> None:
+    with keyspaces.lend() as session:
+        growths = PartitionGrowths(session)
+        begun = growths.begin(2, 4, IDS, BEGUN)
+        assert growths.read(2, IDS).unfinished == begun == Growth(2, 4, BEGUN)
+        assert growths.begin(2, 4, IDS, OPENS) == begun  # it goes on
+        with pytest.raises(OperatorError, match="the growth from 2 to 4 partitions is not finished"):
+            growths.begin(2, 8, IDS, BEGUN)
+
+        announced = begun._replace(opens_at=OPENS, fences={"t": {0: 7, 1: 9}}, topic_ids=IDS)
+        growths.announce(announced)
+        late = announced._replace(opens_at=OPENS + timedelta(minutes=1))
+        assert growths.confirm(late).is_open is False  # not what was announced
+        opened = growths.confirm(announced)
+        growths.announce(late)  # too late
+
+        assert opened == announced._replace(is_open=True) == growths.settled(begun)
+        assert growths.read(2, IDS).open == 4
+
+
+def test_a_number_that_is_no_multiple_is_refused_and_topics_created_again_may_grow_again(keyspaces: Keyspaces) -> None:
+    with keyspaces.lend() as session:
+        growths = PartitionGrowths(session)
+        for before, number in ((2, 2), (2, 3), (4, 2)):
+            with pytest.raises(OperatorError, match=f"{before} partitions cannot become {number}"):
+                growths.begin(before, number, IDS, BEGUN)
+        announced = growths.begin(2, 4, IDS, BEGUN)._replace(opens_at=OPENS, fences={"t": {0: 7}}, topic_ids=IDS)
+        growths.announce(announced)
+        growths.confirm(announced)
+
+        again = {"t": "second"}
+        assert growths.read(2, again).growths == ()
+        assert growths.begin(2, 4, again, OPENS) == Growth(2, 4, OPENS)
+
+
+def test_a_process_that_leaves_partitions_alone_still_creates_topics() -> None:
+    new, altered = TopicChange("new", {"a": "b"}, 0), TopicChange("altered", {"a": "b"}, 2)
+
+    kept = TopicMigration.without_growth([new, altered, TopicChange("grown", {}, 2)])
+
+    assert kept == [new, TopicChange("altered", {"a": "b"})]
+    assert kept[0].is_new
