@@ -40,6 +40,8 @@ LARGEST_RECORD = 4 * 1024 * 1024
 _HEADERS = "coalesce(headers, array())"  # the time of Spark's Arrow writer is quadratic in the NULLs of a list
 _TOPIC_EXISTS = 36
 _INVALID_PARTITIONS = 37
+_NO_LEADER = (5, 6)
+"""Of one partition in an answer; the client does not mark these as retriable."""
 _CRITICAL = 2
 """Lowest log level of the driver: it would log a lost broker every second."""
 _TIMEOUT_SECONDS = 30
@@ -60,8 +62,8 @@ for Kafka's default of half a second per partition.
 
 
 def _is_transient(error: Exception) -> bool:
-    """A topic that was just created may have no leader yet."""
-    return isinstance(error, KafkaException) and error.args[0].retriable()
+    """A topic or a partition that was just created may have no leader yet."""
+    return isinstance(error, KafkaException) and (error.args[0].retriable() or error.args[0].code() in _NO_LEADER)
 
 
 @dataclass(frozen=True)
