@@ -167,7 +167,7 @@ class World:
         published = self.tables.history[pointer.publication].master_versions.get(TOPIC, -1)
         found = set()
         for deliveries in self.oracle.deliveries().values():
-            miskeyed = len({each.partition % PARTITIONS for each in deliveries}) > 1 and self.keeps(Rule.ONE_HOME)
+            miskeyed = self._is_miskeyed(deliveries) and self.keeps(Rule.ONE_HOME)
             for record in deliveries:
                 if not miskeyed and not record.stepped:
                     continue
@@ -178,6 +178,14 @@ class World:
                     assert fact is not None
                     found.add((fact.store, cell_window(fact)))
         return found
+
+    def _is_miskeyed(self, deliveries: list[Record]) -> bool:
+        """In two partitions, although the store did not move; or in an old one after it had moved."""
+        homes = {each.partition for each in deliveries}
+        if len({partition % PARTITIONS for partition in homes}) > 1:
+            return True
+        fences = self.partitions.growths[0].fences.get(TOPIC, {}) if self.partitions.growths else {}
+        return len(homes) > 1 and any(each.offset > fences.get(each.partition, each.offset) for each in deliveries)
 
     @staticmethod
     def between(shown: Shown, least: Shown, most: Shown, unsure: set[tuple[str, int]]) -> None:
