@@ -11,7 +11,12 @@ from cassandra import DriverException
 from batch_layer.fence import Markers
 from deploy.cassandra import session_of
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, ArchivePositions, leased
-from master_dataset.errors import CassandraUnavailableError, DependencyUnavailableError, OperatorError
+from master_dataset.errors import (
+    CassandraUnavailableError,
+    DependencyUnavailableError,
+    OperatorError,
+    PartitionsOpenedError,
+)
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.growth import Growth, PartitionGrowths, Partitions, next_opening
 from master_dataset.kafka.topics import Topics
@@ -79,6 +84,13 @@ def checked_partitions(settings: "Settings", topics: Topics, names: Iterable[str
         except OperatorError:  # they may be growing just now
             topics.check(name, _numbers(partitions_of(settings, topics)))
     return partitions
+
+
+def refuse_opened(readable: int, read: int) -> None:
+    """Raise PartitionsOpenedError if a process may read more partitions than it was started with."""
+    if readable > read:
+        message = f"{readable} partitions can be read, and this process reads {read}"
+        raise PartitionsOpenedError(message, do="nothing: its supervisor starts it again, with all of them")
 
 
 def _numbers(partitions: Partitions) -> set[int]:

@@ -42,10 +42,13 @@ _MICROSECOND = timedelta(microseconds=1)
 _MORE = ("identity", "kind", "month")
 
 
-class AgeLimits(NamedTuple):
-    """What speed leaves to batch: what was older than `oldest` on arrival (A of R5), for visits what was not fresh.
+class ExplainingRules(NamedTuple):
+    """By what changes are explained.
 
-    `moves`: when stores moved to partitions that were added.
+    Attributes:
+        oldest: What was older on arrival speed leaves to batch (A of R5).
+        visits: When sightings make a visit; what was not fresh is left to batch.
+        moves: When stores moved to partitions that were added.
     """
 
     oldest: timedelta
@@ -66,7 +69,7 @@ class ExplainingEvents:
     master: Master
     since: datetime
     until: datetime
-    ages: AgeLimits
+    rules: ExplainingRules
     days: Collection[date]
 
     def wholly_waited(self, view: View) -> dict[StoreDay, int]:
@@ -106,9 +109,9 @@ class ExplainingEvents:
 
     def _late(self, view: View) -> DataFrame:
         """What late sightings make now and made before: an old visit may have become a longer one."""
-        first, rules = self._deliveries.first, self.ages.visits
+        first, visits = self._deliveries.first, self.rules.visits
         # When the last sighting of a device came is no part of its other visits.
-        before, now = (late_visits(first, rules, each).drop("received_at") for each in (self.since, self.until))
+        before, now = (late_visits(first, visits, each).drop("received_at") for each in (self.since, self.until))
         came, went = now.exceptAll(before), before.exceptAll(now)
         both = came.withColumn("kind", F.lit("waited")).unionByName(went.withColumn("kind", F.lit("replaced")))
         named = both.withColumn("identity", F.concat_ws(" ", "device", F.unix_millis("happened_at").cast("string")))
@@ -120,7 +123,7 @@ class ExplainingEvents:
 
     @cached_property
     def _deliveries(self) -> Deliveries:
-        return deliveries(self._archived, self.ages.moves)
+        return deliveries(self._archived, self.rules.moves)
 
     @property
     def _received(self) -> Column:
@@ -130,7 +133,7 @@ class ExplainingEvents:
     @property
     def _waits(self) -> Column:
         age = F.unix_micros("received_at") - F.unix_micros("happened_at")
-        return self._received & (age > self.ages.oldest // _MICROSECOND)
+        return self._received & (age > self.rules.oldest // _MICROSECOND)
 
 
 log = structlog.get_logger()
@@ -140,7 +143,7 @@ _SCHEMA = from_arrow_schema(COMPARED)
 
 @dataclass(frozen=True)
 class Ledger:
-    """`subject`: a run, or a publication's number. `ages`: what speed leaves to batch.
+    """`subject`: a run, or a publication's number. `rules`: by what changes are explained.
 
     `spark` is called if something is compared.
     """
@@ -149,7 +152,7 @@ class Ledger:
     subject: str
     change: Change
     masters: Mapping[str, Master]
-    ages: AgeLimits
+    rules: ExplainingRules
     spark: Callable[[], SparkSession]
     _events: dict[tuple[str, frozenset[date]], ExplainingEvents] = field(default_factory=dict)
     _partitions_by_view: dict[tuple[int, datetime, datetime], Mapping[str, list[SpeedPartition]]] = field(
@@ -245,7 +248,7 @@ class Ledger:
         if key not in self._events:
             master, since = self.masters[view.source.topic], self.change.before.cut
             self._events[key] = ExplainingEvents(
-                self.spark(), view.source, master, since, self.change.until, self.ages, frozenset(days)
+                self.spark(), view.source, master, since, self.change.until, self.rules, frozenset(days)
             )
         return self._events[key]
 

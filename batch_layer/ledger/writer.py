@@ -17,7 +17,7 @@ from batch_layer.context import BatchContext
 from batch_layer.failures import translated_failures
 from batch_layer.ledger.change import Change, PublishedState
 from batch_layer.ledger.correction import Ledgers, TotalsBuilder
-from batch_layer.ledger.ledger import AgeLimits, Ledger
+from batch_layer.ledger.ledger import ExplainingRules, Ledger
 from batch_layer.master import Master
 from batch_layer.plan import Plan
 from batch_layer.progress import Steps
@@ -134,8 +134,8 @@ class LedgerWriter:
     def _write(
         self, subject: str, change: Change, base: int, masters: Mapping[str, Master], steps: Steps
     ) -> LedgerTotals:
-        ages = AgeLimits(self.context.oldest, self.context.visits, self.context.partitions().moves)
-        ledger = Ledger(self.context.connect, subject, change, masters, ages, self.spark)
+        rules = ExplainingRules(self.context.oldest, self.context.visits, self.context.partitions().moves)
+        ledger = Ledger(self.context.connect, subject, change, masters, rules, self.spark)
         return ledger.write(registered_views(), base, steps.step)
 
     def _is_read(self, cut: datetime, generation: int, steps: Steps) -> bool:

@@ -11,7 +11,7 @@ from pyspark.errors import StreamingQueryException
 
 from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
-from deploy.partitions import checked_partitions
+from deploy.partitions import checked_partitions, refuse_opened
 from deploy.process import BACKGROUND_NICENESS, lower_priority
 from deploy.services.lag_monitor import LagMonitor
 from deploy.services.runner import Process
@@ -21,8 +21,7 @@ from master_dataset.archive.archive import Archive, Topic, Trigger
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, CLOCK_STEPPED_BACK, AlarmTable, ArchivePositions
 from master_dataset.dead_letters.replay_history import ReplayTable
 from master_dataset.delta.tables import MasterTables
-from master_dataset.errors import PartitionsOpenedError
-from master_dataset.kafka.growth import PartitionGrowths, Partitions
+from master_dataset.kafka.growth import PartitionGrowths
 from master_dataset.kafka.partition_progress import Progress, steps_back
 from master_dataset.kafka.topics import Topics
 from master_dataset.registry.registry import store_terms
@@ -116,20 +115,13 @@ def run(process: Process, settings: Settings) -> None:
     try:
         while not spark.streams.awaitAnyTermination(_LOOK_SECONDS):
             try:
-                refuse_opened(growths.read(partitions.original, topic_ids), partitions)
+                refuse_opened(growths.read(partitions.original, topic_ids).open, partitions.open)
             except CASSANDRA_UNAVAILABLE as error:  # the queries go on
                 log.warning("partitions.unknown", error=str(error))
     except StreamingQueryException:
         if archive.refusal is None:
             raise
         raise archive.refusal from None
-
-
-def refuse_opened(found: Partitions, known: Partitions) -> None:
-    """Raise PartitionsOpenedError if partitions may be read that were not open at the start."""
-    if found.open > known.open:
-        message = f"{found.open} partitions can be read, and this process reads {known.open}"
-        raise PartitionsOpenedError(message, do="nothing: its supervisor starts it again, with all of them")
 
 
 def monitor_of(

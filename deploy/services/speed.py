@@ -10,14 +10,13 @@ from prometheus_client import Gauge
 
 from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
-from deploy.partitions import checked_partitions
+from deploy.partitions import checked_partitions, refuse_opened
 from deploy.process import STREAMING_NICENESS, lower_priority
 from deploy.services.lag_monitor import LagMonitor
 from deploy.services.runner import Process
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
 from master_dataset.delta.checkpoint import drop_incomplete
-from master_dataset.errors import PartitionsOpenedError
 from master_dataset.kafka.growth import PartitionGrowths, Partitions
 from master_dataset.kafka.topics import EARLIEST, Topics, offsets_json
 from master_dataset.registry.registry import store_tenants, store_terms
@@ -84,7 +83,8 @@ def run(process: Process, settings: Settings) -> None:
             logged = progress.batchId
             log.info("speed.batch", batch=logged, rows=progress.numInputRows, **progress.durationMs)
         generations.claims.refuse_replaced(generation.number)
-        refuse_opened(feed, growths.read(partitions.original, topic_ids), generations.positions(generation.number))
+        opened, positions = growths.read(partitions.original, topic_ids), generations.positions(generation.number)
+        refuse_opened(opened.readable(positions, names), feed.readable)
         time.sleep(1)
     if driver.refusal:
         raise driver.refusal
@@ -109,14 +109,6 @@ def _feed(settings: Settings, generation: Generation, partitions: Partitions, po
         topics.offsets_since,
         {POS_TRANSACTIONS.topic: (receipts, titles)},
     )
-
-
-def refuse_opened(feed: Feed, partitions: Partitions, positions: Offsets) -> None:
-    """Raise PartitionsOpenedError if there are partitions to be read that this query was not started with."""
-    readable = partitions.readable(positions, [source.topic for source in sources_of(registered_views())])
-    if readable > feed.readable:
-        message = f"{readable} partitions can be read, and this process reads {feed.readable}"
-        raise PartitionsOpenedError(message, do="nothing: its supervisor starts it again, with all of them")
 
 
 def can_resume(generation: Generation, generations: Generations, settings: Settings, folder: str) -> bool:

@@ -13,7 +13,7 @@ from cassandra.cluster import Session
 
 from batch_layer.ledger.change import Change, PublishedState
 from batch_layer.ledger.correction import Ledgers
-from batch_layer.ledger.ledger import AgeLimits, Ledger
+from batch_layer.ledger.ledger import ExplainingRules, Ledger
 from batch_layer.run import digest_of
 from deploy.cassandra import session_of
 from master_dataset.visits.visit import RULES
@@ -74,7 +74,7 @@ def ledger(stack: Stack, cassandra: Session, spark: "SparkSession") -> Ledger:
         PublishedState(CUT, {(name, DAY): "new", (name, NEW_DAY): "new"}, 2, {name: SALES_BY_TILL.definition_hash}),
     )
     connect = partial(session_of, replace(stack.settings.cassandra.address, keyspace=cassandra.keyspace))
-    return Ledger(connect, "new", change, {}, AgeLimits(timedelta(hours=23), RULES), lambda: spark)
+    return Ledger(connect, "new", change, {}, ExplainingRules(timedelta(hours=23), RULES), lambda: spark)
 
 
 def test_all_that_a_changed_definition_changes_has_that_cause(ledger: Ledger, cassandra: Session) -> None:
