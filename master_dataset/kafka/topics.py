@@ -42,6 +42,7 @@ _TOPIC_EXISTS = 36
 _INVALID_PARTITIONS = 37
 _NO_LEADER = (5, 6)
 """Of one partition in an answer; the client does not mark these as retriable."""
+_UNKNOWN_TOPIC = 3
 _CRITICAL = 2
 """Lowest log level of the driver: it would log a lost broker every second."""
 _TIMEOUT_SECONDS = 30
@@ -64,6 +65,10 @@ for Kafka's default of half a second per partition.
 def _is_transient(error: Exception) -> bool:
     """A topic or a partition that was just created may have no leader yet."""
     return isinstance(error, KafkaException) and (error.args[0].retriable() or error.args[0].code() in _NO_LEADER)
+
+
+def _is_not_listed_yet(error: Exception) -> bool:
+    return _is_transient(error) or (isinstance(error, KafkaException) and error.args[0].code() == _UNKNOWN_TOPIC)
 
 
 @dataclass(frozen=True)
@@ -272,7 +277,10 @@ class Topics:
         return options
 
     def apply(self, changes: Iterable[TopicChange], wanted: TopicSettings) -> None:
-        """Create topics and alter options; `add_partitions` is for itself. What has been done meanwhile is no error."""
+        """Create topics and alter options; return when new ones are listed. What has been done meanwhile is no error.
+
+        Partitions are added by `add_partitions`.
+        """
         changes = list(changes)
         missing = [
             NewTopic(each.topic, wanted.partitions, wanted.replication, config=dict(each.options))
@@ -283,6 +291,7 @@ class Topics:
             for topic, future in self._admin.create_topics(missing, operation_timeout=_TIMEOUT_SECONDS).items():
                 with self._translated(f"create the topic `{topic}`"):
                     _await_created(future)
+                    self._await_listed(topic)
         altered = [
             ConfigResource(
                 ResourceType.TOPIC,
@@ -411,6 +420,11 @@ class Topics:
         if metadata.error is not None:
             raise KafkaException(metadata.error)
         return sorted(metadata.partitions)
+
+    @stamina.retry(on=_is_not_listed_yet, timeout=_TIMEOUT_SECONDS)
+    def _await_listed(self, topic: str) -> None:
+        """The controller acknowledges a new topic before a broker lists it."""
+        self._partitions(topic)
 
     @contextmanager
     def _translated(self, what: str) -> Iterator[None]:
