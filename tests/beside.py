@@ -13,8 +13,8 @@ from deploy.process import lower_priority
 
 NICENESS = 19
 PARTS = (
-    ("tests/fast", "-n", "auto", "--dist", "worksteal"),
-    ("tests/system", "-n", "auto", "--dist", "loadfile"),
+    "tests/fast",
+    "tests/system",
 )
 
 
@@ -23,8 +23,8 @@ def main() -> int:
     os.setsid()
     lower_priority(NICENESS)
     signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
-    run = (sys.executable, "-m", "pytest", "-q", "-m", "not nightly")
-    return max(subprocess.run([*run, *part], check=False).returncode for part in PARTS)
+    run = (sys.executable, "-m", "pytest", "-q", "-m", "not nightly", "-n", "auto", "--dist", "worksteal")
+    return max(subprocess.run([*run, part], check=False).returncode for part in PARTS)
 
 
 if __name__ == "__main__":

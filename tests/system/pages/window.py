@@ -82,5 +82,5 @@ def barriers(page: Page, rules: Sequence[str] = RULES) -> list[tuple[str, str]]:
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE)  # not by a script tag: the page would not allow it
-    violations = page.evaluate("(rules) => axe.run({ runOnly: rules })", rules)
+    violations = page.evaluate("(rules) => axe.run({ runOnly: rules, resultTypes: ['violations'] })", rules)
     return [(each["id"], each["nodes"][0]["html"][:120]) for each in violations["violations"]]

@@ -1,0 +1,72 @@
+"""Every page in a real browser: accessible, and no wider than the screen."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.support.world_api import OPERATOR_KEY
+from tests.system.pages.window import LAPTOP, NARROW, PHONE, WALL, barriers_in_both_schemes, opened, settle, sign_in
+
+PAGES = [
+    "/",
+    "/?q=nobody",
+    "/stores/12",
+    "/stores/7",
+    "/stores/none",
+    "/layers",
+    "/views",
+    "/publications",
+    "/publications/1/rollback",
+    "/corrections",
+    "/recomputes",
+    "/stack",
+    "/login",
+    "/docs",
+    "/problems",
+    "/problems/mixed_currencies",
+    "/nothing",
+    "/dead-letters",
+    "/dead-letters?reason=bad_time",
+    "/dead-letters?from=2027-01-01",
+    "/dead-letters/pos_transactions/0/0",
+    "/dead-letters/pos_transactions/0/2",
+    "/alerts",
+    "/alerts?store=7",
+    "/alerts/rules/queue",
+    "/alerts/rules/tills",
+    "/alerts/rules/new?kind=threshold",
+    "/alerts/rules/nobodys",
+]
+
+
+@pytest.fixture(scope="module")
+def operator(browser: Browser, address: str) -> Iterator[tuple[Page, list[str]]]:
+    """A page where the operator is signed in, and the errors on its console."""
+    with opened(browser) as (page, complaints):
+        sign_in(page, address, OPERATOR_KEY)
+        yield page, complaints
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_nothing_keeps_anybody_out(operator: tuple[Page, list[str]], address: str, path: str) -> None:
+    page, _ = operator
+    page.goto(address + path)
+
+    assert barriers_in_both_schemes(page) == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_no_page_is_wider_than_the_screen(operator: tuple[Page, list[str]], address: str, path: str) -> None:
+    page, complaints = operator
+    complaints.clear()
+    page.goto(address + path)
+    wide = []
+    for width, height in (NARROW, PHONE, LAPTOP, WALL):
+        page.set_viewport_size({"width": width, "height": height})
+        settle(page)
+        over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        wide += [(width, over)] if over > 0 else []
+
+    assert wide == []
+    assert [each for each in complaints if "404" not in each] == []
