@@ -321,24 +321,45 @@ class LayerSettings(Section):
         return timedelta(seconds=self.skew_seconds)
 
 
-class ArchiveSettings(Section):
-    """The archive process."""
+class SeveralProcesses(Section):
+    """A component that may have several processes on one machine: its name, its name with `-2`, and so on."""
+
+    processes: int
+    metrics_port: int
+
+    @property
+    def process_names(self) -> Sequence[str]:
+        """Names of the processes, as in `galatea status`."""
+        component = self.prefix.removesuffix("_")
+        return [component, *(f"{component}-{number}" for number in range(2, self.processes + 1))]
+
+    def metrics_port_of(self, name: str) -> int:
+        """Return the Prometheus port of one of them; 0 for any free port."""
+        return self.metrics_port + self.process_names.index(name) if self.metrics_port else 0
+
+
+class ArchiveSettings(SeveralProcesses):
+    """The archive."""
 
     prefix = "archive_"
 
+    processes: int = Field(default=1, ge=1, le=16)
+    """Processes of the archive on one machine: `archive`, `archive-2` and so on, which share the topics."""
     metrics_port: PortOrZero = 0
-    """Prometheus port of the archive; 0: any free port, written to `run/archive.targets.json`."""
+    """Prometheus port of `archive`; `archive-2` has the next, and so on. 0: any, written to `run/*.targets.json`."""
     seconds: float = Field(default=10.0, ge=0)
     """How often the archive writes, in seconds."""
 
 
-class SpeedSettings(Section):
+class SpeedSettings(SeveralProcesses):
     """The speed layer."""
 
     prefix = "speed_"
 
+    processes: int = Field(default=1, ge=1, le=16)
+    """Processes of the speed layer on one machine: `speed` works, `speed-2` and so on stand by to take over."""
     metrics_port: PortOrZero = 0
-    """Prometheus port of the speed layer; 0: any free port, written to `run/speed.targets.json`."""
+    """Prometheus port of `speed`; `speed-2` has the next, and so on. 0: any, written to `run/*.targets.json`."""
     ttl_days: int = Field(default=7, ge=2)
     """Days after which speed rows expire."""
     partitions: int = Field(default=1, ge=1)
@@ -389,7 +410,7 @@ class BatchSettings(Section):
         return timedelta(seconds=self.cut_timeout_seconds)
 
 
-class ApiSettings(Section):
+class ApiSettings(SeveralProcesses):
     """The REST interface, and who may use it."""
 
     prefix = "api_"
@@ -422,15 +443,6 @@ class ApiSettings(Section):
     def _known_networks(cls, text: str) -> str:
         _networks(text)
         return text
-
-    @property
-    def process_names(self) -> Sequence[str]:
-        """Names of the processes, as in `galatea status`."""
-        return ["api", *(f"api-{number}" for number in range(2, self.processes + 1))]
-
-    def metrics_port_of(self, name: str) -> int:
-        """Return the Prometheus port of one of them; 0 for any free port."""
-        return self.metrics_port + self.process_names.index(name) if self.metrics_port else 0
 
     @property
     def trusted_proxies(self) -> Networks:

@@ -1,6 +1,6 @@
 """Small Cassandra tables that every layer shares: leases, alarms and the positions of the archive."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,9 @@ SECONDS = 900
 _TAKE = "INSERT INTO leases (name, holder) VALUES (?, ?) IF NOT EXISTS USING TTL ?"
 _RENEW = "UPDATE leases USING TTL ? SET holder = ? WHERE name = ? IF holder = ?"
 _RELEASE = "DELETE FROM leases WHERE name = ? IF holder = ?"
+_SHOW = "INSERT INTO leases (name, holder) VALUES (?, ?) USING TTL ?"
+_HIDE = "DELETE FROM leases WHERE name = ?"
+_NAMES = "SELECT name FROM leases"
 
 
 class Lease:
@@ -52,6 +55,31 @@ class Lease:
         if not row.applied and getattr(row, "holder", None) != self._holder:
             message = f"another `{self._name}` runs, or was killed less than {self._seconds} seconds ago"
             raise UpkeepRunsError(message, do="wait for it to end, then run the command again")
+
+
+class LeaseTable:
+    """The table `leases`: who holds one, and which processes take part in shared work."""
+
+    def __init__(self, session: "Session") -> None:
+        """`session` uses Galatea's keyspace."""
+        self._session = session
+        self._show, self._hide, self._names = (session.prepare(each) for each in (_SHOW, _HIDE, _NAMES))
+
+    def lease(self, name: str, seconds: int) -> Lease:
+        """Return a lease, not taken yet."""
+        return Lease(self._session, name, seconds)
+
+    def show(self, name: str, seconds: int) -> None:
+        """List this name for so long. Only one process may use it, and not as the name of a lease."""
+        self._session.execute(self._show, (name, name, seconds))
+
+    def hide(self, name: str) -> None:
+        """List it no longer."""
+        self._session.execute(self._hide, (name,))
+
+    def names(self) -> Sequence[str]:
+        """Return the names that are listed, and those of the leases that somebody holds."""
+        return [row.name for row in self._session.execute(self._names)]
 
 
 @contextmanager

@@ -207,6 +207,10 @@ class GenerationReplacedError(OperatorError):
     """Another generation of the speed layer has taken over; this one must no longer write (R9)."""
 
 
+class ProcessReplacedError(OperatorError):
+    """Another process does the work of this one, whose lease had expired: it has to start again and stand by."""
+
+
 class PartitionsOpenedError(OperatorError):
     """Partitions were added that this process does not read yet: it has to start again (R3)."""
 

@@ -9,6 +9,7 @@ The end offsets come from Spark's own offset log, which Spark writes before a mi
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import orjson
@@ -73,6 +74,22 @@ class SpeedDriver:
             .foreachBatch(lambda batch, number: self._timed(generation, batch, number, checkpoint))
             .start()
         )
+
+    def rehearse(self, spark: SparkSession, feed: Feed) -> None:
+        """Read records as `start` does, and forget them, so that Spark has loaded and compiled what that needs.
+
+        `feed`: only a few records, without writers.
+        """
+        with TemporaryDirectory() as checkpoint:
+            query = (
+                input_stream(spark, self._views, feed, self._ages)
+                .writeStream.queryName("rehearsal")
+                .option("checkpointLocation", spark_uri(checkpoint))
+                .trigger(availableNow=True)
+                .foreachBatch(lambda batch, _: batch.toArrow())
+                .start()
+            )
+            query.awaitTermination()
 
     def _timed(self, generation: Generation, batch: DataFrame, number: int, checkpoint: str) -> None:
         attributes: Attributes = {

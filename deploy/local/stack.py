@@ -28,21 +28,25 @@ if TYPE_CHECKING:
     from deploy.settings import Settings
 
 
-def layer(name: str, settings: "Settings") -> Component:
-    """Return `archive`, `speed`, `alerts` or `dispatcher`. It is ready once its pid is in `run/<name>.ready`."""
+def layer(component: str, settings: "Settings", name: str = "") -> Component:
+    """Return a process of `archive`, `speed`, `alerts` or `dispatcher`.
+
+    It is ready once its pid is in `run/<name>.ready`. `name`: as in `galatea status`; if empty, that of the component.
+    """
+    name = name or component
     ready = settings.home / "run" / f"{name}.ready"
     port = {
-        "archive": settings.archive.metrics_port,
-        "speed": settings.speed.metrics_port,
-        "alerts": settings.alerts.metrics_port,
-        "dispatcher": settings.webhooks.metrics_port,
-    }[name]
+        "archive": lambda: settings.archive.metrics_port_of(name),
+        "speed": lambda: settings.speed.metrics_port_of(name),
+        "alerts": lambda: settings.alerts.metrics_port,
+        "dispatcher": lambda: settings.webhooks.metrics_port,
+    }[component]()
     return Component(
         name=name,
-        command=lambda: _command(name),
+        command=lambda: [*_command(component), *([name] if name != component else [])],
         serves=ready.exists,
-        ports=_chosen(port, f"GALATEA_{name.upper()}_METRICS_PORT"),
-        environment=settings.as_user(name).environment(),
+        ports=_chosen(port, f"GALATEA_{component.upper()}_METRICS_PORT"),
+        environment=settings.as_user(component).environment(),
         prepare=lambda: _prepare(ready, (settings.home, *settings.paths.folders)),
         stage=1,
         start_seconds=settings.stack.start_seconds,
@@ -145,7 +149,9 @@ def components(settings: "Settings", only: Collection[str] = (), *, airflow: boo
         UnknownNameError: There is no component of that name.
     """
     galatea = (
-        *(layer(name, settings) for name in ("archive", "speed", "alerts", "dispatcher")),
+        *(layer("archive", settings, name) for name in settings.archive.process_names),
+        *(layer("speed", settings, name) for name in settings.speed.process_names),
+        *(layer(name, settings) for name in ("alerts", "dispatcher")),
         *(api(settings, name) for name in settings.api.process_names),
         sql(settings),
     )

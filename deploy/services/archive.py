@@ -1,13 +1,15 @@
-"""The archive process: `python -m deploy.services.archive`."""
+"""A process of the archive: `python -m deploy.services.archive [NAME]`. NAME: `archive`, `archive-2` and so on."""
 
+import sys
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import structlog
 from prometheus_client import Counter
-from pyspark.errors import StreamingQueryException
 
 from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
@@ -15,10 +17,17 @@ from deploy.partitions import checked_partitions, refuse_opened
 from deploy.process import BACKGROUND_NICENESS, lower_priority
 from deploy.services.lag_monitor import LagMonitor
 from deploy.services.runner import Process
+from deploy.services.shared_work import SharedWork
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
 from master_dataset.archive.archive import Archive, Topic, Trigger
-from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, CLOCK_STEPPED_BACK, AlarmTable, ArchivePositions
+from master_dataset.cassandra_tables import (
+    CASSANDRA_UNAVAILABLE,
+    CLOCK_STEPPED_BACK,
+    AlarmTable,
+    ArchivePositions,
+    LeaseTable,
+)
 from master_dataset.dead_letters.replay_history import ReplayTable
 from master_dataset.delta.tables import MasterTables
 from master_dataset.kafka.growth import PartitionGrowths
@@ -40,8 +49,8 @@ RECEIVED = Counter("galatea_received", "Records read from the topic, without tra
 EVENTS = Counter("galatea_events", "Events archived, including duplicates.", ("topic",))
 DEAD_LETTERS = Counter("galatea_dead_letters", "Records archived as dead letters.", ("topic", "reason"))
 
-_LOOK_SECONDS = 1
-"""How often the archive looks for partitions that were opened."""
+_LOOK_SECONDS = 0.5
+"""How often the archive looks for topics that it is to take or to give up, and for partitions that were opened."""
 log = structlog.get_logger()
 
 
@@ -85,7 +94,7 @@ class ArchiveWatch:
 
 
 def run(process: Process, settings: Settings) -> None:
-    """Archive every registered source until the process is stopped."""
+    """Archive registered sources, those that other processes do not, until the process is stopped."""
     lower_priority(BACKGROUND_NICENESS)
     connect = partial(session_of, settings.cassandra.address)
     refuse_unfinished_restore(connect())
@@ -105,23 +114,30 @@ def run(process: Process, settings: Settings) -> None:
     checkpoints = {
         source: f"{settings.paths.checkpoint_uri}/archive/{topic}" for topic, source in registered_sources().items()
     }
-    archive.roll_back_incomplete(checkpoints)
-    for source, checkpoint in checkpoints.items():
-        archive.start(source, Topic(settings.kafka.connection, partitions), checkpoint, trigger)
     lag = LagMonitor("archive", list(registered_sources()), positions.read, settings.kafka.connection)
     lag.start(connect(), also=watch.refresh)
-    process.show_metrics(settings.archive.metrics_port)
-    process.ready()
-    try:
-        while not spark.streams.awaitAnyTermination(_LOOK_SECONDS):
-            try:
-                refuse_opened(growths.read(partitions.original, topic_ids).open, partitions.open)
-            except CASSANDRA_UNAVAILABLE as error:  # the queries go on
-                log.warning("partitions.unknown", error=str(error))
-    except StreamingQueryException:
-        if archive.refusal is None:
-            raise
-        raise archive.refusal from None
+    process.show_metrics(settings.archive.metrics_port_of(process.name))
+    work = SharedWork(LeaseTable(connect()), "archive", list(registered_sources()), str(uuid4()))
+    work.join(lambda: archive.roll_back_incomplete(checkpoints))
+    process.at_end(work.leave)
+    topic = Topic(settings.kafka.connection, partitions)
+    while True:
+        try:
+            for name in work.beyond_share():
+                archive.stop(name)
+                work.release(name)
+            for name in archive.topics - work.held:  # another process has taken them
+                archive.stop(name)
+            work.take()
+            for name in sorted(work.held - archive.topics):
+                source = registered_sources()[name]
+                archive.start(source, topic, checkpoints[source], trigger)
+            refuse_opened(growths.read(partitions.original, topic_ids).open, partitions.open)
+        except CASSANDRA_UNAVAILABLE as error:  # the queries go on
+            log.warning("archive.cassandra_unavailable", error=str(error))
+        archive.check()
+        process.ready()
+        time.sleep(_LOOK_SECONDS)
 
 
 def monitor_of(
@@ -139,4 +155,4 @@ def monitor_of(
 
 
 if __name__ == "__main__":
-    Process("archive").main(run)
+    Process(*(sys.argv[1:] or ["archive"])).main(run)

@@ -8,7 +8,6 @@ import signal
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Protocol
 
 import httpx
 import structlog
@@ -16,6 +15,7 @@ import structlog
 from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
 from deploy.services.runner import Process
+from deploy.services.shared_work import ExclusiveLease
 from deploy.settings import Settings
 from deploy.webhooks.endpoints import AsyncEndpoints
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, Lease
@@ -35,19 +35,6 @@ LEASE_SECONDS = 12
 RENEW_SECONDS = 3.0
 
 log = structlog.get_logger()
-
-
-class ExclusiveLease(Protocol):
-    """What the election needs of `Lease`. Its methods block."""
-
-    def take(self) -> None:
-        """UpkeepRunsError if another process holds it."""
-
-    def renew(self) -> None:
-        """UpkeepRunsError if it was lost."""
-
-    def release(self) -> None:
-        """Release it, so that another process can take it immediately."""
 
 
 class LeaderElection:

@@ -19,7 +19,7 @@ from deploy.secret_files import secret_of, server_certificate
 from deploy.services.metrics_server import MetricsServer
 from deploy.settings import Settings
 from master_dataset import tracing
-from master_dataset.errors import GenerationReplacedError, OperatorError, PartitionsOpenedError
+from master_dataset.errors import GenerationReplacedError, OperatorError, PartitionsOpenedError, ProcessReplacedError
 from master_dataset.kafka.client_errors import rejection_in
 
 RESTART_ME = 75
@@ -36,9 +36,13 @@ class Process:
         self._settings = Settings()
         self._at_end: list[Callable[[], None]] = []
         self.has_failed = False
+        self._is_ready = False
 
     def ready(self) -> None:
-        """Tell the supervisor that this process is ready: write its pid to `run/<name>.ready`."""
+        """Tell the supervisor that this process is ready: write its pid to `run/<name>.ready`. Once; then a no-op."""
+        if self._is_ready:
+            return
+        self._is_ready = True
         freeze_startup_objects()
         (self._settings.home / "run" / f"{self.name}.ready").write_text(str(os.getpid()))
 
@@ -82,7 +86,7 @@ class Process:
                 self.at_end(install_traces(self._settings, self.name))
             run(self, self._settings)
             self.end_work()
-        except (GenerationReplacedError, PartitionsOpenedError) as error:
+        except (GenerationReplacedError, PartitionsOpenedError, ProcessReplacedError) as error:
             log.info("process.restarts", process=self.name, message=error.message)
             self._exit(RESTART_ME)
         except OperatorError as error:

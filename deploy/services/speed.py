@@ -1,12 +1,16 @@
-"""The speed layer process: `python -m deploy.services.speed`."""
+"""A process of the speed layer: `python -m deploy.services.speed [NAME]`. NAME: `speed`, `speed-2` and so on."""
 
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from uuid import uuid4
 
 import structlog
 from prometheus_client import Gauge
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.query import StreamingQuery
 
 from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
@@ -14,9 +18,12 @@ from deploy.partitions import checked_partitions, refuse_opened
 from deploy.process import STREAMING_NICENESS, lower_priority
 from deploy.services.lag_monitor import LagMonitor
 from deploy.services.runner import Process
+from deploy.services.shared_work import SharedWork
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
-from master_dataset.delta.checkpoint import drop_incomplete
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, LeaseTable
+from master_dataset.delta.checkpoint import drop_incomplete, is_shared
+from master_dataset.errors import ProcessReplacedError
 from master_dataset.kafka.growth import PartitionGrowths, Partitions
 from master_dataset.kafka.topics import EARLIEST, Topics, offsets_json
 from master_dataset.registry.registry import store_tenants, store_terms
@@ -35,16 +42,24 @@ from views.core.cut import UNIX_EPOCH
 HEAP_MB = 640
 GENERATION = Gauge("galatea_speed_generation", "The generation that this process writes.")
 
+_STREAM = "stream"
+"""The work of the speed layer, which only one process does at a time; executors can share it."""
+_LOOK_SECONDS = 0.5
+_REHEARSED = 100
+"""Records of each partition that a process reads while it stands by."""
+_TAKEN_OVER = "another process of the speed layer has taken over, because this one did not renew its lease"
+
 log = structlog.get_logger()
 
 
 def run(process: Process, settings: Settings) -> None:
-    """Resume the newest generation, or begin one, and stream until the process is stopped.
+    """Stand by until no other process streams; then resume the newest generation, or begin one, until stopped.
 
     Raises:
         CheckpointOutOfStepError: The checkpoint of the generation does not match what it has recorded.
         PartitionsOpenedError: Partitions were added that this query does not read: restart the process.
         GenerationReplacedError: Another generation takes over, even if no record arrives: restart the process.
+        ProcessReplacedError: Another process has taken over: restart the process, so that it stands by.
     """
     lower_priority(STREAMING_NICENESS)
     connect = partial(session_of, settings.cassandra.address)
@@ -54,15 +69,10 @@ def run(process: Process, settings: Settings) -> None:
     names = [source.topic for source in sources_of(registered_views())]
     partitions = checked_partitions(settings, topics, names)
     spark = spark_session(settings, "speed", Work.STREAM, memory_mb=HEAP_MB, partitions=settings.speed.partitions)
-    # With other horizons the layer remembers other events: they need another generation.
-    horizon = f"{settings.speed.oldest_hours}-{settings.speed.remembered_hours}-{settings.speed.ttl_days}"
-    folder = f"{settings.paths.checkpoint_uri}/speed/{horizon}"
-    generations = Generations(connect())
-    generation = generations.find(generations.greatest())
-    if generation is None or not can_resume(generation, generations, settings, folder):
-        ends = {topic: partitions.opened(topics.end_offsets(topic)) for topic in names}
-        generation = begin(generations, ends, settings.definitions, datetime.now(UTC))
-    feed = _feed(settings, generation, partitions, generations.positions(generation.number))
+    process.show_metrics(settings.speed.metrics_port_of(process.name))
+    work = SharedWork(LeaseTable(connect()), "speed", [_STREAM], str(uuid4()))
+    work.join()
+    process.at_end(work.leave)
     horizons = Horizons(
         epoch=settings.layers.epoch,
         oldest=settings.speed.oldest,
@@ -72,23 +82,71 @@ def run(process: Process, settings: Settings) -> None:
         skew=settings.layers.skew,
     )
     driver = SpeedDriver(connect, registered_views(), horizons)
-    query = driver.start(spark, generation, feed, f"{folder}/{generation.number}")
+
+    def stand_by() -> None:
+        process.ready()
+        driver.rehearse(spark, _rehearsal(settings, partitions, names))
+
+    _await_turn(work, stand_by)
+    # With other horizons the layer remembers other events: they need another generation.
+    horizon = f"{settings.speed.oldest_hours}-{settings.speed.remembered_hours}-{settings.speed.ttl_days}"
+    folder = f"{settings.paths.checkpoint_uri}/speed/{horizon}"
+    generations = Generations(connect())
+    generation = generations.find(generations.greatest())
+    if generation is None or not can_resume(generation, generations, settings, folder):
+        ends = {topic: partitions.opened(topics.end_offsets(topic)) for topic in names}
+        generation = begin(generations, ends, settings.definitions, datetime.now(UTC))
+    feed = _feed(settings, generation, partitions, generations.positions(generation.number))
     growths, topic_ids = PartitionGrowths(connect()), topics.ids(names)
-    _start_monitor(process, settings, generations, generation)
-    process.ready()
+    _start_monitor(settings, generations, generation)
+
+    def check() -> None:
+        if _STREAM not in work.held:
+            raise ProcessReplacedError(_TAKEN_OVER, do="nothing: this process starts again, and stands by")
+        generations.claims.refuse_replaced(generation.number)
+        opened, positions = growths.read(partitions.original, topic_ids), generations.positions(generation.number)
+        refuse_opened(opened.readable(positions, names), feed.readable)
+
+    while True:
+        query = driver.start(spark, generation, feed, f"{folder}/{generation.number}")
+        process.ready()
+        _watch(query, check)
+        if driver.refusal:
+            raise driver.refusal
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            if not is_shared(error):
+                raise
+            log.warning("speed.checkpoint_shared")
+        else:
+            return
+
+
+def _watch(query: StreamingQuery, check: Callable[[], None]) -> None:
+    """Log each micro-batch, and check every second, until the query has ended."""
     logged = -1
     while query.isActive:
         progress = query.lastProgress
         if progress is not None and progress.batchId != logged:
             logged = progress.batchId
             log.info("speed.batch", batch=logged, rows=progress.numInputRows, **progress.durationMs)
-        generations.claims.refuse_replaced(generation.number)
-        opened, positions = growths.read(partitions.original, topic_ids), generations.positions(generation.number)
-        refuse_opened(opened.readable(positions, names), feed.readable)
+        check()
         time.sleep(1)
-    if driver.refusal:
-        raise driver.refusal
-    query.awaitTermination()
+
+
+def _await_turn(work: SharedWork, stand_by: Callable[[], None]) -> None:
+    """Return when no other process streams. `stand_by` is called if one does at first."""
+    work.take()
+    if _STREAM not in work.held:
+        log.info("speed.stands_by")
+        stand_by()
+    while _STREAM not in work.held:
+        time.sleep(_LOOK_SECONDS)
+        try:
+            work.take()
+        except CASSANDRA_UNAVAILABLE as error:
+            log.warning("speed.cassandra_unavailable", error=str(error))
 
 
 def _feed(settings: Settings, generation: Generation, partitions: Partitions, positions: Offsets) -> Feed:
@@ -111,6 +169,26 @@ def _feed(settings: Settings, generation: Generation, partitions: Partitions, po
     )
 
 
+def _rehearsal(settings: Settings, partitions: Partitions, names: Sequence[str]) -> Feed:
+    """The last records of each partition, which have no side effects."""
+    topics = Topics(settings.kafka.connection)
+    last = {
+        topic: {number: max(first, ends[number] - _REHEARSED) for number, first in topics.first_offsets(topic).items()}
+        for topic in names
+        for ends in [topics.end_offsets(topic)]
+    }
+    return Feed(
+        settings.kafka.connection,
+        partitions,
+        partitions.open,
+        offsets_json(last),
+        settings.layers.records_per_batch,
+        partial(store_terms, partial(session_of, settings.cassandra.address)),
+        topics.offsets_since,
+        writers={},
+    )
+
+
 def can_resume(generation: Generation, generations: Generations, settings: Settings, folder: str) -> bool:
     """Whether it has a checkpoint and the current definitions, and no other generation is to take over.
 
@@ -124,12 +202,11 @@ def can_resume(generation: Generation, generations: Generations, settings: Setti
     return started and same and not generations.claims.is_replaced(generation.number)
 
 
-def _start_monitor(process: Process, settings: Settings, generations: Generations, generation: Generation) -> None:
+def _start_monitor(settings: Settings, generations: Generations, generation: Generation) -> None:
     topics = [source.topic for source in sources_of(registered_views())]
     monitor = LagMonitor("speed", topics, lambda: generations.positions(generation.number), settings.kafka.connection)
     monitor.start(session_of(settings.cassandra.address))
     GENERATION.set(generation.number)
-    process.show_metrics(settings.speed.metrics_port)
 
 
 def begin(generations: Generations, ends: Offsets, current: Mapping[str, str], now: datetime) -> Generation:
@@ -166,4 +243,4 @@ def starting_offsets(emit_from: datetime, topics: Topics, remembered: timedelta,
 
 
 if __name__ == "__main__":
-    Process("speed").main(run)
+    Process(*(sys.argv[1:] or ["speed"])).main(run)

@@ -22,7 +22,7 @@ class Runnable(StrEnum):
 
 
 NEEDS_SPARK = (Runnable.ARCHIVE, Runnable.SPEED)
-_HELP = f"{', '.join(Runnable)}; or `api-2` and so on, up to GALATEA_API_PROCESSES."
+_HELP = f"{', '.join(Runnable)}; or `api-2` and so on, up to GALATEA_API_PROCESSES; archive and speed likewise."
 
 
 def run(component: Annotated[str, typer.Argument(help=_HELP)]) -> None:
@@ -30,7 +30,13 @@ def run(component: Annotated[str, typer.Argument(help=_HELP)]) -> None:
     from deploy.jars import ensure_jars
 
     settings = Settings()
-    names = {**{str(each): each for each in Runnable}, **dict.fromkeys(settings.api.process_names, Runnable.API)}
+    names = {str(each): each for each in Runnable}
+    for several, each in (
+        (settings.archive, Runnable.ARCHIVE),
+        (settings.speed, Runnable.SPEED),
+        (settings.api, Runnable.API),
+    ):
+        names |= dict.fromkeys(several.process_names, each)
     if component not in names:
         raise typer.BadParameter(f"there is no component `{component}`: {', '.join(names)}")
     kind = names[component]

@@ -1,20 +1,26 @@
 """Archive every record: events in the table of their source, all other records as dead letters.
 
 One streaming query per source. A micro-batch is written in this order: events, dead letters, positions. Each commit
-carries the query and the number of its micro-batch. Only the first micro-batch of a process can have been written
-before, by a process that crashed. Whatever the tables already hold of it is then left out. The position is written
+carries the query and the number of its micro-batch. Only the first micro-batch of a query can have been written before
+it started, by a process that crashed. Whatever the tables already hold of it is then left out. The position is written
 last, so every position that is read is safely in the tables (R2).
+
+Several processes may share the sources: the query of each is in one of them. If two of them run it for a moment,
+because one was suspended, the tables refuse a commit of a micro-batch that they have already.
 """
 
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from master_dataset.delta.checkpoint import MICRO_BATCH, drop_incomplete, fsync_plan, unfinished_mark
+from master_dataset.delta.checkpoint import MICRO_BATCH, drop_incomplete, fsync_plan, is_shared, unfinished_mark
 from master_dataset.delta.tables import CONFLICTS, DEAD_LETTERS, BatchId, MasterTables
 from master_dataset.errors import DependencyUnavailableError, OperatorError
 from master_dataset.failpoints import Failpoint, failpoint
@@ -28,6 +34,7 @@ from master_dataset.tracing import Attributes, MicroBatchSpan, micro_batch
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
     from datetime import datetime
 
     import pyarrow as pa
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
     from master_dataset.registry.registry import TermsOf
     from master_dataset.source import Source
 
+_ENDED = "another process archives this topic from now on"
 log = structlog.get_logger()
 
 
@@ -77,8 +85,29 @@ class Topic:
     partitions: "Partitions"
 
 
+class _Writes:
+    """The micro-batches of one query, one after the other, until it is to write no more."""
+
+    def __init__(self) -> None:
+        self._lock, self._has_ended = Lock(), False
+
+    @contextmanager
+    def begin(self) -> "Iterator[None]":
+        """Around a micro-batch. RuntimeError if there is to be none, so that Spark does not note it as written."""
+        with self._lock:
+            if self._has_ended:
+                raise RuntimeError(_ENDED)
+            yield
+
+    def end(self) -> None:
+        """Let no micro-batch begin from now on, and return once none is being written."""
+        self._has_ended = True
+        with self._lock:
+            pass
+
+
 class Archive:
-    """Writes the master dataset of one deployment, as the only process that appends to the tables of sources."""
+    """Writes the master dataset of one deployment: of a source, only while no other process does."""
 
     def __init__(
         self,
@@ -92,26 +121,35 @@ class Archive:
         self._spark, self._tables, self._positions, self._terms = spark, tables, positions, terms
         self._monitor = monitor
         self._traces: dict[str, Accumulator[TraceContexts] | None] = {}  # by topic
-        self._written_to: set[str] = set()  # topics of which this process has written a micro-batch
-        self.refusal: OperatorError | None = None
-        """The error that ended a query, if an operator has to act."""
+        self._written_to: set[str] = set()  # topics whose query has written a micro-batch in this process
+        self._queries: dict[str, StreamingQuery] = {}  # by topic
+        self._writes: dict[str, _Writes] = {}  # by topic
+        self._refusal: OperatorError | None = None  # what ended a query, if an operator has to act
+
+    @property
+    def topics(self) -> "AbstractSet[str]":
+        """The topics whose query this process runs."""
+        return self._queries.keys()
 
     def roll_back_incomplete(self, checkpoints: "Mapping[Source[Any], str]") -> None:
-        """Remove whatever a power cut left half-written.
+        """Remove whatever a power cut left half-written, of all sources and of the tables that they share.
 
-        Call it before any source starts and before tables are read.
+        Call it before tables are read and while no other process archives.
         """
-        marks = {}
         for source, checkpoint in checkpoints.items():
-            drop_incomplete(checkpoint)
-            marks[source.topic] = [mark for mark in [unfinished_mark(checkpoint)] if mark]
-        for topic, own in marks.items():
-            self._tables.roll_back_incomplete(topic, own)
-        self._tables.roll_back_incomplete(DEAD_LETTERS, [mark for own in marks.values() for mark in own])
+            self._roll_back(source, checkpoint)
+        self._tables.roll_back_incomplete(DEAD_LETTERS)
         self._tables.roll_back_incomplete(CONFLICTS)
 
+    def _roll_back(self, source: "Source[Any]", checkpoint: str) -> None:
+        """Of one source: its own table, and what its last micro-batch wrote to the table of dead letters."""
+        drop_incomplete(checkpoint)
+        marks = [mark for mark in [unfinished_mark(checkpoint)] if mark]
+        self._tables.roll_back_incomplete(source.topic, marks)
+        self._tables.roll_back_micro_batches(DEAD_LETTERS, marks)
+
     def start(self, source: "Source[Any]", topic: Topic, checkpoint: str, trigger: Trigger) -> StreamingQuery:
-        """Start the query of a source.
+        """Start the query of a source, where another process may have ended.
 
         Args:
             source: The source to archive; its tables are created if they are missing.
@@ -119,7 +157,10 @@ class Archive:
             checkpoint: Folder of Spark's checkpoint. Without one the query starts at the recorded positions.
             trigger: Interval and size of micro-batches.
         """
+        self._roll_back(source, checkpoint)
         self._tables.create(source)
+        self._written_to.discard(source.topic)
+        writes = self._writes[source.topic] = _Writes()
         tasks = self._spark.sparkContext.defaultParallelism
         starts, number = self._starting_offsets(source, topic.partitions.open), topic.partitions.open
         intake = Intake(topic.kafka, topic.partitions, number, starts, trigger.records, tasks)
@@ -128,19 +169,47 @@ class Archive:
         def write(batch: DataFrame, number: int) -> None:
             fsync_plan(checkpoint, number)
             try:
-                self.write_batch(source, batch, number, progress)
+                with writes.begin():
+                    self.write_batch(source, batch, number, progress)
             except OperatorError as refusal:
                 if not isinstance(refusal, DependencyUnavailableError):  # else the next process tries again
-                    self.refusal = refusal  # Spark passes on only its text
+                    self._refusal = refusal  # Spark passes on only its text
                 raise
 
-        return (
+        query = self._queries[source.topic] = (
             parsed.writeStream.queryName(f"archive_{source.topic}")
             .option("checkpointLocation", spark_uri(checkpoint))
             .trigger(processingTime=f"{trigger.seconds} seconds")
             .foreachBatch(write)
             .start()
         )
+        return query
+
+    def stop(self, topic: str) -> None:
+        """End the query of a topic, and return once this process writes nothing of it any more."""
+        if (query := self._queries.pop(topic, None)) is None:
+            return
+        self._writes.pop(topic).end()  # first: Spark would interrupt a micro-batch, and not wait for it
+        query.stop()
+        log.info("archive.stopped", source=topic)
+
+    def check(self) -> None:
+        """Raise what has ended a query, if one has ended. One that another process ran too is stopped instead.
+
+        Raises:
+            OperatorError: An operator has to act.
+            StreamingQueryException, RuntimeError: Anything else; the process should start again.
+        """
+        for topic, query in list(self._queries.items()):
+            if not query.isActive:
+                try:
+                    query.awaitTermination()
+                except StreamingQueryException as error:
+                    if not is_shared(error):
+                        raise self._refusal or error from None
+                    self.stop(topic)
+                    continue
+                raise RuntimeError(f"the query of `{topic}` has ended")
 
     def _starting_offsets(self, source: "Source[Any]", partitions: int) -> str:
         """Without a checkpoint: the recorded positions, which were written after everything before them was archived.

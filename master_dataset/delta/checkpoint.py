@@ -14,6 +14,7 @@ from pathlib import Path
 import orjson
 import structlog
 from prometheus_client import Histogram
+from pyspark.errors import StreamingQueryException
 
 from master_dataset.delta.fsync import checksum_file, fsync_files
 from master_dataset.object_store import local_path
@@ -31,6 +32,9 @@ MICRO_BATCH = Histogram(
     buckets=(0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300),
 )
 """By `reader`: archive or speed."""
+
+_SHARED = "CONCURRENT_STREAM_LOG_UPDATE"
+"""The class of Spark's error."""
 
 log = structlog.get_logger()
 
@@ -73,6 +77,11 @@ def unfinished_mark(checkpoint: str) -> str:
     if not planned or max(planned) in done or not exists(f"{checkpoint}/{METADATA}"):
         return ""
     return mark_of(orjson.loads(read_bytes(f"{checkpoint}/{METADATA}"))["id"], max(planned))
+
+
+def is_shared(error: StreamingQueryException) -> bool:
+    """Whether a query ended because another one, in a process that was suspended meanwhile, has the same checkpoint."""
+    return _SHARED in str(error)
 
 
 def mark_of(query: str, number: int) -> str:

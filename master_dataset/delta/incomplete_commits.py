@@ -51,13 +51,22 @@ def roll_back_incomplete(table: str, unfinished: Collection[str] = ()) -> None:
     for path in history.newest_first():
         if _is_truncated(path):
             _replace_by_empty_commit(history, Commit(path, []))
+    _roll_back_marked(history, unfinished)
+    _settle_intents(table, history)
+
+
+def roll_back_marked(table: str, unfinished: Collection[str]) -> None:
+    """Roll back those commits of these micro-batches that are incomplete. Other processes may write to the table."""
+    _roll_back_marked(DeltaHistory.of(table), unfinished)
+
+
+def _roll_back_marked(history: DeltaHistory, unfinished: Collection[str]) -> None:
     for mark in unfinished:
         commit = history.marked(mark)
         if commit and not _is_complete(history, commit):
             _replace_by_empty_commit(history, commit)
         elif commit:
             _drop_unflushed_checkpoints(history, commit)
-    _settle_intents(table, history)
 
 
 def _settle_intents(table: str, history: DeltaHistory) -> None:

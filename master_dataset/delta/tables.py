@@ -23,7 +23,11 @@ from master_dataset.delta.data_files import DATA_FILES, FileWriter, TableLayout
 from master_dataset.delta.dataset import arrow_dataset, report_lost_files
 from master_dataset.delta.fsync import fsync_commit
 from master_dataset.delta.history import NEWEST_COMMITS
-from master_dataset.delta.incomplete_commits import drop_incomplete_creation, roll_back_incomplete
+from master_dataset.delta.incomplete_commits import (
+    drop_incomplete_creation,
+    roll_back_incomplete,
+    roll_back_marked,
+)
 from master_dataset.parsing.rows import output_schema
 from master_dataset.storage import open_table
 
@@ -112,6 +116,10 @@ class MasterTables:
     def roll_back_incomplete(self, name: str, unfinished: Collection[str] = ()) -> None:
         """Roll back what a power cut left incomplete, before the table is read; see `incomplete_commits`."""
         roll_back_incomplete(self.path(name), unfinished)
+
+    def roll_back_micro_batches(self, name: str, unfinished: Collection[str]) -> None:
+        """Roll back these micro-batches where a power cut left them incomplete; other processes may write meanwhile."""
+        roll_back_marked(self.path(name), unfinished)
 
     def fsync(self, name: str, mark: str) -> None:
         """Flush the newest commit with this mark, if there is one."""

@@ -1,0 +1,163 @@
+"""Shares work among the processes of one component: each part has one process at a time, and a killed one is replaced.
+
+Every process writes every second that it is there, in a row that expires, and holds a lease for each part that it works
+on. It takes free parts until it has its share, which is the number of parts divided by that of processes, rounded up,
+and gives up what it has beyond that. So the parts of a killed process are taken over once its leases have expired, and
+a process that joins gets some of those of the others.
+
+A lease keeps processes out of each other's way, and no more: one that was suspended for longer than its leases last
+goes on when another has its part. Whatever it then writes has to be refused or to be a repetition, which archive and
+speed layer guarantee by what they record with each micro-batch.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from math import ceil
+from typing import Protocol
+
+import structlog
+
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
+from master_dataset.errors import UpkeepRunsError
+
+LEASE_SECONDS = 3
+"""How long a lease, and the row of a process, outlive a process that was killed."""
+RENEW_SECONDS = 1.0
+_FIRST_SECONDS = 60
+"""How long others wait for one that was killed while it did what only the first process may do."""
+
+log = structlog.get_logger()
+
+
+class ExclusiveLease(Protocol):
+    """The exclusive right to do something. Its methods block."""
+
+    def take(self) -> None:
+        """UpkeepRunsError if another process holds it."""
+
+    def renew(self) -> None:
+        """UpkeepRunsError if it was lost."""
+
+    def release(self) -> None:
+        """Release it, so that another process can take it immediately."""
+
+
+class Leases(Protocol):
+    """The leases of a deployment. Every method raises what is in CASSANDRA_UNAVAILABLE."""
+
+    def lease(self, name: str, seconds: int) -> ExclusiveLease:
+        """Return a lease of this process, not taken yet."""
+
+    def show(self, name: str, seconds: int) -> None:
+        """List this name for so long. Nobody else may use it."""
+
+    def hide(self, name: str) -> None:
+        """List it no longer."""
+
+    def names(self) -> Sequence[str]:
+        """Return the names that are listed, and those of the leases that somebody holds."""
+
+
+class SharedWork:
+    """What one process does of the work of a component."""
+
+    def __init__(self, leases: Leases, component: str, parts: Sequence[str], process: str) -> None:
+        """Create it without any part.
+
+        Args:
+            leases: Those of the deployment.
+            component: What the processes have in common, as in `galatea status`.
+            parts: What there is to do.
+            process: Identifies this process; no other one may have the same.
+        """
+        self._leases, self._parts = leases, tuple(parts)
+        self._part_prefix, self._process_prefix = f"{component}/", f"{component} process/"
+        self._me = self._process_prefix + process
+        self._first = leases.lease(f"{component} start", _FIRST_SECONDS)
+        self._own = {part: leases.lease(self._part_prefix + part, LEASE_SECONDS) for part in parts}
+        self._held: set[str] = set()
+        self._lock = threading.RLock()  # a signal handler may call `leave` inside of `release`
+        """Held while a lease is renewed or released, so that none is taken again that was just released."""
+        self._has_left = threading.Event()
+
+    def join(self, if_first: Callable[[], None] = lambda: None) -> None:
+        """Take part from now on. `if_first` is called if no other process takes part; others wait until it is done.
+
+        Raises what is in CASSANDRA_UNAVAILABLE, and what `if_first` raises.
+        """
+        while not _succeeds(self._first.take):
+            self._has_left.wait(RENEW_SECONDS)
+        try:
+            if not any(name.startswith(self._process_prefix) for name in self._leases.names()):
+                if_first()
+            self._leases.show(self._me, LEASE_SECONDS)
+        finally:
+            self._first.release()
+        threading.Thread(target=self._keep_renewing, name="leases", daemon=True).start()
+
+    @property
+    def held(self) -> frozenset[str]:
+        """The parts that this process is to work on, at the moment."""
+        return frozenset(self._held)
+
+    def beyond_share(self) -> Sequence[str]:
+        """Return parts of `held` to give up: end the work on each, then call `release`. CASSANDRA_UNAVAILABLE."""
+        share = self._share(self._leases.names())
+        return sorted(self._held)[share:]
+
+    def release(self, part: str) -> None:
+        """Let another process work on it. CASSANDRA_UNAVAILABLE: it can when the lease has expired."""
+        with self._lock:
+            self._held.discard(part)
+            self._own[part].release()
+
+    def take(self) -> None:
+        """Take free parts up to the share of this process. CASSANDRA_UNAVAILABLE."""
+        names = set(self._leases.names())
+        for part in self._parts:
+            if len(self._held) >= self._share(names):
+                return
+            if self._part_prefix + part not in names and part not in self._held and _succeeds(self._own[part].take):
+                with self._lock:
+                    self._held.add(part)
+
+    def leave(self) -> None:
+        """Take part no longer, and let others have what this process held. CASSANDRA_UNAVAILABLE."""
+        self._has_left.set()
+        for part in sorted(self._held):
+            self.release(part)
+        self._leases.hide(self._me)
+
+    def renew(self) -> None:
+        """Stay the process of each part that is held; one that another process has meanwhile is held no longer.
+
+        CASSANDRA_UNAVAILABLE: what is held stays held, because nobody else can take it either.
+        """
+        self._leases.show(self._me, LEASE_SECONDS)
+        for part in sorted(self._held):
+            with self._lock:
+                if part not in self._held:
+                    continue
+                lease = self._own[part]
+                if not _succeeds(lease.renew) and not _succeeds(lease.take):
+                    self._held.discard(part)
+                    log.warning("shared_work.lost", part=part)
+
+    def _keep_renewing(self) -> None:
+        while not self._has_left.wait(RENEW_SECONDS):
+            try:
+                self.renew()
+            except CASSANDRA_UNAVAILABLE as error:
+                log.warning("shared_work.not_renewed", error=type(error).__name__)
+
+    def _share(self, names: Sequence[str] | set[str]) -> int:
+        processes = {self._me, *(name for name in names if name.startswith(self._process_prefix))}
+        return ceil(len(self._parts) / len(processes))
+
+
+def _succeeds(operation: Callable[[], None]) -> bool:
+    try:
+        operation()
+    except UpkeepRunsError:
+        return False
+    return True
