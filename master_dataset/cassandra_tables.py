@@ -24,6 +24,8 @@ _RELEASE = "DELETE FROM leases WHERE name = ? IF holder = ?"
 _SHOW = "INSERT INTO leases (name, holder) VALUES (?, ?) USING TTL ?"
 _HIDE = "DELETE FROM leases WHERE name = ?"
 _NAMES = "SELECT name FROM leases"
+_LISTING_SECONDS = 2.0
+"""Timeout of requests for leases that last only a few seconds."""
 
 
 class Lease:
@@ -32,9 +34,17 @@ class Lease:
     It is lost unless renewed in time: call `renew` before each exclusive step.
     """
 
-    def __init__(self, session: "Session", name: str, seconds: int = SECONDS) -> None:
-        """`session` uses Galatea's keyspace. `seconds`: how long the lease stays valid without a renewal."""
+    def __init__(self, session: "Session", name: str, seconds: int = SECONDS, timeout: float | None = None) -> None:
+        """Create it, not taken yet.
+
+        Args:
+            session: Uses Galatea's keyspace.
+            name: Of what is to be done.
+            seconds: How long the lease stays valid without a renewal.
+            timeout: Seconds until a request counts as not answered; None: those of the session.
+        """
         self._session, self._name, self._holder, self._seconds = session, name, str(uuid4()), seconds
+        self._timeout = session.default_timeout if timeout is None else timeout
         self._take, self._renew, self._release = (session.prepare(each) for each in (_TAKE, _RENEW, _RELEASE))
 
     def take(self) -> None:
@@ -47,10 +57,10 @@ class Lease:
 
     def release(self) -> None:
         """Release it, so that another process can acquire it immediately."""
-        self._session.execute(self._release, (self._name, self._holder))
+        self._session.execute(self._release, (self._name, self._holder), timeout=self._timeout)
 
     def _execute(self, statement: Any, values: tuple[str | int, ...]) -> None:  # noqa: ANN401 - the driver's own
-        row = self._session.execute(statement, values).one()
+        row = self._session.execute(statement, values, timeout=self._timeout).one()
         # If the driver retried the request, the lease may already be held by the first attempt.
         if not row.applied and getattr(row, "holder", None) != self._holder:
             message = f"another `{self._name}` runs, or was killed less than {self._seconds} seconds ago"
@@ -67,19 +77,19 @@ class LeaseTable:
 
     def lease(self, name: str, seconds: int) -> Lease:
         """Return a lease, not taken yet."""
-        return Lease(self._session, name, seconds)
+        return Lease(self._session, name, seconds, timeout=_LISTING_SECONDS)
 
     def show(self, name: str, seconds: int) -> None:
         """List this name for so long. Only one process may use it, and not as the name of a lease."""
-        self._session.execute(self._show, (name, name, seconds))
+        self._session.execute(self._show, (name, name, seconds), timeout=_LISTING_SECONDS)
 
     def hide(self, name: str) -> None:
         """List it no longer."""
-        self._session.execute(self._hide, (name,))
+        self._session.execute(self._hide, (name,), timeout=_LISTING_SECONDS)
 
     def names(self) -> Sequence[str]:
         """Return the names that are listed, and those of the leases that somebody holds."""
-        return [row.name for row in self._session.execute(self._names)]
+        return [row.name for row in self._session.execute(self._names, timeout=_LISTING_SECONDS)]
 
 
 @contextmanager

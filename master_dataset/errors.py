@@ -207,6 +207,10 @@ class GenerationReplacedError(OperatorError):
     """Another generation of the speed layer has taken over; this one must no longer write (R9)."""
 
 
+class CheckpointInUseError(OperatorError):
+    """Another process commits micro-batches of the same query: it was suspended, or a checkpoint was put back."""
+
+
 class ProcessReplacedError(OperatorError):
     """Another process does the work of this one, whose lease had expired: it has to start again and stand by."""
 

@@ -166,10 +166,25 @@ def read_bytes(uri: str) -> bytes:
     return found
 
 
+def write_bytes(uri: str, content: bytes) -> None:
+    """Write a whole file, in a folder that may be missing. OSError."""
+    files, path = filesystem(uri)
+    if not is_remote(uri):
+        files.create_dir(path.rpartition("/")[0], recursive=True)
+    with files.open_output_stream(path) as file:
+        file.write(content)
+
+
 def names_in(uri: str) -> list[str]:
     """Return the names of files and folders in a folder; none if it does not exist."""
     files, path = filesystem(uri)
     return [each.base_name for each in files.get_file_info(FileSelector(path, allow_not_found=True))]
+
+
+def delete_file(uri: str) -> None:
+    """Delete a file. OSError."""
+    files, path = filesystem(uri)
+    files.delete_file(path)
 
 
 def delete_folder(uri: str) -> None:

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import structlog
@@ -20,12 +19,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from master_dataset.delta.checkpoint import MICRO_BATCH, fsync_plan
+from master_dataset.delta.checkpoint import MICRO_BATCH, fsync_plan, read_ends
 from master_dataset.errors import CheckpointOutOfStepError, GenerationReplacedError
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.trace_contexts import TraceContexts, trace_contexts
 from master_dataset.object_store import spark_uri
-from master_dataset.storage import read_bytes
 from master_dataset.tracing import Attributes, micro_batch
 from speed_layer.additions import shapes_of
 from speed_layer.arrow_tables import OUTPUT, last_received
@@ -41,9 +39,6 @@ if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
 
 log = structlog.get_logger()
-_LOG_VERSION = "v1"
-_NO_DATA = "-"
-"""What Spark writes for a source that has never had a record."""
 
 
 class SpeedDriver:
@@ -62,8 +57,8 @@ class SpeedDriver:
         """The error that ended the query, if it is of one of these types."""
 
     def start(self, spark: SparkSession, generation: Generation, feed: Feed, checkpoint: str) -> StreamingQuery:
-        """Start or continue the query of this generation."""
-        self._traces = trace_contexts(spark)
+        """Start or continue the query of this generation, after a former one of this process has ended."""
+        self.refusal, self._traces = None, trace_contexts(spark)
         feed = replace(feed, traces=self._traces)
         of_visits = [view for view in self._views if view.counts_visits]
         self._visits = VisitTracker(of_visits, self._ages, feed, self._horizons.skew) if of_visits else None
@@ -160,24 +155,3 @@ def _progress(ends: Offsets, received: Mapping[tuple[str, int], datetime]) -> It
     for topic, partitions in ends.items():
         for partition, end in partitions.items():
             yield Reached(topic, partition, end, received.get((topic, partition)))
-
-
-def read_ends(checkpoint: str, micro_batch: int) -> Offsets:
-    """Read the end offsets of a micro-batch from Spark's offset log. OSError."""
-    return parse_ends(read_bytes(f"{checkpoint}/offsets/{micro_batch}").decode())
-
-
-def parse_ends(offset_log: str) -> Offsets:
-    """Parse an entry of Spark's offset log: a version, metadata, then a line per source.
-
-    ValueError for another version than the one that Spark 4.2 writes.
-    """
-    version, _, *sources = offset_log.splitlines()
-    if version != _LOG_VERSION:
-        raise ValueError(f"Spark's offset log says `{version}`, known is `{_LOG_VERSION}`")
-    lines = (orjson.loads(line) for line in sources if line != _NO_DATA)
-    return {
-        topic: {int(partition): offset for partition, offset in partitions.items()}
-        for line in lines
-        for topic, partitions in line.items()
-    }

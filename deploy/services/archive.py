@@ -111,15 +111,15 @@ def run(process: Process, settings: Settings) -> None:
     monitor = monitor_of(process, settings, watch, list(registered_sources().values()))
     archive = Archive(spark, MasterTables(settings.paths.master_uri), positions, partial(store_terms, connect), monitor)
     trigger = Trigger(settings.archive.seconds, settings.layers.records_per_batch)
-    checkpoints = {
+    folders = {
         source: f"{settings.paths.checkpoint_uri}/archive/{topic}" for topic, source in registered_sources().items()
     }
     lag = LagMonitor("archive", list(registered_sources()), positions.read, settings.kafka.connection)
     lag.start(connect(), also=watch.refresh)
     process.show_metrics(settings.archive.metrics_port_of(process.name))
     work = SharedWork(LeaseTable(connect()), "archive", list(registered_sources()), str(uuid4()))
-    work.join(lambda: archive.roll_back_incomplete(checkpoints))
     process.at_end(work.leave)
+    work.join(lambda: archive.roll_back_incomplete(folders))
     topic = Topic(settings.kafka.connection, partitions)
     while True:
         try:
@@ -131,7 +131,7 @@ def run(process: Process, settings: Settings) -> None:
             work.take()
             for name in sorted(work.held - archive.topics):
                 source = registered_sources()[name]
-                archive.start(source, topic, checkpoints[source], trigger)
+                archive.start(source, topic, folders[source], trigger)
             refuse_opened(growths.read(partitions.original, topic_ids).open, partitions.open)
         except CASSANDRA_UNAVAILABLE as error:  # the queries go on
             log.warning("archive.cassandra_unavailable", error=str(error))

@@ -51,9 +51,12 @@ class Process:
         self._at_end.append(work)
 
     def end_work(self) -> None:
-        """Do what `at_end` was given, once."""
+        """Do what `at_end` was given, once. What fails is logged, because the process ends all the same."""
         while self._at_end:
-            self._at_end.pop()()
+            try:
+                self._at_end.pop()()
+            except Exception:
+                log.exception("process.end_failed", process=self.name)
 
     def show_metrics(self, port: int) -> None:
         """Serve metrics at `port` or, for 0, any free port, and write the target to `run/`."""

@@ -6,8 +6,8 @@ and gives up what it has beyond that. So the parts of a killed process are taken
 a process that joins gets some of those of the others.
 
 A lease keeps processes out of each other's way, and no more: one that was suspended for longer than its leases last
-goes on when another has its part. Whatever it then writes has to be refused or to be a repetition, which archive and
-speed layer guarantee by what they record with each micro-batch.
+goes on for a moment when another has its part. Whatever it then writes has to be refused or to be a repetition, which
+archive and speed layer guarantee by what they record with each micro-batch.
 """
 
 import threading
@@ -23,8 +23,8 @@ from master_dataset.errors import UpkeepRunsError
 LEASE_SECONDS = 3
 """How long a lease, and the row of a process, outlive a process that was killed."""
 RENEW_SECONDS = 1.0
-_FIRST_SECONDS = 60
-"""How long others wait for one that was killed while it did what only the first process may do."""
+_START = "start"
+"""The lease of a process that looks whether it is the first one."""
 
 log = structlog.get_logger()
 
@@ -73,9 +73,10 @@ class SharedWork:
         self._leases, self._parts = leases, tuple(parts)
         self._part_prefix, self._process_prefix = f"{component}/", f"{component} process/"
         self._me = self._process_prefix + process
-        self._first = leases.lease(f"{component} start", _FIRST_SECONDS)
         self._own = {part: leases.lease(self._part_prefix + part, LEASE_SECONDS) for part in parts}
-        self._held: set[str] = set()
+        self._own[_START] = leases.lease(f"{component} {_START}", LEASE_SECONDS)
+        self._held: set[str] = set()  # keys of `_own`
+        self._failure: Exception | None = None  # what has ended the renewals
         self._lock = threading.RLock()  # a signal handler may call `leave` inside of `release`
         """Held while a lease is renewed or released, so that none is taken again that was just released."""
         self._has_left = threading.Event()
@@ -85,25 +86,23 @@ class SharedWork:
 
         Raises what is in CASSANDRA_UNAVAILABLE, and what `if_first` raises.
         """
-        while not _succeeds(self._first.take):
+        while not _succeeds(self._own[_START].take):
             self._has_left.wait(RENEW_SECONDS)
-        try:
-            if not any(name.startswith(self._process_prefix) for name in self._leases.names()):
-                if_first()
-            self._leases.show(self._me, LEASE_SECONDS)
-        finally:
-            self._first.release()
+        self._held.add(_START)
         threading.Thread(target=self._keep_renewing, name="leases", daemon=True).start()
+        if not any(name.startswith(self._process_prefix) for name in self._leases.names()):
+            if_first()
+        self._leases.show(self._me, LEASE_SECONDS)
+        self.release(_START)
 
     @property
     def held(self) -> frozenset[str]:
         """The parts that this process is to work on, at the moment."""
-        return frozenset(self._held)
+        return frozenset(self._held - {_START})
 
     def beyond_share(self) -> Sequence[str]:
         """Return parts of `held` to give up: end the work on each, then call `release`. CASSANDRA_UNAVAILABLE."""
-        share = self._share(self._leases.names())
-        return sorted(self._held)[share:]
+        return sorted(self.held)[self._share() :]
 
     def release(self, part: str) -> None:
         """Let another process work on it. CASSANDRA_UNAVAILABLE: it can when the lease has expired."""
@@ -113,9 +112,9 @@ class SharedWork:
 
     def take(self) -> None:
         """Take free parts up to the share of this process. CASSANDRA_UNAVAILABLE."""
-        names = set(self._leases.names())
+        share, names = self._share(), set(self._leases.names())
         for part in self._parts:
-            if len(self._held) >= self._share(names):
+            if len(self.held) >= share:
                 return
             if self._part_prefix + part not in names and part not in self._held and _succeeds(self._own[part].take):
                 with self._lock:
@@ -131,28 +130,45 @@ class SharedWork:
     def renew(self) -> None:
         """Stay the process of each part that is held; one that another process has meanwhile is held no longer.
 
-        CASSANDRA_UNAVAILABLE: what is held stays held, because nobody else can take it either.
+        CASSANDRA_UNAVAILABLE, after all of them: what may not have been renewed stays held, until another process is
+        known to have it.
         """
-        self._leases.show(self._me, LEASE_SECONDS)
+        unknown: Exception | None = None
         for part in sorted(self._held):
-            with self._lock:
-                if part not in self._held:
-                    continue
-                lease = self._own[part]
-                if not _succeeds(lease.renew) and not _succeeds(lease.take):
-                    self._held.discard(part)
-                    log.warning("shared_work.lost", part=part)
+            try:
+                self._renew(part)
+            except CASSANDRA_UNAVAILABLE as error:
+                unknown = error
+        if _START not in self._held:
+            self._leases.show(self._me, LEASE_SECONDS)
+        if unknown is not None:
+            raise unknown
+
+    def _renew(self, part: str) -> None:
+        with self._lock:
+            if part not in self._held:
+                return
+            lease = self._own[part]
+            if not _succeeds(lease.renew) and not _succeeds(lease.take):
+                self._held.discard(part)
+                log.warning("shared_work.lost", part=part)
 
     def _keep_renewing(self) -> None:
-        while not self._has_left.wait(RENEW_SECONDS):
-            try:
-                self.renew()
-            except CASSANDRA_UNAVAILABLE as error:
-                log.warning("shared_work.not_renewed", error=type(error).__name__)
+        try:
+            while not self._has_left.wait(RENEW_SECONDS):
+                try:
+                    self.renew()
+                except CASSANDRA_UNAVAILABLE as error:
+                    log.warning("shared_work.not_renewed", error=type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - the thread ends; whoever asks next for work raises it
+            self._failure = error
 
-    def _share(self, names: Sequence[str] | set[str]) -> int:
-        processes = {self._me, *(name for name in names if name.startswith(self._process_prefix))}
-        return ceil(len(self._parts) / len(processes))
+    def _share(self) -> int:
+        """The greatest number of parts to hold. CASSANDRA_UNAVAILABLE, and what has ended the renewals."""
+        if self._failure is not None:
+            raise self._failure
+        others = {name for name in self._leases.names() if name.startswith(self._process_prefix)}
+        return ceil(len(self._parts) / len(others | {self._me}))
 
 
 def _succeeds(operation: Callable[[], None]) -> bool:

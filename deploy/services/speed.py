@@ -9,7 +9,6 @@ from uuid import uuid4
 
 import structlog
 from prometheus_client import Gauge
-from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from deploy.backup.mark import refuse_unfinished_restore
@@ -22,8 +21,8 @@ from deploy.services.shared_work import SharedWork
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, LeaseTable
-from master_dataset.delta.checkpoint import drop_incomplete, is_shared
-from master_dataset.errors import ProcessReplacedError
+from master_dataset.delta.checkpoint import adopt, checkpoints_in, drop_incomplete, furthest
+from master_dataset.errors import CheckpointOutOfStepError, ProcessReplacedError
 from master_dataset.kafka.growth import PartitionGrowths, Partitions
 from master_dataset.kafka.topics import EARLIEST, Topics, offsets_json
 from master_dataset.registry.registry import store_tenants, store_terms
@@ -45,6 +44,8 @@ GENERATION = Gauge("galatea_speed_generation", "The generation that this process
 _STREAM = "stream"
 """The work of the speed layer, which only one process does at a time; executors can share it."""
 _LOOK_SECONDS = 0.5
+_MOST_ENDED = 3
+"""How often in a row, without a micro-batch in between, another process may be ahead before an operator has to act."""
 _REHEARSED = 100
 """Records of each partition that a process reads while it stands by."""
 _TAKEN_OVER = "another process of the speed layer has taken over, because this one did not renew its lease"
@@ -71,8 +72,8 @@ def run(process: Process, settings: Settings) -> None:
     spark = spark_session(settings, "speed", Work.STREAM, memory_mb=HEAP_MB, partitions=settings.speed.partitions)
     process.show_metrics(settings.speed.metrics_port_of(process.name))
     work = SharedWork(LeaseTable(connect()), "speed", [_STREAM], str(uuid4()))
-    work.join()
     process.at_end(work.leave)
+    work.join()
     horizons = Horizons(
         epoch=settings.layers.epoch,
         oldest=settings.speed.oldest,
@@ -107,20 +108,20 @@ def run(process: Process, settings: Settings) -> None:
         opened, positions = growths.read(partitions.original, topic_ids), generations.positions(generation.number)
         refuse_opened(opened.readable(positions, names), feed.readable)
 
+    ended_by_others = 0
     while True:
-        query = driver.start(spark, generation, feed, f"{folder}/{generation.number}")
+        own = f"{folder}/{generation.number}"
+        checkpoint = adopt(own, furthest(own, generations.claims.claimed(generation.number)))
+        query = driver.start(spark, generation, feed, checkpoint)
         process.ready()
         _watch(query, check)
-        if driver.refusal:
-            raise driver.refusal
-        try:
-            query.awaitTermination()
-        except StreamingQueryException as error:
-            if not is_shared(error):
-                raise
-            log.warning("speed.checkpoint_shared")
-        else:
-            return
+        ended_by_others = 1 if query.lastProgress else ended_by_others + 1
+        if not isinstance(driver.refusal, CheckpointOutOfStepError) or ended_by_others > _MOST_ENDED:
+            break
+        log.warning("speed.out_of_step", do="nothing: this process goes on behind one that was suspended")
+    if driver.refusal:
+        raise driver.refusal
+    query.awaitTermination()
 
 
 def _watch(query: StreamingQuery, check: Callable[[], None]) -> None:
@@ -195,9 +196,10 @@ def can_resume(generation: Generation, generations: Generations, settings: Setti
     A query whose checkpoint is removed while it runs may write a new one without `metadata`, which Spark can never
     resume.
     """
-    checkpoint = f"{folder}/{generation.number}"
-    drop_incomplete(checkpoint)
-    started = exists(f"{checkpoint}/offsets") and exists(f"{checkpoint}/metadata")
+    own = f"{folder}/{generation.number}"
+    for checkpoint in checkpoints_in(own):
+        drop_incomplete(checkpoint)
+    started = any(exists(f"{checkpoint}/offsets") for checkpoint in checkpoints_in(own))
     same = dict(generation.definitions) == settings.definitions
     return started and same and not generations.claims.is_replaced(generation.number)
 

@@ -20,9 +20,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from master_dataset.delta.checkpoint import MICRO_BATCH, drop_incomplete, fsync_plan, is_shared, unfinished_mark
+from master_dataset.delta.checkpoint import (
+    MICRO_BATCH,
+    adopt,
+    checkpoints_in,
+    drop_incomplete,
+    fsync_plan,
+    furthest,
+    unfinished_mark,
+)
 from master_dataset.delta.tables import CONFLICTS, DEAD_LETTERS, BatchId, MasterTables
-from master_dataset.errors import DependencyUnavailableError, OperatorError
+from master_dataset.errors import CheckpointInUseError, DependencyUnavailableError, OperatorError
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.partition_progress import Progress, ProgressParam, count_received, progress_of
 from master_dataset.kafka.topics import EARLIEST, Intake, offsets_json, record_stream
@@ -45,6 +53,7 @@ if TYPE_CHECKING:
     from master_dataset.registry.registry import TermsOf
     from master_dataset.source import Source
 
+_MOST_REPEATED = 3
 _ENDED = "another process archives this topic from now on"
 log = structlog.get_logger()
 
@@ -90,6 +99,8 @@ class _Writes:
 
     def __init__(self) -> None:
         self._lock, self._has_ended = Lock(), False
+        self.number = 0
+        self.refusal: OperatorError | None = None  # what ended the query, if an operator has to act
 
     @contextmanager
     def begin(self) -> "Iterator[None]":
@@ -124,40 +135,42 @@ class Archive:
         self._written_to: set[str] = set()  # topics whose query has written a micro-batch in this process
         self._queries: dict[str, StreamingQuery] = {}  # by topic
         self._writes: dict[str, _Writes] = {}  # by topic
-        self._refusal: OperatorError | None = None  # what ended a query, if an operator has to act
+        self._repeated: dict[str, int] = {}  # by topic: queries one after the other that another process ended
 
     @property
     def topics(self) -> "AbstractSet[str]":
         """The topics whose query this process runs."""
         return self._queries.keys()
 
-    def roll_back_incomplete(self, checkpoints: "Mapping[Source[Any], str]") -> None:
+    def roll_back_incomplete(self, folders: "Mapping[Source[Any], str]") -> None:
         """Remove whatever a power cut left half-written, of all sources and of the tables that they share.
 
         Call it before tables are read and while no other process archives.
         """
-        for source, checkpoint in checkpoints.items():
-            self._roll_back(source, checkpoint)
+        for source, folder in folders.items():
+            self._roll_back(source, folder)
         self._tables.roll_back_incomplete(DEAD_LETTERS)
         self._tables.roll_back_incomplete(CONFLICTS)
 
-    def _roll_back(self, source: "Source[Any]", checkpoint: str) -> None:
+    def _roll_back(self, source: "Source[Any]", folder: str) -> None:
         """Of one source: its own table, and what its last micro-batch wrote to the table of dead letters."""
-        drop_incomplete(checkpoint)
-        marks = [mark for mark in [unfinished_mark(checkpoint)] if mark]
+        for checkpoint in checkpoints_in(folder):
+            drop_incomplete(checkpoint)
+        marks = {mark for checkpoint in checkpoints_in(folder) if (mark := unfinished_mark(checkpoint))}
         self._tables.roll_back_incomplete(source.topic, marks)
         self._tables.roll_back_micro_batches(DEAD_LETTERS, marks)
 
-    def start(self, source: "Source[Any]", topic: Topic, checkpoint: str, trigger: Trigger) -> StreamingQuery:
+    def start(self, source: "Source[Any]", topic: Topic, folder: str, trigger: Trigger) -> StreamingQuery:
         """Start the query of a source, where another process may have ended.
 
         Args:
             source: The source to archive; its tables are created if they are missing.
             topic: Where its records are.
-            checkpoint: Folder of Spark's checkpoint. Without one the query starts at the recorded positions.
+            folder: URI of the folder with its checkpoints. Without one the query starts at the recorded positions.
             trigger: Interval and size of micro-batches.
         """
-        self._roll_back(source, checkpoint)
+        self._roll_back(source, folder)
+        checkpoint = adopt(folder, furthest(folder))
         self._tables.create(source)
         self._written_to.discard(source.topic)
         writes = self._writes[source.topic] = _Writes()
@@ -173,8 +186,9 @@ class Archive:
                     self.write_batch(source, batch, number, progress)
             except OperatorError as refusal:
                 if not isinstance(refusal, DependencyUnavailableError):  # else the next process tries again
-                    self._refusal = refusal  # Spark passes on only its text
+                    writes.refusal = refusal  # Spark passes on only its text
                 raise
+            writes.number += 1
 
         query = self._queries[source.topic] = (
             parsed.writeStream.queryName(f"archive_{source.topic}")
@@ -193,8 +207,17 @@ class Archive:
         query.stop()
         log.info("archive.stopped", source=topic)
 
+    def _has_repeated(self, topic: str) -> bool:
+        """Whether another process has ended the query of this topic too often without any progress in between."""
+        has_written = self._writes[topic].number > 0
+        self._repeated[topic] = 1 if has_written else self._repeated.get(topic, 0) + 1
+        return self._repeated[topic] > _MOST_REPEATED
+
     def check(self) -> None:
-        """Raise what has ended a query, if one has ended. One that another process ran too is stopped instead.
+        """Raise what has ended a query, if one has ended.
+
+        One that another process runs too, because that was suspended, is only stopped, a few times: if it is still to
+        run here, it can go on behind what the other one has written.
 
         Raises:
             OperatorError: An operator has to act.
@@ -205,8 +228,9 @@ class Archive:
                 try:
                     query.awaitTermination()
                 except StreamingQueryException as error:
-                    if not is_shared(error):
-                        raise self._refusal or error from None
+                    refusal = self._writes[topic].refusal
+                    if not isinstance(refusal, CheckpointInUseError) or self._has_repeated(topic):
+                        raise refusal or error from None
                     self.stop(topic)
                     continue
                 raise RuntimeError(f"the query of `{topic}` has ended")

@@ -27,7 +27,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from master_dataset.delta.commit_intents import commit_intent
 from master_dataset.delta.data_files import DATA_FILES, STATISTICS, FileWriter, TableLayout
 from master_dataset.delta.history import MARK
-from master_dataset.errors import GalateaError, OperatorError
+from master_dataset.errors import CheckpointInUseError, GalateaError, OperatorError
 from master_dataset.storage import open_table, read_bytes
 
 log = structlog.get_logger()
@@ -54,12 +54,12 @@ class Writer(NamedTuple):
     repeats: bool = False
 
     def refuse_another(self, table: str, known: int | None) -> None:
-        """Raise OperatorError if the table has a number that only another process can have committed."""
+        """Raise CheckpointInUseError if the table has a number that only another process can have committed."""
         if not self.is_alone or known is None or known < self.number or (known == self.number and self.repeats):
             return
         message = f"another process commits to `{table}` as `{self.application}`: it has number {known} already"
         do = "stop the other one; if a checkpoint was put back from an older copy, delete it"
-        raise OperatorError(message, do=do)
+        raise CheckpointInUseError(message, do=do)
 
 
 APPENDS = Writer("galatea appends", 0, is_alone=False)
@@ -95,7 +95,8 @@ def commit_files(table: str, layout: TableLayout, files: pa.Table, writer: Write
         mark: What the commit carries for `fsync_commit` and for `is_marked`.
 
     Raises:
-        OperatorError: Another process commits as this application, or the table lacks a column.
+        CheckpointInUseError: Another process commits as this application.
+        OperatorError: The table lacks a column.
         DeltaError: The commit failed; `MasterTables.holds` says whether it came through after all.
         OSError: Likewise. ObjectStoreUnavailableError, ObjectStoreAccessError: Likewise.
     """

@@ -6,19 +6,23 @@ number would be reused for different records, which would be mistaken for a repe
 anything is written. An empty file is then either the end of a micro-batch or the plan of one that never started.
 
 On an object store a file is complete or does not exist, so nothing of this is needed.
+
+Every process that runs a query does so with a checkpoint of its own, a copy of the last one (`adopt`).
 """
 
 import shutil
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from pathlib import Path
+from uuid import uuid4
 
 import orjson
 import structlog
 from prometheus_client import Histogram
-from pyspark.errors import StreamingQueryException
 
 from master_dataset.delta.fsync import checksum_file, fsync_files
 from master_dataset.object_store import local_path
-from master_dataset.storage import exists, names_in, read_bytes
+from master_dataset.storage import delete_file, delete_folder, exists, names_in, read_bytes, write_bytes
 
 PLANS, ENDS, SOURCES, METADATA = "offsets", "commits", "sources", "metadata"
 """Names that Spark gives to the parts of a checkpoint."""
@@ -33,8 +37,9 @@ MICRO_BATCH = Histogram(
 )
 """By `reader`: archive or speed."""
 
-_SHARED = "CONCURRENT_STREAM_LOG_UPDATE"
-"""The class of Spark's error."""
+_LOG_VERSION = "v1"
+_NO_DATA = "-"
+"""What Spark writes for a source that has never had a record."""
 
 log = structlog.get_logger()
 
@@ -79,9 +84,101 @@ def unfinished_mark(checkpoint: str) -> str:
     return mark_of(orjson.loads(read_bytes(f"{checkpoint}/{METADATA}"))["id"], max(planned))
 
 
-def is_shared(error: StreamingQueryException) -> bool:
-    """Whether a query ended because another one, in a process that was suspended meanwhile, has the same checkpoint."""
-    return _SHARED in str(error)
+def checkpoints_in(folder: str) -> list[str]:
+    """Return the checkpoints of a stream, of which `folder` has one for each process that ran it.
+
+    Before, there was one, which was the folder.
+    """
+    return [each for each in (folder, *_inner(folder)) if exists(f"{each}/{METADATA}")]
+
+
+def _inner(folder: str) -> list[str]:
+    own = (PLANS, ENDS, SOURCES, METADATA)
+    return [f"{folder}/{name}" for name in names_in(folder) if name not in own and not name.startswith(".")]
+
+
+def furthest(folder: str, planned: tuple[int, Mapping[str, Mapping[int, int]]] | None = None) -> str | None:
+    """Return the checkpoint of a stream whose plans go furthest; None if there is none.
+
+    `planned`: one that has this plan, a number and end offsets, is preferred.
+    """
+
+    def rank(checkpoint: str) -> tuple[bool, int, int]:
+        return planned is not None and _has_plan(checkpoint, *planned), *_reached(checkpoint)
+
+    return max(checkpoints_in(folder), key=rank, default=None)
+
+
+def _has_plan(checkpoint: str, number: int, ends: Mapping[str, Mapping[int, int]]) -> bool:
+    return number in _numbers(f"{checkpoint}/{PLANS}") and read_ends(checkpoint, number) == ends
+
+
+def _reached(checkpoint: str) -> tuple[int, int]:
+    """The number of the last plan, and the sum of its end offsets."""
+    if not (plans := _numbers(f"{checkpoint}/{PLANS}")):
+        return -1, 0
+    ends = read_ends(checkpoint, max(plans))
+    return max(plans), sum(offset for partitions in ends.values() for offset in partitions.values())
+
+
+def adopt(folder: str, found: str | None) -> str:
+    """Return a checkpoint that only this process has, and that goes on where `found` is, one of `checkpoints_in`.
+
+    A process that was taken over, and goes on because it was only suspended, keeps its own: two queries with one
+    checkpoint could each plan the same micro-batch with other records, and one would end the other's. Those that are
+    older than `found` are removed.
+    """
+    adopted = f"{folder}/{uuid4()}"
+    if found is None:
+        return adopted
+    for other in _inner(folder):  # also copies that were not finished
+        if other != found:
+            delete_folder(other)
+    if found != folder and exists(f"{folder}/{METADATA}"):
+        _remove_outer(folder)
+    _copy(found, adopted)
+    return adopted
+
+
+def _copy(found: str, adopted: str) -> None:
+    """Copy what Spark needs, the metadata last, because there is no checkpoint without it."""
+    numbered = [f"{part}/{number}" for part in (ENDS, PLANS) for number in sorted(_numbers(f"{found}/{part}"))]
+    inner = [f"{SOURCES}/{name}/0" for name in names_in(f"{found}/{SOURCES}") if name.isdecimal()]
+    names = [*numbered, *inner, METADATA]
+    for name in names:
+        with suppress(FileNotFoundError) if name != METADATA else nullcontext():  # Spark removes old plans and ends
+            write_bytes(f"{adopted}/{name}", read_bytes(f"{found}/{name}"))
+    if (own := local_path(adopted)) is not None:
+        fsync_files([own / name for name in names if (own / name).exists()], own)
+
+
+def _remove_outer(checkpoint: str) -> None:
+    """Remove a checkpoint, but no others that are in its folder."""
+    delete_file(f"{checkpoint}/{METADATA}")
+    for part in (PLANS, ENDS, SOURCES):
+        if exists(f"{checkpoint}/{part}"):
+            delete_folder(f"{checkpoint}/{part}")
+
+
+def read_ends(checkpoint: str, micro_batch: int) -> dict[str, dict[int, int]]:
+    """Read the end offsets of a micro-batch from Spark's offset log. OSError."""
+    return parse_ends(read_bytes(f"{checkpoint}/offsets/{micro_batch}").decode())
+
+
+def parse_ends(offset_log: str) -> dict[str, dict[int, int]]:
+    """Parse an entry of Spark's offset log: a version, metadata, then a line per source.
+
+    ValueError for another version than the one that Spark 4.2 writes.
+    """
+    version, _, *sources = offset_log.splitlines()
+    if version != _LOG_VERSION:
+        raise ValueError(f"Spark's offset log says `{version}`, known is `{_LOG_VERSION}`")
+    lines = (orjson.loads(line) for line in sources if line != _NO_DATA)
+    return {
+        topic: {int(partition): offset for partition, offset in partitions.items()}
+        for line in lines
+        for topic, partitions in line.items()
+    }
 
 
 def mark_of(query: str, number: int) -> str:

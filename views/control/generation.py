@@ -81,6 +81,11 @@ class Claims:
         found = self._state(number)
         return {} if found is None or found.claimed_ends is None else claimed_ends(found.claimed_ends)
 
+    def claimed(self, number: int) -> "tuple[int, Offsets] | None":
+        """The last micro-batch that was claimed, and its end offsets; None if none was."""
+        found = self._state(number)
+        return None if found is None or found.claimed is None else (found.claimed, claimed_ends(found.claimed_ends))
+
     def wanted_from(self, number: int) -> datetime | None:
         """The cut from which the next generation must write rows, if one was requested."""
         query = self._session.prepare("SELECT wanted_from FROM generations WHERE generation = ?")

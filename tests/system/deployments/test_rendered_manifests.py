@@ -14,7 +14,11 @@ pytestmark = pytest.mark.nightly
 KUBERNETES = "1.34"
 VALUES = {
     "secretName": "galatea-files",
-    "settings": {"GALATEA_TLS_CERTIFICATE_FILE": "/run/galatea/tls.crt"},
+    "settings": {
+        "GALATEA_TLS_CERTIFICATE_FILE": "/run/galatea/tls.crt",
+        "GALATEA_CHECKPOINT_URI": "s3://lake/checkpoints",
+    },
+    "components": {"archive": {"replicas": 2}, "speed": {"replicas": 2}},
     "metrics": {"enabled": True, "serviceMonitor": {"enabled": True}},
     "persistence": {"storageClass": "shared"},
     "networkPolicy": {"from": [{"namespaceSelector": {"matchLabels": {"shops": "yes"}}}]},

@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from master_dataset.delta.checkpoint import drop_incomplete, fsync_plan, unfinished_mark
+from master_dataset.delta.checkpoint import (
+    adopt,
+    checkpoints_in,
+    drop_incomplete,
+    fsync_plan,
+    furthest,
+    read_ends,
+    unfinished_mark,
+)
 
 
 def written(folder: Path, *names: str, text: str = "v1\n") -> None:
@@ -78,3 +86,54 @@ def test_nothing_is_touched_where_nothing_is_empty_or_the_checkpoint_lies_elsewh
     fsync_plan("s3://bucket/archive/pos_transactions", 7)
 
     assert names(tmp_path) == {"metadata", "offsets/6", "offsets/.7.a.tmp"}
+
+
+def planned(folder: Path, *plans: int, ends: int, done: int = -1) -> None:
+    """A checkpoint with these plans; `ends`: end offset of the last one. `done`: the last micro-batch that ended."""
+    for number in plans:
+        end = ends - 10 * (plans[-1] - number)
+        written(folder, f"offsets/{number}", f"offsets/.{number}.crc", text=f'v1\n{{}}\n{{"sales":{{"0":{end}}}}}')
+    written(folder, *(f"commits/{number}" for number in plans if number <= done), "sources/0/0")
+    written(folder, "metadata", text='{"id":"query-a"}')
+
+
+def test_a_process_goes_on_with_a_copy_of_its_own(tmp_path: Path) -> None:
+    planned(tmp_path / "first", 6, 7, ends=70, done=6)
+
+    adopted = Path(adopt(str(tmp_path), furthest(str(tmp_path))))
+
+    assert adopted.parent == tmp_path
+    assert names(adopted) == {"metadata", "offsets/6", "offsets/7", "commits/6", "sources/0/0"}
+    assert (adopted / "offsets" / "7").read_text() == (tmp_path / "first" / "offsets" / "7").read_text()
+    assert unfinished_mark(str(adopted)) == "query-a 7"
+
+
+def test_the_furthest_one_is_adopted_and_older_ones_are_removed(tmp_path: Path) -> None:
+    planned(tmp_path, 1, 2, ends=20)  # where there was only one
+    planned(tmp_path / "older", 3, 4, ends=40)
+    planned(tmp_path / "shorter", 4, 5, ends=50)
+    planned(tmp_path / "newest", 4, 5, ends=55)
+    written(tmp_path / "unfinished", "offsets/9", "commits/8")
+
+    adopted = adopt(str(tmp_path), furthest(str(tmp_path)))
+
+    assert furthest(str(tmp_path)) in {adopted, str(tmp_path / "newest")}
+    assert set(checkpoints_in(str(tmp_path))) == {adopted, str(tmp_path / "newest")}
+    assert {path.name for path in tmp_path.iterdir()} == {Path(adopted).name, "newest"}
+    assert read_ends(adopted, 5) == {"sales": {0: 55}}
+
+
+def test_the_one_whose_plan_was_claimed_is_preferred_to_the_furthest(tmp_path: Path) -> None:
+    planned(tmp_path / "claimed", 4, 5, ends=50)
+    planned(tmp_path / "refused", 4, 5, 6, ends=77)
+
+    assert furthest(str(tmp_path), (5, {"sales": {0: 50}})) == str(tmp_path / "claimed")
+    assert furthest(str(tmp_path), (5, {"sales": {0: 51}})) == str(tmp_path / "refused")
+
+
+def test_a_copy_that_was_not_finished_is_no_checkpoint(tmp_path: Path) -> None:
+    written(tmp_path / "unfinished", "offsets/9", "commits/8")
+
+    assert checkpoints_in(str(tmp_path)) == []
+    assert furthest(str(tmp_path)) is None
+    assert Path(adopt(str(tmp_path), None)).parent == tmp_path

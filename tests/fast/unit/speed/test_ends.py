@@ -2,7 +2,7 @@
 
 import pytest
 
-from speed_layer.driver import parse_ends
+from master_dataset.delta.checkpoint import parse_ends
 
 
 def test_the_ends_of_every_source_are_read_and_one_without_records_has_none() -> None:
