@@ -41,6 +41,9 @@ _LOG_VERSION = "v1"
 _NO_DATA = "-"
 """What Spark writes for a source that has never had a record."""
 
+_COPIED = 3
+"""Spark continues behind the last plan, and reads the one before it."""
+
 log = structlog.get_logger()
 
 
@@ -142,7 +145,9 @@ def adopt(folder: str, found: str | None) -> str:
 
 def _copy(found: str, adopted: str) -> None:
     """Copy what Spark needs, the metadata last, because there is no checkpoint without it."""
-    numbered = [f"{part}/{number}" for part in (ENDS, PLANS) for number in sorted(_numbers(f"{found}/{part}"))]
+    numbered = [
+        f"{part}/{number}" for part in (ENDS, PLANS) for number in sorted(_numbers(f"{found}/{part}"))[-_COPIED:]
+    ]
     inner = [f"{SOURCES}/{name}/0" for name in names_in(f"{found}/{SOURCES}") if name.isdecimal()]
     names = [*numbered, *inner, METADATA]
     for name in names:
