@@ -129,7 +129,7 @@ def run(process: Process, settings: Settings) -> None:
             for name in archive.topics - work.held:  # another process has taken them
                 archive.stop(name)
             work.take()
-            for name in sorted(work.held - archive.topics):
+            for name in filter(work.confirm, sorted(work.held - archive.topics)):
                 source = registered_sources()[name]
                 archive.start(source, topic, folders[source], trigger)
             refuse_opened(growths.read(partitions.original, topic_ids).open, partitions.open)

@@ -97,7 +97,9 @@ class SharedWork:
 
     @property
     def held(self) -> frozenset[str]:
-        """The parts that this process is to work on, at the moment."""
+        """The parts that this process is to work on, at the moment. Raises what has ended the renewals."""
+        if self._failure is not None:
+            raise self._failure
         return frozenset(self._held - {_START})
 
     def beyond_share(self) -> Sequence[str]:
@@ -119,6 +121,11 @@ class SharedWork:
             if self._part_prefix + part not in names and part not in self._held and _succeeds(self._own[part].take):
                 with self._lock:
                     self._held.add(part)
+
+    def confirm(self, part: str) -> bool:
+        """Whether nobody else has meanwhile taken a part of `held`: ask before work begins. CASSANDRA_UNAVAILABLE."""
+        self._renew(part)
+        return part in self.held
 
     def leave(self) -> None:
         """Take part no longer, and let others have what this process held. CASSANDRA_UNAVAILABLE."""
@@ -164,9 +171,7 @@ class SharedWork:
             self._failure = error
 
     def _share(self) -> int:
-        """The greatest number of parts to hold. CASSANDRA_UNAVAILABLE, and what has ended the renewals."""
-        if self._failure is not None:
-            raise self._failure
+        """The greatest number of parts to hold. CASSANDRA_UNAVAILABLE."""
         others = {name for name in self._leases.names() if name.startswith(self._process_prefix)}
         return ceil(len(self._parts) / len(others | {self._me}))
 

@@ -49,6 +49,7 @@ _MOST_ENDED = 3
 _REHEARSED = 100
 """Records of each partition that a process reads while it stands by."""
 _TAKEN_OVER = "another process of the speed layer has taken over, because this one did not renew its lease"
+_STAND_BY = "nothing: this process starts again, and stands by"
 
 log = structlog.get_logger()
 
@@ -88,28 +89,31 @@ def run(process: Process, settings: Settings) -> None:
         process.ready()
         driver.rehearse(spark, _rehearsal(settings, partitions, names))
 
-    _await_turn(work, stand_by)
+    growths, topic_ids = PartitionGrowths(connect()), topics.ids(names)
+
+    def refuse_growths() -> None:
+        refuse_opened(growths.read(partitions.original, topic_ids).open, partitions.open)
+
+    _await_turn(work, stand_by, refuse_growths)
     # With other horizons the layer remembers other events: they need another generation.
     horizon = f"{settings.speed.oldest_hours}-{settings.speed.remembered_hours}-{settings.speed.ttl_days}"
     folder = f"{settings.paths.checkpoint_uri}/speed/{horizon}"
     generations = Generations(connect())
-    generation = generations.find(generations.greatest())
-    if generation is None or not can_resume(generation, generations, settings, folder):
-        ends = {topic: partitions.opened(topics.end_offsets(topic)) for topic in names}
-        generation = begin(generations, ends, settings.definitions, datetime.now(UTC))
+    generation = _generation(settings, generations, folder, partitions)
     feed = _feed(settings, generation, partitions, generations.positions(generation.number))
-    growths, topic_ids = PartitionGrowths(connect()), topics.ids(names)
     _start_monitor(settings, generations, generation)
 
     def check() -> None:
         if _STREAM not in work.held:
-            raise ProcessReplacedError(_TAKEN_OVER, do="nothing: this process starts again, and stands by")
+            raise ProcessReplacedError(_TAKEN_OVER, do=_STAND_BY)
         generations.claims.refuse_replaced(generation.number)
         opened, positions = growths.read(partitions.original, topic_ids), generations.positions(generation.number)
         refuse_opened(opened.readable(positions, names), feed.readable)
 
     ended_by_others = 0
     while True:
+        if not work.confirm(_STREAM):
+            raise ProcessReplacedError(_TAKEN_OVER, do=_STAND_BY)
         own = f"{folder}/{generation.number}"
         checkpoint = adopt(own, furthest(own, generations.claims.claimed(generation.number)))
         query = driver.start(spark, generation, feed, checkpoint)
@@ -136,8 +140,14 @@ def _watch(query: StreamingQuery, check: Callable[[], None]) -> None:
         time.sleep(1)
 
 
-def _await_turn(work: SharedWork, stand_by: Callable[[], None]) -> None:
-    """Return when no other process streams. `stand_by` is called if one does at first."""
+def _await_turn(work: SharedWork, stand_by: Callable[[], None], check: Callable[[], None]) -> None:
+    """Return when no other process streams.
+
+    Args:
+        work: That of the speed layer.
+        stand_by: Is called if another process streams at first.
+        check: Is called again and again meanwhile, and raises if this process has to start again.
+    """
     work.take()
     if _STREAM not in work.held:
         log.info("speed.stands_by")
@@ -145,6 +155,7 @@ def _await_turn(work: SharedWork, stand_by: Callable[[], None]) -> None:
     while _STREAM not in work.held:
         time.sleep(_LOOK_SECONDS)
         try:
+            check()
             work.take()
         except CASSANDRA_UNAVAILABLE as error:
             log.warning("speed.cassandra_unavailable", error=str(error))
@@ -170,12 +181,24 @@ def _feed(settings: Settings, generation: Generation, partitions: Partitions, po
     )
 
 
+def _generation(settings: Settings, generations: Generations, folder: str, partitions: Partitions) -> Generation:
+    """The newest one, if this process can go on with it; else a new one."""
+    newest = generations.find(generations.greatest())
+    if newest is not None and can_resume(newest, generations, settings, folder):
+        return newest
+    topics = Topics(settings.kafka.connection)
+    names = [source.topic for source in sources_of(registered_views())]
+    ends = {topic: partitions.opened(topics.end_offsets(topic)) for topic in names}
+    return begin(generations, ends, settings.definitions, datetime.now(UTC))
+
+
 def _rehearsal(settings: Settings, partitions: Partitions, names: Sequence[str]) -> Feed:
     """The last records of each partition, which have no side effects."""
     topics = Topics(settings.kafka.connection)
     last = {
-        topic: {number: max(first, ends[number] - _REHEARSED) for number, first in topics.first_offsets(topic).items()}
+        topic: {number: max(first, ends[number] - _REHEARSED) for number, first in firsts.items()}
         for topic in names
+        for firsts in [partitions.opened(topics.first_offsets(topic))]
         for ends in [topics.end_offsets(topic)]
     }
     return Feed(

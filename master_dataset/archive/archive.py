@@ -27,7 +27,8 @@ from master_dataset.delta.checkpoint import (
     drop_incomplete,
     fsync_plan,
     furthest,
-    unfinished_mark,
+    last_plan,
+    unfinished_marks,
 )
 from master_dataset.delta.tables import CONFLICTS, DEAD_LETTERS, BatchId, MasterTables
 from master_dataset.errors import CheckpointInUseError, DependencyUnavailableError, OperatorError
@@ -99,7 +100,6 @@ class _Writes:
 
     def __init__(self) -> None:
         self._lock, self._has_ended = Lock(), False
-        self.number = 0
         self.refusal: OperatorError | None = None  # what ended the query, if an operator has to act
 
     @contextmanager
@@ -133,6 +133,7 @@ class Archive:
         self._monitor = monitor
         self._traces: dict[str, Accumulator[TraceContexts] | None] = {}  # by topic
         self._written_to: set[str] = set()  # topics whose query has written a micro-batch in this process
+        self._planned: dict[str, int] = {}  # topic to the last micro-batch that another process may have begun
         self._queries: dict[str, StreamingQuery] = {}  # by topic
         self._writes: dict[str, _Writes] = {}  # by topic
         self._repeated: dict[str, int] = {}  # by topic: queries one after the other that another process ended
@@ -147,16 +148,16 @@ class Archive:
 
         Call it before tables are read and while no other process archives.
         """
+        self._tables.roll_back_incomplete(DEAD_LETTERS)  # first: commits are looked for in it
+        self._tables.roll_back_incomplete(CONFLICTS)
         for source, folder in folders.items():
             self._roll_back(source, folder)
-        self._tables.roll_back_incomplete(DEAD_LETTERS)
-        self._tables.roll_back_incomplete(CONFLICTS)
 
     def _roll_back(self, source: "Source[Any]", folder: str) -> None:
         """Of one source: its own table, and what its last micro-batch wrote to the table of dead letters."""
         for checkpoint in checkpoints_in(folder):
             drop_incomplete(checkpoint)
-        marks = {mark for checkpoint in checkpoints_in(folder) if (mark := unfinished_mark(checkpoint))}
+        marks = unfinished_marks(folder)
         self._tables.roll_back_incomplete(source.topic, marks)
         self._tables.roll_back_micro_batches(DEAD_LETTERS, marks)
 
@@ -173,6 +174,7 @@ class Archive:
         checkpoint = adopt(folder, furthest(folder))
         self._tables.create(source)
         self._written_to.discard(source.topic)
+        self._planned[source.topic] = last_plan(checkpoint)
         writes = self._writes[source.topic] = _Writes()
         tasks = self._spark.sparkContext.defaultParallelism
         starts, number = self._starting_offsets(source, topic.partitions.open), topic.partitions.open
@@ -188,7 +190,7 @@ class Archive:
                 if not isinstance(refusal, DependencyUnavailableError):  # else the next process tries again
                     writes.refusal = refusal  # Spark passes on only its text
                 raise
-            writes.number += 1
+            self._repeated.pop(source.topic, None)
 
         query = self._queries[source.topic] = (
             parsed.writeStream.queryName(f"archive_{source.topic}")
@@ -209,8 +211,7 @@ class Archive:
 
     def _has_repeated(self, topic: str) -> bool:
         """Whether another process has ended the query of this topic too often without any progress in between."""
-        has_written = self._writes[topic].number > 0
-        self._repeated[topic] = 1 if has_written else self._repeated.get(topic, 0) + 1
+        self._repeated[topic] = self._repeated.get(topic, 0) + 1
         return self._repeated[topic] > _MOST_REPEATED
 
     def check(self) -> None:
@@ -305,8 +306,6 @@ class Archive:
         """Write what the tables do not hold yet, until it is on the disk. Returns what the micro-batch contains."""
         failpoint(Failpoint.ARCHIVE_BEGUN)
         held = [name for name in (source.topic, DEAD_LETTERS) if self._may_hold(source, name, written)]
-        for name in held:
-            self._tables.fsync(name, written.mark)
         progress.value = {}
         parsed.count()  # parses all of it; later steps read what is kept
         partitions = progress.value
@@ -327,15 +326,16 @@ class Archive:
         if progress.value is not partitions:  # each addition makes a new one
             raise RuntimeError(f"Records of `{source.topic}` were parsed again while they were written.")
         for name, has_any in ((source.topic, has_events), (DEAD_LETTERS, has_dead_letters)):
-            if has_any:
-                self._tables.fsync(name, written.mark)
+            if has_any or name in held:
+                self._tables.fsync(name, written)
         if self._monitor is not None:
             self._monitor.on_batch(source.topic, partitions, repeats=source.topic in held)
         return partitions
 
     def _may_hold(self, source: "Source[Any]", name: str, batch: BatchId) -> bool:
         """Whether a process that crashed has written this micro-batch to the table, or a part of it."""
-        return source.topic not in self._written_to and self._tables.holds(name, batch)
+        may_be_begun = batch.number <= self._planned.get(source.topic, batch.number)
+        return may_be_begun and source.topic not in self._written_to and self._tables.holds(name, batch)
 
 
 def _parser(

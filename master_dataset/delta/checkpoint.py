@@ -12,7 +12,7 @@ Every process that runs a query does so with a checkpoint of its own, a copy of 
 
 import shutil
 from collections.abc import Mapping
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -106,8 +106,12 @@ def furthest(folder: str, planned: tuple[int, Mapping[str, Mapping[int, int]]] |
     `planned`: one that has this plan, a number and end offsets, is preferred.
     """
 
-    def rank(checkpoint: str) -> tuple[bool, int, int]:
-        return planned is not None and _has_plan(checkpoint, *planned), *_reached(checkpoint)
+    def rank(checkpoint: str) -> tuple[bool, int, bool, int]:
+        number = last_plan(checkpoint)
+        ends = read_ends(checkpoint, number) if number >= 0 else {}
+        has_ended = number in _numbers(f"{checkpoint}/{ENDS}")
+        offsets = sum(offset for partitions in ends.values() for offset in partitions.values())
+        return planned is not None and _has_plan(checkpoint, *planned), number, has_ended, offsets
 
     return max(checkpoints_in(folder), key=rank, default=None)
 
@@ -116,12 +120,9 @@ def _has_plan(checkpoint: str, number: int, ends: Mapping[str, Mapping[int, int]
     return number in _numbers(f"{checkpoint}/{PLANS}") and read_ends(checkpoint, number) == ends
 
 
-def _reached(checkpoint: str) -> tuple[int, int]:
-    """The number of the last plan, and the sum of its end offsets."""
-    if not (plans := _numbers(f"{checkpoint}/{PLANS}")):
-        return -1, 0
-    ends = read_ends(checkpoint, max(plans))
-    return max(plans), sum(offset for partitions in ends.values() for offset in partitions.values())
+def last_plan(checkpoint: str) -> int:
+    """Return the number of the last micro-batch that was planned; -1: none."""
+    return max(_numbers(f"{checkpoint}/{PLANS}"), default=-1)
 
 
 def adopt(folder: str, found: str | None) -> str:
@@ -129,18 +130,27 @@ def adopt(folder: str, found: str | None) -> str:
 
     A process that was taken over, and goes on because it was only suspended, keeps its own: two queries with one
     checkpoint could each plan the same micro-batch with other records, and one would end the other's. Those that are
-    older than `found` are removed.
+    far behind `found` are removed, also copies that were not finished.
     """
     adopted = f"{folder}/{uuid4()}"
     if found is None:
         return adopted
-    for other in _inner(folder):  # also copies that were not finished
-        if other != found:
-            delete_folder(other)
-    if found != folder and exists(f"{folder}/{METADATA}"):
-        _remove_outer(folder)
     _copy(found, adopted)
+    reached = last_plan(found)
+    for other in (*_inner(folder), folder):
+        if last_plan(other) < reached - 1 and other not in (found, adopted):
+            with suppress(OSError):  # a process that was suspended may still write there
+                _remove_outer(folder) if other == folder else delete_folder(other)
     return adopted
+
+
+def unfinished_marks(folder: str) -> set[str]:
+    """Return the marks of micro-batches of a stream that may be written in part: planned last, and ended nowhere."""
+    found = checkpoints_in(folder)
+    ended = {number for checkpoint in found for number in _numbers(f"{checkpoint}/{ENDS}")}
+    last = {checkpoint: last_plan(checkpoint) for checkpoint in found}
+    recent = max(last.values(), default=0) - 1  # what is older was ended, and its files may have been compacted
+    return {unfinished_mark(each) for each, number in last.items() if number not in ended and number >= recent} - {""}
 
 
 def _copy(found: str, adopted: str) -> None:
@@ -151,15 +161,15 @@ def _copy(found: str, adopted: str) -> None:
     inner = [f"{SOURCES}/{name}/0" for name in names_in(f"{found}/{SOURCES}") if name.isdecimal()]
     names = [*numbered, *inner, METADATA]
     for name in names:
-        with suppress(FileNotFoundError) if name != METADATA else nullcontext():  # Spark removes old plans and ends
-            write_bytes(f"{adopted}/{name}", read_bytes(f"{found}/{name}"))
+        write_bytes(f"{adopted}/{name}", read_bytes(f"{found}/{name}"))
     if (own := local_path(adopted)) is not None:
-        fsync_files([own / name for name in names if (own / name).exists()], own)
+        fsync_files([own / name for name in names], own)
 
 
 def _remove_outer(checkpoint: str) -> None:
     """Remove a checkpoint, but no others that are in its folder."""
-    delete_file(f"{checkpoint}/{METADATA}")
+    if exists(f"{checkpoint}/{METADATA}"):
+        delete_file(f"{checkpoint}/{METADATA}")
     for part in (PLANS, ENDS, SOURCES):
         if exists(f"{checkpoint}/{part}"):
             delete_folder(f"{checkpoint}/{part}")

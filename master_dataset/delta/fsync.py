@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from zlib import crc32
 
-from master_dataset.delta.history import LAST_CHECKPOINT, DeltaHistory
+from master_dataset.delta.history import LAST_CHECKPOINT, MARK, Commit, DeltaHistory
 
 _HEAD = struct.Struct(">4sI")
 _MAGIC = b"crc\0"
@@ -29,10 +29,26 @@ def fsync_commit(table: str, mark: str) -> None:
     """
     history = DeltaHistory.of(table)
     if commit := history.marked(mark):
-        checkpoint = history.checkpoints(commit.number)
-        hint = [history.log / LAST_CHECKPOINT] if checkpoint else []
-        added = [history.folder / name for name in commit.added]
-        fsync_files([*added, commit.path, *checkpoint, *hint], history.folder)
+        _fsync(history, commit)
+
+
+def fsync_commits(table: str, query: str, since: int) -> None:
+    """Flush the newest commits of this micro-batch, and of later ones of its query, as `fsync_commit`."""
+    history = DeltaHistory.of(table)
+    for path in history.newest_first():
+        commit = Commit.read(path)
+        committer, _, number = str(commit.info.get(MARK, "")).partition(" ")
+        if committer == query and number.isdecimal():
+            if int(number) < since:
+                return
+            _fsync(history, commit)
+
+
+def _fsync(history: DeltaHistory, commit: Commit) -> None:
+    checkpoint = history.checkpoints(commit.number)
+    hint = [history.log / LAST_CHECKPOINT] if checkpoint else []
+    added = [history.folder / name for name in commit.added]
+    fsync_files([*added, commit.path, *checkpoint, *hint], history.folder)
 
 
 def fsync_first_commit(table: str) -> None:

@@ -21,7 +21,7 @@ from master_dataset.delta.commit_intents import commit_intent
 from master_dataset.delta.creation import create_table
 from master_dataset.delta.data_files import DATA_FILES, FileWriter, TableLayout
 from master_dataset.delta.dataset import arrow_dataset, report_lost_files
-from master_dataset.delta.fsync import fsync_commit
+from master_dataset.delta.fsync import fsync_commits
 from master_dataset.delta.history import NEWEST_COMMITS
 from master_dataset.delta.incomplete_commits import (
     drop_incomplete_creation,
@@ -121,9 +121,9 @@ class MasterTables:
         """Roll back these micro-batches where a power cut left them incomplete; other processes may write meanwhile."""
         roll_back_marked(self.path(name), unfinished)
 
-    def fsync(self, name: str, mark: str) -> None:
-        """Flush the newest commit with this mark, if there is one."""
-        fsync_commit(self.path(name), mark)
+    def fsync(self, name: str, batch: BatchId) -> None:
+        """Flush the commits of this micro-batch, and later ones of its query, which another process may have made."""
+        fsync_commits(self.path(name), batch.query, batch.number)
 
     def holds(self, name: str, batch: BatchId) -> bool:
         """Whether the table has a commit of this micro-batch.

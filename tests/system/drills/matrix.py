@@ -92,7 +92,7 @@ MATRIX = (
     Row(
         "D17",
         "Q",
-        "a second speed process; a second alert processor",
+        "a second speed process, which takes over from the first one, and both are killed; a second alert processor",
         f"{QUICK}, `tests/integration/test_claims.py`; "
         "a second alert processor: `tests/integration/test_alerts.py`, `python -m tests.system.drills.alerts`, `galatea prove P16`",
     ),

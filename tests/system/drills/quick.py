@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
@@ -34,12 +34,18 @@ TOOK_PART = {
     # A query that finds no records reports a micro-batch too, but has added nothing.
     "wrote a micro-batch": re.compile(r"addBatch=\d+ .*event=speed\.batch"),
     "its claim was refused": re.compile(r"code=checkpoint_out_of_step"),
-    "its entry in the checkpoint was refused": re.compile(r"CONCURRENT_STREAM_LOG_UPDATE"),
 }
+STANDS_BY = "event=speed.stands_by"
 """What its log says of it."""
 
 
-def lived(command: Sequence[str], environment: Mapping[str, str], log: Path, patience: float = PATIENCE_SECONDS) -> str:
+def lived(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    log: Path,
+    patience: float = PATIENCE_SECONDS,
+    when_it_stands_by: Callable[[], object] = lambda: None,
+) -> str:
     """Run it until it has taken part, and end it as by `kill -9`. Says how it took part; "" if it never did."""
     own = {**environment, "PYTHONUNBUFFERED": "1"}
     with (
@@ -48,7 +54,11 @@ def lived(command: Sequence[str], environment: Mapping[str, str], log: Path, pat
     ):
         try:
             deadline = time.monotonic() + patience
+            has_stood_by = False
             while not _took_part(log) and second.poll() is None and time.monotonic() < deadline:
+                if not has_stood_by and STANDS_BY in log.read_text(errors="replace"):
+                    has_stood_by = True
+                    when_it_stands_by()
                 time.sleep(0.1)
         finally:
             if second.poll() is None:
@@ -154,10 +164,11 @@ def checkpoint(on: DrillStack, _: Random, line: LedgerLine) -> None:
 
 
 def second_speed(on: DrillStack, _: Random, line: LedgerLine) -> None:
-    """D17: another speed process with the same checkpoint, until it claims or is refused: all counts once."""
+    """D17: another speed process takes over from the one that is killed, and is killed too: all counts once."""
     line.fault("second", "speed")
     own, log = {**on.stack.environment, "GALATEA_SPEED_METRICS_PORT": "0"}, on.settings.home / "logs" / "second.log"
-    took_part = lived([sys.executable, "-m", "deploy.services.speed"], own, log)
+    command = [sys.executable, "-m", "deploy.services.speed", "second"]
+    took_part = lived(command, own, log, when_it_stands_by=lambda: on.faults.kill("speed"))
     if not took_part:
         line.fail(f"the second process never took part: {last(log)}")
     line.faults[-1]["args"] = took_part

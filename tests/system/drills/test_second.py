@@ -42,7 +42,6 @@ def test_a_second_process_that_never_claims_has_not_taken_part_and_is_ended(tmp_
     [
         (CLAIMS, "wrote a micro-batch"),
         ("print('code=checkpoint_out_of_step event=process.stopped'); raise SystemExit(3)", "its claim was refused"),
-        ("raise OSError('[CONCURRENT_STREAM_LOG_UPDATE] of 7')", "its entry in the checkpoint was refused"),
     ],
 )
 def test_a_second_process_that_claims_or_is_refused_has_taken_part(tmp_path: Path, says: str, line: str) -> None:

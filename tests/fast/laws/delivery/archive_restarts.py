@@ -59,11 +59,11 @@ class Tables:
     def without_written(self, _: object, records: "Frame", name: str, __: str) -> "Frame":
         return records.without({row for each in self.commits if each.name == name for row in each.rows})
 
-    def fsync(self, name: str, mark: str) -> None:
-        """The newest alone, as with Delta."""
-        newest = next((each for each in reversed(self.commits) if (each.name, each.mark) == (name, mark)), None)
-        if newest is not None:
-            newest.fsynced = True
+    def fsync(self, name: str, batch: BatchId) -> None:
+        for each in self.commits:
+            query, _, number = each.mark.partition(" ")
+            if (each.name, query) == (name, batch.query) and int(number) >= batch.number:
+                each.fsynced = True
 
     def lose_power(self) -> None:
         self.commits = [each for each in self.commits if each.fsynced]

@@ -13,6 +13,7 @@ from master_dataset.delta.checkpoint import (
     furthest,
     read_ends,
     unfinished_mark,
+    unfinished_marks,
 )
 
 
@@ -108,18 +109,17 @@ def test_a_process_goes_on_with_a_copy_of_its_own(tmp_path: Path) -> None:
     assert unfinished_mark(str(adopted)) == "query-a 7"
 
 
-def test_the_furthest_one_is_adopted_and_older_ones_are_removed(tmp_path: Path) -> None:
+def test_the_furthest_one_is_adopted_and_those_far_behind_are_removed(tmp_path: Path) -> None:
     planned(tmp_path, 1, 2, ends=20)  # where there was only one
-    planned(tmp_path / "older", 3, 4, ends=40)
+    planned(tmp_path / "older", 2, 3, ends=40)
     planned(tmp_path / "shorter", 4, 5, ends=50)
     planned(tmp_path / "newest", 4, 5, ends=55)
-    written(tmp_path / "unfinished", "offsets/9", "commits/8")
+    written(tmp_path / "unfinished", "offsets/3", "commits/2")
 
     adopted = adopt(str(tmp_path), furthest(str(tmp_path)))
 
     assert furthest(str(tmp_path)) in {adopted, str(tmp_path / "newest")}
-    assert set(checkpoints_in(str(tmp_path))) == {adopted, str(tmp_path / "newest")}
-    assert {path.name for path in tmp_path.iterdir()} == {Path(adopted).name, "newest"}
+    assert {path.name for path in tmp_path.iterdir()} == {Path(adopted).name, "newest", "shorter"}
     assert read_ends(adopted, 5) == {"sales": {0: 55}}
 
 
@@ -137,3 +137,29 @@ def test_a_copy_that_was_not_finished_is_no_checkpoint(tmp_path: Path) -> None:
     assert checkpoints_in(str(tmp_path)) == []
     assert furthest(str(tmp_path)) is None
     assert Path(adopt(str(tmp_path), None)).parent == tmp_path
+
+
+def test_of_two_with_the_same_plan_the_one_that_ended_it_goes_further(tmp_path: Path) -> None:
+    planned(tmp_path / "killed", 4, 5, ends=55)
+    planned(tmp_path / "ended", 4, 5, ends=50, done=5)
+
+    assert furthest(str(tmp_path)) == str(tmp_path / "ended")
+
+
+@pytest.mark.parametrize(
+    ("plans", "marks"),
+    [
+        ({"a": (5, -1), "b": (6, 5)}, {"query-a 6"}),  # a plan that another process has ended
+        ({"a": (6, 5), "b": (6, 6)}, set()),
+        ({"a": (5, 4), "b": (6, 4)}, {"query-a 5", "query-a 6"}),
+        ({"a": (3, 2), "b": (6, 5)}, {"query-a 6"}),  # long ago
+        ({}, set()),
+    ],
+)
+def test_only_what_was_planned_last_and_ended_nowhere_may_be_written_in_part(
+    tmp_path: Path, plans: dict[str, tuple[int, int]], marks: set[str]
+) -> None:
+    for name, (plan, done) in plans.items():
+        planned(tmp_path / name, *range(2, plan + 1), ends=10 * plan, done=done)
+
+    assert unfinished_marks(str(tmp_path)) == marks
