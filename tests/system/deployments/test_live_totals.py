@@ -372,6 +372,7 @@ def test_totals_of_a_chain_are_exact_while_events_arrive_publications_switch_and
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(3 * 3600)
 def test_ten_thousand_samples_of_a_live_chain_are_exact(stack: Stack, stores: Mapping[str, Store]) -> None:
     began = time.monotonic()
     with selling(stack, 2, per_second=5), publishing(stack, pause=1):
