@@ -12,6 +12,7 @@ archive and speed layer guarantee by what they record with each micro-batch.
 
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from math import ceil
 from typing import Protocol
 
@@ -76,7 +77,7 @@ class SharedWork:
         self._own = {part: leases.lease(self._part_prefix + part, LEASE_SECONDS) for part in parts}
         self._own[_START] = leases.lease(f"{component} {_START}", LEASE_SECONDS)
         self._held: set[str] = set()  # keys of `_own`
-        self._failure: Exception | None = None  # what has ended the renewals
+        self._renewals: Future[None] | None = None
         self._lock = threading.RLock()  # a signal handler may call `leave` inside of `release`
         """Held while a lease is renewed or released, so that none is taken again that was just released."""
         self._has_left = threading.Event()
@@ -89,7 +90,7 @@ class SharedWork:
         while not _succeeds(self._own[_START].take):
             self._has_left.wait(RENEW_SECONDS)
         self._held.add(_START)
-        threading.Thread(target=self._keep_renewing, name="leases", daemon=True).start()
+        self._renewals = ThreadPoolExecutor(1, thread_name_prefix="leases").submit(self._keep_renewing)
         if not any(name.startswith(self._process_prefix) for name in self._leases.names()):
             if_first()
         self._leases.show(self._me, LEASE_SECONDS)
@@ -98,8 +99,8 @@ class SharedWork:
     @property
     def held(self) -> frozenset[str]:
         """The parts that this process is to work on, at the moment. Raises what has ended the renewals."""
-        if self._failure is not None:
-            raise self._failure
+        if self._renewals is not None and self._renewals.done():
+            self._renewals.result()
         return frozenset(self._held - {_START})
 
     def beyond_share(self) -> Sequence[str]:
@@ -161,14 +162,11 @@ class SharedWork:
                 log.warning("shared_work.lost", part=part)
 
     def _keep_renewing(self) -> None:
-        try:
-            while not self._has_left.wait(RENEW_SECONDS):
-                try:
-                    self.renew()
-                except CASSANDRA_UNAVAILABLE as error:
-                    log.warning("shared_work.not_renewed", error=type(error).__name__)
-        except Exception as error:  # noqa: BLE001 - the thread ends; whoever asks next for work raises it
-            self._failure = error
+        while not self._has_left.wait(RENEW_SECONDS):
+            try:
+                self.renew()
+            except CASSANDRA_UNAVAILABLE as error:
+                log.warning("shared_work.not_renewed", error=type(error).__name__)
 
     def _share(self) -> int:
         """The greatest number of parts to hold. CASSANDRA_UNAVAILABLE."""

@@ -72,9 +72,10 @@ def test_the_values_of_the_chart_satisfy_their_schema() -> None:
 
 
 @pytest.mark.parametrize(
-    ("component", "replicas", "is_accepted"), [("api", 3, True), ("api", 0, False), ("speed", 2, False)]
+    ("component", "replicas", "is_accepted"),
+    [("api", 3, True), ("api", 0, False), ("speed", 2, True), ("alerts", 2, False)],
 )
-def test_the_api_alone_may_have_several_pods(component: str, replicas: int, is_accepted: bool) -> None:  # noqa: FBT001 - a row of a table
+def test_some_components_may_have_several_pods(component: str, replicas: int, is_accepted: bool) -> None:  # noqa: FBT001 - a row of a table
     values = read_yaml(CHART / "values.yaml")
     values["components"][component]["replicas"] = replicas
     schema = jsonschema.Draft7Validator(json.loads((CHART / "values.schema.json").read_text()))

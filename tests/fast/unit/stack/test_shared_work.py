@@ -1,11 +1,13 @@
 """Processes of one component share its parts: none has two processes, and those of a killed one are taken over."""
 
+import time
 from collections.abc import Sequence
 from random import Random
 
 import pytest
 from cassandra import OperationTimedOut
 
+from deploy.services import shared_work
 from deploy.services.shared_work import LEASE_SECONDS, SharedWork
 from master_dataset.errors import UpkeepRunsError
 
@@ -193,3 +195,16 @@ def test_however_processes_come_and_go_each_part_gets_one_process_and_no_part_tw
     held = [part for worker in workers for part in worker.held]
     assert sorted(held) == (sorted(TOPICS) if workers else [])
     assert all(len(worker.held) <= -(-len(TOPICS) // len(workers)) for worker in workers)
+
+
+def test_what_ends_the_renewals_ends_the_process_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_work, "RENEW_SECONDS", 0.01)
+    alone = SharedWork(Table(), "archive", TOPICS, "a")
+    monkeypatch.setattr(alone, "renew", lambda: 1 / 0)
+
+    alone.join()
+    until = time.monotonic() + 60
+
+    with pytest.raises(ZeroDivisionError):
+        while time.monotonic() < until:
+            alone.take()
