@@ -203,8 +203,7 @@ def test_what_ends_the_renewals_ends_the_process_too(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(alone, "renew", lambda: 1 / 0)
 
     alone.join()
-    until = time.monotonic() + 60
+    time.sleep(0.5)
 
     with pytest.raises(ZeroDivisionError):
-        while time.monotonic() < until:
-            alone.take()
+        alone.take()
