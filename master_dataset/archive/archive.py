@@ -306,6 +306,8 @@ class Archive:
         """Write what the tables do not hold yet, until it is on the disk. Returns what the micro-batch contains."""
         failpoint(Failpoint.ARCHIVE_BEGUN)
         held = [name for name in (source.topic, DEAD_LETTERS) if self._may_hold(source, name, written)]
+        for name in held:  # a roll back looks for the newest commit of a mark alone
+            self._tables.fsync(name, written)
         progress.value = {}
         parsed.count()  # parses all of it; later steps read what is kept
         partitions = progress.value

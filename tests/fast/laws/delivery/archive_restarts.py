@@ -73,6 +73,8 @@ class Tables:
         return Counter(row for each in self.commits for row in each.rows)
 
     def _append(self, name: str, rows: "Frame", mark: str) -> None:
+        before = [each for each in self.commits if (each.name, each.mark) == (name, mark)]
+        assert all(each.fsynced for each in before), "a roll back looks for the newest commit of a mark alone"
         if self.chance.random() < 0.1:
             raise OSError("no room")
         self.commits.append(Commit(name, mark, [offset for offset, _ in rows.rows()]))
