@@ -28,19 +28,17 @@ if TYPE_CHECKING:
     from deploy.settings import Settings
 
 
-def layer(component: str, settings: "Settings", name: str = "") -> Component:
+def layer(component: str, settings: "Settings", port: int, name: str = "") -> Component:
     """Return a process of `archive`, `speed`, `alerts` or `dispatcher`.
 
-    It is ready once its pid is in `run/<name>.ready`. `name`: as in `galatea status`; if empty, that of the component.
+    Args:
+        component: Which of them. It is ready once its pid is in `run/<name>.ready`.
+        settings: Of the deployment.
+        port: Where it shows its metrics; 0: any free port.
+        name: As in `galatea status`; if empty, that of the component.
     """
     name = name or component
     ready = settings.home / "run" / f"{name}.ready"
-    port = {
-        "archive": lambda: settings.archive.metrics_port_of(name),
-        "speed": lambda: settings.speed.metrics_port_of(name),
-        "alerts": lambda: settings.alerts.metrics_port,
-        "dispatcher": lambda: settings.webhooks.metrics_port,
-    }[component]()
     return Component(
         name=name,
         command=lambda: [*_command(component), *([name] if name != component else [])],
@@ -149,9 +147,13 @@ def components(settings: "Settings", only: Collection[str] = (), *, airflow: boo
         UnknownNameError: There is no component of that name.
     """
     galatea = (
-        *(layer("archive", settings, name) for name in settings.archive.process_names),
-        *(layer("speed", settings, name) for name in settings.speed.process_names),
-        *(layer(name, settings) for name in ("alerts", "dispatcher")),
+        *(
+            layer(component, settings, own.metrics_port_of(name), name)
+            for component, own in (("archive", settings.archive), ("speed", settings.speed))
+            for name in own.process_names
+        ),
+        layer("alerts", settings, settings.alerts.metrics_port),
+        layer("dispatcher", settings, settings.webhooks.metrics_port),
         *(api(settings, name) for name in settings.api.process_names),
         sql(settings),
     )

@@ -120,18 +120,18 @@ def run(process: Process, settings: Settings) -> None:
     work = SharedWork(LeaseTable(connect()), "archive", list(registered_sources()), str(uuid4()))
     process.at_end(work.leave)
     work.join(lambda: archive.roll_back_incomplete(folders))
-    topic = Topic(settings.kafka.connection, partitions)
+    location = Topic(settings.kafka.connection, partitions)
     while True:
         try:
-            for name in work.beyond_share():
-                archive.stop(name)
-                work.release(name)
-            for name in archive.topics - work.held:  # another process has taken them
-                archive.stop(name)
+            for topic in work.beyond_share():
+                archive.stop(topic)
+                work.release(topic)
+            for topic in archive.topics - work.held:  # another process has taken them
+                archive.stop(topic)
             work.take()
-            for name in filter(work.confirm, sorted(work.held - archive.topics)):
-                source = registered_sources()[name]
-                archive.start(source, topic, folders[source], trigger)
+            for topic in filter(work.confirm, sorted(work.held - archive.topics)):
+                source = registered_sources()[topic]
+                archive.start(source, location, folders[source], trigger)
             refuse_opened(growths.read(partitions.original, topic_ids).open, partitions.open)
         except CASSANDRA_UNAVAILABLE as error:  # the queries go on
             log.warning("archive.cassandra_unavailable", error=str(error))

@@ -11,7 +11,7 @@ archive and speed layer guarantee by what they record with each micro-batch.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from math import ceil
 from typing import Protocol
@@ -105,7 +105,7 @@ class SharedWork:
 
     def beyond_share(self) -> Sequence[str]:
         """Return parts of `held` to give up: end the work on each, then call `release`. CASSANDRA_UNAVAILABLE."""
-        return sorted(self.held)[self._share() :]
+        return sorted(self.held)[self._share(self._leases.names()) :]
 
     def release(self, part: str) -> None:
         """Let another process work on it. CASSANDRA_UNAVAILABLE: it can when the lease has expired."""
@@ -115,9 +115,11 @@ class SharedWork:
 
     def take(self) -> None:
         """Take free parts up to the share of this process. CASSANDRA_UNAVAILABLE."""
-        share, names = self._share(), set(self._leases.names())
+        if len(self.held) == len(self._parts):
+            return
+        names = set(self._leases.names())
         for part in self._parts:
-            if len(self.held) >= share:
+            if len(self.held) >= self._share(names):
                 return
             if self._part_prefix + part not in names and part not in self._held and _succeeds(self._own[part].take):
                 with self._lock:
@@ -168,9 +170,9 @@ class SharedWork:
             except CASSANDRA_UNAVAILABLE as error:
                 log.warning("shared_work.not_renewed", error=type(error).__name__)
 
-    def _share(self) -> int:
-        """The greatest number of parts to hold. CASSANDRA_UNAVAILABLE."""
-        others = {name for name in self._leases.names() if name.startswith(self._process_prefix)}
+    def _share(self, names: Iterable[str]) -> int:
+        """The greatest number of parts to hold, with the processes that are listed."""
+        others = {name for name in names if name.startswith(self._process_prefix)}
         return ceil(len(self._parts) / len(others | {self._me}))
 
 
