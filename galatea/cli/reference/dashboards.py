@@ -11,6 +11,8 @@ from typing import Any, Literal
 COLUMNS = 24
 SCHEMA_VERSION = 39
 """Of Grafana 11; newer ones read it."""
+_LAG_RECORDS = "sum by (reader, topic) (max by (reader, topic, partition) (galatea_lag_records))"
+"""Several archives measure the same partitions."""
 Kind = Literal["timeseries", "stat", "table", "state-timeline", "barchart"]
 
 
@@ -291,7 +293,7 @@ FRESHNESS = Dashboard(
             height=5,
             description="`unexplained` has to be zero.",
         ),
-        Panel("Lag in records", {"{{reader}} {{topic}}": "sum by (reader, topic) (galatea_lag_records)"}),
+        Panel("Lag in records", {"{{reader}} {{topic}}": _LAG_RECORDS}),
         Panel("Lag in seconds", {"{{reader}} {{topic}}": "max by (reader, topic) (galatea_lag_seconds)"}, "s"),
         Panel(
             "Duration of micro-batches, p99",
