@@ -42,7 +42,7 @@ _NO_DATA = "-"
 """What Spark writes for a source that has never had a record."""
 
 _COPIED = 3
-"""Spark continues behind the last plan, and reads the one before it."""
+"""How many plans and ends a copy has: Spark continues after the last plan, and reads the one before it."""
 
 log = structlog.get_logger()
 
@@ -90,7 +90,7 @@ def unfinished_mark(checkpoint: str) -> str:
 def checkpoints_in(folder: str) -> list[str]:
     """Return the checkpoints of a stream, of which `folder` has one for each process that ran it.
 
-    Before, there was one, which was the folder.
+    In the former layout there was only one, the folder itself.
     """
     return [each for each in (folder, *_inner(folder)) if exists(f"{each}/{METADATA}")]
 

@@ -1,4 +1,4 @@
-"""Several processes of archive and speed layer: killed ones are taken over, and nothing is lost, doubled or miscounted.
+"""Several processes of archive and speed layer: killed ones are taken over, and nothing is lost or miscounted.
 
 Receipts arrive all the time, some of them twice. In turns, a process that works is killed or suspended for longer than
 its lease, so that it goes on beside the one that has taken over. A suspended archive may be inside of a micro-batch.
@@ -130,7 +130,7 @@ def taken_over(stack: Stack, sold: int) -> tuple[float, float]:
 
 
 @pytest.mark.nightly
-def test_killed_and_suspended_processes_are_taken_over_and_nothing_is_lost_or_doubled(stack: Stack) -> None:
+def test_killed_and_suspended_processes_are_taken_over_and_nothing_is_lost_or_miscounted(stack: Stack) -> None:
     chance, sales = Random(5), Sales()
     with selling(stack, sales):
         for number in range(FAULTS):
