@@ -149,6 +149,9 @@ def test_killed_and_suspended_processes_are_taken_over_and_nothing_is_lost_or_mi
     stack.rebuild()
     verdict = stack.verify()
 
+    for name in NAMES:  # started again alone, the first ones would have done everything
+        sign = "event=speed.batch" if name.startswith("speed") else f"source={TOPIC} "
+        assert sign in (stack.settings.home / "logs" / f"{name}.log").read_text(errors="replace")
     print(f"{len(sales.receipts)} receipts, {sales.sent} records, {len(rows)} rows")  # noqa: T201
     assert {(row["partition"], row["offset"]) for row in rows} == {(0, offset) for offset in range(sales.sent)}
     assert shown(stack, "net_sales") == {
