@@ -150,8 +150,8 @@ def _await_turn(work: SharedWork, stand_by: Callable[[], None], check: Callable[
     """
     work.take()
     if _STREAM not in work.held:
-        log.info("speed.stands_by")
         stand_by()
+        log.info("speed.stands_by")
     while _STREAM not in work.held:
         time.sleep(_LOOK_SECONDS)
         try:
