@@ -138,7 +138,7 @@ class KafkaSettings(Section):
             update={
                 "brokers": brokers,
                 "controller_port": self.controller_port or self.port + 1,
-                "bootstrap": self.bootstrap or addresses(brokers, self.port),
+                "bootstrap": self.bootstrap or addresses(HOSTS[:brokers], self.port),
                 **absolute(self, files),
             }
         )

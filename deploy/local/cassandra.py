@@ -68,12 +68,12 @@ _TOKENS = 1 << 64
 _LEAST_TOKEN = -(1 << 63)
 
 
-def cassandra_nodes(settings: "Settings") -> Sequence[Component]:
+def cassandra_nodes(settings: "Settings", hosts: Sequence[str] = HOSTS) -> Sequence[Component]:
     """Return the nodes. A row has a copy on every node, and a majority reads and writes it.
 
-    Memtables are small, because the machine is shared with Spark.
+    Memtables are small, because the machine is shared with Spark. `hosts`: the address of each node.
     """
-    nodes = nodes_of("cassandra", settings.cassandra.nodes)
+    nodes = nodes_of("cassandra", settings.cassandra.nodes, hosts)
     return [_component(node, nodes, settings) for node in nodes]
 
 
@@ -92,7 +92,7 @@ def _component(node: Node, nodes: Sequence[Node], settings: "Settings") -> Compo
         prepare=lambda: _configure(node, nodes, settings),
         # They share the machine, and the last one waits for the tables.
         start_seconds=settings.stack.start_seconds * len(nodes),
-        once_ready=(lambda: _create_tables(settings)) if node == nodes[-1] else lambda: None,
+        once_ready=(lambda: _create_tables(nodes, settings)) if node == nodes[-1] else lambda: None,
     )
 
 
@@ -135,7 +135,7 @@ def _configure(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     (folder / "logback.xml").write_text(_LOGGING)
     internode = settings.cassandra.storage_port
-    known = {"seeds": addresses(len(nodes), internode)}
+    known = {"seeds": addresses([each.host for each in nodes], internode)}
     seeds = [{"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [known]}]
     import yaml
 
@@ -226,24 +226,24 @@ def _lets_in(address: "Address") -> bool:
     return True
 
 
-def _create_tables(settings: "Settings") -> None:
+def _create_tables(nodes: Sequence[Node], settings: "Settings") -> None:
     from deploy.cassandra import Login, connect
     from deploy.local.rights import create_operator, create_roles
     from deploy.schema import migrate
     from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
     from views.control.publication import PointerRow
 
-    nodes = HOSTS[: settings.cassandra.nodes]
-    address = replace(settings.cassandra.address, contact_points=nodes, keyspace=None)
+    hosts = tuple(node.host for node in nodes)
+    address = replace(settings.cassandra.address, contact_points=hosts, keyspace=None)
     if settings.stack.secure:
         create_operator(address, Login(_FIRST, _FIRST), len(nodes))
     session = connect(address)
     try:
         known = len(session.cluster.metadata.all_hosts())
-        if known < settings.cassandra.nodes:  # the others would not learn of a table
-            message = f"the ring has {known} of {settings.cassandra.nodes} nodes so far"
+        if known < len(nodes):  # the others would not learn of a table
+            message = f"the ring has {known} of {len(nodes)} nodes so far"
             raise CassandraUnavailableError(message, do="galatea status")
-        migrate(session, KEYSPACE, settings.cassandra.replication or settings.cassandra.nodes)
+        migrate(session, KEYSPACE, settings.cassandra.replication or len(nodes))
         PointerRow(session).begin(datetime.now(UTC))
         if settings.stack.secure:
             create_roles(session, KEYSPACE, Security(settings.home).passwords())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from deploy.jars import jar_paths
 from deploy.java import ONE_COMPILER, find_java
 from deploy.local.component import Component, require_free_disk
-from deploy.local.nodes import ONE, THREE, Node, addresses, nodes_of
+from deploy.local.nodes import HOSTS, ONE, THREE, Node, addresses, nodes_of
 from deploy.local.security import BROKER, OPERATOR, Security
 from deploy.secret_files import write_private
 from master_dataset.errors import OperatorError
@@ -85,13 +85,15 @@ _META = "meta.properties"
 """Kafka writes this file into a folder that is formatted."""
 
 
-def brokers(settings: "Settings") -> Sequence[Component]:
+def brokers(settings: "Settings", hosts: Sequence[str] = HOSTS) -> Sequence[Component]:
     """Return the brokers; each is a controller too. A record has a copy on every node, and a majority acknowledges it.
+
+    `hosts`: the address of each node.
 
     With one node, acknowledged records survive a crash and a power failure, but not the loss of the disk. Of three
     nodes, one may lose what it has not written to disk: they are not expected to lose power at once.
     """
-    nodes = nodes_of("kafka", settings.kafka.brokers)
+    nodes = nodes_of("kafka", settings.kafka.brokers, hosts)
     return [_component(node, nodes, settings) for node in nodes]
 
 
@@ -109,7 +111,7 @@ def _component(node: Node, nodes: Sequence[Node], settings: "Settings") -> Compo
         host=node.host,
         prepare=lambda: _format(node, nodes, settings),
         start_seconds=settings.stack.start_seconds,
-        once_ready=(lambda: _create_topics(settings)) if node == nodes[-1] else lambda: None,
+        once_ready=(lambda: _create_topics(nodes, settings)) if node == nodes[-1] else lambda: None,
     )
 
 
@@ -168,13 +170,13 @@ def _cluster_of(files: Iterable[Path]) -> str:
     return new_cluster()
 
 
-def _create_topics(settings: "Settings") -> None:
+def _create_topics(nodes: Sequence[Node], settings: "Settings") -> None:
     from deploy.local.rights import create_kafka_users
     from deploy.migration import TopicMigration
     from master_dataset.sources import registered_sources
 
-    own = replace(settings.kafka.connection, bootstrap=addresses(settings.kafka.brokers, settings.kafka.port))
-    topics = TopicMigration(settings, own, settings.kafka.brokers)
+    own = replace(settings.kafka.connection, bootstrap=addresses([node.host for node in nodes], settings.kafka.port))
+    topics = TopicMigration(settings, own, len(nodes))
     topics.apply(topics.plan())
     if settings.stack.secure:
         create_kafka_users(own, Security(settings.home).passwords(), list(registered_sources()))

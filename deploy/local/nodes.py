@@ -48,26 +48,22 @@ def record_nodes(home: Path, nodes: Nodes) -> None:
         part.replace(home / _FILE)
 
 
-def addresses(number: int, port: int) -> str:
-    """Return host:port of the first `number` nodes, separated by commas."""
-    return ",".join(f"{host}:{port}" for host in HOSTS[:number])
+def addresses(hosts: Sequence[str], port: int) -> str:
+    """Return host:port of each host, separated by commas."""
+    return ",".join(f"{host}:{port}" for host in hosts)
 
 
 class Node(NamedTuple):
-    """One node: its kind, and its number from 1."""
+    """One node: its kind, its number from 1, and the address that it listens on."""
 
     kind: str
     number: int
+    host: str
 
     @property
     def name(self) -> str:
         """Name in `galatea status`, and of its folder. The first one is named as its kind."""
         return self.kind if self.number == 1 else f"{self.kind}-{self.number}"
-
-    @property
-    def host(self) -> str:
-        """Address that it listens on."""
-        return HOSTS[self.number - 1]
 
 
 def is_loopback(host: str) -> bool:
@@ -88,6 +84,6 @@ def reachable(host: str) -> str:
     return {"0.0.0.0": LOOPBACK, "::": "::1"}.get(host, host)  # noqa: S104 - nothing listens here
 
 
-def nodes_of(kind: str, number: int) -> Sequence[Node]:
-    """Return all nodes of a kind."""
-    return [Node(kind, each) for each in range(1, number + 1)]
+def nodes_of(kind: str, number: int, hosts: Sequence[str] = HOSTS) -> Sequence[Node]:
+    """Return all nodes of a kind, each on its host."""
+    return [Node(kind, each, host) for each, host in enumerate(hosts[:number], start=1)]

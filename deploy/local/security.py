@@ -5,7 +5,7 @@ is passed on a command line. What each process may do is in `rights`.
 """
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,9 +24,10 @@ RENEWED_BEFORE = timedelta(days=60)
 
 @dataclass(frozen=True)
 class Security:
-    """The files of a secured home."""
+    """The files of a secured home. `hosts`: the addresses that the certificate of its servers is for."""
 
     home: Path
+    hosts: Sequence[str] = HOSTS
 
     @property
     def folder(self) -> Path:
@@ -101,7 +102,7 @@ class Security:
         from deploy.local.authority import Authority
 
         authority = Authority.read(self.authority, self._authority_key)
-        issued = authority.issue(BROKER, ("localhost", *HOSTS), SERVER_LASTS)
+        issued = authority.issue(BROKER, ("localhost", *self.hosts), SERVER_LASTS)
         chain = issued.certificate_text + authority.own.certificate_text
         write_private(self.key, issued.key_text)
         write_private(self.certificate, chain)

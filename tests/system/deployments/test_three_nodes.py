@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import httpx
 import pytest
 from cassandra import ConsistencyLevel
 from cassandra.query import SimpleStatement
@@ -57,9 +56,7 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 def total(stack: Stack) -> int | None:
     """All receipts as REST counts them; None if it refuses to say, which is not an answer."""
     question = {"store": [str(number) for number in range(10)], "grain": "total", **around_now()}
-    url = f"http://127.0.0.1:{stack.settings.api.port}/v1/metrics/total_transactions_count"
-    key = {"Authorization": f"Bearer {(stack.settings.home / 'operator.key').read_text()}"}
-    answer = httpx.get(url, params=question, headers=key, timeout=60, trust_env=False)
+    answer = stack.request("GET", "/v1/metrics/total_transactions_count", params=question)
     assert answer.status_code in {200, 503}, answer.text
     if answer.status_code == 503:
         return None

@@ -7,7 +7,7 @@ import pytest
 from deploy.local.cassandra import cassandra_nodes
 from deploy.local.checkup import checkup
 from deploy.local.kafka import brokers
-from deploy.local.nodes import Node, Nodes, record_nodes, recorded_nodes
+from deploy.local.nodes import Nodes, nodes_of, record_nodes, recorded_nodes
 from deploy.local.stack import components
 from deploy.sections import InvalidSettingsError
 from deploy.settings import Settings
@@ -102,7 +102,7 @@ def test_all_nodes_of_a_kind_have_the_same_ports_on_addresses_of_their_own(tmp_p
 
 
 def test_the_first_node_has_the_name_of_its_kind() -> None:
-    assert [Node("kafka", number).name for number in (1, 2, 3)] == ["kafka", "kafka-2", "kafka-3"]
+    assert [node.name for node in nodes_of("kafka", 3)] == ["kafka", "kafka-2", "kafka-3"]
 
 
 def test_a_cassandra_node_that_lost_its_data_does_not_take_part(tmp_path: Path) -> None:
