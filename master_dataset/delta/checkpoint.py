@@ -131,12 +131,17 @@ def adopt(folder: str, found: str | None) -> str:
     A process that was taken over, and goes on because it was only suspended, keeps its own: two queries with one
     checkpoint could each plan the same micro-batch with other records, and one would end the other's. Those that are
     far behind `found` are removed, also copies that were not finished.
+
+    One of the former layout is moved. A process of the release before would otherwise resume it after a return to that
+    release, plan its next micro-batch with other records than this process did, and find that it has been written.
     """
     adopted = f"{folder}/{uuid4()}"
     if found is None:
         return adopted
     _copy(found, adopted)
     reached = last_plan(found)
+    if found == folder:
+        _remove_outer(folder)
     for other in (*_inner(folder), folder):
         if last_plan(other) < reached - 1 and other not in (found, adopted):
             with suppress(OSError):  # a process that was suspended may still write there

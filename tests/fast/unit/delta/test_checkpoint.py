@@ -109,6 +109,18 @@ def test_a_process_goes_on_with_a_copy_of_its_own(tmp_path: Path) -> None:
     assert unfinished_mark(str(adopted)) == "query-a 7"
 
 
+def test_the_only_one_of_a_former_release_is_moved_so_that_a_return_to_it_does_not_repeat_its_plans(
+    tmp_path: Path,
+) -> None:
+    planned(tmp_path, 6, 7, ends=70, done=6)
+
+    adopted = adopt(str(tmp_path), furthest(str(tmp_path)))
+
+    assert checkpoints_in(str(tmp_path)) == [adopted]
+    assert {path.name for path in tmp_path.iterdir()} == {Path(adopted).name}
+    assert unfinished_mark(adopted) == "query-a 7"
+
+
 def test_the_furthest_one_is_adopted_and_those_far_behind_are_removed(tmp_path: Path) -> None:
     planned(tmp_path, 1, 2, ends=20)  # where there was only one
     planned(tmp_path / "older", 2, 3, ends=40)
