@@ -1,0 +1,224 @@
+"""From the version before to this one, a process at a time and back with one of them, while receipts arrive.
+
+Two REST processes, behind a balancer in this test, are replaced one after the other, as they would be on any platform.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+
+import httpx
+import pytest
+
+from deploy.local.cassandra import cassandra_nodes
+from deploy.local.component import Component
+from deploy.local.kafka import brokers
+from deploy.local.ports import free_ports
+from deploy.local.records import Records
+from deploy.local.supervisor import Supervisor
+from tests.fast.house.tree import ROOT
+from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of
+from tests.integration.test_ledger import Sent, send
+from tests.system.deployments.test_upgrade import old, rebuilt, run
+
+pytestmark = pytest.mark.nightly
+
+__all__ = ["old"]  # the fixture
+STORES = ("rolling-1", "rolling-2")
+LAYERS = ("archive", "speed", "alerts", "dispatcher")
+LONGEST_REFUSAL_SECONDS = 5.0
+PER_SECOND = 10
+
+
+@dataclass
+class Release:
+    """How a process of a release is started: its Python, and the folder that it imports from."""
+
+    python: Path
+    folder: Path
+
+    def command(self, service: str) -> list[str]:
+        return ["/usr/bin/env", "-C", str(self.folder), str(self.python), "-m", f"deploy.services.{service}"]
+
+
+@dataclass
+class Fleet:
+    """Galatea's processes, each of a release of its own; a restart changes it."""
+
+    home: Path
+    releases: dict[str, Release]
+    ports: Mapping[str, int]
+
+    def components(self) -> list[Component]:
+        return [self._component(name) for name in self.releases]
+
+    def _component(self, name: str) -> Component:
+        service, ready = name.partition("-")[0], self.home / "run" / f"{name}.ready"
+        port = {"GALATEA_API_PORT": str(self.ports[name])} if name in self.ports else {}
+        serves = (lambda: answers(self.ports[name])) if name in self.ports else ready.exists
+        return Component(
+            name=name,
+            command=lambda: self.releases[name].command(service),
+            serves=serves,
+            environment=port,
+            prepare=lambda: ready.unlink(missing_ok=True),
+            stage=1,
+        )
+
+    def replace(self, name: str, release: Release) -> None:
+        """End the process, and wait until one of that release is ready."""
+        self.releases[name] = release
+        records = Records(self.home)
+        before = records.pid(name)
+        records.end(name, 15)
+        wait_until(lambda: records.pid(name) not in {None, before}, f"{name} is started again")
+        wait_until(next(each.serves for each in self.components() if each.name == name), f"{name} is ready")
+
+
+def answers(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=2, trust_env=False).is_success
+    except httpx.HTTPError:
+        return False
+
+
+def wait_until(is_so: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline, f"in vain: {what}"
+        time.sleep(0.2)
+
+
+@dataclass
+class Readers:
+    """Ask for the total all the time, a process that is up, and note how long nobody answered."""
+
+    ports: Sequence[int]
+    key: str
+    longest: float = 0.0
+    answers: int = 0
+    refusals: set[str] = field(default_factory=set)
+
+    def ask(self) -> int | None:
+        """The receipts of all stores; None if nobody answers."""
+        question = {"store": list(STORES), "grain": "total", **around_now()}
+        for port in self.ports:
+            try:
+                answer = httpx.get(
+                    f"http://127.0.0.1:{port}/v1/metrics/total_transactions_count",
+                    params=question,
+                    headers={"Authorization": f"Bearer {self.key}"},
+                    timeout=30,
+                    trust_env=False,
+                )
+            except httpx.HTTPError as error:
+                self.refusals.add(type(error).__name__)
+                continue
+            if answer.status_code == 200:
+                return sum(series["points"][0]["value"] or 0 for series in answer.json()["series"])
+            self.refusals.add(answer.text[:200])
+        return None
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        done = threading.Event()
+
+        def go_on() -> None:
+            since = time.monotonic()
+            while not done.wait(0.2):
+                if self.ask() is not None:
+                    self.longest = max(self.longest, time.monotonic() - since)
+                    self.answers += 1
+                    since = time.monotonic()
+
+        asking = threading.Thread(target=go_on)
+        asking.start()
+        try:
+            yield
+        finally:
+            done.set()
+            asking.join()
+
+
+@contextmanager
+def selling(stack: Stack, receipts: list[Sent]) -> Iterator[None]:
+    done = threading.Event()
+
+    def sell() -> None:
+        while not done.wait(1):
+            new = [
+                Sent(STORES[number % 2], len(receipts) + number, datetime.now(UTC), 1.5) for number in range(PER_SECOND)
+            ]
+            send(stack, [*new, *new[:2]])()
+            receipts.extend(new)
+
+    seller = threading.Thread(target=sell)
+    seller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        seller.join()
+
+
+@contextmanager
+def supervised(home: Path, components: Sequence[Component], environment: Mapping[str, str]) -> Iterator[None]:
+    done = threading.Event()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        with Supervisor(home, components) as supervisor:
+            supervisor.start()
+            watching = threading.Thread(target=supervisor.watch, args=(done.is_set,))
+            watching.start()
+            try:
+                yield
+            finally:
+                done.set()
+                watching.join()
+
+
+def test_every_process_is_replaced_and_one_returns_without_a_wrong_number_or_a_gap(tmp_path: Path, old: Path) -> None:
+    settings, environment = settings_of(tmp_path / "home")
+    new = (sys.executable, "-m", "galatea.cli.main")
+    before, now = Release(old.parent / "python", old.parents[2]), Release(Path(sys.executable), ROOT)
+    ports = dict(zip(("api", "api-2"), (settings.api.port, free_ports(1)[0]), strict=True))
+    fleet = Fleet(settings.home, dict.fromkeys((*LAYERS, *ports), before), ports)
+    stack, receipts, steps = Stack(settings, environment), list[Sent](), count(1)
+
+    run(old, "up", "--detach", "--without-airflow", environment=environment, cwd=before.folder)  # creates the home
+    run(old, "down", environment=environment, cwd=before.folder)
+    # Topics and tables stay as the version before has made them, until they are migrated.
+    clusters = [replace(node, once_ready=lambda: None) for node in (*brokers(settings), *cassandra_nodes(settings))]
+    components = [*clusters, *fleet.components()]
+    readers = Readers(list(ports.values()), (settings.home / "operator.key").read_text())
+
+    with supervised(settings.home, components, environment):
+        wait_until(lambda: readers.ask() is not None, "the first answer")
+        with readers.asking(), selling(stack, receipts):
+            wait_until(lambda: len(receipts) > 100, "some receipts")
+            run(old, "rebuild", "--wait", environment=environment, cwd=before.folder)
+            run(*new, "migrate", environment=environment)
+            for name, release in (*((name, now) for name in fleet.releases), ("archive", before), ("speed", before)):
+                print(f"{next(steps)}. {name}: {release.folder.name}")  # noqa: T201
+                fleet.replace(name, release)
+                sold = len(receipts)
+                wait_until(lambda sold=sold: (readers.ask() or 0) >= sold, f"all counted after {name}")  # type: ignore[misc]
+            for name in ("archive", "speed"):
+                fleet.replace(name, now)
+            rebuilt(*new, environment=environment)
+        wait_until(lambda: readers.ask() == len(receipts), "all counted")
+        rebuilt(*new, environment=environment)
+        verdict = stack.galatea("verify")
+        counted = readers.ask()
+
+    print(f"{len(receipts)} receipts, {readers.answers} answers, none for {readers.longest:.1f} s, {readers.refusals}")  # noqa: T201
+    assert counted == len(receipts)
+    assert (verdict["differing"], verdict["waiting_for_batch"]) == (0, 0)
+    assert readers.longest <= LONGEST_REFUSAL_SECONDS
