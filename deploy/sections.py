@@ -75,14 +75,28 @@ class Section(BaseModel):
         return {str(field.validation_alias or f"{cls.prefix}{name}"): name for name, field in cls.model_fields.items()}
 
     @classmethod
-    def read(cls, overrides: Mapping[str, Any]) -> Self:
-        """Read the environment. `overrides`, by setting name, take precedence. InvalidSettingsError."""
+    def read(cls, overrides: Mapping[str, Any], recorded: Mapping[str, str] | None = None) -> Self:
+        """Read the environment.
+
+        Args:
+            overrides: Values that take precedence, by setting name.
+            recorded: Values instead of the defaults, by setting name.
+
+        Raises:
+            InvalidSettingsError: A value cannot be used.
+        """
+        instead = {f"{PREFIX}{name}".lower(): value for name, value in (recorded or {}).items()}
         environment = {name.lower(): value for name, value in os.environ.items()}
         given = {f"{PREFIX}{name}".lower(): value for name, value in overrides.items()}
         values = {
             str(cls.model_fields[field].validation_alias or field): known[variable]
             for name, field in cls.names().items()
-            for known, each in ((environment, cls.former.get(name, name)), (environment, name), (given, name))
+            for known, each in (
+                (instead, name),
+                (environment, cls.former.get(name, name)),
+                (environment, name),
+                (given, name),
+            )
             if (variable := f"{PREFIX}{each}".lower()) in known
         }
         try:

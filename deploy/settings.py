@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from deploy.clusters import CassandraSettings, KafkaSettings
+from deploy.local.home import changed_settings, recorded_settings
 from deploy.local.nodes import ONE, THREE, Nodes, is_local, is_loopback, reachable, recorded_nodes
 from deploy.local.security import OPERATOR, Security
 from deploy.sections import (
@@ -40,6 +41,7 @@ from deploy.sections import (
     WebhookSettings,
     absolute,
 )
+from master_dataset.errors import OperatorError
 from master_dataset.object_store import use
 from master_dataset.tls import Tls
 
@@ -86,13 +88,27 @@ class Settings:
 
         Raises:
             InvalidSettingsError: A value, or a combination of them, cannot be used.
+            OperatorError: The home was set up with other settings.
         """
+        self._read(overrides)
+        if changed := changed_settings(self):
+            raise OperatorError(f"the settings of the home `{self.home}` are others: {'; '.join(changed)}", do=_UNSET)
+
+    @classmethod
+    def changing_home(cls, **overrides: Any) -> "Settings":  # noqa: ANN401 - as in __init__
+        """Return settings that may differ from those that the home was set up with. InvalidSettingsError."""
+        settings = cls.__new__(cls)
+        settings._read(overrides)  # noqa: SLF001 - of this class
+        return settings
+
+    def _read(self, overrides: Mapping[str, Any]) -> None:
         if unknown := overrides.keys() - self.catalogue().keys():
             raise TypeError(f"there is no setting {', '.join(sorted(unknown))}")
         problems: list[str] = []
+        recorded = recorded_settings(PathSettings.read(overrides).resolved().home)
         for name, section in sections().items():
             try:
-                object.__setattr__(self, name, section.read(overrides))
+                object.__setattr__(self, name, section.read(overrides, recorded))
             except InvalidSettingsError as error:
                 problems += error.problems
         if problems:
@@ -204,11 +220,15 @@ class Settings:
 
     def replace(self, **overrides: Any) -> "Settings":  # noqa: ANN401 - as in __init__
         """Return these settings with other values, by setting name. InvalidSettingsError."""
-        return Settings(**{**self.values(), **overrides})
+        return Settings.changing_home(**{**self.values(), **overrides})
 
     def environment(self) -> dict[str, str]:
         """Return every setting as a variable, so that a child process has the same settings. It contains secrets."""
-        return {f"{PREFIX}{name.upper()}": _as_text(value) for name, value in self.values().items()}
+        return {f"{PREFIX}{name.upper()}": text for name, text in self.texts().items()}
+
+    def texts(self) -> dict[str, str]:
+        """Return every setting as a variable has it, by the setting's name. It contains secrets."""
+        return {name: _as_text(value) for name, value in self.values().items()}
 
     def secrets(self) -> Mapping[str, str]:
         """Return the settings that have a secret value as variables; they are in `environment` too."""
@@ -251,6 +271,9 @@ class Settings:
         from views.registry import current_definitions  # noqa: PLC0415 - imports every view
 
         return current_definitions(self.layers.epoch_seconds, self.layers.visit_gap_seconds)
+
+
+_UNSET = "unset the variable; or change the home while its stack runs: galatea migrate"
 
 
 def _is_secret(value: object) -> bool:

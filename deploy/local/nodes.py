@@ -26,9 +26,14 @@ class Nodes(NamedTuple):
     secure: bool = False
 
 
+def has_started(home: Path) -> bool:
+    """Whether a broker or Cassandra has a folder in it. A home in which nothing ever started decides nothing."""
+    return any((home / kind).exists() for kind in ("kafka", "cassandra"))
+
+
 def recorded_nodes(home: Path) -> Nodes | None:
     """Return what this home was created with; None if neither a broker nor Cassandra has a folder in it."""
-    if not any((home / kind).exists() for kind in ("kafka", "cassandra")):
+    if not has_started(home):
         return None
     file = home / _FILE
     return Nodes(**orjson.loads(file.read_bytes())) if file.exists() else Nodes()

@@ -16,6 +16,7 @@ from deploy.airflow.component import airflow as scheduler
 from deploy.airflow.component import is_installed
 from deploy.local.cassandra import cassandra_nodes
 from deploy.local.component import Component, require_free_disk
+from deploy.local.home import record_settings
 from deploy.local.kafka import brokers
 from deploy.local.nodes import reachable, record_nodes
 from deploy.local.records import Records, State, metrics_url, read_states, write_states
@@ -179,6 +180,7 @@ def supervisor(
     """
     settings.home.mkdir(parents=True, exist_ok=True)
     record_nodes(settings.home, settings.nodes)
+    record_settings(settings)
     if settings.stack.secure:
         Security(settings.home).prepare()
     operator_key(settings.home / "operator.key")

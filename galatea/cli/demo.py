@@ -90,7 +90,7 @@ def _print_next_steps(settings: "Settings") -> None:
     today = datetime.now(UTC).date()
     question = f"store=367&from={today - timedelta(days=364)}&to={today + timedelta(days=1)}&grain=month"
     print_message(f"\nNext:  open {url}/    galatea status    galatea down")
-    print_message(f"       GALATEA_EPOCH_SECONDS={settings.layers.epoch_seconds} galatea verify")
+    print_message("       galatea verify")
     print_message(f"       curl '{url}/v1/metrics/net_sales?{question}'")
     if is_installed():
         who = f"as {settings.airflow.user}, password in {settings.airflow.password_file}"

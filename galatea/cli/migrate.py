@@ -24,10 +24,11 @@ def migrate(
 
     It shows first what it will do. It is safe to repeat it, also from several machines at once.
     """
+    from deploy.local.home import changed_settings, record_settings
     from deploy.migration import Change, TableMigration, TopicMigration, missing_folders
     from deploy.partitions import closed_from
 
-    settings = Settings()
+    settings = Settings.changing_home()
     topics = TopicMigration(settings, settings.kafka.connection)
     tables = TableMigration(settings.cassandra.address, settings.cassandra.replication)
     topic_changes, files, folders = topics.plan(), tables.plan(), missing_folders(settings)
@@ -36,7 +37,9 @@ def migrate(
     grows = any(each.grows_from for each in topic_changes)
     if not (leave_partitions or grows or files or any(each.is_new for each in topic_changes)):
         grows = closed_from(settings) > 0  # it was cut off, or another tool added them
+    remembered = changed_settings(settings)
     changes = [
+        *(Change("home", f"remember {each}, and restart the stack") for each in remembered),
         *topics.shown(topic_changes),
         *tables.shown(files),
         *([Change("kafka", f"open the partitions after {settle} s, once producers know them")] if grows else []),
@@ -51,6 +54,8 @@ def migrate(
             _grow(settings, topics.partitions, settle)
         for folder in folders:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if remembered:
+            record_settings(settings)
     if as_json:
         print_json({"dry_run": dry_run, "changes": [each._asdict() for each in changes]})
     else:

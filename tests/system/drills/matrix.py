@@ -148,7 +148,11 @@ MATRIX = (
     ),
     Row("D27", "L", "*too little memory, or a tenth of a CPU, for each component", ROOTED),
     Row(
-        "D28", "L", "downgrade and upgrade", "upgrade: `tests/system/deployments/test_upgrade.py`; downgrade is not run"
+        "D28",
+        "L",
+        "downgrade and upgrade",
+        "`tests/system/deployments/test_upgrade.py`; process by process and back with archive and speed: "
+        "`tests/system/deployments/test_rolling_upgrade.py`",
     ),
     Row(
         "D29",
