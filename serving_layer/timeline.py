@@ -293,12 +293,14 @@ class Period:
         begun: where the windows end that are over or running, as far as the snapshot knows.
         over: where those end that are over.
         only: the windows that count; None for all of the timeline.
+        is_loading: nothing was published yet, so a point without cells is not known to be zero.
     """
 
     timeline: Timeline
     begun: int
     over: int
     only: frozenset[int] | None = None
+    is_loading: bool = False
 
     def keeping(self, windows: frozenset[int]) -> Self:
         """Of the windows that count those alone."""

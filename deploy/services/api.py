@@ -83,7 +83,7 @@ def run(process: Process, settings: Settings) -> None:
         targets=targets_of(settings),
     )
     freshness = FreshnessService(
-        answers, WatchTables(AsyncSession(session_of(settings.cassandra.address))), settings.speed.ttl, now
+        answers, WatchTables(AsyncSession(session_of(settings.cassandra.address))), settings.speed.ttl, now, now()
     )
     runner = runner_of(settings, process.name)
     trigger = AirflowElseRunner(lambda: airflow_of(settings), runner)

@@ -9,6 +9,7 @@ from serving_layer.admin.ledger import Ledger
 from serving_layer.health.watched import READERS, AlarmEvent, EndpointHealth, LagMeasurement
 from serving_layer.store.snapshot import ReadSnapshot, expires_at
 from views.control.publication import Pointer
+from views.core.cut import UNIX_EPOCH
 
 AlarmFinding = tuple[datetime, str, str] | None
 """Since when, what it means and what to do; None if the alarm is not active."""
@@ -32,6 +33,7 @@ class HealthState:
         odd_alerts: unexplained corrections of alerts in the last day.
         alerts_looked_at: the publication that alerts were compared with last; 0 for none.
         left_out: events that alerts left out in the last hour.
+        started_at: when this process has started, and perhaps all others; nobody is late before that.
     """
 
     now: datetime
@@ -47,6 +49,11 @@ class HealthState:
     unexplained_alerts: Sequence[AlarmEvent] = ()
     alerts_looked_at: int = 0
     left_out: Sequence[AlarmEvent] = ()
+    started_at: datetime = UNIX_EPOCH
+
+    def since(self, at: datetime) -> datetime:
+        """`at`, or when the deployment may have started, if that was later."""
+        return max(at, self.started_at)
 
     @property
     def ledger(self) -> Ledger | None:
@@ -119,7 +126,7 @@ def webhook_suspended(known: HealthState) -> AlarmFinding:
 def dispatcher_stands_still(known: HealthState) -> AlarmFinding:
     """The dispatcher no longer reports the webhooks."""
     heard = [each.seen_at or each.created_at for each in known.hooks if not each.suspended_at]
-    still = [at for at in heard if known.now - at > HOOK_STILL]
+    still = [at for at in map(known.since, heard) if known.now - at > HOOK_STILL]
     if not still:
         return None
     meaning = "The `dispatcher` process no longer reports the state of webhook endpoints."
@@ -127,11 +134,13 @@ def dispatcher_stands_still(known: HealthState) -> AlarmFinding:
 
 
 def alerts_behind(known: HealthState) -> AlarmFinding:
-    """Events are not evaluated, or alerts not listed."""
-    if known.alerts_as_of is None or known.now - known.alerts_as_of <= ALERTS_STILL:
+    """Events are not evaluated, or alerts not listed. What is loaded before the first publication may wait."""
+    if known.alerts_as_of is None or not known.pointer.publication:
+        return None
+    if known.now - known.since(known.alerts_as_of) <= ALERTS_STILL:
         return None
     meaning = "Alert rules have not evaluated the events received since then, or their alerts are not listed yet."
-    return known.alerts_as_of + ALERTS_STILL, meaning, "galatea status, then logs/alerts.log"
+    return known.since(known.alerts_as_of) + ALERTS_STILL, meaning, "galatea status, then logs/alerts.log"
 
 
 def alerts_miskeyed(known: HealthState) -> AlarmFinding:
@@ -256,10 +265,10 @@ def stands_still(reader: str) -> Callable[[HealthState], AlarmFinding]:
     def rule(known: HealthState) -> AlarmFinding:
         do = f"galatea status, then logs/{reader}.log"
         own = [each for each in known.lag if each.reader == reader]
-        heard = min((each.measured_at for each in own), default=known.now)
+        heard = known.since(min((each.measured_at for each in own), default=known.now))
         if known.now - heard > STILL:
             return heard, f"The `{reader}` process no longer reports its progress.", do
-        waits = [(max(each.moved_at, each.oldest_at), each) for each in own if each.oldest_at]
+        waits = [(known.since(max(each.moved_at, each.oldest_at)), each) for each in own if each.oldest_at]
         since, longest = min(waits, key=lambda wait: wait[0], default=(known.now, None))
         if longest is None or known.now - since <= STILL:
             return None
@@ -274,8 +283,10 @@ def speed_not_taken_over(known: HealthState) -> AlarmFinding:
     read = {(each.topic, each.partition): each.position for each in known.basis.positions}
     own = [each for each in known.lag if each.reader == "speed"]
     ahead = [each for each in own if each.position > read.get((each.topic, each.partition), each.position)]
-    since = known.basis.speed_as_of
-    if not ahead or since is None or known.now - since <= STILL:
+    if not ahead or known.basis.speed_as_of is None:
+        return None
+    since = known.since(known.basis.speed_as_of)
+    if known.now - since <= STILL:
         return None
     place = f"`{ahead[0].topic}/{ahead[0].partition}`"
     meaning = f"Queries read generation {known.pointer.generation}, which is behind the speed layer in {place}."

@@ -65,10 +65,24 @@ class FreshnessService:
     """Reads freshness anew for each call."""
 
     def __init__(
-        self, answers: QueryService, watched: HealthReader, ttl: timedelta, now: Callable[[], datetime]
+        self,
+        answers: QueryService,
+        watched: HealthReader,
+        ttl: timedelta,
+        now: Callable[[], datetime],
+        started_at: datetime = UNIX_EPOCH,
     ) -> None:
-        """`ttl`: how long speed rows are kept. `now`: the current time, for alarms."""
+        """Read nothing yet.
+
+        Args:
+            answers: Has the snapshot.
+            watched: Reads what alarms depend on.
+            ttl: How long speed rows are kept.
+            now: The current time, for alarms.
+            started_at: When this process has started.
+        """
         self._answers, self._watched, self._ttl, self._now = answers, watched, ttl, now
+        self._started_at = started_at
 
     async def read(self) -> FreshnessReport:
         """Read the report. Raises CassandraUnavailableError."""
@@ -99,6 +113,7 @@ class FreshnessService:
             unexplained_alerts,
             looked_at,
             left_out,
+            self._started_at,
         )
         return FreshnessReport(now, basis, found.published_at, archived, lag, alarms(known), known.ledger, alerts_as_of)
 

@@ -291,6 +291,7 @@ FLAG_TEXTS = {
     "discounts_not_said": "no receipt says its discounts",
     "drift_high": "the counts of people entering and leaving differ a lot",
     "estimate": "an estimate",
+    "loading": "loading history",
     "low_coverage": "sensors worked for less than 95 % of the time",
     "masked": "not shown, because sensors worked for less than half of the time",
     "no_counterpart": "nothing to compare with",

@@ -172,7 +172,9 @@ class DayTotals:
                 await off_loop(merging.cost + each.rows // ROWS_PER_CELL + len(more), partial(merging.add, each, more))
                 more = []
         over = round_down(seconds(snapshot.as_of_at))
-        return await off_loop(merging.cost + len(ids), lambda: merging.merged(waiting, over))
+        return await off_loop(
+            merging.cost + len(ids), lambda: merging.merged(waiting, over, is_loading=snapshot.is_loading)
+        )
 
     @cached_property
     def ranges(self) -> list[QueryRange]:
@@ -339,12 +341,14 @@ class _Merging:
         _refuse_more(sum(len(parts[0].group) for parts in self._parts if parts))
         self._flags += event_flags(self._totals.stores, rows)
 
-    def merged(self, waiting: int, over: int) -> "MergedDays":
-        """The totals. `waiting`: see `MergedDays`. `over`: where the windows end that are over."""
+    def merged(self, waiting: int, over: int, *, is_loading: bool) -> "MergedDays":
+        """The totals. `waiting`: see `MergedDays`. `over`, `is_loading`: see `PeriodTotals`."""
         groups = [
             _group(self._totals, key, self._group == place, self._is_known, over)
             for place, key in enumerate(self._keys)
         ]
+        for group in groups:
+            group.now.is_loading = is_loading
         states = list(map(MergedStates.together, self._parts))
         _refuse_more(sum(len(each.group) for each in states))
         split = [place for place, each in enumerate(states) if each.sums.split == self._totals.query.by]

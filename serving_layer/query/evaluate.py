@@ -30,7 +30,7 @@ from views.core.formula import FormulaValue
 from views.core.local_time import STEP
 from views.core.metric import Metric
 
-LOW_COVERAGE, MASKED = "low_coverage", "masked"
+LOW_COVERAGE, MASKED, LOADING = "low_coverage", "masked", "loading"
 
 
 class PointValue(NamedTuple):
@@ -153,12 +153,13 @@ def _number(point: PointValue | None) -> Fraction | None:
 
 
 class _Inputs(NamedTuple):
-    """What the formula gets at one point. `has_cells`: whether any cell is there."""
+    """What the formula gets at one point. `has_cells`: whether any cell is there. `is_loading`: see `Period`."""
 
     values: dict[str, FormulaValue]
     flags: tuple[str, ...]
     has_cells: bool
     is_provisional: bool
+    is_loading: bool
 
 
 def _point_value(
@@ -174,8 +175,9 @@ def _point_value(
         has_several_days: whether devices may count on several days.
     """
     value, flags = metric.value(inputs.values)
-    if not metric.formula.is_sum and not inputs.has_cells:
+    if not inputs.has_cells and (inputs.is_loading or not metric.formula.is_sum):
         value = None
+        flags = (*flags, LOADING) if inputs.is_loading else flags
     flags = tuple(flag for flag in (*flags, *inputs.flags) if flag != DRIFT_HIGH or is_over)
     if DEVICE_DAYS in metric.flags and has_several_days:
         flags += (DEVICE_DAYS,)
@@ -241,6 +243,7 @@ class _PeriodEvaluator:
             tuple(flag for found in known for flag in found.flags),
             bool(there or known),
             any(each.is_provisional for each in there) or any(each.is_provisional for each in known),
+            self._states.period.is_loading,
         )
 
     def _is_over(self, number: int) -> bool:
@@ -375,7 +378,8 @@ class _GroupEvaluator:
         for sums, point in points:
             values |= sums.values(point)
         there = [point for _, point in points if point]
-        return _Inputs(values, facts.flags, bool(there), any(each.is_provisional for each in there))
+        is_provisional = any(each.is_provisional for each in there)
+        return _Inputs(values, facts.flags, bool(there), is_provisional, self._period.is_loading)
 
 
 def _selected(sums: StateSums, by: Sequence[str], chosen: Sequence[Group]) -> Mapping[int, PointStates]:

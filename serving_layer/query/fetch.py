@@ -90,12 +90,13 @@ async def fetch(
     known_until = seconds(snapshot.as_of_at)
     begun, over = round_up(known_until), round_down(known_until)
     until = end if of.calendar is None else min(end, over)
-    periods = [_asked_period(query, of, until, begun, over)]
+    loading = snapshot.is_loading
+    periods = [replace(_asked_period(query, of, until, begun, over), is_loading=loading)]
     comparison = None
     if of.calendar is not None and start < until:
         comparison = comparison_period(of.range.until(until), of.timeline, of.calendar)
     if comparison is not None:
-        periods.append(_earlier_period(query, of, comparison, begun, over))
+        periods.append(replace(_earlier_period(query, of, comparison, begun, over), is_loading=loading))
     spans = [_span_read(query, of, period) for period in periods]
     views = {view.name: view for view in (*query.views, *query.proofs)}
 

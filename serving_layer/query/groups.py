@@ -133,6 +133,7 @@ class PeriodTotals:
         covered: sensor time per point, where any is expected and the metric is flagged by it.
         covered_of_all: sensor time of the period as a whole.
         over: where the windows end that are over.
+        is_loading: nothing was published yet.
     """
 
     sums: list[StateSums]
@@ -141,6 +142,7 @@ class PeriodTotals:
     covered: dict[int, Covered] = field(default_factory=dict)
     covered_of_all: Covered = field(default_factory=Covered)
     over: int = 0
+    is_loading: bool = False
 
     def merge(self, other: "PeriodTotals") -> int:
         """Add the states of other stores; how many points are new."""
@@ -152,6 +154,7 @@ class PeriodTotals:
             self.covered.setdefault(number, Covered()).add(covered.alive, covered.expected)
         self.covered_of_all.add(other.covered_of_all.alive, other.covered_of_all.expected)
         self.over = max(self.over, other.over)
+        self.is_loading |= other.is_loading
         return new
 
     def add(
@@ -179,6 +182,7 @@ class PeriodTotals:
                 self.covered.setdefault(labels[number], Covered()).add(*covered)
                 self.covered_of_all.add(*covered)
         self.over = max(self.over, states.period.over)
+        self.is_loading |= states.period.is_loading
         return new
 
 

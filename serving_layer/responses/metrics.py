@@ -19,7 +19,8 @@ class Provenance(Struct):
 
     `publication` and its `cut`: batch covers every event received before. `speed_as_of`: speed has read a record that
     was received then; null if it has read none. `layers`: those that were read. `missing`: those that a partial answer
-    had to do without; absent if there are none.
+    had to do without; absent if there are none. `loading`: nothing was published yet, so a value without events is
+    null, not zero; absent once something was.
     """
 
     publication: int
@@ -27,6 +28,7 @@ class Provenance(Struct):
     speed_as_of: Instant | None
     layers: Sequence[str]
     missing: Sequence[str] | UnsetType = UNSET
+    loading: bool | UnsetType = UNSET
 
 
 class AsOf(Struct):
@@ -35,7 +37,8 @@ class AsOf(Struct):
     `publication` and its `cut`: batch covers every event received before. `speed_as_of`: speed has read a record that
     was received then; null if it has read none. `waiting_for_batch`: events of the answer's range that only the next
     publication will count. `layers`: those that were read. `missing`: those that a partial answer had to do without;
-    absent if there are none.
+    absent if there are none. `loading`: nothing was published yet, so a value without events is null, not zero; absent
+    once something was.
     """
 
     publication: int
@@ -44,6 +47,7 @@ class AsOf(Struct):
     waiting_for_batch: int
     layers: Sequence[str]
     missing: Sequence[str] | UnsetType = UNSET
+    loading: bool | UnsetType = UNSET
 
 
 class ListItem(Struct, kw_only=True):

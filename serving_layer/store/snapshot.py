@@ -65,6 +65,11 @@ class ReadSnapshot:
         return max(self.pointer.cut, self.speed_as_of or self.pointer.cut)
 
     @property
+    def is_loading(self) -> bool:
+        """Whether nothing was published yet. Events that the speed layer leaves to batch are not counted until then."""
+        return not self.pointer.publication
+
+    @property
     def has_speed(self) -> bool:
         """Whether speed rows are part of the answer."""
         return not self.missing and not self.is_past
@@ -296,6 +301,7 @@ def as_of(snapshot: ReadSnapshot, waiting: int) -> AsOf:
         waiting_for_batch=waiting,
         layers=snapshot.layers,
         missing=snapshot.missing or UNSET,
+        loading=snapshot.is_loading or UNSET,
     )
 
 
@@ -307,4 +313,5 @@ def provenance(snapshot: ReadSnapshot) -> Provenance:
         speed_as_of=iso_instant(snapshot.speed_as_of),
         layers=snapshot.layers,
         missing=snapshot.missing or UNSET,
+        loading=snapshot.is_loading or UNSET,
     )

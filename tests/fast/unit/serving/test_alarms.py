@@ -64,6 +64,28 @@ def test_alerts_are_behind_when_what_came_half_a_minute_ago_is_not_judged_yet() 
     assert in_time == {}
 
 
+def test_nobody_is_late_when_everything_has_just_started() -> None:
+    long_ago = NOW - timedelta(hours=8)
+    stopped = {
+        "lag": [measured(reader, oldest=long_ago, moved=long_ago, at=long_ago) for reader in READERS],
+        "alerts_as_of": long_ago,
+        "hooks": [EndpointHealth(long_ago, None, None, long_ago)],
+    }
+
+    assert open_alarm(known(**stopped, started_at=NOW - 30 * SECOND)) == {}
+    assert set(open_alarm(known(**stopped, started_at=NOW - 91 * SECOND))) == {
+        "alerts_behind",
+        "dispatcher_stands_still",
+        *(f"{reader}_stands_still" for reader in READERS),
+    }
+
+
+def test_alerts_are_not_behind_while_the_first_history_is_loaded() -> None:
+    basis = ReadSnapshot(Pointer(0, CUT, "", 1, {}), (Position("t", 0, 5, CUT),), ())
+
+    assert "alerts_behind" not in open_alarm(known(basis=basis, alerts_as_of=NOW - timedelta(hours=1)))
+
+
 def test_unexplained_alerts_stay_an_alarm_for_a_day_and_name_their_publication() -> None:
     odd = [AlarmEvent(NOW - SECOND, "publication 1", "2 corrections of alerts have no explanation.")]
 

@@ -126,6 +126,7 @@ def test_what_a_store_cannot_know_is_no_zero(metric: str) -> None:
 def test_a_registered_sensor_that_saw_nobody_says_zero_and_a_till_always_does() -> None:
     world = World(Store(id="1", timezone="UTC", sensors=(Sensor("q-1", "queue_events"),)))
     world.pass_time("2026-03-09T00:00:00Z")
+    world.rebuild("2026-03-09T00:00:00Z")
 
     assert values(world, "queue_joins", "2026-03-07", "2026-03-08") == [0]
     assert values(world, "net_sales", "2026-03-07", "2026-03-08") == [0]

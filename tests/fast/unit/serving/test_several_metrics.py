@@ -48,6 +48,7 @@ def test_several_metrics_are_the_answers_of_each_and_what_all_rest_on(world: Wor
         "cut": "1970-01-01T00:00:00Z",
         "speed_as_of": "2026-11-21T09:00:01Z",
         "layers": ["speed"],
+        "loading": True,
     }
     assert "next" not in both
 

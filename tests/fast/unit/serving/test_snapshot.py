@@ -97,7 +97,27 @@ def test_before_anything_is_published_there_is_no_definition_to_contradict() -> 
 
     body = Asking(world).body(NET, **DAY, partial="true")
 
-    assert (body["as_of"]["layers"], body["series"][0]["points"][0]["value"]) == ([], 0)
+    assert (body["as_of"]["layers"], body["series"][0]["points"][0]["value"]) == ([], None)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"by": "total"}])
+def test_before_the_first_publication_the_unknown_is_loading_and_not_zero(
+    arguments: dict[str, str],
+) -> None:
+    world = World()
+    world.receive(receipt("2026-11-21T09:00:00Z", minor=100), "2026-11-21T09:00:01Z")
+    two_days = {"store": "1", "from_": "2026-11-20", "to": "2026-11-22", **arguments}
+
+    loading = Asking(world).body(NET, **two_days)
+    world.rebuild("2026-11-21T10:00:00Z")
+    loaded = Asking(world).body(NET, **two_days)
+
+    assert [(each["value"], each.get("flags")) for each in loading["series"][0]["points"]] == [
+        (None, ["loading"]),
+        (1.0, None),
+    ]
+    assert [(each["value"], each.get("flags")) for each in loaded["series"][0]["points"]] == [(0, None), (1.0, None)]
+    assert (loading["as_of"]["loading"], "loading" in loaded["as_of"]) == (True, False)
 
 
 def test_speed_rows_of_another_definition_are_refused_before_the_first_publication_too() -> None:

@@ -151,7 +151,7 @@ def test_an_unfinished_day_has_its_whole_target() -> None:
         NET, store="1", **(WEEK | {"from_": "2026-03-29", "to": "2026-03-31"})
     )
 
-    assert points(body, "value", "before", "partial") == [[7.0, 10.0, None], [0.0, 10.0, True]]
+    assert points(body, "value", "before", "partial") == [[7.0, 10.0, None], [None, 10.0, True]]
     assert body["partial"] is True
 
 
