@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 import time
-from datetime import UTC, datetime, timedelta
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,11 +42,14 @@ def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
         opening.on_state(name, state, seconds)
 
     with Stack(settings, on_change=on_change, airflow=True) as stack:
-        found = Scenario(settings, *opening.result(), has_airflow=is_installed()).run()
+        scenario = Scenario(settings, *opening.result(), has_airflow=is_installed(), began=began)
+        found = scenario.run()
         _conclude(found, settings, time.monotonic() - began)
         if not once:
-            _print_next_steps(settings)
-            stack.wait()
+            _print_next_steps(settings, scenario.featured)
+            with scenario.trickle():
+                print_message(f"  {scenario.load_year()}; receipts keep arriving until Ctrl-C")
+                stack.wait()
     if once and found.is_right:
         remove(settings.home)
     sys.stdout.flush()
@@ -83,19 +85,18 @@ def _conclude(found: "DemoResult", settings: "Settings", seconds: float) -> None
     print_message(f"  {seconds:.0f} s in all")
 
 
-def _print_next_steps(settings: "Settings") -> None:
+def _print_next_steps(settings: "Settings", store: str) -> None:
     from deploy.airflow.component import is_installed
 
     url = settings.api_url
-    today = datetime.now(UTC).date()
-    question = f"store=367&from={today - timedelta(days=364)}&to={today + timedelta(days=1)}&grain=month"
-    print_message(f"\nNext:  open {url}/    galatea status    galatea down")
-    print_message("       galatea verify")
-    print_message(f"       curl '{url}/v1/metrics/net_sales?{question}'")
+    print_message(f"\nNext:  the chain      {url}/")
+    print_message(f"       one store      {url}/stores/{store}")
+    print_message(f"       over REST      curl '{url}/v1/metrics/net_sales?store={store}&range=last_28_days&grain=day'")
+    print_message("       in a terminal  galatea status    galatea verify    galatea down")
     if is_installed():
         who = f"as {settings.airflow.user}, password in {settings.airflow.password_file}"
-        print_message(f"       Airflow: {settings.airflow.url} {who}")
-    print_message("Everything keeps running until Ctrl-C.")
+        print_message(f"       Airflow        {settings.airflow.url} {who}")
+    print_message("\nMeanwhile the rest of the year is loaded. Everything keeps running until Ctrl-C.")
 
 
 def _print_state(name: str, state: str, seconds: float) -> None:

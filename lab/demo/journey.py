@@ -2,12 +2,12 @@
 
 The data are "The Complete Journey" of dunnhumby/84.51, for education and evaluation only. They are read from the
 package, never committed or shipped again. Its times are UTC of stores on New York time; what counts here is local time.
-The year is moved by whole days, so that its last day was yesterday at each store.
+The year is moved by whole days, so that its last day is today at each store; what would lie in the future is left out.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from importlib import resources
 from zoneinfo import ZoneInfo
 
@@ -59,6 +59,19 @@ class Journey:
         """Give the last day on the shops' walls."""
         last: date = self.receipts["wall"].iloc[-1].date()
         return last
+
+    def since(self, days: int) -> pd.DataFrame:
+        """Return the receipts of the last so many days."""
+        found: pd.DataFrame = self.receipts[self._is_since(days)]
+        return found
+
+    def before(self, days: int) -> pd.DataFrame:
+        """Return the receipts before the last so many days."""
+        found: pd.DataFrame = self.receipts[~self._is_since(days)]
+        return found
+
+    def _is_since(self, days: int) -> "pd.Series[bool]":
+        return self.receipts["wall"] >= pd.Timestamp(self.last_day) - pd.Timedelta(days=days - 1)
 
     def messages(self, receipts: pd.DataFrame, happened_at: list[str]) -> Iterator[bytes]:
         """Write these receipts (rows of `receipts`) as the tills would send them, each with its own `happened_at`."""
@@ -163,33 +176,33 @@ def registry_entries(journey: Journey) -> list[Store]:
     ]
 
 
-def receipt_messages(journey: Journey, now: datetime) -> Iterator[bytes]:
-    """Write every receipt, oldest first."""
-    receipts, happened_at = _moved(journey, now)
-    return journey.messages(receipts, happened_at)
+def receipt_messages(journey: Journey, receipts: pd.DataFrame, now: datetime) -> tuple[int, Iterator[bytes]]:
+    """Write those of these receipts that have happened by now, oldest first. Returns how many, and the messages."""
+    moved, happened_at = _moved(journey, receipts, now)
+    return len(moved), journey.messages(moved, happened_at)
 
 
 def printed_times(journey: Journey, now: datetime) -> dict[str, list[datetime]]:
     """When each store's receipts were printed, of those that `messages` writes."""
-    receipts, happened_at = _moved(journey, now)
+    receipts, happened_at = _moved(journey, journey.receipts, now)
     found: dict[str, list[datetime]] = {}
     for store, at in zip(receipts["store"].tolist(), happened_at, strict=True):
         found.setdefault(str(store), []).append(datetime.fromisoformat(at))
     return found
 
 
-def _moved(journey: Journey, now: datetime) -> tuple[pd.DataFrame, list[str]]:
-    receipts = journey.receipts
+def _moved(journey: Journey, receipts: pd.DataFrame, now: datetime) -> tuple[pd.DataFrame, list[str]]:
     instant = np.empty(len(receipts), dtype="datetime64[s]")
     written = np.empty(len(receipts), dtype=object)
     zones = np.array([ZONES.index(zone_of(store)) for store in receipts["store"].to_numpy().tolist()])
     for number, name in enumerate(ZONES):
-        yesterday = now.astimezone(ZoneInfo(name)).date() - timedelta(days=1)
+        today = now.astimezone(ZoneInfo(name)).date()
         here = zones == number
-        wall = receipts["wall"][here] + pd.Timedelta(yesterday - journey.last_day)
+        wall = receipts["wall"][here] + pd.Timedelta(today - journey.last_day)
         always_first = np.ones(len(wall), dtype=bool)  # of an hour that a clock shows twice
         local = wall.dt.tz_localize(name, ambiguous=always_first, nonexistent="shift_forward")
         instant[here] = local.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy().astype("datetime64[s]")
         written[here] = [at.isoformat() for at in local]
     order = np.argsort(instant, kind="stable")
+    order = order[instant[order] <= np.datetime64(int(now.timestamp()), "s")]
     return receipts.iloc[order], written[order].tolist()

@@ -1,7 +1,7 @@
-"""The demo from start to end: a year of history, a rebuild, a live day, and an independent check of all of it.
+"""The demo from start to end: four weeks of history, a rebuild, a live day, and an independent check of all of it.
 
 The history is sent as soon as Kafka and Cassandra run, while the layers still start. The rebuild in between is a run of
-Airflow where it is installed.
+Airflow where it is installed. A demo that stays then loads the rest of the year, and receipts keep arriving.
 """
 
 import time
@@ -24,13 +24,15 @@ from deploy.batch import recompute
 from deploy.cassandra import session_of
 from deploy.console import print_message
 from deploy.local.records import State
+from lab.demo.chart import sales_chart
 from lab.demo.journey import DOLLARS, ZONES, Journey, load_journey, product_master, receipt_messages, registry_entries
-from lab.demo.live import LiveTable, WatchedDay, WindowReader
+from lab.demo.live import WINDOW_SECONDS, LiveTable, WatchedDay, WindowReader
 from lab.demo.oracle import Oracle
 from lab.demo.progress import LAYERS, LayerProgress, Stage
 from lab.demo.sensors import SensorPlayback, SimulatedSensors, with_sensors
 from lab.demo.top_products import TopProducts, ask_top_products, compare_top_products
-from lab.demo.trading_day import ReceiptPlayback, trading_day
+from lab.demo.trading_day import ReceiptPlayback, featured_store, trading_day
+from lab.demo.trickle import LiveTrickle
 from lab.demo.verdict import CellComparison, DemoResult, MergedCellReader
 from lab.simulation.output import send
 from master_dataset.delta.tables import MasterTables
@@ -44,6 +46,7 @@ from views.control.recompute import RecomputeRequest, Report
 from views.core.cut import seconds
 
 if TYPE_CHECKING:
+    import pandas as pd
     from cassandra.cluster import Session
 
     from deploy.settings import Settings
@@ -51,10 +54,12 @@ if TYPE_CHECKING:
 
 TENANT = "default"
 """Of all stores of the demo."""
+FIRST_DAYS = 28
+"""How much of the year is there from the start."""
 
 
 class HistoryLoader:
-    """Reads the data at once, and sends them as soon as Kafka and Cassandra run."""
+    """Reads the data at once, and sends the last four weeks of them as soon as Kafka and Cassandra run."""
 
     def __init__(self, settings: "Settings") -> None:
         """Start to read."""
@@ -73,7 +78,7 @@ class HistoryLoader:
             self._sent = self._pool.submit(self._send)
 
     def result(self) -> tuple[Journey, int, datetime]:
-        """Return the data, the number of acknowledged records, and by when the data end yesterday.
+        """Return the data, the number of acknowledged records, and when they were moved to end today.
 
         Call it when the stack is up.
         """
@@ -89,18 +94,22 @@ class HistoryLoader:
             for line, product in enumerate(product_master(), 1):
                 spool.add(line, product)
             products = ProductTables(session).load(TENANT, spool, replace=True)
-        total = len(data.receipts)
-        print_message(f"  {len(stores)} stores registered, {products.count:,} products, {total:,} receipts to send")
-        with Stage("history to Kafka") as stage:
-            self._loaded_at = datetime.now(UTC)
-            lines = receipt_messages(data, self._loaded_at)
-            result = ingest(
-                POS_TRANSACTIONS,
-                lines,
-                self._settings.kafka.connection,
-                lambda so_far: stage.step(so_far.acknowledged, total, "receipts"),
-            )
-        return result.acknowledged
+        print_message(f"  {len(stores)} stores registered, {products.count:,} products")
+        self._loaded_at = datetime.now(UTC)
+        return send_receipts(data, data.since(FIRST_DAYS), self._loaded_at, self._settings)
+
+
+def send_receipts(data: Journey, receipts: "pd.DataFrame", loaded_at: datetime, settings: "Settings") -> int:
+    """Send receipts of the data, moved so that the data end on the day of `loaded_at`. Return how many were sent."""
+    total, messages = receipt_messages(data, receipts, loaded_at)
+    with Stage("receipts to Kafka") as stage:
+        result = ingest(
+            POS_TRANSACTIONS,
+            messages,
+            settings.kafka.connection,
+            lambda so_far: stage.step(so_far.acknowledged, total, "receipts"),
+        )
+    return result.acknowledged
 
 
 LOOK_SECONDS, START_SECONDS = 1.0, 300.0
@@ -136,6 +145,8 @@ class AirflowRebuild:
 
 
 PLAY_SECONDS = 20.0
+CHART_HOURS = 20
+"""What the speed layer has certainly counted: it leaves events older than 23 hours to batch."""
 WATCH_SECONDS = 10.0
 ASK_SECONDS = 120.0
 """Per question about all stores, while the layers still work on a year of receipts."""
@@ -145,10 +156,16 @@ BY = "galatea demo"
 
 @dataclass
 class Scenario:
-    """One run on a stack that is up and has got its history. `sent`: records acknowledged so far.
+    """One run on a stack that is up and has got its history.
 
-    `loaded_at`: the history ends on the day before, in each store's time zone. `has_airflow`: the rebuild on the way is
-    a run of Airflow; else this process does it. `simulated`: records of sensors, which are not among those `sent`.
+    Attributes:
+        settings: Of the demo.
+        data: All of it.
+        sent: How many records are acknowledged so far.
+        loaded_at: The history ends then, and its last day is that day in each store's time zone.
+        has_airflow: Whether the rebuild on the way is a run of Airflow; else this process does it.
+        began: When the demo began, as `time.monotonic` says.
+        simulated: How many records of sensors, which are not among those `sent`.
     """
 
     settings: "Settings"
@@ -156,22 +173,61 @@ class Scenario:
     sent: int
     loaded_at: datetime
     has_airflow: bool
+    began: float
     simulated: int = 0
 
     def run(self) -> DemoResult:
-        """Play it all."""
+        """Play it all, but for what a demo that stays does afterwards."""
+        self._until_read()
+        self.first_look()
         with Stage("two days of simulated sensors to Kafka"):
             self.simulated += send(self.sensors.before(), self.settings.kafka.connection)
-        with Stage("archive writes the master dataset") as stage:
-            self.reading.until_read("archive", stage.step)
         print_message(f"  {self.rebuild()}")
-        with Stage("speed reads the history") as stage:
-            self.reading.until_read("speed", stage.step)
         products = self.top_products()
         self.play()
         for layer in LAYERS:
             self.reading.until_read(layer, lambda *_: None)
         return replace(self.compare(), products=products)
+
+    def first_look(self) -> None:
+        """Draw the last day of the chain, and compare the busiest store with a recompute: nothing is published yet.
+
+        OperatorError if a number differs.
+        """
+        store = self.featured
+        ends = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+        hours = [ends - timedelta(hours=number) for number in range(CHART_HOURS, 0, -1)]
+        with self._client(ASK_SECONDS) as client, self._oracle("200MB") as oracle:
+            print_message(sales_chart(client, hours[0], ends))
+            windows = [seconds(hour) + quarter for hour in hours for quarter in range(0, 3600, WINDOW_SECONDS)]
+            master = MasterTables(self.settings.paths.master_uri).path(POS_TRANSACTIONS.topic)
+            found = WindowReader(client, master, oracle, store, windows).read()
+        if not found.is_equal:
+            raise OperatorError(f"numbers of store {store} differ: {found.rows}", do="galatea verify")
+        sold = sum(row.merged is not None for row in found.rows)
+        compared = f"{len(found.rows)} quarters of an hour, {sold} with sales, compared with a recompute: 0 differing"
+        print_message(f"  store {store}: {compared}")
+        print_message(f"  {time.monotonic() - self.began:.0f} s after the start")
+
+    @cached_property
+    def featured(self) -> str:
+        """The store to look at first."""
+        return featured_store(self.data)
+
+    def trickle(self) -> LiveTrickle:
+        """Return receipts and sensor records that keep arriving."""
+        return LiveTrickle(self.data, self.sensors.stores, self.settings.kafka.connection)
+
+    def load_year(self) -> str:
+        """Load what comes before the first four weeks, and rebuild. Return what is published then."""
+        self.sent += send_receipts(self.data, self.data.before(FIRST_DAYS), self.loaded_at, self.settings)
+        self._until_read()
+        return self.rebuild()
+
+    def _until_read(self) -> None:
+        for layer, what in zip(LAYERS, ("archive writes the master dataset", "speed reads the receipts"), strict=True):
+            with Stage(what) as stage:
+                self.reading.until_read(layer, stage.step)
 
     @property
     def reading(self) -> LayerProgress:
@@ -216,7 +272,7 @@ class Scenario:
                 shown = ask_top_products(ask)
         today = datetime.now(UTC)
         passed = [
-            (today.astimezone(ZoneInfo(zone)).date() - self.loaded_at.astimezone(ZoneInfo(zone)).date()).days
+            (today.astimezone(ZoneInfo(zone)).date() - self.loaded_at.astimezone(ZoneInfo(zone)).date()).days - 1
             for zone in ZONES
         ]
         found = compare_top_products(shown, passed=passed)

@@ -82,7 +82,8 @@ def compare_top_products(
         departments: how many were asked for.
         stores: those that were asked about; all if none.
         days: how many days before today were asked about, in each store's time zone.
-        passed: how many midnights each of `ZONES` has seen since the history was moved to end yesterday.
+        passed: how many midnights each of `ZONES` has seen since the last day of the history was yesterday; -1 if that
+            day is today.
     """
     due = _from_the_package(departments, stores, days, passed)
     examples = [
@@ -108,6 +109,7 @@ _SQL = """
     ), line AS (
         SELECT * FROM bought
         WHERE day > (SELECT max(day) FROM bought) - $days + ($passed)[1 + store_id % 4]
+            AND day <= (SELECT max(day) FROM bought) + ($passed)[1 + store_id % 4]
             AND (len($stores) = 0 OR store_id IN (SELECT unnest($stores)))
     ), product AS (
         SELECT product_id, capital(replace(trim(department), '/', ' & ')) AS department,

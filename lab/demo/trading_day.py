@@ -65,7 +65,7 @@ def trading_day(journey: Journey, ends_at: datetime) -> TradingDay:
     written = [at.astimezone(zone).isoformat() for at, zone in zip(happened, zones, strict=True)]
     values = list(journey.messages(receipts, written))
     stores = [str(store) for store in receipts["store"].tolist()]
-    focus = str(receipts["store"].value_counts().idxmax())
+    focus = featured_store(journey)
     deliveries = [PlannedReceipt(n / len(values), stores[n], value) for n, value in enumerate(values)]
     mixed = {
         "duplicates": [_later(each, each.value) for each in deliveries[::DUPLICATE_EVERY]],
@@ -87,6 +87,11 @@ def busiest_day(journey: Journey) -> pd.DataFrame:
     days = journey.receipts["wall"].dt.floor("D")
     busiest: pd.DataFrame = journey.receipts[days == days.value_counts().idxmax()]
     return busiest
+
+
+def featured_store(journey: Journey) -> str:
+    """Return the busiest store of that day."""
+    return str(busiest_day(journey)["store"].value_counts().idxmax())
 
 
 def _busiest_windows(instants: Sequence[datetime]) -> list[int]:

@@ -41,8 +41,8 @@ def day(journey: Journey) -> TradingDay:
     return trading_day(journey, NOW)
 
 
-def read(value: bytes) -> object:
-    return parse(POS_TRANSACTIONS, value, lambda _: Terms(DOLLARS), received_us=int(NOW.timestamp() * 1e6))
+def read(value: bytes, at: datetime = NOW) -> object:
+    return parse(POS_TRANSACTIONS, value, lambda _: Terms(DOLLARS), received_us=int(at.timestamp() * 1e6))
 
 
 def test_only_what_is_broken_on_purpose_becomes_a_dead_letter(day: TradingDay) -> None:
@@ -67,9 +67,14 @@ def test_the_last_receipt_of_the_day_happens_as_the_play_ends(day: TradingDay) -
     assert max(event.happened_at for event in events) == NOW
 
 
-def test_every_receipt_of_the_past_can_be_read_and_the_last_day_was_yesterday(journey: Journey) -> None:
-    messages = list(receipt_messages(journey, NOW))
+def test_every_receipt_of_the_past_can_be_read_and_the_last_day_is_today(journey: Journey) -> None:
+    evening = NOW + timedelta(hours=8)
+    total, written = receipt_messages(journey, journey.receipts, evening)
+    messages = list(written)
 
-    assert not [each for each in map(read, messages) if isinstance(each, DeadLetter)]
-    days = {datetime.fromisoformat(orjson.loads(each)["happened_at"]).date() for each in messages}
-    assert days == {NOW.date() - timedelta(days=1)}
+    assert not [each for each in (read(each, evening) for each in messages) if isinstance(each, DeadLetter)]
+    happened = [datetime.fromisoformat(orjson.loads(each)["happened_at"]) for each in messages]
+    assert len(messages) == total
+    assert 0 < total < len(journey.receipts)
+    assert max(happened) <= evening
+    assert {at.date() for at in happened} == {evening.date()}

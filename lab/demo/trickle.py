@@ -1,0 +1,109 @@
+"""Receipts that keep arriving while the demo stays: real baskets at invented times, and sensors that match them.
+
+A receipt of some store every second or two, so that pages that follow live have something to show. The stores with
+sensors get every third of them.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import count
+from operator import attrgetter
+from random import Random
+from types import TracebackType
+from typing import Self
+from zoneinfo import ZoneInfo
+
+from lab.demo.journey import Journey, zone_of
+from lab.demo.sensors import QUARTER, SEED
+from lab.demo.trading_day import RIVAL_ID, busiest_day
+from lab.simulation.output import paced, send
+from lab.simulation.records import TimedRecord
+from lab.simulation.simulation import matching_records
+from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.registry.stores import Store
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+
+BETWEEN_SECONDS = 1.5
+WITH_SENSORS_EVERY = 3
+PERIOD = timedelta(hours=1)
+OPENS, CLOSES = 6, 23
+"""Local hours in which stores are open, as in their registry."""
+FIRST_ID = 3 * RIVAL_ID
+"""Above the numbers of all other receipts of the demo."""
+
+
+class LiveTrickle:
+    """Sends receipts and sensor records in a thread until the context is left."""
+
+    def __init__(self, journey: Journey, stores: Sequence[Store], kafka: KafkaConnection) -> None:
+        """`stores`: those with sensors."""
+        self._journey, self._stores, self._kafka = journey, stores, kafka
+        self._ended = threading.Event()
+        self._pool = ThreadPoolExecutor(1, "trickle")
+        self._sending: Future[int] | None = None
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        self._sending = self._pool.submit(lambda: send(self._records(), self._kafka))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End."""
+        self._ended.set()
+        self._pool.shutdown(wait=True)
+
+    def _records(self) -> Iterator[TimedRecord]:
+        periods = live_periods(self._journey, self._stores, datetime.now(UTC))
+        for each in paced((each for period in periods for each in period), 1.0, sleep=self._wait):
+            if self._ended.is_set():
+                return
+            yield each
+
+    def _wait(self, seconds: float) -> None:
+        self._ended.wait(seconds)
+
+
+def live_periods(journey: Journey, stores: Sequence[Store], begins: datetime) -> Iterator[list[TimedRecord]]:
+    """Plan an hour after the other, without end. Sensors begin with the next quarter of an hour."""
+    chance, numbers = Random(SEED), count(FIRST_ID)  # noqa: S311 - nothing secret
+    quarter = datetime.fromtimestamp(-(-begins.timestamp() // QUARTER.seconds) * QUARTER.seconds, UTC)
+    while True:
+        ends = quarter + PERIOD
+        yield _planned(journey, stores, (begins, quarter, ends), chance, numbers)
+        begins = quarter = ends
+
+
+def _planned(
+    journey: Journey,
+    stores: Sequence[Store],
+    times: tuple[datetime, datetime, datetime],
+    chance: Random,
+    numbers: "count[int]",
+) -> list[TimedRecord]:
+    """Records between the first and the last of the `times`, those of sensors from the second on."""
+    begins, quarter, ends = times
+    baskets, printed = busiest_day(journey), dict[str, list[datetime]]()
+    known = sorted(int(store) for store in baskets["store"].unique())
+    chosen = [int(store.id) for store in stores]
+    records, at = list[TimedRecord](), begins
+    while at < ends:
+        of = chosen if chosen and len(records) % WITH_SENSORS_EVERY == 0 else known
+        is_open = partial(_is_open, at=at)
+        store = chance.choice(list(filter(is_open, of)) or list(filter(is_open, known)) or of)
+        basket = baskets.iloc[[chance.randrange(len(baskets))]].assign(store=store, basket=next(numbers))
+        local = at.astimezone(ZoneInfo(zone_of(store)))
+        [value] = journey.messages(basket, [local.isoformat(timespec="seconds")])
+        records.append(TimedRecord(at, POS_TRANSACTIONS.topic, value))
+        printed.setdefault(str(store), []).append(at)
+        at += timedelta(seconds=chance.uniform(0.5, 1.5) * BETWEEN_SECONDS)
+    sensors = [matching_records(store, quarter, ends, printed.get(store.id, ()), SEED) for store in stores]
+    return sorted((*records, *(each for some in sensors for each in some)), key=attrgetter("send_at"))
+
+
+def _is_open(store: int, at: datetime) -> bool:
+    return OPENS <= at.astimezone(ZoneInfo(zone_of(store))).hour < CLOSES
