@@ -1,8 +1,9 @@
 """What commands print: their answer on stdout, everything else on stderr."""
 
 import os
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import orjson
@@ -37,11 +38,22 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     from rich.markup import escape  # noqa: PLC0415 - not every command prints a table
     from rich.table import Table  # noqa: PLC0415 - likewise
 
-    drawn = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    for place, name in enumerate(columns):
+        drawn.add_column(name, justify="right" if _are_numbers(row[place] for row in rows) else "left")
     for row in rows:
         drawn.add_row(*(escape(str(cell)) for cell in row))
     shown = stdout if stdout.is_terminal else Console(highlight=False, width=_LONG_LINE)
     shown.print(drawn, soft_wrap=False)
+
+
+_NUMBER = re.compile("[-\u2212+]?[0-9][0-9,]*([.][0-9]+)?( ?%)?")
+
+
+def _are_numbers(cells: Iterable[object]) -> bool:
+    """Whether a column is one of numbers, which are compared by their last digits; cells may be empty or a dash."""
+    texts = [text for cell in cells if (text := str(cell).strip()) not in {"", "-", "\u2013", "None"}]
+    return bool(texts) and all(map(_NUMBER.fullmatch, texts))
 
 
 def print_fields(data: Mapping[str, object]) -> None:

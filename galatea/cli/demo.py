@@ -22,7 +22,7 @@ _ONCE = "Stop at the end, and exit 0 only if every number is right."
 
 
 def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
-    """Load a year of real receipts, play a trading day on a new local stack, and check every cell independently."""
+    """Load real receipts, play a trading day on a new local stack, and check every cell independently."""
     from deploy.airflow.component import is_installed
     from deploy.local.stack import Stack
     from lab.demo.home import remove, settings_of_the_demo

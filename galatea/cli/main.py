@@ -8,6 +8,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,37 +20,18 @@ from deploy.console import print_error, print_message
 from deploy.process import arm_failpoints, installed_release, start_parent_watchdog, tune_garbage_collection
 from master_dataset.errors import GalateaError
 
-COMMANDS = (
-    "up",
-    "down",
-    "status",
-    "doctor",
-    "migrate",
-    "backup",
-    "restore",
-    "run",
-    "jars",
-    "plan_capacity",
-    "ingest",
-    "rebuild",
-    "rollback",
-    "publications",
-    "corrections",
-    "verify",
-    "reconcile",
-    "compact",
-    "gc",
-    "export",
-    "lag",
-    "views",
-    "metrics",
-    "ask",
-    "sql",
-    "simulate",
-    "prove",
-    "demo",
-)
+PANELS = {
+    "Start and watch": ("demo", "up", "status", "lag", "doctor", "down"),
+    "Send and ask": ("ingest", "ask", "sql", "metrics", "views", "simulate"),
+    "Publish": ("rebuild", "recompute", "publications", "corrections", "rollback", "verify", "reconcile"),
+    "Set up": ("stores", "products", "targets", "keys", "alerts", "webhooks"),
+    "Maintain": ("dead_letters", "compact", "gc", "export", "speed"),
+    "Deploy": ("migrate", "backup", "restore", "run", "jars", "plan_capacity", "prove"),
+}
+"""The verbs as `--help` lists them."""
 GROUPS = ("recompute", "stores", "products", "targets", "keys", "dead_letters", "speed", "alerts", "webhooks")
+"""Verbs that have verbs of their own."""
+COMMANDS = tuple(name for names in PANELS.values() for name in names if name not in GROUPS)
 FORMER_NAMES = {"collect": "gc", "balance": "reconcile"}
 """Hidden aliases, for one more release."""
 NEVER_LOGS = {"status"}
@@ -63,7 +45,15 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002 - typer's signature
         """Return every command, in the order in which a new user needs them."""
-        return [name.replace("_", "-") for name in (*COMMANDS, *GROUPS)]
+        return [name.replace("_", "-") for names in PANELS.values() for name in names]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - typer's own click
+        """Find the command of the first argument; suggest one if there is none."""
+        # `suggest_commands` of typer compares with the commands that are loaded, which are none.
+        known = self.list_commands(ctx)
+        if args and args[0] not in {*known, *FORMER_NAMES} and (near := get_close_matches(args[0], known)):
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{near[0]}'?")
+        return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own click
         """List the commands by the first lines of their help, without loading them."""
@@ -80,7 +70,8 @@ class Commands(TyperGroup):
         if cmd_name not in self.list_commands(ctx):
             return None
         if self._is_listing:
-            return TyperCommand(cmd_name, help=summary(name))
+            panel = next(panel for panel, names in PANELS.items() if name in names)
+            return TyperCommand(cmd_name, help=summary(name), rich_help_panel=panel)
         if name not in NEVER_LOGS:
             log_to_stderr()
         module = importlib.import_module(f"galatea.cli.{name}")

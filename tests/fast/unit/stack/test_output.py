@@ -1,8 +1,14 @@
-"""Tables of the command line: nothing is cut, and nothing in a cell is taken for a colour."""
+"""What the command line prints: tables, suggestions, and sums of lags."""
+
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from typer.testing import CliRunner
 
 from deploy.console import print_table
+from galatea.cli.lag import sums
+from galatea.cli.main import GROUPS, PANELS, app
+from master_dataset.kafka.lag import Lag, UnreadRecord
 
 
 def test_a_long_cell_is_whole_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
@@ -17,3 +23,44 @@ def test_what_looks_like_a_colour_is_shown_as_it_stands(capsys: pytest.CaptureFi
     print_table(("id", "sentence"), [("1", "[bold]yesterday[/bold] is no time")])
 
     assert "[bold]yesterday[/bold] is no time" in capsys.readouterr().out
+
+
+def test_numbers_are_aligned_by_their_last_digit_and_words_by_their_first(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("count", "reason"), [("7", "not_json"), ("1,234", "9 lives"), ("-", "bad_time")])
+
+    assert capsys.readouterr().out.splitlines()[1:] == ["    7  not_json", "1,234  9 lives ", "    -  bad_time"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("verfy", "verify"), ("dead-leters", "dead-letters"), ("statsu", "status")]
+)
+def test_a_verb_that_is_nearly_one_is_suggested(typed: str, meant: str) -> None:
+    result = CliRunner().invoke(app, [typed])
+
+    assert result.exit_code == 2
+    assert f"Did you mean '{meant}'?" in " ".join(result.output.split())
+
+
+def test_a_verb_that_resembles_none_suggests_nothing() -> None:
+    result = CliRunner().invoke(app, ["xyzzy"])
+
+    assert result.exit_code == 2
+    assert "Did you mean" not in result.output
+
+
+def test_every_verb_is_in_one_panel_of_the_help() -> None:
+    names = [name for panel in PANELS.values() for name in panel]
+
+    assert len(set(names)) == len(names)
+    assert set(GROUPS) < set(names)
+
+
+def test_lags_of_partitions_are_summed_up_per_reader() -> None:
+    now = datetime(2026, 11, 26, 12, tzinfo=UTC)
+    behind = Lag("sales", 0, 5, 9, UnreadRecord(6, now - timedelta(seconds=2.04)))
+    more = Lag("sales", 1, 0, 4, UnreadRecord(3, now - timedelta(seconds=1)))
+    done = Lag("visits", 0, 8, 9, None)
+
+    rows = sums({"archive": [behind, more, done], "speed": [done]}, now)
+
+    assert rows == [("archive", 4, 2.0, "sales"), ("speed", 0, 0.0, "none")]
