@@ -3,6 +3,8 @@
 import os
 import re
 import sys
+import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -84,24 +86,61 @@ class ProgressSteps:
         """`title` starts each line."""
         self._bar, self._title = _bar(), title
         self._task = self._bar.add_task(title, total=None)
-        self._printed = ""
+        self._lines = _PlainLines()
 
     def __enter__(self) -> Self:
         """Start drawing."""
         self._bar.start()
+        if self._bar.disable:
+            self._lines.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Stop drawing."""
         self._bar.stop()
+        self._lines.stop()
 
     def step(self, done: int, total: int, what: str) -> None:
         """Show that `done` of `total` are done, and what is worked on."""
         self._bar.update(self._task, completed=done, total=total, description=f"{self._title}: {what}")
-        line = f"  {self._title}: {what} {done}/{total}"
-        if self._bar.disable and line != self._printed:
-            self._printed = line
-            print_message(line)
+        if self._bar.disable:
+            self._lines.show(f"  {self._title}: {what}", f" {done:,}/{total:,}", is_end=done >= total)
+
+
+PLAIN_EVERY_SECONDS = 15.0
+
+
+class _PlainLines:
+    """Progress without a terminal: a line as soon as something else is worked on, and one every so many seconds."""
+
+    def __init__(self) -> None:
+        self._what, self._last, self._printed_at, self._began = "", "", 0.0, time.monotonic()
+        self._is_over = threading.Event()
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        threading.Thread(target=self._repeat, daemon=True).start()
+
+    def stop(self) -> None:
+        self._is_over.set()
+
+    def show(self, what: str, count: str, *, is_end: bool) -> None:
+        """Print it if it is the first or last of its kind; else it is the next to be printed."""
+        with self._lock:
+            is_new, self._what = what != self._what, what
+            line, before, self._last = f"{what}{count}", self._last, f"{what}{count}"
+            if line != before and (is_new or is_end or time.monotonic() - self._printed_at >= PLAIN_EVERY_SECONDS):
+                self._print(line)
+
+    def _repeat(self) -> None:
+        while not self._is_over.wait(1):
+            with self._lock:
+                if self._last and time.monotonic() - self._printed_at >= PLAIN_EVERY_SECONDS:
+                    self._print(f"{self._last}, {time.monotonic() - self._began:.0f} s")
+
+    def _print(self, line: str) -> None:
+        self._printed_at = time.monotonic()
+        print_message(line)
 
 
 def _bar() -> "Progress":

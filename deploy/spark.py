@@ -15,6 +15,7 @@ from master_dataset.kafka.connection import OAUTH_URLS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -180,7 +181,8 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
     os.environ.update(
         _ENVIRONMENT, PYSPARK_PYTHON=executor_python(settings), JAVA_HOME=str(java_home_for_spark(settings))
     )
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - reads the environment when it starts Java
+    from pyspark import SparkContext  # noqa: PLC0415 - reads the environment when it starts Java
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - likewise
 
     scratch = settings.home / "spark" / name
     scratch.mkdir(parents=True, exist_ok=True)
@@ -202,10 +204,34 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
         os.environ["SPARK_LOCAL_IP"] = host
         options |= {"spark.driver.bindAddress": host, "spark.driver.host": host}
     own = {**_ALWAYS, **options, **(_STREAMING if work is Work.STREAM else _BATCH)}
-    builder = SparkSession.builder.appName(f"galatea-{name}").master(settings.spark.master)
-    for key, value in {**further_options(settings, own), **own}.items():
+    named = {"spark.app.name": f"galatea-{name}", "spark.master": settings.spark.master}
+    every = {**further_options(settings, own), **own, **named}
+    # Warnings also tell the user of a command that a cluster has no core left.
+    speaks = work is Work.STREAM or on_cluster(settings)
+    if not speaks and SparkContext._gateway is None:  # noqa: SLF001 - no other way to know
+        _start_quietly(every, settings.home / "logs" / f"{name}-spark.log")
+    builder = SparkSession.builder
+    for key, value in every.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    # Warnings also tell the user of a command that a cluster has no core left.
-    spark.sparkContext.setLogLevel("WARN" if work is Work.STREAM or on_cluster(settings) else "ERROR")
+    spark.sparkContext.setLogLevel("WARN" if speaks else "ERROR")
     return spark
+
+
+def _start_quietly(options: "Mapping[str, str]", log: "Path") -> None:
+    """Start Java with its output in a file, so that it does not tear the progress of a command.
+
+    OperatorError if Java ends at once; the file says why.
+    """
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - as above
+    from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415 - likewise
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - likewise
+
+    conf = SparkConf().setAll(list(options.items()))
+    log.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with log.open("ab") as output:
+            gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
+    except PySparkRuntimeError as error:
+        raise OperatorError("Java ended before Spark had started", do=f"read `{log}`") from error
+    SparkContext(conf=conf, gateway=gateway)

@@ -9,14 +9,15 @@ import os
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from deploy.audit import CHANGES, begin_command, end_command
-from deploy.console import print_error, print_message
+from deploy.console import is_terminal, print_error, print_message
 from deploy.process import arm_failpoints, installed_release, start_parent_watchdog, tune_garbage_collection
 from master_dataset.errors import GalateaError
 
@@ -73,7 +74,7 @@ class Commands(TyperGroup):
             panel = next(panel for panel, names in PANELS.items() if name in names)
             return TyperCommand(cmd_name, help=summary(name), rich_help_panel=panel)
         if name not in NEVER_LOGS:
-            log_to_stderr()
+            configure_log()
         module = importlib.import_module(f"galatea.cli.{name}")
         if name in GROUPS:
             group = typer.main.get_group(module.app)
@@ -84,11 +85,22 @@ class Commands(TyperGroup):
         return typer.main.get_command(app)
 
 
-def log_to_stderr() -> None:
-    """Send the log to stderr: stdout is for the answer."""
+def configure_log() -> None:
+    """Send the log to stderr, or on a terminal to a file of the home: there, stderr is for progress."""
     import structlog
 
-    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(_log_file()))
+
+
+@cache
+def _log_file() -> TextIO:
+    if not is_terminal():
+        return sys.stderr
+    from deploy.settings import Settings
+
+    folder = Settings().home / "logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    return (folder / "commands.log").open("a", encoding="utf-8")
 
 
 def summary(name: str) -> str:

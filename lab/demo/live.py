@@ -17,10 +17,10 @@ import httpx
 from rich.live import Live
 from rich.table import Table
 
-from deploy.console import is_terminal, print_message, stderr
+from deploy.console import PLAIN_EVERY_SECONDS, is_terminal, print_message, stderr
 from lab.demo.journey import zone_of
 from lab.demo.oracle import Oracle
-from lab.demo.progress import PLAIN_EVERY_SECONDS, LayerProgress
+from lab.demo.progress import LayerProgress
 from lab.demo.trading_day import WATCHED_UNTIL, ReceiptPlayback, TradingDay
 from master_dataset.errors import OperatorError
 from master_dataset.storage import open_table

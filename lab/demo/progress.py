@@ -17,18 +17,17 @@ if TYPE_CHECKING:
 
 LAYERS = ("archive", "speed")
 PATIENCE_SECONDS = 300.0
-PLAIN_EVERY_SECONDS = 10.0
 Step = Callable[[int, int, str], None]
 """Called with (done, total, what is being worked on)."""
 
 
 class Stage:
-    """One long step: a bar with an estimate on a terminal, otherwise a line every ten seconds and one at the end."""
+    """One long step: a bar with an estimate on a terminal, otherwise plain lines; and a line at the end."""
 
     def __init__(self, what: str) -> None:
         """`what`: name of the step."""
         self._what, self._steps = what, ProgressSteps(what)
-        self._began, self._said_at = time.monotonic(), time.monotonic()
+        self._began = time.monotonic()
 
     def __enter__(self) -> Self:
         """Start."""
@@ -47,9 +46,7 @@ class Stage:
 
     def step(self, done: int, total: int, what: str) -> None:
         """Show `done` of `total` and what is being worked on."""
-        if is_terminal() or time.monotonic() - self._said_at >= PLAIN_EVERY_SECONDS:
-            self._said_at = time.monotonic()
-            self._steps.step(done, total, what)
+        self._steps.step(done, total, what)
 
 
 class LayerProgress:

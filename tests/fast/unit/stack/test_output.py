@@ -1,11 +1,12 @@
 """What the command line prints: tables, suggestions, and sums of lags."""
 
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from typer.testing import CliRunner
 
-from deploy.console import print_table
+from deploy.console import ProgressSteps, print_table
 from galatea.cli.lag import sums
 from galatea.cli.main import GROUPS, PANELS, app
 from master_dataset.kafka.lag import Lag, UnreadRecord
@@ -64,3 +65,27 @@ def test_lags_of_partitions_are_summed_up_per_reader() -> None:
     rows = sums({"archive": [behind, more, done], "speed": [done]}, now)
 
     assert rows == [("archive", 4, 2.0, "sales"), ("speed", 0, 0.0, "none")]
+
+
+def test_without_a_terminal_progress_is_a_line_when_something_else_begins_and_one_at_the_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with ProgressSteps("rebuild") as steps:
+        for done in range(1001):
+            steps.step(done, 1000, "sales" if done < 600 else "visits")
+
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["  rebuild: sales 0/1,000", "  rebuild: visits 600/1,000", "  rebuild: visits 1,000/1,000"]
+
+
+def test_without_a_terminal_work_that_says_nothing_is_still_seen_to_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deploy.console.PLAIN_EVERY_SECONDS", 0.1)
+    with ProgressSteps("rebuild") as steps:
+        steps.step(0, 3, "sales")
+        time.sleep(2.5)
+
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "  rebuild: sales 0/3"
+    assert lines[1].startswith("  rebuild: sales 0/3, ")
