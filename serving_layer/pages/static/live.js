@@ -48,7 +48,7 @@
       const [value, unit] = changeOf(points.at(-1));
       const known = value !== null && value !== undefined;
       place.dataset.direction = !known ? "" : Math.abs(value) < 0.05 ? "level" : value > 0 ? "up" : "down";
-      put(place, known ? `${{ up: "+", down: "−", level: "±" }[place.dataset.direction]}${grouped(Math.abs(value), 1)} ${unit}` : (points.at(-1).before ?? null) === null ? "nothing to compare with" : "");
+      put(place, known ? `${{ up: "+", down: "−", level: "±" }[place.dataset.direction]}${grouped(Math.abs(value), 1)} ${unit}` : (points.at(-1).before ?? null) === null ? "no data last week" : "");
     },
     before: (place, points) => put(place, formatted(points.at(-1).before, place.dataset)),
     until: (place, _, { compared }) => {
@@ -184,7 +184,8 @@
         await Promise.all([updateNumbers(), updateRegions()]);
         lastAt = Date.now();
         if (lastAt - openedAt > lastsMs) return location.reload(); // another day has begun, and the server responds
-        setStatus("live", "Live", [asOfText(asOf), ago()].filter(Boolean).join(", "));
+        setStatus("live", "Live", ago());
+        if (bar) bar.title = asOfText(asOf);
       } catch (error) {
         waitUntil = Date.now() + Math.min(Math.max(error.waitMs || 0, EVERY_MS), MAX_WAIT_MS);
         setStatus("waiting", "No response; these are the last known numbers", [ago(), error.message].filter(Boolean).join(": "));

@@ -198,7 +198,7 @@ def test_corrections_are_shown_to_operators_with_their_cause(world: World) -> No
 
     page = browsing.get("/corrections")
 
-    assert "No cell was corrected against publication 0" in page
+    assert "No differences from publication 0. Published numbers are correct." in page
     assert "is no token" in browsing.get("/corrections?after=x", status=422)
 
 
