@@ -119,11 +119,11 @@ def test_an_operator_patches_a_dead_letter_and_sees_it_become_an_event(
         page.get_by_role("link", name="pos_transactions/0/0").click()
         form = page.get_by_label("The record to send")
         expect(page.locator("mark")).to_have_text('"21.11.2026 13:58"')
-        page.get_by_role("button", name="Try it").click()
+        page.get_by_role("button", name="Check").click()
         expect(page.get_by_role("alert")).to_contain_text("It would be rejected again")
 
         form.fill(form.input_value().replace("21.11.2026 13:58", "2026-11-21T13:58:00+01:00"))
-        page.get_by_role("button", name="Replay").click()
+        page.get_by_role("button", name="Fix and resend").click()
         expect(page.locator("#replays")).to_contain_text("sent, not archived yet")
         shops.dead_letters.archive.catch_up()
 
@@ -137,7 +137,7 @@ def test_without_scripts_many_dead_letters_are_tried_and_sent(browser: Browser, 
         page.goto(f"{address}/dead-letters?reason=missing_field")
         page.get_by_label("Field").fill("/interval_ms")
         page.get_by_label("is set to").fill("900000")
-        page.get_by_role("button", name="Try it").click()
+        page.get_by_role("button", name="Check").click()
         page.get_by_role("button", name="Replay 4 dead letters").click()
 
         expect(page.get_by_role("heading", level=1)).to_have_text("Replayed")
