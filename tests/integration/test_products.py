@@ -123,4 +123,5 @@ def test_a_million_products_are_loaded_labelled_and_one_more_is_refused(shared_c
     assert asyncio.run(labels()) == {
         "m0": ProductLabel("Product 0", "Department 0/Shelf 0"),
         "m999999": ProductLabel("Product 999999", "Department 39/Shelf 99"),
+        "one more": ProductLabel(),
     }
