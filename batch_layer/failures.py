@@ -27,7 +27,8 @@ UNEXPECTED_DATA = (
 _FROM_CASSANDRA = re.compile(
     r"cassandra\.\w|NoHostAvailable|OperationTimedOut|(?:Write|Read)Timeout|CassandraUnavailableError"
 )
-_NO_RIGHT = re.compile(r'code=2100 \[Unauthorized\] message="([^"]*)"')
+_NO_RIGHT = re.compile(r'code=2100 \[Unauthorized\] message="(?!Unable to perform authorization)([^"]*)"')
+"""Not of a node that could not read the rights."""
 _NO_SPACE = "No space left on device"
 
 

@@ -167,6 +167,8 @@ def _explained(execute: Callable[Args, Answer], address: Address) -> Callable[Ar
         try:
             return execute(*args, **kwargs)
         except Unauthorized as error:
+            if (unread := unread_rights(error)) is not None:
+                raise unread from error
             user = f"the user `{address.login.user}`" if address.login else "a client without a login"
             message = f"Cassandra does not allow this to {user}: {error}"
             raise CassandraAccessError(message, do=f"grant the right: {GUIDE}#rights-in-cassandra") from error

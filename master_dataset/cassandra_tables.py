@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from cassandra import OperationTimedOut, RequestExecutionException
+from cassandra import OperationTimedOut, RequestExecutionException, Unauthorized, Unavailable
 from cassandra.cluster import NoHostAvailable
 from cassandra.protocol import RequestExecutionException as UntranslatedExecutionException
 from cassandra.protocol import ServerError
@@ -132,6 +132,15 @@ CASSANDRA_UNAVAILABLE = (
 
 Rejected requests (`InvalidRequest`, `SyntaxException`, `Unauthorized`) are not among them: they show a bug.
 """
+
+
+def unread_rights(error: BaseException) -> Unavailable | None:
+    """Return what happened if a node rejected a request only because it could not read the rights; else None.
+
+    A node that the others do not reach says so with `Unauthorized`, as if a right were missing.
+    """
+    is_unread = isinstance(error, Unauthorized) and "Unable to perform authorization" in str(error)
+    return Unavailable(str(error)) if is_unread else None
 
 
 class ArchivePositions:

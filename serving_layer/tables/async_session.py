@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cassandra.cluster import EXEC_PROFILE_DEFAULT
 from cassandra.query import PreparedStatement, tuple_factory
 
-from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, unread_rights
 from master_dataset.errors import CassandraUnavailableError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class AsyncSession:
                 loop.call_soon_threadsafe(settle, None)
 
         def on_error(error: BaseException) -> None:
-            loop.call_soon_threadsafe(settle, error)
+            loop.call_soon_threadsafe(settle, unread_rights(error) or error)
 
         response.add_callbacks(on_page, on_error)
         return await done

@@ -30,6 +30,8 @@ from deploy.local.supervisor import Supervisor
 from deploy.secret_files import operator_key
 from deploy.settings import Settings
 from galatea.client import Client
+from galatea.client.errors import UnavailableError
+from galatea.client.ingest import IngestInterruptedError
 from tests.integration.conftest import Stack, settings_of
 from tests.system.deployments.test_three_nodes import PORTION, RepeatedQuery, receipts, wait_until
 
@@ -216,9 +218,17 @@ class Listener:
 
 
 def send(stack: Stack, portion: int) -> None:
-    settings = stack.settings
+    """Send as a till does: again, until everything is accepted. Duplicates count once."""
+    settings, events = stack.settings, receipts(portion).splitlines()
+
+    def is_accepted() -> bool:
+        try:
+            return client.ingest("pos_transactions", events).accepted == PORTION
+        except (IngestInterruptedError, UnavailableError):
+            return False
+
     with Client(settings.api_url, key_file=settings.home / "operator.key", ca_file=settings.api.ca_file) as client:
-        assert client.ingest("pos_transactions", receipts(portion).splitlines()).accepted == PORTION
+        wait_until(is_accepted)
 
 
 def test_each_machine_is_lost_and_comes_back_without_a_wrong_or_missing_number(stacks: Sequence[Stack]) -> None:

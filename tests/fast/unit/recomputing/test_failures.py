@@ -20,6 +20,7 @@ from master_dataset.errors import (
 NO_RIGHT = (
     'Error from server: code=2100 [Unauthorized] message="User me has no MODIFY permission on <table galatea.runs>"'
 )
+UNREAD = 'Error from server: code=2100 [Unauthorized] message="Unable to perform authorization: no replica"'
 AS_SPARK_SAYS = "Job aborted due to stage failure: Task 3 in stage 12.0 failed 4 times: {}"
 
 
@@ -35,6 +36,7 @@ class Py4JJavaError(Exception):
         WriteTimeout("late", write_type=0),
         Py4JJavaError(AS_SPARK_SAYS.format("cassandra.cluster.NoHostAvailable: ('Unable to connect', {})")),
         Py4JJavaError(AS_SPARK_SAYS.format("cassandra.OperationTimedOut: errors={}")),
+        Py4JJavaError(AS_SPARK_SAYS.format(f"cassandra.Unavailable: {UNREAD}")),
     ],
 )
 def test_a_store_that_is_lost_is_named_with_the_command_that_goes_on(failure: Exception) -> None:

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cassandra import AuthenticationFailed, ConsistencyLevel, Unauthorized
+from cassandra import AuthenticationFailed, ConsistencyLevel, Unauthorized, Unavailable
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, NoHostAvailable
 from cassandra.policies import DCAwareRoundRobinPolicy, RoundRobinPolicy
 
 from deploy import cassandra
 from deploy.cassandra import Address, Login, connect
 from deploy.schema import migrate
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import CassandraAccessError, CassandraUnavailableError, OperatorError
 from master_dataset.tls import Tls
 from tests.support.secured_servers import HOST, Authority, serving
@@ -202,6 +203,17 @@ def test_a_statement_without_the_right_for_it_names_the_user_and_the_next_step()
 
     assert found.value.message.startswith("Cassandra does not allow this to the user `galatea`")
     assert found.value.do == "grant the right: docs/how-to/secured-clusters.md#rights-in-cassandra"
+
+
+def test_rights_that_a_node_cannot_read_are_no_missing_right() -> None:
+    session = connect(Address((HOST,), 9042, login=LOGIN))
+    text = "Unable to perform authorization of super-user permission: Cannot achieve consistency level LOCAL_QUORUM"
+    FakeCluster.made.session.error = Unauthorized(text)
+
+    with pytest.raises(Unavailable, match="Cannot achieve consistency level") as found:
+        session.execute("UPDATE leases")
+
+    assert isinstance(found.value, CASSANDRA_UNAVAILABLE)
 
 
 def test_other_errors_of_a_statement_stay_as_they_are() -> None:
