@@ -16,6 +16,7 @@ from cassandra.policies import (
     TokenAwarePolicy,
 )
 
+from master_dataset.cassandra_tables import unread_rights
 from master_dataset.errors import CassandraAccessError, CassandraUnavailableError
 from master_dataset.tls import GUIDE, Tls, TlsNames
 
