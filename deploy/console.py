@@ -108,6 +108,8 @@ class ProgressSteps:
 
 
 PLAIN_EVERY_SECONDS = 15.0
+_COUNTS = re.compile(r"\s*[0-9][0-9,.]*( events/s)?")
+"""Numbers in what is worked on: to work on the same with another number is nothing else."""
 
 
 class _PlainLines:
@@ -127,7 +129,8 @@ class _PlainLines:
     def show(self, what: str, count: str, *, is_end: bool) -> None:
         """Print it if it is the first or last of its kind; else it is the next to be printed."""
         with self._lock:
-            is_new, self._what = what != self._what, what
+            named = _COUNTS.sub("", what)
+            is_new, self._what = named != self._what, named
             line, before, self._last = f"{what}{count}", self._last, f"{what}{count}"
             if line != before and (is_new or is_end or time.monotonic() - self._printed_at >= PLAIN_EVERY_SECONDS):
                 self._print(line)

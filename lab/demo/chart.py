@@ -1,7 +1,7 @@
 """The first chart of the demo, in the terminal: what the chain has sold in each of the last hours."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 import httpx
 
@@ -25,12 +25,10 @@ def sales_chart(client: httpx.Client, begins: datetime, ends: datetime) -> str:
     stores = series["stores"]["counted"]
     spark = sparkline(values)
     if not known:
-        return f"  net sales of {stores} stores: no receipts in the last {len(values)} hours"
-    most = values.index(max(known))
-    peak = datetime.fromisoformat(series["points"][most]["start"]).astimezone(UTC)
+        return f"  net sales of {stores} stores: no receipts in these hours"
     return (
-        f"  net sales of {stores} stores in the last {len(values)} hours, counted live:\n\n"
-        f"    {spark}   USD {sum(known):,.2f}, most at {peak:%H:%M} UTC: {max(known):,.2f}\n"
+        f"  net sales of {stores} stores by hour of local time, counted live:\n\n"
+        f"    {spark}   USD {sum(known):,.2f}, at most {max(known):,.2f} an hour\n"
     )
 
 
