@@ -34,6 +34,11 @@ class BusinessDay:
         return self.day == self.today
 
     @property
+    def is_ahead(self) -> bool:
+        """Whether it has not begun."""
+        return self.day > self.today
+
+    @property
     def start(self) -> str:
         """The start of a query for it, inclusive."""
         return self.day.isoformat()

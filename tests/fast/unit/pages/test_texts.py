@@ -55,6 +55,13 @@ def test_every_number_on_a_page_can_be_read_over_rest_and_is_the_same(browsing: 
     assert all(float(text.replace(",", "")) == pytest.approx(answers[path], abs=0.06) for path, text in texts.items())
 
 
+def test_a_day_that_has_not_begun_has_no_numbers(browsing: Browsing) -> None:
+    page = browsing.words("/stores/12?day=2027-01-01")
+
+    assert "This day hasn't started." in page
+    assert "Average receipt" not in page
+
+
 def test_a_past_day_is_requested_by_its_date(browsing: Browsing) -> None:
     page = browsing.get("/stores/12?day=2026-11-14")
 
