@@ -75,7 +75,11 @@ def test_without_a_terminal_progress_is_a_line_when_something_else_begins_and_on
             steps.step(done, 1000, f"sales   {done} events/s" if done < 600 else "visits")
 
     lines = capsys.readouterr().err.splitlines()
-    assert lines == ["  rebuild: sales   0 events/s 0/1,000", "  rebuild: visits 600/1,000", "  rebuild: visits 1,000/1,000"]
+    assert lines == [
+        "  rebuild: sales   0 events/s 0/1,000",
+        "  rebuild: visits 600/1,000",
+        "  rebuild: visits 1,000/1,000",
+    ]
 
 
 def test_without_a_terminal_work_that_says_nothing_is_still_seen_to_run(
