@@ -109,7 +109,7 @@ class ProgressSteps:
 
 PLAIN_EVERY_SECONDS = 15.0
 _COUNTS = re.compile(r"\s*[0-9][0-9,.]*( events/s)?")
-"""Numbers in what is worked on: to work on the same with another number is nothing else."""
+"""Numbers in what is worked on, which change while it stays the same."""
 
 
 class _PlainLines:
@@ -117,7 +117,7 @@ class _PlainLines:
 
     def __init__(self) -> None:
         self._what, self._last, self._printed_at, self._began = "", "", 0.0, time.monotonic()
-        self._is_over = threading.Event()
+        self._is_over, self._has_ended = threading.Event(), False
         self._lock = threading.Lock()
 
     def start(self) -> None:
@@ -131,8 +131,9 @@ class _PlainLines:
         with self._lock:
             named = _COUNTS.sub("", what)
             is_new, self._what = named != self._what, named
+            ends, self._has_ended = is_end and (is_new or not self._has_ended), is_end
             line, before, self._last = f"{what}{count}", self._last, f"{what}{count}"
-            if line != before and (is_new or is_end or time.monotonic() - self._printed_at >= PLAIN_EVERY_SECONDS):
+            if line != before and (is_new or ends or time.monotonic() - self._printed_at >= PLAIN_EVERY_SECONDS):
                 self._print(line)
 
     def _repeat(self) -> None:

@@ -1,6 +1,7 @@
 """All settings of a deployment. Only `deploy/` reads the environment; everything else takes arguments."""
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
@@ -12,7 +13,7 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from deploy.clusters import CassandraSettings, KafkaSettings
-from deploy.local.home import changed_settings, recorded_settings
+from deploy.local.home import SUPERVISED, changed_settings, recorded_settings
 from deploy.local.nodes import ONE, THREE, Nodes, is_local, is_loopback, reachable, recorded_nodes
 from deploy.local.security import OPERATOR, Security
 from deploy.sections import (
@@ -88,15 +89,16 @@ class Settings:
 
         Raises:
             InvalidSettingsError: A value, or a combination of them, cannot be used.
-            OperatorError: The home was set up with other settings.
+            OperatorError: They differ from those recorded in the home, and no stack has started this process.
         """
         self._read(overrides)
-        if changed := changed_settings(self):
-            raise OperatorError(f"the settings of the home `{self.home}` are others: {'; '.join(changed)}", do=_UNSET)
+        if SUPERVISED not in os.environ and (changed := changed_settings(self)):
+            message = f"these settings differ from those recorded in the home `{self.home}`: {'; '.join(changed)}"
+            raise OperatorError(message, do=_UNSET)
 
     @classmethod
-    def changing_home(cls, **overrides: Any) -> "Settings":  # noqa: ANN401 - as in __init__
-        """Return settings that may differ from those that the home was set up with. InvalidSettingsError."""
+    def ignoring_record(cls, **overrides: Any) -> "Settings":  # noqa: ANN401 - as in __init__
+        """Return settings that may differ from those recorded in the home. InvalidSettingsError."""
         settings = cls.__new__(cls)
         settings._read(overrides)  # noqa: SLF001 - of this class
         return settings
@@ -220,7 +222,7 @@ class Settings:
 
     def replace(self, **overrides: Any) -> "Settings":  # noqa: ANN401 - as in __init__
         """Return these settings with other values, by setting name. InvalidSettingsError."""
-        return Settings.changing_home(**{**self.values(), **overrides})
+        return Settings.ignoring_record(**{**self.values(), **overrides})
 
     def environment(self) -> dict[str, str]:
         """Return every setting as a variable, so that a child process has the same settings. It contains secrets."""

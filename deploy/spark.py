@@ -207,14 +207,14 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
     named = {"spark.app.name": f"galatea-{name}", "spark.master": settings.spark.master}
     every = {**further_options(settings, own), **own, **named}
     # Warnings also tell the user of a command that a cluster has no core left.
-    speaks = work is Work.STREAM or on_cluster(settings)
-    if not speaks and SparkContext._gateway is None:  # noqa: SLF001 - no other way to know
+    shows_warnings = work is Work.STREAM or on_cluster(settings)
+    if not shows_warnings and SparkContext._gateway is None:  # noqa: SLF001 - no other way to know
         _start_quietly(every, settings.home / "logs" / f"{name}-spark.log")
     builder = SparkSession.builder
     for key, value in every.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("WARN" if speaks else "ERROR")
+    spark.sparkContext.setLogLevel("WARN" if shows_warnings else "ERROR")
     return spark
 
 

@@ -16,7 +16,7 @@ from deploy.secret_files import write_private
 if TYPE_CHECKING:
     from deploy.settings import Settings
 
-MEANINGS = (
+FIXED = (
     "epoch_seconds",
     "visit_gap_seconds",
     "skew_seconds",
@@ -26,7 +26,9 @@ MEANINGS = (
     "oldest_hours",
     "remembered_hours",
 )
-"""Names of the settings that decide what numbers mean."""
+"""Names of the settings that decide what numbers mean. Only `galatea migrate` changes them."""
+SUPERVISED = "GALATEA_SUPERVISED"
+"""Set for processes of a stack that runs: they keep the settings that it was started with until it is restarted."""
 PORTS = ("api_port", "sql_port", "kafka_port", "cassandra_port", "airflow_port")
 _FILE = "settings.json"
 
@@ -40,11 +42,11 @@ def recorded_settings(home: Path) -> Mapping[str, str]:
 def changed_settings(settings: "Settings") -> Sequence[str]:
     """Describe each setting that decides what numbers mean, and differs from what its home recorded."""
     recorded, texts = recorded_settings(settings.home), settings.texts()
-    changed = [name for name in MEANINGS if recorded.get(name, texts[name]) != texts[name]]
+    changed = [name for name in FIXED if recorded.get(name, texts[name]) != texts[name]]
     return [f"GALATEA_{name.upper()}={texts[name]} instead of {recorded[name]}" for name in changed]
 
 
 def record_settings(settings: "Settings") -> None:
     """Record them for the commands that follow."""
     values = settings.texts()
-    write_private(settings.home / _FILE, orjson.dumps({name: values[name] for name in (*MEANINGS, *PORTS)}).decode())
+    write_private(settings.home / _FILE, orjson.dumps({name: values[name] for name in (*FIXED, *PORTS)}).decode())

@@ -91,4 +91,4 @@ def reachable(host: str) -> str:
 
 def nodes_of(kind: str, number: int, hosts: Sequence[str] = HOSTS) -> Sequence[Node]:
     """Return all nodes of a kind, each on its host."""
-    return [Node(kind, each, host) for each, host in enumerate(hosts[:number], start=1)]
+    return [Node(kind, each, host) for each, host in zip(range(1, number + 1), hosts[:number], strict=True)]

@@ -180,11 +180,11 @@ def supervisor(
     """
     settings.home.mkdir(parents=True, exist_ok=True)
     record_nodes(settings.home, settings.nodes)
-    record_settings(settings)
     if settings.stack.secure:
         Security(settings.home).prepare()
     operator_key(settings.home / "operator.key")
-    return Supervisor(settings.home, components(settings, only, airflow=airflow), on_change)
+    own = components(settings, only, airflow=airflow)
+    return Supervisor(settings.home, own, on_change, once_locked=lambda: record_settings(settings))
 
 
 class Stack:

@@ -16,6 +16,7 @@ from types import FrameType, TracebackType
 from typing import IO, Self
 
 from deploy.local.component import NAMED_STOP, Component
+from deploy.local.home import SUPERVISED
 from deploy.local.ports import check_free
 from deploy.local.records import Records, State, write_states
 from deploy.local.reported_errors import last_line, reported_error
@@ -51,9 +52,17 @@ class Supervisor:
         home: Path,
         components: Iterable[Component],
         on_change: StateListener = lambda _name, _state, _seconds: None,
+        once_locked: Callable[[], None] = lambda: None,
     ) -> None:
-        """`components` in the order in which they start. `on_change` is called with every change of state."""
-        self._home, self._on_change = home, on_change
+        """Start nothing yet.
+
+        Args:
+            home: Of the stack.
+            components: In the order in which they start.
+            on_change: Is called with every change of state.
+            once_locked: Is called when no other supervisor can have this home.
+        """
+        self._home, self._on_change, self._once_locked = home, on_change, once_locked
         self._children = [Child(component) for component in components]
         self._records = Records(home)
         self._lock: IO[str] | None = None
@@ -69,6 +78,7 @@ class Supervisor:
             self._lock.close()
             message = f"a stack is already running in `{self._home}`"
             raise OperatorError(message, do="galatea status, or galatea down") from error
+        self._once_locked()
         end_orphans(self._home, [child.component for child in self._children])
         self._records.write(SUPERVISOR, os.getpid())
         return self
@@ -132,7 +142,7 @@ class Supervisor:
     def _start(self, child: Child) -> None:
         component = child.component
         component.prepare()
-        environment = {**os.environ, **component.environment, "GALATEA_HOME": str(self._home)}
+        environment = {**os.environ, **component.environment, "GALATEA_HOME": str(self._home), SUPERVISED: "1"}
         command = component.command()
         with component.log(self._home).open("ab") as log, uninterrupted():
             child.process = subprocess.Popen(

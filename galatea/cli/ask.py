@@ -180,6 +180,11 @@ def days_in_words(answer: "Answer", start: str | None, end: str | None) -> str:
 def _print_nothing(answer: "Answer", days: str) -> None:
     """Say that there are no values, and when the newest event came."""
     newest = answer.as_of.speed_as_of
+    if answer.as_of.loading:
+        print_message(
+            f"Nothing is known of {answer.metric} {days} yet: history is loading until the first publication."
+        )
+        return
     until = f"the newest event was received at {_instant(newest)}" if newest else "no event has been received yet"
     if newest is None and answer.as_of.publication:
         until = f"what is published was received before {_instant(answer.as_of.cut)}"

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from deploy.console import print_message, stdout
+from deploy.console import print_error, print_message, stdout
 from deploy.local.records import State
+from master_dataset.errors import GalateaError
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -48,7 +49,10 @@ def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
         if not once:
             _print_next_steps(settings, scenario.featured)
             with scenario.trickle():
-                print_message(f"  {scenario.load_year()}; receipts keep arriving until Ctrl-C")
+                try:
+                    print_message(f"  {scenario.load_year()}; receipts keep arriving until Ctrl-C")
+                except GalateaError as error:  # what is shown stays right, and open
+                    print_error(error)
                 stack.wait()
     if once and found.is_right:
         remove(settings.home)

@@ -55,12 +55,12 @@ def lag(partitions: Annotated[bool, Option("--partitions", help=_PARTITIONS)] = 
         columns = ("reader", "topic", "partition", "position", "end", "records", "seconds")
         print_table(columns, [tuple(row.values()) for row in rows])
     else:
-        print_table(("reader", "records not read", "oldest, seconds", "topics behind"), sums(measured, now))
+        print_table(("reader", "not read", "oldest (s)", "topics behind"), totals_by_reader(measured, now))
     for reader in (reader for reader, positions in readers.items() if not positions):
         print_message(f"  {reader} is starting: it has recorded no position yet")
 
 
-def sums(measured: "Mapping[str, Sequence[Lag]]", now: datetime) -> list[tuple[str, int, float, str]]:
+def totals_by_reader(measured: "Mapping[str, Sequence[Lag]]", now: datetime) -> list[tuple[str, int, float, str]]:
     """Return a row per reader: its name, how many records it has not read, the age of the oldest, and their topics."""
     rows = []
     for reader, own in measured.items():

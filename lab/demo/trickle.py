@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Self
 from zoneinfo import ZoneInfo
 
+from deploy.console import print_message
 from lab.demo.journey import Journey, zone_of
 from lab.demo.sensors import QUARTER, SEED
 from lab.demo.trading_day import RIVAL_ID, busiest_day
@@ -48,6 +49,7 @@ class LiveTrickle:
     def __enter__(self) -> Self:
         """Begin."""
         self._sending = self._pool.submit(lambda: send(self._records(), self._kafka))
+        self._sending.add_done_callback(self._report)
         return self
 
     def __exit__(
@@ -56,6 +58,10 @@ class LiveTrickle:
         """End."""
         self._ended.set()
         self._pool.shutdown(wait=True)
+
+    def _report(self, sending: Future[int]) -> None:
+        if not self._ended.is_set() and (error := sending.exception()) is not None:
+            print_message(f"  simulated receipts no longer arrive: {error}")
 
     def _records(self) -> Iterator[TimedRecord]:
         periods = live_periods(self._journey, self._stores, datetime.now(UTC))
@@ -72,9 +78,13 @@ def live_periods(journey: Journey, stores: Sequence[Store], begins: datetime) ->
     """Plan an hour after the other, without end. Sensors begin with the next quarter of an hour."""
     chance, numbers = Random(SEED), count(FIRST_ID)  # noqa: S311 - nothing secret
     quarter = datetime.fromtimestamp(-(-begins.timestamp() // QUARTER.seconds) * QUARTER.seconds, UTC)
+    later = list[TimedRecord]()  # a sensor may send long after what it has seen
     while True:
         ends = quarter + PERIOD
-        yield _planned(journey, stores, (begins, quarter, ends), chance, numbers)
+        planned = _planned(journey, stores, (begins, quarter, ends), chance, numbers)
+        records = sorted((*later, *planned), key=attrgetter("send_at"))
+        later = [each for each in records if each.send_at >= ends]
+        yield [each for each in records if each.send_at < ends]
         begins = quarter = ends
 
 
@@ -102,7 +112,7 @@ def _planned(
         printed.setdefault(str(store), []).append(at)
         at += timedelta(seconds=chance.uniform(0.5, 1.5) * BETWEEN_SECONDS)
     sensors = [matching_records(store, quarter, ends, printed.get(store.id, ()), SEED) for store in stores]
-    return sorted((*records, *(each for some in sensors for each in some)), key=attrgetter("send_at"))
+    return [*records, *(each for some in sensors for each in some)]
 
 
 def _is_open(store: int, at: datetime) -> bool:

@@ -141,7 +141,8 @@ def adopt(folder: str, found: str | None) -> str:
     _copy(found, adopted)
     reached = last_plan(found)
     if found == folder:
-        _remove_outer(folder)
+        with suppress(OSError):  # as below
+            _remove_outer(folder)
     for other in (*_inner(folder), folder):
         if last_plan(other) < reached - 1 and other not in (found, adopted):
             with suppress(OSError):  # a process that was suspended may still write there

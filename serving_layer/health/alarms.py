@@ -51,9 +51,9 @@ class HealthState:
     left_out: Sequence[AlarmEvent] = ()
     started_at: datetime = UNIX_EPOCH
 
-    def since(self, at: datetime) -> datetime:
-        """`at`, or when the deployment may have started, if that was later."""
-        return max(at, self.started_at)
+    def has_passed(self, time: timedelta, at: datetime) -> bool:
+        """Whether this time has passed since then, and since this process has started."""
+        return self.now - max(at, self.started_at) > time
 
     @property
     def ledger(self) -> Ledger | None:
@@ -82,6 +82,8 @@ HOOK_FAILS = timedelta(hours=1)
 """Long enough for a restart of the receiver."""
 ALERTS_STILL = timedelta(seconds=30)
 """Alerts are normally about a second behind."""
+LOADING_TIME = timedelta(minutes=30)
+"""How long the first history may take, which is loaded at once."""
 LEFT_OUT_TIME = timedelta(hours=1)
 """The alarm ends this long after the last report; reports come at least twice within it."""
 AUDIT_TIME = timedelta(hours=1)
@@ -126,7 +128,7 @@ def webhook_suspended(known: HealthState) -> AlarmFinding:
 def dispatcher_stands_still(known: HealthState) -> AlarmFinding:
     """The dispatcher no longer reports the webhooks."""
     heard = [each.seen_at or each.created_at for each in known.hooks if not each.suspended_at]
-    still = [at for at in map(known.since, heard) if known.now - at > HOOK_STILL]
+    still = [at for at in heard if known.has_passed(HOOK_STILL, at)]
     if not still:
         return None
     meaning = "The `dispatcher` process no longer reports the state of webhook endpoints."
@@ -134,13 +136,12 @@ def dispatcher_stands_still(known: HealthState) -> AlarmFinding:
 
 
 def alerts_behind(known: HealthState) -> AlarmFinding:
-    """Events are not evaluated, or alerts not listed. What is loaded before the first publication may wait."""
-    if known.alerts_as_of is None or not known.pointer.publication:
-        return None
-    if known.now - known.since(known.alerts_as_of) <= ALERTS_STILL:
+    """Events are not evaluated, or alerts not listed. What is loaded before the first publication takes longer."""
+    time = ALERTS_STILL if known.pointer.publication else LOADING_TIME
+    if known.alerts_as_of is None or not known.has_passed(time, known.alerts_as_of):
         return None
     meaning = "Alert rules have not evaluated the events received since then, or their alerts are not listed yet."
-    return known.since(known.alerts_as_of) + ALERTS_STILL, meaning, "galatea status, then logs/alerts.log"
+    return known.alerts_as_of + ALERTS_STILL, meaning, "galatea status, then logs/alerts.log"
 
 
 def alerts_miskeyed(known: HealthState) -> AlarmFinding:
@@ -265,12 +266,12 @@ def stands_still(reader: str) -> Callable[[HealthState], AlarmFinding]:
     def rule(known: HealthState) -> AlarmFinding:
         do = f"galatea status, then logs/{reader}.log"
         own = [each for each in known.lag if each.reader == reader]
-        heard = known.since(min((each.measured_at for each in own), default=known.now))
-        if known.now - heard > STILL:
+        heard = min((each.measured_at for each in own), default=known.now)
+        if known.has_passed(STILL, heard):
             return heard, f"The `{reader}` process no longer reports its progress.", do
-        waits = [(known.since(max(each.moved_at, each.oldest_at)), each) for each in own if each.oldest_at]
+        waits = [(max(each.moved_at, each.oldest_at), each) for each in own if each.oldest_at]
         since, longest = min(waits, key=lambda wait: wait[0], default=(known.now, None))
-        if longest is None or known.now - since <= STILL:
+        if longest is None or not known.has_passed(STILL, since):
             return None
         place = f"`{longest.topic}/{longest.partition}`"
         return since, f"The `{reader}` process makes no progress, with {longest.records} unread records in {place}.", do
@@ -283,10 +284,8 @@ def speed_not_taken_over(known: HealthState) -> AlarmFinding:
     read = {(each.topic, each.partition): each.position for each in known.basis.positions}
     own = [each for each in known.lag if each.reader == "speed"]
     ahead = [each for each in own if each.position > read.get((each.topic, each.partition), each.position)]
-    if not ahead or known.basis.speed_as_of is None:
-        return None
-    since = known.since(known.basis.speed_as_of)
-    if known.now - since <= STILL:
+    since = known.basis.speed_as_of
+    if not ahead or since is None or not known.has_passed(STILL, since):
         return None
     place = f"`{ahead[0].topic}/{ahead[0].partition}`"
     meaning = f"Queries read generation {known.pointer.generation}, which is behind the speed layer in {place}."

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from serving_layer.query.aggregate import CURRENCY, Group
-from serving_layer.query.evaluate import MASKED, GroupValues, change, group_points, whole_values
+from serving_layer.query.evaluate import LOADING, MASKED, GroupValues, change, group_points, whole_values
 from serving_layer.query.groups import GroupKey, GroupStates, order_of
 from serving_layer.query.resolve import Ranking, ResolvedQuery
 from serving_layer.query.top import TopSeries
@@ -140,7 +140,7 @@ def _other(query: ResolvedQuery, rest: Sequence[Candidate]) -> GroupValues:
 
 
 def _totals(query: ResolvedQuery, groups: Sequence[GroupStates], code: str | None = None) -> Shares:
-    """The value of all the groups together, which is their sum; not known where that of one is masked.
+    """The value of all the groups together, which is their sum; not known where that of one is masked or loading.
 
     `code`: the currency of the series that count, where series are apart by currency; None for all.
     """
@@ -151,7 +151,7 @@ def _totals(query: ResolvedQuery, groups: Sequence[GroupStates], code: str | Non
             number, sum_so_far = at.label.number, found.get(at.label.number, Fraction(0))
             if isinstance(point.value, Fraction) and sum_so_far is not None:
                 found[number] = sum_so_far + point.value
-            elif MASKED in point.flags:
+            elif MASKED in point.flags or LOADING in point.flags:
                 found[number] = None
     return found
 

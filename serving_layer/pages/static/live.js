@@ -66,7 +66,7 @@
       rect.setAttribute("x", `${100 - share}%`);
       rect.setAttribute("width", `${share}%`);
       place.dataset.whole = whole ? "some" : "none";
-      put(place.querySelector("p"), !whole ? "Nothing sold yet today" : share < 0.05 ? "All of it is final" : `${Math.round(share)} % of it provisional`);
+      put(place.querySelector("p"), points.every(({ value }) => value === null) ? "Loading history" : !whole ? "Nothing sold yet today" : share < 0.05 ? "All of it is final" : `${Math.round(share)} % of it provisional`);
     },
     appear: (place, points) => { // there is no element for a number that was missing: load the whole page again
       if (points.some((point) => point.value) && Date.now() - openedAt > RELOAD_AFTER_MS) location.reload();

@@ -1,4 +1,4 @@
-"""From the version before to this one, a process at a time and back with one of them, while receipts arrive.
+"""From an earlier version to this one, a process at a time and back with two of them, while receipts arrive.
 
 Two REST processes, behind a balancer in this test, are replaced one after the other, as they would be on any platform.
 """

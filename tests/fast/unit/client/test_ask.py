@@ -23,8 +23,8 @@ DAY = ("--from", "2026-11-17", "--to", "2026-11-18")
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A home whose API answers: three stores in two regions, each with a sale that nobody has published."""
+def world() -> World:
+    """Three stores in two regions, each with a sale that nobody has published."""
     regions = {"1": "West", "2": "West", "3": "East"}
     stores = [
         Store(id=id_, timezone="UTC", groups=(GroupVersion(None, {"region": of}),)) for id_, of in regions.items()
@@ -32,6 +32,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     world = World(*stores)
     for number, id_ in enumerate(regions):
         world.receive(receipt("2026-11-17T10:07:00Z", minor=100_000 + number, store=id_), "2026-11-17T10:07:10Z")
+    return world
+
+
+@pytest.fixture
+def home(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home whose API answers from that world."""
     (tmp_path / "operator.key").write_text(OPERATOR_KEY)
     with served(Asking(world)) as url:
         monkeypatch.setenv("GALATEA_HOME", str(tmp_path))
@@ -74,12 +80,15 @@ def test_groups_are_sorted_cut_and_shared() -> None:
     ],
 )
 def test_without_values_a_sentence_says_for_which_days_and_when_the_newest_event_came(
-    asked: tuple[str, ...], days: str
+    asked: tuple[str, ...], days: str, world: World
 ) -> None:
+    loading = ask("sku_net_sales", "--by", "sku", *asked)
+    world.rebuild("2026-11-17T10:06:00Z")
     nothing = ask("sku_net_sales", "--by", "sku", *asked)
     unknown = ask("conversion_rate", "--by", "total", *asked)
 
     until = "the newest event was received at 2026-11-17 10:07:10 UTC"
+    assert f"Nothing is known of sku_net_sales {days} yet: history is loading" in loading.stderr
     assert (nothing.exit_code, nothing.stdout) == (0, "")
     assert nothing.stderr == f"There is nothing for sku_net_sales {days}; {until}.\n"
     assert f"There is nothing for conversion_rate {days}; {until}." in unknown.stderr

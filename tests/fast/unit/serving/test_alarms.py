@@ -73,17 +73,18 @@ def test_nobody_is_late_when_everything_has_just_started() -> None:
     }
 
     assert open_alarm(known(**stopped, started_at=NOW - 30 * SECOND)) == {}
-    assert set(open_alarm(known(**stopped, started_at=NOW - 91 * SECOND))) == {
-        "alerts_behind",
-        "dispatcher_stands_still",
-        *(f"{reader}_stands_still" for reader in READERS),
+    assert open_alarm(known(**stopped, started_at=NOW - 91 * SECOND)) == {
+        "alerts_behind": long_ago + 30 * SECOND,
+        "dispatcher_stands_still": long_ago,
+        **{f"{reader}_stands_still": long_ago for reader in READERS},
     }
 
 
 def test_alerts_are_not_behind_while_the_first_history_is_loaded() -> None:
     basis = ReadSnapshot(Pointer(0, CUT, "", 1, {}), (Position("t", 0, 5, CUT),), ())
 
-    assert "alerts_behind" not in open_alarm(known(basis=basis, alerts_as_of=NOW - timedelta(hours=1)))
+    assert "alerts_behind" not in open_alarm(known(basis=basis, alerts_as_of=NOW - timedelta(minutes=29)))
+    assert "alerts_behind" in open_alarm(known(basis=basis, alerts_as_of=NOW - timedelta(minutes=31)))
 
 
 def test_unexplained_alerts_stay_an_alarm_for_a_day_and_name_their_publication() -> None:

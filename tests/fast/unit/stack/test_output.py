@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy.console import ProgressSteps, print_table
-from galatea.cli.lag import sums
+from galatea.cli.lag import totals_by_reader
 from galatea.cli.main import GROUPS, PANELS, app
 from master_dataset.kafka.lag import Lag, UnreadRecord
 
@@ -62,7 +62,7 @@ def test_lags_of_partitions_are_summed_up_per_reader() -> None:
     more = Lag("sales", 1, 0, 4, UnreadRecord(3, now - timedelta(seconds=1)))
     done = Lag("visits", 0, 8, 9, None)
 
-    rows = sums({"archive": [behind, more, done], "speed": [done]}, now)
+    rows = totals_by_reader({"archive": [behind, more, done], "speed": [done]}, now)
 
     assert rows == [("archive", 4, 2.0, "sales"), ("speed", 0, 0.0, "none")]
 

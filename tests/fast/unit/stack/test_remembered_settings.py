@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.home import changed_settings, record_settings
+from deploy.local.home import SUPERVISED, changed_settings, record_settings
+from deploy.local.stack import supervisor
 from deploy.settings import Settings
+from galatea.cli.main import audit
 from master_dataset.errors import OperatorError
 
 
@@ -48,12 +50,48 @@ def test_another_port_is_used(home: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_is_changed_on_purpose_is_remembered(home: Path) -> None:
-    changed = Settings.changing_home(epoch_seconds=10)
+    changed = Settings.ignoring_record(epoch_seconds=10)
 
     assert changed_settings(changed) == ["GALATEA_EPOCH_SECONDS=10 instead of 2"]
     record_settings(changed)
     assert Settings().layers.epoch_seconds == 10
     assert Settings(home=home).replace(epoch_seconds=4).layers.epoch_seconds == 4  # code of our own, for a test
+
+
+def test_the_command_that_changes_a_home_is_recorded_before_it_reads_its_settings(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GALATEA_EPOCH_SECONDS", "5")
+
+    audit(["migrate", "--dry-run"])
+
+    assert "migrate --dry-run" in (home / "logs" / "audit.jsonl").read_text()
+
+
+def test_a_process_of_a_stack_keeps_what_the_stack_was_started_with(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GALATEA_KAFKA_PARTITIONS", "2")
+    record_settings(Settings.ignoring_record(kafka_partitions=8))
+    assert home.exists()
+
+    with pytest.raises(OperatorError):
+        Settings()
+    monkeypatch.setenv(SUPERVISED, "1")
+    assert Settings().kafka.partitions == 2
+
+
+def test_a_stack_that_cannot_start_because_another_runs_leaves_the_ports_as_they_are(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with supervisor(Settings()):
+        monkeypatch.setenv("GALATEA_KAFKA_PORT", "9191")
+        with pytest.raises(OperatorError, match="already running"), supervisor(Settings()):
+            pass
+    monkeypatch.delenv("GALATEA_KAFKA_PORT")
+
+    assert home.exists()
+    assert Settings().kafka.port == 9999
 
 
 def test_a_home_in_which_nothing_has_started_decides_nothing(home: Path) -> None:
