@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -32,14 +33,13 @@ def run(*words: str | Path, environment: Mapping[str, str], cwd: Path = ROOT) ->
     return done.stdout
 
 
-@pytest.fixture
-def old(tmp_path: Path) -> Iterator[Path]:
-    """The command of the version before, in an environment of its own lock."""
-    known = subprocess.run(["git", "cat-file", "-e", BEFORE], cwd=ROOT, check=False)  # noqa: S607 - git of the machine
-    assert known.returncode == 0, f"{BEFORE} is not in this clone. Next: git fetch --unshallow"
-    clone = tmp_path / "before"
+@contextmanager
+def installed(commit: str, clone: Path) -> Iterator[Path]:
+    """The command of a commit, in an environment of its own lock."""
+    known = subprocess.run(["git", "cat-file", "-e", commit], cwd=ROOT, check=False)  # noqa: S607 - git of the machine
+    assert known.returncode == 0, f"{commit} is not in this clone. Next: git fetch --unshallow"
     own = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "VIRTUAL_ENV", "PYTHON"))}
-    run("git", "worktree", "add", "--quiet", "--detach", clone, BEFORE, environment=own)
+    run("git", "worktree", "add", "--quiet", "--detach", clone, commit, environment=own)
     try:
         sync = (uv(), "sync", "--quiet", "--frozen", "--no-default-groups", "--group", "spark", "--group", "stack")
         if subprocess.run([*sync, "--offline"], cwd=clone, env=own, capture_output=True, check=False).returncode:
@@ -47,6 +47,13 @@ def old(tmp_path: Path) -> Iterator[Path]:
         yield clone / ".venv" / "bin" / "galatea"
     finally:
         run("git", "worktree", "remove", "--force", clone, environment=own)
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Iterator[Path]:
+    """The command of the version before."""
+    with installed(BEFORE, tmp_path / "before") as command:
+        yield command
 
 
 def answers(port: int) -> dict[str, Any]:
