@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Change(NamedTuple):
-    """One thing to do. `system`: kafka, cassandra or disk; `what`: a sentence without its subject."""
+    """One thing to do. `system`: home, kafka, cassandra or disk; `what`: a sentence without its subject."""
 
     system: str
     what: str

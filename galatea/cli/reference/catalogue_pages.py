@@ -65,7 +65,8 @@ UNITS = {
 }
 RULES = {
     "Zero, or nothing": "A sum over a range without events is 0 if the store has the source: tills always, sensors "
-    "if registered, any source if the range has a cell of the view. Otherwise it is null, with `no_source`.",
+    "if registered, any source if the range has a cell of the view. Otherwise it is null, with `no_source`. "
+    "Before the first publication it is null, with `loading`.",
     "Sensor time": "`people_counts` prove by their intervals that a sensor was alive, every other one by heartbeats. "
     "A metric with `low_coverage` says so below 95 % of the time of the registered sensors of its sources, over the "
     "windows that are over, and is null below 50 %, with `masked`. Nothing is imputed. A store that registers no such "
@@ -82,6 +83,7 @@ FLAGS = {
     "discounts_not_said": "No receipt says what was taken off its lines: the value is null, as it is not known.",
     "drift_high": "Of a business day, more than 5 % of the people who came in never left, or the other way round.",
     "estimate": "Computed from a sketch or from midpoints, not from every value.",
+    "loading": "Nothing was published yet, and no event of the point was counted: the value is null.",
     "low_coverage": "The sensors were alive for less than 95 % of the time.",
     "masked": "The sensors were alive for less than 50 % of the time: the value is null.",
     "no_net_units": "Not more was sold than returned: the value is null.",

@@ -27,11 +27,13 @@ from deploy.local.supervisor import Supervisor
 from tests.fast.house.tree import ROOT
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of
 from tests.integration.test_ledger import Sent, send
-from tests.system.deployments.test_upgrade import old, rebuilt, run
+from tests.system.deployments.test_upgrade import installed, rebuilt, run
 
 pytestmark = pytest.mark.nightly
 
-__all__ = ["old"]  # the fixture
+BEFORE = "6b12d23d"
+"""The last commit with one archive and one speed layer. Its views are the same as today's: if they change, a rebuild has
+to publish them before the new REST processes answer."""
 STORES = ("rolling-1", "rolling-2")
 LAYERS = ("archive", "speed", "alerts", "dispatcher")
 LONGEST_REFUSAL_SECONDS = 5.0
@@ -82,6 +84,13 @@ class Fleet:
         os.kill(before, signal.SIGTERM)  # the supervisor starts it again
         wait_until(lambda: records.pid(name) not in {None, before}, f"{name} is started again")
         wait_until(next(each.serves for each in self.components() if each.name == name), f"{name} is ready")
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Iterator[Path]:
+    """The command of the earlier version."""
+    with installed(BEFORE, tmp_path / "before") as command:
+        yield command
 
 
 def answers(port: int) -> bool:
