@@ -32,8 +32,9 @@ from tests.system.deployments.test_upgrade import installed, rebuilt, run
 pytestmark = pytest.mark.nightly
 
 BEFORE = "6b12d23d"
-"""The last commit with one archive and one speed layer. Its views are the same as today's: if they change, a rebuild has
-to publish them before the new REST processes answer."""
+"""The last commit with one archive and one speed layer. Its views are those of today. If they were others, a rebuild
+would have to publish them before the new REST processes answer.
+"""
 STORES = ("rolling-1", "rolling-2")
 LAYERS = ("archive", "speed", "alerts", "dispatcher")
 LONGEST_REFUSAL_SECONDS = 5.0
