@@ -141,7 +141,7 @@ def alerts_behind(known: HealthState) -> AlarmFinding:
     if known.alerts_as_of is None or not known.has_passed(time, known.alerts_as_of):
         return None
     meaning = "Alert rules have not evaluated the events received since then, or their alerts are not listed yet."
-    return known.alerts_as_of + ALERTS_STILL, meaning, "galatea status, then logs/alerts.log"
+    return known.alerts_as_of + time, meaning, "galatea status, then logs/alerts.log"
 
 
 def alerts_miskeyed(known: HealthState) -> AlarmFinding:

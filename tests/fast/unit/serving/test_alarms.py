@@ -83,8 +83,10 @@ def test_nobody_is_late_when_everything_has_just_started() -> None:
 def test_alerts_are_not_behind_while_the_first_history_is_loaded() -> None:
     basis = ReadSnapshot(Pointer(0, CUT, "", 1, {}), (Position("t", 0, 5, CUT),), ())
 
+    behind = NOW - timedelta(minutes=31)
+
     assert "alerts_behind" not in open_alarm(known(basis=basis, alerts_as_of=NOW - timedelta(minutes=29)))
-    assert "alerts_behind" in open_alarm(known(basis=basis, alerts_as_of=NOW - timedelta(minutes=31)))
+    assert open_alarm(known(basis=basis, alerts_as_of=behind))["alerts_behind"] == behind + timedelta(minutes=30)
 
 
 def test_unexplained_alerts_stay_an_alarm_for_a_day_and_name_their_publication() -> None:
