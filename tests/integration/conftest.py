@@ -9,7 +9,9 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -27,6 +29,7 @@ from deploy.cassandra import connect
 from deploy.jars import ensure_jars
 from deploy.local.ports import free_ports
 from deploy.local.stack import supervisor
+from deploy.local.supervisor import Supervisor
 from deploy.schema import migrate
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
@@ -165,6 +168,46 @@ def otlp() -> Iterator[OtlpReceiver]:
 
 
 @contextmanager
+def watched(running: Supervisor) -> Iterator[None]:
+    """Its components, started, and restarted when they die, until the end of the block."""
+    running.start()
+    done = threading.Event()
+    watching = threading.Thread(target=running.watch, args=(done.is_set,))
+    watching.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watching.join()
+
+
+@contextmanager
+def repeated(act: Callable[[], object], seconds: float) -> Iterator[None]:
+    """Do it every so many seconds, in a thread, until the end of the block, which raises what it raised."""
+    done = threading.Event()
+
+    def go_on() -> None:
+        while not done.wait(seconds):
+            act()
+
+    with ThreadPoolExecutor(1) as pool:
+        acting = pool.submit(go_on)
+        try:
+            yield
+        finally:
+            done.set()
+    acting.result()
+
+
+def until(is_so: Callable[[], bool], what: str) -> None:
+    """Wait until it is so."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline, f"in vain: {what}"
+        time.sleep(0.2)
+
+
+@contextmanager
 def started(settings: Settings, environment: dict[str, str]) -> Iterator[Stack]:
     """A stack, looked after in a thread, as `galatea up` does in the foreground; this process has its settings."""
     # Cassandra would write each change of a schema to the disk before the next one, half a minute for our tables. With
@@ -174,16 +217,8 @@ def started(settings: Settings, environment: dict[str, str]) -> Iterator[Stack]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
-        done = threading.Event()
-        with supervisor(settings) as running:
-            running.start()
-            watching = threading.Thread(target=running.watch, args=(done.is_set,))
-            watching.start()
-            try:
-                yield Stack(settings, environment)
-            finally:
-                done.set()
-                watching.join()
+        with supervisor(settings) as running, watched(running):
+            yield Stack(settings, environment)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from deploy.airflow.component import airflow, connections
 from deploy.local.ports import free_ports
 from deploy.local.supervisor import Supervisor
 from deploy.settings import Settings
-from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
+from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, watched
 from tests.support.receipts import receipt
 from views import registered_views
 from views.control.recompute import RecomputeRequest, new_id
@@ -85,14 +84,8 @@ def scheduling(stack: Stack) -> Iterator[Scheduling]:
     """Supervised as in `galatea up`; its clock strikes every minute."""
     own = {"airflow_port": free_ports(1)[0], "rebuild_schedule": "* * * * *", "airflow_url": ""}
     settings = stack.settings.replace(**own)
-    home, done = stack.settings.home / "scheduling", threading.Event()
-    with Supervisor(home, [airflow(settings)]) as running:
-        running.start()
-        watching = threading.Thread(target=running.watch, args=(done.is_set,))
-        watching.start()
+    with Supervisor(stack.settings.home / "scheduling", [airflow(settings)]) as running, watched(running):
         yield Scheduling(stack, settings)
-        done.set()
-        watching.join()
 
 
 @pytest.mark.nightly

@@ -6,13 +6,10 @@ Two REST processes, behind a balancer in this test, are replaced one after the o
 import os
 import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
 
 import httpx
@@ -25,7 +22,7 @@ from deploy.local.ports import free_ports
 from deploy.local.records import Records
 from deploy.local.supervisor import Supervisor
 from tests.fast.house.tree import ROOT
-from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of
+from tests.integration.conftest import Stack, around_now, repeated, settings_of, until, watched
 from tests.integration.test_ledger import Sent, send
 from tests.system.deployments.test_upgrade import installed, rebuilt, run
 
@@ -83,8 +80,8 @@ class Fleet:
         before = records.pid(name)
         assert before is not None
         os.kill(before, signal.SIGTERM)  # the supervisor starts it again
-        wait_until(lambda: records.pid(name) not in {None, before}, f"{name} is started again")
-        wait_until(next(each.serves for each in self.components() if each.name == name), f"{name} is ready")
+        until(lambda: records.pid(name) not in {None, before}, f"{name} is started again")
+        until(next(each.serves for each in self.components() if each.name == name), f"{name} is ready")
 
 
 @pytest.fixture
@@ -101,13 +98,6 @@ def answers(port: int) -> bool:
         return False
 
 
-def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline, f"in vain: {what}"
-        time.sleep(0.2)
-
-
 @dataclass
 class Readers:
     """Ask for the total all the time, a process that is up, and note how long nobody answered."""
@@ -115,6 +105,7 @@ class Readers:
     ports: Sequence[int]
     key: str
     longest: float = 0.0
+    since: float = field(default_factory=time.monotonic)
     answers: int = 0
     refusals: set[str] = field(default_factory=set)
 
@@ -138,72 +129,23 @@ class Readers:
             self.refusals.add(answer.text[:200])
         return None
 
-    @contextmanager
-    def asking(self) -> Iterator[None]:
-        done = threading.Event()
-
-        def go_on() -> None:
-            since = time.monotonic()
-            while not done.wait(0.2):
-                if self.ask() is not None:
-                    self.longest = max(self.longest, time.monotonic() - since)
-                    self.answers += 1
-                    since = time.monotonic()
-
-        asking = threading.Thread(target=go_on)
-        asking.start()
-        try:
-            yield
-        finally:
-            done.set()
-            asking.join()
+    def note(self) -> None:
+        """Ask, and note how long nobody answered."""
+        if self.ask() is not None:
+            self.longest = max(self.longest, time.monotonic() - self.since)
+            self.answers += 1
+            self.since = time.monotonic()
 
 
-@contextmanager
-def selling(stack: Stack, receipts: list[Sent]) -> Iterator[None]:
-    done = threading.Event()
-
-    def sell() -> None:
-        while not done.wait(1):
-            new = [
-                Sent(STORES[number % 2], len(receipts) + number, datetime.now(UTC), 1.5) for number in range(PER_SECOND)
-            ]
-            send(stack, [*new, *new[:2]])()
-            receipts.extend(new)
-
-    seller = threading.Thread(target=sell)
-    seller.start()
-    try:
-        yield
-    finally:
-        done.set()
-        seller.join()
-
-
-@contextmanager
-def supervised(home: Path, components: Sequence[Component], environment: Mapping[str, str]) -> Iterator[None]:
-    done = threading.Event()
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        with Supervisor(home, components) as supervisor:
-            supervisor.start()
-            watching = threading.Thread(target=supervisor.watch, args=(done.is_set,))
-            watching.start()
-            try:
-                yield
-            finally:
-                done.set()
-                watching.join()
-
-
-def test_every_process_is_replaced_and_one_returns_without_a_wrong_number_or_a_gap(tmp_path: Path, old: Path) -> None:
+def test_every_process_is_replaced_and_two_return_without_a_wrong_number_or_a_gap(
+    tmp_path: Path, old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings, environment = settings_of(tmp_path / "home")
     new = (sys.executable, "-m", "galatea.cli.main")
     before, now = Release(old.parent / "python", old.parents[2]), Release(Path(sys.executable), ROOT)
     ports = dict(zip(("api", "api-2"), (settings.api.port, free_ports(1)[0]), strict=True))
     fleet = Fleet(settings.home, dict.fromkeys((*LAYERS, *ports), before), ports)
-    stack, receipts, steps = Stack(settings, environment), list[Sent](), count(1)
+    stack, receipts = Stack(settings, environment), list[Sent]()
 
     run(old, "up", "--detach", "--without-airflow", environment=environment, cwd=before.folder)  # creates the home
     run(old, "down", environment=environment, cwd=before.folder)
@@ -212,21 +154,29 @@ def test_every_process_is_replaced_and_one_returns_without_a_wrong_number_or_a_g
     components = [*clusters, *fleet.components()]
     readers = Readers(list(ports.values()), (settings.home / "operator.key").read_text())
 
-    with supervised(settings.home, components, environment):
-        wait_until(lambda: readers.ask() is not None, "the first answer")
-        with readers.asking(), selling(stack, receipts):
-            wait_until(lambda: len(receipts) > 100, "some receipts")
+    def sell() -> None:
+        now, first = datetime.now(UTC), len(receipts)
+        new = [Sent(STORES[number % 2], first + number, now, 1.5) for number in range(PER_SECOND)]
+        send(stack, [*new, *new[:2]])()
+        receipts.extend(new)
+
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with Supervisor(settings.home, components) as running, watched(running):
+        until(lambda: readers.ask() is not None, "the first answer")
+        readers.since = time.monotonic()
+        with repeated(readers.note, 0.2), repeated(sell, 1):
+            until(lambda: len(receipts) > 100, "some receipts")
             run(old, "rebuild", "--wait", environment=environment, cwd=before.folder)
             run(*new, "migrate", environment=environment)
             for name, release in (*((name, now) for name in fleet.releases), ("archive", before), ("speed", before)):
-                print(f"{next(steps)}. {name}: {release.folder.name}")  # noqa: T201
                 fleet.replace(name, release)
                 sold = len(receipts)
-                wait_until(lambda sold=sold: (readers.ask() or 0) >= sold, f"all counted after {name}")  # type: ignore[misc]
+                until(lambda sold=sold: (readers.ask() or 0) >= sold, f"all counted after {name}")  # type: ignore[misc]
             for name in ("archive", "speed"):
                 fleet.replace(name, now)
             rebuilt(*new, environment=environment)
-        wait_until(lambda: readers.ask() == len(receipts), "all counted")
+        until(lambda: readers.ask() == len(receipts), "all counted")
         rebuilt(*new, environment=environment)
         verdict = stack.galatea("verify")
         counted = readers.ask()

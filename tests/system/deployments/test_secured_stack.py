@@ -3,7 +3,6 @@
 import json
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -31,7 +30,7 @@ from deploy.secret_files import write_private
 from deploy.settings import Settings
 from galatea.client import Client
 from master_dataset.errors import CassandraAccessError, CassandraUnavailableError
-from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of
+from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of, watched
 
 pytestmark = pytest.mark.nightly
 
@@ -239,22 +238,15 @@ def test_the_doctor_names_a_topic_that_does_not_follow_the_rules(stack: Stack) -
 
 def test_airflow_serves_tls_and_its_tasks_trust_it(stack: Stack) -> None:
     settings = stack.settings.replace(airflow_port=free_ports(1)[0], airflow_url="")
-    client, done = AirflowClient.of(settings), threading.Event()
-    with Supervisor(settings.home / "scheduling", [airflow(settings)]) as running:
-        running.start()
-        watching = threading.Thread(target=running.watch, args=(done.is_set,))
-        watching.start()
-        try:
-            client.begin_rebuild("secured", "a test")
-            deadline = time.monotonic() + PATIENCE_SECONDS
-            while (state := client.state("secured", REBUILD)) not in {"success", "failed"}:
-                assert time.monotonic() < deadline, state
-                time.sleep(1)
-            with pytest.raises(httpx.HTTPError):
-                httpx.get(f"http://127.0.0.1:{settings.airflow.port}/api/v2/version", trust_env=False)
-        finally:
-            done.set()
-            watching.join()
+    client = AirflowClient.of(settings)
+    with Supervisor(settings.home / "scheduling", [airflow(settings)]) as running, watched(running):
+        client.begin_rebuild("secured", "a test")
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (state := client.state("secured", REBUILD)) not in {"success", "failed"}:
+            assert time.monotonic() < deadline, state
+            time.sleep(1)
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(f"http://127.0.0.1:{settings.airflow.port}/api/v2/version", trust_env=False)
 
     assert settings.airflow.url.startswith("https://")
     assert state == "success"

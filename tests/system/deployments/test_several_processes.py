@@ -4,10 +4,9 @@ Receipts arrive all the time, some of them twice. In turns, a process that works
 its lease, so that it goes on beside the one that has taken over. A suspended archive may be inside of a micro-batch.
 """
 
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,7 +24,7 @@ from master_dataset.delta.dataset import arrow_dataset
 from master_dataset.delta.tables import MasterTables
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.storage import open_table
-from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of, started
+from tests.integration.conftest import Stack, around_now, repeated, settings_of, started, until
 from tests.integration.test_ledger import Sent, send
 
 STORES = ("several-1", "several-2", "several-3")
@@ -52,27 +51,21 @@ class Sales:
 @contextmanager
 def selling(stack: Stack, sales: Sales) -> Iterator[None]:
     """Send receipts until the end of the block."""
-    chance, done = Random(3), threading.Event()
+    chance = Random(3)
 
     def sell() -> None:
-        while not done.wait(1):
-            now = datetime.now(UTC)
-            new = [
-                Sent(chance.choice(STORES), len(sales.receipts) + number, now, float(chance.randint(1, 99)))
-                for number in range(PER_SECOND)
-            ]
-            sales.receipts += new
-            batch = [*new, *chance.sample(sales.receipts, 3)]
-            send(stack, batch)()
-            sales.sent += len(batch)
+        now = datetime.now(UTC)
+        new = [
+            Sent(chance.choice(STORES), len(sales.receipts) + number, now, float(chance.randint(1, 99)))
+            for number in range(PER_SECOND)
+        ]
+        sales.receipts += new
+        batch = [*new, *chance.sample(sales.receipts, 3)]
+        send(stack, batch)()
+        sales.sent += len(batch)
 
-    seller = threading.Thread(target=sell)
-    seller.start()
-    try:
+    with repeated(sell, 1):
         yield
-    finally:
-        done.set()
-        seller.join()
 
 
 def archived(stack: Stack) -> int:
@@ -84,14 +77,6 @@ def shown(stack: Stack, metric: str) -> dict[str, float]:
     """What REST says of each store."""
     body = stack.get(f"/v1/metrics/{metric}", store=list(STORES), grain="total", **around_now())
     return {series["store"]: series["points"][0]["value"] or 0 for series in body["series"]}
-
-
-def until(is_so: Callable[[], bool], what: str) -> None:
-    """Wait until it is so."""
-    began = time.monotonic()
-    while not is_so():
-        assert time.monotonic() - began < PATIENCE_SECONDS, what
-        time.sleep(0.2)
 
 
 def killed(family: Sequence[psutil.Process]) -> None:

@@ -32,7 +32,7 @@ from deploy.settings import Settings
 from galatea.client import Client
 from galatea.client.errors import UnavailableError
 from galatea.client.ingest import IngestInterruptedError
-from tests.integration.conftest import Stack, settings_of
+from tests.integration.conftest import Stack, settings_of, watched
 from tests.system.deployments.test_three_nodes import PORTION, RepeatedQuery, receipts, wait_until
 
 pytestmark = pytest.mark.nightly
@@ -111,20 +111,6 @@ def without_network(machine: Machine) -> Iterator[None]:
         ip("link", "set", machine.cable, "up")
 
 
-@contextmanager
-def running(home: Path, components: Sequence[Component]) -> Iterator[None]:
-    done = threading.Event()
-    with Supervisor(home, components) as supervisor:
-        supervisor.start()
-        watching = threading.Thread(target=supervisor.watch, args=(done.is_set,))
-        watching.start()
-        try:
-            yield
-        finally:
-            done.set()
-            watching.join()
-
-
 def settings_on(machine: Machine, user: str, cluster: Settings, home: Path) -> tuple[Settings, dict[str, str]]:
     """Those of a process with this user, and the environment that says the same."""
     security = Security(cluster.home)
@@ -181,7 +167,7 @@ def stacks(network: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         process(third, "alerts", "alerts"),
         process(third, "dispatcher", "dispatcher"),
     ]
-    with running(cluster.home, nodes), running(home, galatea):
+    with Supervisor(cluster.home, nodes) as kept, watched(kept), Supervisor(home, galatea) as own, watched(own):
         yield [Stack(*settings_on(machine, OPERATOR, cluster, home)) for machine in (first, second)]
 
 
