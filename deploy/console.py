@@ -137,7 +137,7 @@ class _PlainLines:
                 self._print(line)
 
     def _repeat(self) -> None:
-        while not self._is_over.wait(1):
+        while not self._is_over.wait(min(1.0, PLAIN_EVERY_SECONDS)):
             with self._lock:
                 if self._last and time.monotonic() - self._printed_at >= PLAIN_EVERY_SECONDS:
                     self._print(f"{self._last}, {time.monotonic() - self._began:.0f} s")

@@ -48,7 +48,7 @@ def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
         _conclude(found, settings, time.monotonic() - began)
         if not once:
             _print_next_steps(settings, scenario.featured)
-            with scenario.trickle():
+            with scenario.keep_arriving():
                 try:
                     print_message(f"  {scenario.load_year()}; receipts keep arriving until Ctrl-C")
                 except GalateaError as error:  # what is shown stays right, and open

@@ -3,22 +3,22 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-import httpx
+from lab.demo.top_products import Ask
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 METRIC = "net_sales"
 
 
-def sales_chart(client: httpx.Client, begins: datetime, ends: datetime) -> str:
+def sales_chart(ask: Ask, begins: datetime, ends: datetime) -> str:
     """Ask for the sales of all stores by hour, and draw them.
 
     Args:
-        client: Of the REST API.
+        ask: Asks the REST API.
         begins: When the first hour begins.
         ends: When the last hour ends.
     """
     question = {"by": "total", "from": begins.isoformat(), "to": ends.isoformat(), "grain": "hour"}
-    answer = client.get(f"/v1/metrics/{METRIC}", params=question).raise_for_status().json()
+    answer = ask(f"/v1/metrics/{METRIC}", question)
     [series] = answer["series"]
     values = [point["value"] for point in series["points"]]
     known = [value for value in values if value is not None]

@@ -29,12 +29,12 @@ from lab.demo.journey import DOLLARS, ZONES, Journey, load_journey, product_mast
 from lab.demo.live import WINDOW_SECONDS, LiveTable, WatchedDay, WindowReader
 from lab.demo.oracle import Oracle
 from lab.demo.progress import LAYERS, LayerProgress, Stage
-from lab.demo.sensors import SensorPlayback, SimulatedSensors, with_sensors
-from lab.demo.top_products import TopProducts, ask_top_products, compare_top_products
+from lab.demo.sensors import SimulatedSensors, sensor_playback, with_sensors
+from lab.demo.top_products import Ask, TopProducts, ask_top_products, compare_top_products
 from lab.demo.trading_day import ReceiptPlayback, featured_store, trading_day
-from lab.demo.trickle import LiveTrickle
+from lab.demo.trickle import trickle
 from lab.demo.verdict import CellComparison, DemoResult, MergedCellReader
-from lab.simulation.output import send
+from lab.simulation.output import PacedSending, send
 from master_dataset.delta.tables import MasterTables
 from master_dataset.errors import AirflowUnavailableError, DependencyUnavailableError, OperatorError
 from master_dataset.kafka.ingest import ingest
@@ -198,7 +198,7 @@ class Scenario:
         ends = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
         hours = [ends - timedelta(hours=number) for number in range(CHART_HOURS, 0, -1)]
         with self._client(ASK_SECONDS) as client, self._oracle("200MB") as oracle:
-            print_message(sales_chart(client, hours[0], ends))
+            print_message(sales_chart(self._asking(client), hours[0], ends))
             windows = [seconds(hour) + quarter for hour in hours for quarter in range(0, 3600, WINDOW_SECONDS)]
             master = MasterTables(self.settings.paths.master_uri).path(POS_TRANSACTIONS.topic)
             found = WindowReader(client, master, oracle, store, windows).read()
@@ -214,9 +214,9 @@ class Scenario:
         """The store to look at first."""
         return featured_store(self.data)
 
-    def trickle(self) -> LiveTrickle:
-        """Return receipts and sensor records that keep arriving."""
-        return LiveTrickle(self.data, self.sensors.stores, self.settings.kafka.connection)
+    def keep_arriving(self) -> PacedSending:
+        """Return receipts and sensor records that arrive until the context is left."""
+        return trickle(self.data, self.sensors.stores, self.settings.kafka.connection)
 
     def load_year(self) -> str:
         """Load what comes before the first four weeks, and rebuild. Return what is published then."""
@@ -259,15 +259,7 @@ class Scenario:
     def top_products(self) -> TopProducts:
         """Show the best products of each department, and compare them with the data. Only the history is sent."""
         with self._client(ASK_SECONDS) as client:
-
-            def ask(path: str, query: Mapping[str, str]) -> Any:  # noqa: ANN401 - an answer's JSON
-                try:
-                    return client.get(path, params=query).raise_for_status().json()
-                except httpx.HTTPError as error:
-                    message = f"the REST API did not answer `{path}`: {error}"
-                    log = self.settings.home / "logs" / "api.log"
-                    raise DependencyUnavailableError(message, do=f"see {log}") from error
-
+            ask = self._asking(client)
             with Stage("top products by department"):
                 shown = ask_top_products(ask)
         today = datetime.now(UTC)
@@ -282,6 +274,19 @@ class Scenario:
             best = ", ".join(f"{each.title or each.sku} {each.cents / 100:,.2f}" for each in products)
             print_message(f"  {department}: {best}")
         return found
+
+    def _asking(self, client: httpx.Client) -> Ask:
+        """Return what asks the REST API. DependencyUnavailableError if it does not answer."""
+
+        def ask(path: str, query: Mapping[str, str]) -> Any:  # noqa: ANN401 - an answer's JSON
+            try:
+                return client.get(path, params=query).raise_for_status().json()
+            except httpx.HTTPError as error:
+                message = f"the REST API did not answer `{path}`: {error}"
+                log = self.settings.home / "logs" / "api.log"
+                raise DependencyUnavailableError(message, do=f"see {log}") from error
+
+        return ask
 
     def _client(self, timeout: float) -> httpx.Client:
         own = self.settings
@@ -304,7 +309,7 @@ class Scenario:
             kafka, sensors = self.settings.kafka.connection, self.sensors.during(day, ends_at)
             with (
                 ReceiptPlayback(day, kafka, PLAY_SECONDS) as play,
-                SensorPlayback(sensors, kafka, PLAY_SECONDS) as beside,
+                sensor_playback(sensors, kafka, PLAY_SECONDS) as beside,
             ):
                 with LiveTable(watch) as table:
                     rebuild = AirflowRebuild(self.settings).rebuild if self.has_airflow else self._rebuild

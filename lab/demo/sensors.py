@@ -4,18 +4,15 @@ Each of these stores gets three days of 24 hours, the last of which is the tradi
 match the receipts that are sent, so that conversion is plausible. They are played beside the receipts.
 """
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from types import TracebackType
 from typing import Self
 
 from lab.demo.journey import DOLLARS, Journey, printed_times, registry_entries
 from lab.demo.trading_day import TradingDay, busiest_day
-from lab.simulation.output import paced, send
+from lab.simulation.output import PacedSending
 from lab.simulation.records import TimedRecord
 from lab.simulation.simulation import matching_records
 from lab.simulation.stores import equipped
@@ -89,41 +86,7 @@ def receipts(day: TradingDay) -> dict[str, list[datetime]]:
     return printed
 
 
-class SensorPlayback:
-    """Use as a context manager; leaving it early ends the play."""
-
-    def __init__(self, deliveries: Sequence[TimedRecord], kafka: KafkaConnection, seconds: float) -> None:
-        """`deliveries` by when they are sent, at least one."""
-        self._deliveries, self._kafka = deliveries, kafka
-        lasts = (deliveries[-1].send_at - deliveries[0].send_at).total_seconds()
-        self._speed = max(lasts, 1) / seconds
-        self._ended = threading.Event()
-        self._pool = ThreadPoolExecutor(1, "sensors")
-        self._playing: Future[int] | None = None
-
-    def __enter__(self) -> Self:
-        """Begin."""
-        self._playing = self._pool.submit(lambda: send(self._until_ended(), self._kafka))
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End it, played or not."""
-        self._ended.set()
-        self._pool.shutdown(wait=True)
-
-    def result(self) -> int:
-        """Wait for its end and give how many records were acknowledged; raises what the sending raised."""
-        if self._playing is None:
-            raise RuntimeError("the play has not begun")
-        return self._playing.result()
-
-    def _until_ended(self) -> Iterator[TimedRecord]:
-        for each in paced(self._deliveries, self._speed, sleep=self._wait):
-            if self._ended.is_set():
-                return
-            yield each
-
-    def _wait(self, seconds: float) -> None:
-        self._ended.wait(seconds)
+def sensor_playback(deliveries: Sequence[TimedRecord], kafka: KafkaConnection, seconds: float) -> PacedSending:
+    """Play records within so many seconds. `deliveries` by when they are sent, at least one."""
+    lasts = (deliveries[-1].send_at - deliveries[0].send_at).total_seconds()
+    return PacedSending(deliveries, max(lasts, 1) / seconds, kafka)

@@ -4,23 +4,19 @@ A receipt of some store every second or two, so that pages that follow live have
 sensors get every third of them.
 """
 
-import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from operator import attrgetter
 from random import Random
-from types import TracebackType
-from typing import Self
 from zoneinfo import ZoneInfo
 
 from deploy.console import print_message
 from lab.demo.journey import Journey, zone_of
 from lab.demo.sensors import QUARTER, SEED
 from lab.demo.trading_day import RIVAL_ID, busiest_day
-from lab.simulation.output import paced, send
+from lab.simulation.output import PacedSending
 from lab.simulation.records import TimedRecord
 from lab.simulation.simulation import matching_records
 from master_dataset.kafka.connection import KafkaConnection
@@ -36,42 +32,14 @@ FIRST_ID = 3 * RIVAL_ID
 """Above the numbers of all other receipts of the demo."""
 
 
-class LiveTrickle:
-    """Sends receipts and sensor records in a thread until the context is left."""
+def trickle(journey: Journey, stores: Sequence[Store], kafka: KafkaConnection) -> PacedSending:
+    """Return receipts and sensor records that arrive in real time. `stores`: those with sensors."""
+    periods = live_periods(journey, stores, datetime.now(UTC))
+    return PacedSending(chain.from_iterable(periods), 1.0, kafka, _report)
 
-    def __init__(self, journey: Journey, stores: Sequence[Store], kafka: KafkaConnection) -> None:
-        """`stores`: those with sensors."""
-        self._journey, self._stores, self._kafka = journey, stores, kafka
-        self._ended = threading.Event()
-        self._pool = ThreadPoolExecutor(1, "trickle")
-        self._sending: Future[int] | None = None
 
-    def __enter__(self) -> Self:
-        """Begin."""
-        self._sending = self._pool.submit(lambda: send(self._records(), self._kafka))
-        self._sending.add_done_callback(self._report)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End."""
-        self._ended.set()
-        self._pool.shutdown(wait=True)
-
-    def _report(self, sending: Future[int]) -> None:
-        if not self._ended.is_set() and (error := sending.exception()) is not None:
-            print_message(f"  simulated receipts no longer arrive: {error}")
-
-    def _records(self) -> Iterator[TimedRecord]:
-        periods = live_periods(self._journey, self._stores, datetime.now(UTC))
-        for each in paced((each for period in periods for each in period), 1.0, sleep=self._wait):
-            if self._ended.is_set():
-                return
-            yield each
-
-    def _wait(self, seconds: float) -> None:
-        self._ended.wait(seconds)
+def _report(error: BaseException) -> None:
+    print_message(f"  simulated receipts no longer arrive: {error}")
 
 
 def live_periods(journey: Journey, stores: Sequence[Store], begins: datetime) -> Iterator[list[TimedRecord]]:

@@ -1,5 +1,6 @@
 """Output of a simulation: a folder of JSON lines, or Kafka, at the pace at which the records were sent."""
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -7,14 +8,15 @@ from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from queue import Empty, Full, Queue
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import orjson
 
 from lab.simulation.records import TimedRecord
 from lab.simulation.simulation import Simulation
 from lab.simulation.stores import stores_text
-from master_dataset.errors import RequestError
+from master_dataset.errors import GalateaError, RequestError
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.ingest import IngestResult, ingest
 from master_dataset.sources import registered_sources, source_named
@@ -157,3 +159,61 @@ def send(records: Iterable[TimedRecord], kafka: KafkaConnection) -> int:
             return senders.acknowledged()
         finally:
             senders.end()
+
+
+class PacedSending:
+    """Sends records at their times, in a thread. Use it as a context manager; leaving it early ends the sending."""
+
+    def __init__(
+        self,
+        records: Iterable[TimedRecord],
+        speed: float,
+        kafka: KafkaConnection,
+        on_failure: Callable[[BaseException], None] = lambda _error: None,
+    ) -> None:
+        """Send nothing yet.
+
+        Args:
+            records: By their time of sending.
+            speed: How much faster than real time.
+            kafka: The cluster.
+            on_failure: Is called if the sending ends before it was to.
+        """
+        self._records, self._speed, self._kafka, self._on_failure = records, speed, kafka, on_failure
+        self._ended = threading.Event()
+        self._pool = ThreadPoolExecutor(1, "paced")
+        self._sending: Future[int] | None = None
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        self._sending = self._pool.submit(self._send)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it, whether all was sent or not."""
+        self._ended.set()
+        self._pool.shutdown(wait=True)
+
+    def result(self) -> int:
+        """Wait for its end, and return how many records were acknowledged. Raises what the sending raised."""
+        if self._sending is None:
+            raise RuntimeError("the sending has not begun")
+        return self._sending.result()
+
+    def _send(self) -> int:
+        try:
+            return send(self._until_ended(), self._kafka)
+        except GalateaError as error:
+            self._on_failure(error)
+            raise
+
+    def _until_ended(self) -> Iterator[TimedRecord]:
+        for each in paced(self._records, self._speed, sleep=self._wait):
+            if self._ended.is_set():
+                return
+            yield each
+
+    def _wait(self, seconds: float) -> None:
+        self._ended.wait(seconds)

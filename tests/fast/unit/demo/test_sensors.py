@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lab.demo import sensors as sensors_module
 from lab.demo.journey import Journey, registry_entries
-from lab.demo.sensors import SHOPS, SensorPlayback, SimulatedSensors, receipts, with_sensors
+from lab.demo.sensors import SHOPS, SimulatedSensors, receipts, sensor_playback, with_sensors
 from lab.demo.trading_day import TradingDay, trading_day
 from lab.simulation.records import TimedRecord
 from master_dataset.kafka.connection import KafkaConnection
@@ -104,10 +103,10 @@ def test_the_play_of_the_sensors_ends_when_it_is_left(monkeypatch: pytest.Monkey
         given.extend(deliveries)
         return len(given)
 
-    monkeypatch.setattr(sensors_module, "send", send)
-    with SensorPlayback(sent[:100], KafkaConnection("nowhere:1"), 0.01) as play:
+    monkeypatch.setattr("lab.simulation.output.send", send)
+    with sensor_playback(sent[:100], KafkaConnection("nowhere:1"), 0.01) as play:
         assert play.result() == 100
-    with SensorPlayback(sent[:100], KafkaConnection("nowhere:1"), 3600):
+    with sensor_playback(sent[:100], KafkaConnection("nowhere:1"), 3600):
         pass
     assert given[:100] == sent[:100]
     assert len(given) < 200

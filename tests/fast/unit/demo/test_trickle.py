@@ -10,7 +10,7 @@ import pytest
 
 from lab.demo.chart import sparkline
 from lab.demo.journey import DOLLARS, Journey, registry_entries
-from lab.demo.sensors import with_sensors
+from lab.demo.sensors import QUARTER, with_sensors
 from lab.demo.trickle import live_periods
 from lab.simulation.records import TimedRecord
 from master_dataset.parsing.parse import parse
@@ -40,7 +40,9 @@ def stores(journey: Journey) -> list[Store]:
 
 @pytest.fixture(scope="module")
 def sent(journey: Journey, stores: list[Store]) -> list[TimedRecord]:
-    return [each for period in islice(live_periods(journey, stores, NOW), 2) for each in period]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lab.demo.trickle.PERIOD", QUARTER)  # sensors of an hour are tens of thousands of records
+        return [each for period in islice(live_periods(journey, stores, NOW), 2) for each in period]
 
 
 def test_every_record_is_an_event_of_its_time_and_no_receipt_comes_twice(sent: list[TimedRecord]) -> None:

@@ -88,7 +88,7 @@ def test_without_a_terminal_work_that_says_nothing_is_still_seen_to_run(
     monkeypatch.setattr("deploy.console.PLAIN_EVERY_SECONDS", 0.1)
     with ProgressSteps("rebuild") as steps:
         steps.step(0, 3, "sales")
-        time.sleep(2.5)
+        time.sleep(0.5)
 
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "  rebuild: sales 0/3"

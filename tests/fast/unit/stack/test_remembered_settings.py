@@ -39,14 +39,14 @@ def test_a_variable_that_differs_is_refused_with_both_values(home: Path, monkeyp
     assert "galatea migrate" in refused.value.do
 
 
-def test_another_port_is_used(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("home")
+def test_another_port_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GALATEA_KAFKA_PORT", "9191")
 
     assert Settings().kafka.port == 9191
     record_settings(Settings())
     monkeypatch.delenv("GALATEA_KAFKA_PORT")
     assert (Settings().kafka.port, Settings().layers.epoch_seconds) == (9191, 2)
-    assert home == Settings().home
 
 
 def test_what_is_changed_on_purpose_is_remembered(home: Path) -> None:
@@ -68,12 +68,10 @@ def test_the_command_that_changes_a_home_is_recorded_before_it_reads_its_setting
     assert "migrate --dry-run" in (home / "logs" / "audit.jsonl").read_text()
 
 
-def test_a_process_of_a_stack_keeps_what_the_stack_was_started_with(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("home")
+def test_a_process_of_a_stack_keeps_what_the_stack_was_started_with(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GALATEA_KAFKA_PARTITIONS", "2")
     record_settings(Settings.ignoring_record(kafka_partitions=8))
-    assert home.exists()
 
     with pytest.raises(OperatorError):
         Settings()
@@ -81,8 +79,9 @@ def test_a_process_of_a_stack_keeps_what_the_stack_was_started_with(
     assert Settings().kafka.partitions == 2
 
 
+@pytest.mark.usefixtures("home")
 def test_a_stack_that_cannot_start_because_another_runs_leaves_the_ports_as_they_are(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with supervisor(Settings()):
         monkeypatch.setenv("GALATEA_KAFKA_PORT", "9191")
@@ -90,7 +89,6 @@ def test_a_stack_that_cannot_start_because_another_runs_leaves_the_ports_as_they
             pass
     monkeypatch.delenv("GALATEA_KAFKA_PORT")
 
-    assert home.exists()
     assert Settings().kafka.port == 9999
 
 
