@@ -13,7 +13,8 @@ from master_dataset.sources import registered_sources
 from serving_layer.alerts.rules import AlertRules, RuleAuthor, RuleEntry, fields_of, preview
 from serving_layer.api.parameters import DEFAULT_TENANT, tenant_of
 from serving_layer.errors import BadQuestionError
-from serving_layer.pages.figures import MINUS, plain_number
+from serving_layer.pages.figures import plain_number
+from serving_layer.pages.language import MINUS
 from serving_layer.pages.routing import ConfigurerVisit, Form, Visit, page_router
 from serving_layer.responses.alerts import RulePreview, RuleProblem
 from views.alerts.rule_metrics import alertable_metrics

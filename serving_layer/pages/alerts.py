@@ -1,9 +1,9 @@
 """`/alerts`: the alerts that are open, those that ended, and the rules that raise them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, NamedTuple, Self
 from urllib.parse import urlencode
 
 from fastapi import Query, Response
@@ -96,6 +96,16 @@ async def _alerts(visit: Visit, query: AlertsPageFilter) -> dict[str, object]:
     }
 
 
+async def newest_open_alerts(visit: Visit, most: int) -> "OpenAlerts":
+    """The newest open alerts of all stores that the visitor can see."""
+    _, stores = await visit.queries.service.stores.all()
+    cut = await cut_of(visit.request.app.state.freshness, visit.queries.service)
+    visible = tenant_of(visit.visitor.caller, None, ALL_TENANTS)
+    page = await visit.alerting.alerts.page(AlertsRequest(visible, state="open", limit=most))
+    rows = [AlertRow.of(each, stores, cut) for each in page.alerts]
+    return OpenAlerts(rows, page.following is not None, is_known=page.kept.as_of is not None)
+
+
 @dataclass(frozen=True)
 class AlertRow:
     """An alert as the page shows it.
@@ -142,6 +152,14 @@ class AlertRow:
     def store_name(self) -> str:
         """The name of the store, or its id."""
         return self.store.name or self.alert.store if self.store else self.alert.store
+
+
+class OpenAlerts(NamedTuple):
+    """`has_more`: whether there are older ones. `is_known`: whether alerts have been evaluated at all yet."""
+
+    rows: Sequence[AlertRow]
+    has_more: bool
+    is_known: bool
 
 
 def _numbers(alert: Alert) -> str:

@@ -1,13 +1,23 @@
-"""What is drawn on the server, as geometry: heat maps, sparklines and the bar of provisional sales."""
+"""What is drawn on the server, as geometry: heat maps, sparklines and the bar of provisional sales; and rows of charts.
 
-from collections.abc import Sequence
+`static/charts.js` draws charts from the same answers as the rows below them.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
-from serving_layer.pages.figures import Figure, figure, with_minus
+from msgspec import UNSET
+
+from serving_layer.pages import language
+from serving_layer.pages.figures import Figure, figure, instant, rounded
+from serving_layer.pages.language import gettext as _
 from serving_layer.responses.metrics import Point, Value
+from serving_layer.timeline import Grain
 
-WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MONDAY = date(2024, 1, 1)
 SHADES = 5
 MANY = 100
 """From this value on, a square of a heat map has no room for tenths."""
@@ -56,10 +66,11 @@ def heat_map(points: Sequence[Point], unit: str, code: str) -> HeatMap | None:
             return Square(hour, None, unknown, unknown.number, is_final=True)
         part = (_number(point.value) - low) / ((high - low) or 1)
         shade = min(int(part * SHADES), SHADES - 1)
-        short = with_minus(f"{point.value:,.{digits}f}")
+        short = rounded(_number(point.value), digits)
         return Square(hour, shade, figure(point.value, unit, code), short, point.final)
 
-    rows = [(name, [square(day, hour) for hour in columns]) for day, name in enumerate(WEEKDAYS, 1)]
+    names = [language.day(MONDAY + timedelta(days=number), "E") for number in range(7)]
+    rows = [(name, [square(day, hour) for hour in columns]) for day, name in enumerate(names, 1)]
     bounds = [figure(low + (high - low) * number / SHADES, unit, code) for number in range(SHADES + 1)]
     return HeatMap(columns, rows, bounds)
 
@@ -91,11 +102,85 @@ def sparkline(points: Sequence[Point]) -> Sparkline:
     positions = [None if value is None else position(number, value) for number, value in enumerate(values)]
     final: list[str] = []
     provisional: list[str] = []
-    for (one, _), (two, point) in pairwise(zip(positions, points, strict=True)):
+    for (one, _before), (two, point) in pairwise(zip(positions, points, strict=True)):
         if one and two:
             (final if point.final else provisional).append(f"M{one[0]} {one[1]}L{two[0]} {two[1]}")
     is_final = bool(points) and points[-1].final
     return Sparkline("".join(final), "".join(provisional), positions[-1] if positions else None, is_final)
+
+
+class ChartRow(NamedTuple):
+    """A point of a chart. `before`: what it is compared with, None if that is unknown or nothing."""
+
+    label: str
+    point: Point
+    before: Value
+
+
+def chart_rows(points: Sequence[Point], earlier: Sequence[Point], grain: Grain, zone: str) -> list[ChartRow]:
+    """The points of a series with their labels, and with what they are compared with.
+
+    Args:
+        points: those of the period.
+        earlier: those of the days that it is compared with, at the grain `hour`. Hours belong together by their clock,
+            so that a day on which clocks change is compared hour by hour. At other grains, points say it themselves.
+        grain: of both.
+        zone: in which hours are written.
+    """
+    places = _places(points, zone)
+    known = dict(reversed(list(zip(_places(earlier, zone), earlier, strict=True))))  # where clocks go back: the first
+    has_days = len({day for day, _clock in places}) > 1
+    rows = []
+    for place, point in zip(places, points, strict=True):
+        before = known[place].value if place in known else None if point.before is UNSET else point.before
+        rows.append(ChartRow(label(point, grain, zone, has_days=has_days), point, before))
+    return rows
+
+
+def label(point: Point, grain: Grain, zone: str, *, has_days: bool) -> str:
+    """When a point begins, as readers say it. `has_days`: whether hours need their day."""
+    if grain in ("hour", "15m"):
+        at = instant(point.start)
+        clock = language.clock(at, zone)
+        return f"{language.moment(at, zone)}" if has_days else clock
+    begins = point.business_date
+    if not isinstance(begins, date):
+        return language.clock(instant(point.start), zone, "d MMM")
+    if grain == "week":
+        return _("week of {day}").format(day=language.day(begins, "MMMd"))
+    return language.day(begins, {"month": "yMMM", "year": "y"}.get(grain, "MMMEd"))
+
+
+def begun(rows: Sequence[ChartRow], until: datetime) -> list[ChartRow]:
+    """Those of points that have begun: later ones have no data yet."""
+    return [row for row in rows if (at := instant(row.point.start)) is None or at <= until]
+
+
+def highest(rows: Sequence[ChartRow]) -> ChartRow | None:
+    """The one with the greatest value; None if no value is known."""
+    known = [row for row in rows if row.point.value is not None]
+    return max(known, key=lambda row: _number(row.point.value), default=None)
+
+
+def labels(rows: Sequence[ChartRow]) -> Mapping[str, str]:
+    """The label of each point by its start, for `static/charts.js`."""
+    return {row.point.start: row.label for row in rows}
+
+
+def before_by_start(rows: Sequence[ChartRow]) -> Mapping[str, Value]:
+    """What `static/charts.js` draws behind hours: by the start of each."""
+    return {row.point.start: row.before for row in rows if row.before is not None}
+
+
+def _places(points: Sequence[Point], zone: str) -> list[tuple[int, str]]:
+    """Of each point the day of its series, from 0, and the local clock."""
+    there = [_there(point, zone) for point in points]
+    return [((at.date() - there[0].date()).days, f"{at:%H:%M}") for at in there]
+
+
+def _there(point: Point, zone: str) -> datetime:
+    at = datetime.fromisoformat(point.local) if isinstance(point.local, str) else None
+    return at or datetime.fromisoformat(point.start).astimezone(ZoneInfo(zone))
 
 
 def provisional_share(points: Sequence[Point]) -> float | None:

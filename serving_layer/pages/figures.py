@@ -1,37 +1,35 @@
 """Numbers as text for people: a figure with its unit, a change, an age. `static/live.js` writes the same numbers."""
 
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import NamedTuple
 
 from msgspec import UNSET
 
 from master_dataset.registry.stores import currency
+from serving_layer.pages import language
+from serving_layer.pages.language import MINUS, UNKNOWN
+from serving_layer.pages.language import gettext as _
 from serving_layer.responses.encoding import Number
 from serving_layer.responses.metrics import Point, Value
 
-UNKNOWN = "\N{EN DASH}"
-MINUS = "\N{MINUS SIGN}"
 SIGNS = {"up": "+", "down": MINUS, "level": "\N{PLUS-MINUS SIGN}"}
-SUFFIXES = {"percent": "%", "celsius": "°C", "mm": "mm", "hours": "h", "years": "years"}
+SUFFIXES = {"percent": "%", "celsius": "°C", "mm": "mm", "hours": "h"}
 MINUTE, HOUR, DAY = 60, 3600, 86_400
+TINY_BASE_PERCENT = 1000
+"""From this change on, the number before says more than the change. As in `static/live.js`."""
 
 
 class Figure(NamedTuple):
-    """`before`: what precedes the number, a currency. `unit`: what follows it."""
+    """`before`: what precedes the number, a currency symbol. `unit`: what follows it."""
 
     before: str
     number: str
     unit: str
 
-    @property
-    def without_currency(self) -> str:
-        """For a place where the currency is shown nearby."""
-        return " ".join(part for part in self[1:] if part)
-
     def __str__(self) -> str:
-        """All parts, separated by spaces."""
-        return " ".join(part for part in self if part)
+        """All parts, as a line of text has them."""
+        return f"{self.before}{self.number}{' ' if self.unit else ''}{self.unit}"
 
 
 def figure(value: Value, unit: str, code: str = "EUR") -> Figure:
@@ -39,11 +37,24 @@ def figure(value: Value, unit: str, code: str = "EUR") -> Figure:
     if not isinstance(value, Number):
         return Figure("", UNKNOWN, "")
     if unit == "money":
-        return Figure(code, with_minus(f"{value:,.{currency(code).digits}f}"), "")
+        return money(value, code, currency(code).digits)
     if unit == "ms":
         return Figure("", duration(value), "")
     digits = 0 if unit == "n" else 1
-    return Figure("", with_minus(f"{value:,.{digits}f}"), SUFFIXES.get(unit, ""))
+    return Figure("", rounded(value, digits), _("years") if unit == "years" else SUFFIXES.get(unit, ""))
+
+
+def money(value: Number, code: str, digits: int) -> Figure:
+    """An amount with its symbol. A code instead of a symbol is kept apart from the number."""
+    symbol, is_first = language.currency_symbol(code), language.has_symbol_first()
+    before = symbol + "\N{NO-BREAK SPACE}" * symbol[-1:].isalpha() if is_first else ""
+    return Figure(before, rounded(value, digits), "" if is_first else symbol)
+
+
+def rounded(value: Number, digits: int) -> str:
+    """A number with that many decimals. Ties are rounded away from zero, as browsers do."""
+    exact = Decimal(str(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    return language.number(exact, digits)
 
 
 def duration(ms: Number) -> str:
@@ -56,16 +67,22 @@ def duration(ms: Number) -> str:
     return f"{seconds // HOUR} h {seconds % HOUR // MINUTE:02} min"
 
 
-def change(point: Point | None) -> str:
-    """By how much a point changed, in percent or percentage points; empty if that is unknown."""
-    value, unit = _change(point)
-    # Through the text, so that a tie is rounded as the number reads and not as its binary fraction.
-    return "" if value is None else f"{SIGNS[direction(point)]}{abs(Decimal(str(value))):.1f} {unit}"
+def change(point: Point | None, unit: str = "", code: str = "EUR") -> str:
+    """By how much a point changed, in percent or percentage points; empty if that is unknown.
+
+    A change from almost nothing is the number that it came from: "from $24".
+    """
+    value, in_unit = _change(point)
+    if value is None:
+        return ""
+    if in_unit == "%" and abs(value) >= TINY_BASE_PERCENT and unit:
+        return _("from {number}").format(number=figure(before(point), unit, code))
+    return f"{SIGNS[direction(point)]}{rounded(abs(value), 1)} {in_unit}"
 
 
 def direction(point: Point | None) -> str:
     """`up`, `down` or `level`; empty if the change is unknown."""
-    value, _ = _change(point)
+    value, _unit = _change(point)
     if value is None:
         return ""
     return "level" if round(value, 1) == 0 else "up" if value > 0 else "down"
@@ -79,14 +96,14 @@ def before(point: Point | None) -> Value:
 def _change(point: Point | None) -> tuple[float | None, str]:
     if point is None:
         return None, ""
-    value, unit = (point.change, "%") if point.change_points is UNSET else (point.change_points, "points")
+    value, unit = (point.change, "%") if point.change_points is UNSET else (point.change_points, _("points"))
     return (None if value is UNSET else value), unit
 
 
 def age(passed: timedelta | None) -> str:
     """The time that has passed, at least zero; "never" for None."""
     if passed is None:
-        return "never"
+        return _("never")
     seconds = max(int(passed.total_seconds()), 0)
     days, rest = divmod(seconds, DAY)
     return f"{days} d {rest // HOUR} h" if days else duration(seconds * 1000)
@@ -94,20 +111,16 @@ def age(passed: timedelta | None) -> str:
 
 def count(value: Number | None) -> str:
     """A whole number with thousands separators; a dash for None."""
-    return UNKNOWN if value is None else f"{value:,}"
+    return UNKNOWN if value is None else rounded(value, 0)
 
 
 def plain_number(value: Decimal | None) -> str:
     """A decimal without trailing zeros or exponent; a dash for None."""
     if value is None:
         return UNKNOWN
-    text = f"{value:,f}"
-    return with_minus(text.rstrip("0").rstrip(".") if "." in text else text)
-
-
-def with_minus(text: str) -> str:
-    """A formatted number with a real minus sign instead of a hyphen."""
-    return text.replace("-", MINUS)
+    text = f"{value:f}"
+    digits = len(text.partition(".")[2].rstrip("0"))
+    return language.number(value, digits)
 
 
 def instant(text: str | None) -> datetime | None:

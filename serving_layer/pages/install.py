@@ -17,11 +17,13 @@ from serving_layer.pages import (
     layers,
     login,
     overview,
+    products,
     publications,
     recompute,
     reference,
     stack,
     store,
+    stores,
     views,
 )
 from serving_layer.pages.routing import error_page
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
 
 MODULES = (
     overview,
+    stores,
     store,
+    products,
     alerts,
     alert_rules,
     layers,

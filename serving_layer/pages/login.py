@@ -1,11 +1,14 @@
-"""`/login`, `/logout`: a key is pasted once, and a cookie stands for it until the session ends."""
+"""`/login`, `/logout`, `/language`: what a browser remembers. A key is pasted once, and a cookie stands for it."""
 
 from typing import TYPE_CHECKING
 
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
+from master_dataset.errors import UnknownNameError
 from serving_layer.errors import InvalidApiKeyError
+from serving_layer.pages import language
+from serving_layer.pages.language import LANGUAGES
 from serving_layer.pages.rendering import render
 from serving_layer.pages.routing import LOGIN, login_values, page_router, read_form
 from serving_layer.pages.sessions import COOKIE, LIFETIME_SECONDS, Session, Sessions, visitor_of
@@ -54,6 +57,21 @@ async def sign_out(request: Request) -> Response:
         await request.app.state.sessions.end(visitor.session)
     response = RedirectResponse(HOME, 303)
     response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    return response
+
+
+@router.post("/language")
+async def choose_language(request: Request) -> Response:
+    """Show pages in another language from now on, to visitors with and without a session."""
+    form = await read_form(request, "", MAX_BYTES)
+    chosen = form.text("language")
+    if chosen not in LANGUAGES:
+        raise UnknownNameError("language", chosen, LANGUAGES)
+    response = RedirectResponse(_local_path(form.text("following")), 303)
+    is_secure = request.url.scheme == "https"
+    response.set_cookie(
+        language.COOKIE, chosen, max_age=language.COOKIE_SECONDS, secure=is_secure, httponly=True, samesite="lax"
+    )
     return response
 
 

@@ -1,136 +1,260 @@
-"""`/`: all stores at a glance, today against the same weekday of the week before."""
+"""`/`: how the chain does in a period: its totals, how they developed, which stores and groups lead, and open alerts.
 
-import asyncio
+All numbers are totals of one answer each, the same as `galatea ask net_sales --by total` prints.
+"""
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from fastapi import Query, Response
+from msgspec import UNSET
 
 from master_dataset.registry.stores import Store
-from serving_layer.pages.business_day import BusinessDay, opening
-from serving_layer.pages.chain import chain_of
-from serving_layer.pages.charts import Sparkline, provisional_share, sparkline
-from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
-from serving_layer.pages.routing import ReaderVisit, page_router
-from serving_layer.responses.metrics import Point, Series
+from serving_layer.health.freshness import FreshnessReport
+from serving_layer.pages.alerts import newest_open_alerts
+from serving_layer.pages.business_day import BusinessDay
+from serving_layer.pages.charts import ChartRow, chart_rows
+from serving_layer.pages.language import gettext as _
+from serving_layer.pages.language import noted
+from serving_layer.pages.period import Period, PeriodFilter
+from serving_layer.pages.queries import PageQuery, QueryFailure, QueryResult
+from serving_layer.pages.routing import ReaderVisit, Visit, page_router
+from serving_layer.query.catalogue import Catalogue
+from serving_layer.responses.encoding import Number
+from serving_layer.responses.metrics import MetricResponse, Point, Series
+from serving_layer.timeline import zone_named
+from views.core.local_time import BusinessDays
 
 router = page_router()
-PAGE_SIZE = 48
-"""Stores per page: one answer can hold twice as many."""
-SPARK_DAYS = 14
 SALES = "net_sales"
-METRICS = (SALES, "traffic_in", "conversion_rate")
+TILES: dict[str, str] = {
+    SALES: noted("Net sales"),
+    "traffic_in": noted("Visitors"),
+    "conversion_rate": noted("Conversion"),
+    "total_transactions_count": noted("Receipts"),
+    "avg_transaction_value": noted("Average receipt"),
+    "avg_items_per_transaction": noted("Items per receipt"),
+}
+LEADING, GROUPS_SHOWN, ALERTS_SHOWN = 5, 8, 5
+FIRST_GROUPS = ("region", "country", "format", "brand")
+"""Of the groups that stores have, the first of these is shown; otherwise the first by name."""
+
+
+class Total(NamedTuple):
+    """A number of the chain, in one currency if it is of money. `change`: with what it is compared with, or None."""
+
+    code: str
+    point: Point
+    change: Point | None
+    stores: int
 
 
 @dataclass(frozen=True)
-class StoreCard:
-    """What is shown of one store.
+class Tile:
+    """One metric of the chain: a total for each currency, or one. `compared`: the query that `change` is from."""
 
-    `queries`, `points`: by panel; a point is None where there is no answer, and `failure` says why. `share`: of sales
-    that are provisional, in percent; None if nothing was sold. `until`: where the comparison ends; None if the day is
-    over.
-    """
-
-    store: Store
-    day: BusinessDay
-    queries: Mapping[str, PageQuery]
-    points: Mapping[str, Point | None]
-    spark: Sparkline
-    share: float | None
+    name: str
+    unit: str
+    query: PageQuery
+    compared: PageQuery
+    totals: Sequence[Total]
     failure: QueryFailure | None
-    until: str | None
+
+    @property
+    def reason(self) -> str:
+        """Why there is no number, as the flag of an answer; empty if there is one."""
+        flags = [flag for total in self.totals for flag in total.point.flags or ()]
+        return flags[0] if flags and all(total.point.value is None for total in self.totals) else ""
+
+
+class RankedRow(NamedTuple):
+    """One group, or one store (`id`). `width`: of its bar, in percent of the greatest value with this currency."""
+
+    name: str
+    id: str | None
+    currency: str
+    point: Point
+    width: float
+
+
+class Ranking(NamedTuple):
+    """`title`: of its table. `has_stores`: whether its rows are stores, not groups."""
+
+    title: str
+    rows: Sequence[RankedRow]
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Net sales over the period, in one currency, by the clock of one zone."""
+
+    query: PageQuery
+    rows: Sequence[ChartRow]
+    code: str
+    zone: str
+    failure: QueryFailure | None
 
 
 @router.get("/")
-async def get_stores(
-    visit: ReaderVisit,
-    number: Annotated[int, Query(alias="page", ge=1, le=10_000)] = 1,
-    search: Annotated[str, Query(alias="q", max_length=100)] = "",
-) -> Response:
-    """Every store that the visitor can see, a page at a time."""
+async def get_overview(visit: ReaderVisit, asked: Annotated[PeriodFilter, Query()]) -> Response:
+    """All stores of the visitor together."""
     fresh = await visit.fresh()
-    every = await visit.queries.stores()
-    stores = [store for store in every if _matches(store, search)]
-    is_first = number == 1 and not search
-    chain = await chain_of(visit.queries, every, is_partial=bool(fresh.basis.missing)) if is_first else None
-    cards = await _cards(visit.queries, stores[(number - 1) * PAGE_SIZE : number * PAGE_SIZE], fresh.at)
-    values = {
-        "chain": chain,
-        "cards": cards,
-        "count": len(stores),
-        "number": number,
-        "pages": -(-len(stores) // PAGE_SIZE),
-        "search": search,
+    stores = await visit.queries.stores()
+    period = period_of_chain(asked, stores, fresh)
+    values: dict[str, object] = {
+        "stores": stores,
+        "period": period,
         "is_partial": bool(fresh.basis.missing),
-        "today_ends_at": min((card.day.today_ends_at for card in cards), default=None),
-        "opening": opening,
+        "today_ends_at": min((BusinessDay.of(store, fresh.at).today_ends_at for store in stores), default=None),
+        "alerts": await newest_open_alerts(visit, ALERTS_SHOWN),
     }
+    if stores:
+        values |= await _chain(visit, stores, period, is_partial=bool(fresh.basis.missing))
     return visit.page("overview.html", fresh, values)
 
 
-def _matches(store: Store, search: str) -> bool:
-    return search.casefold() in f"{store.id} {store.name}".casefold()
+def period_of_chain(asked: PeriodFilter, stores: Sequence[Store], fresh: FreshnessReport) -> Period:
+    """The period of a page about many stores: its dates are those of the first store. BadQuestionError."""
+    if not stores:
+        return Period.of(asked, BusinessDays.of(Store(id="", timezone="UTC"), zone_named("UTC")), fresh.at.date())
+    first = stores[0]
+    return Period.of(asked, BusinessDays.of(first, zone_named(first.timezone)), BusinessDay.of(first, fresh.at).today)
 
 
-async def _cards(queries: PageQueries, stores: Sequence[Store], now: datetime) -> list[StoreCard]:
-    """Stores share answers if their days have the same date and their money the same currency."""
-    groups: dict[tuple[date, str], list[Store]] = {}
-    days = {store.id: BusinessDay.of(store, now) for store in stores}
-    for store in stores:
-        groups.setdefault((days[store.id].day, store.currency.code), []).append(store)
-    is_partial = await queries.is_partial()
-    found = await asyncio.gather(
-        *(_cards_of_group(queries, group, days, is_partial=is_partial) for group in groups.values())
+def over(query: PageQuery, period: Period) -> PageQuery:
+    """The query over that period: a range by its name, so that every store has its own today."""
+    if period.preset:
+        return replace(query, range=period.preset)
+    return replace(query, start=period.dates.start.isoformat(), end=period.dates.end.isoformat())
+
+
+async def _chain(visit: Visit, stores: Sequence[Store], period: Period, *, is_partial: bool) -> Mapping[str, object]:
+    group = _group_shown(stores)
+    total = over(PageQuery(SALES, by=("total",), grain="total", partial=is_partial), period)
+    now = {metric: replace(total, metric=metric) for metric in TILES}
+    compared = {metric: replace(query, compare=period.compared_with) for metric, query in now.items()}
+    trend = replace(total, grain=period.grain, compare=None if period.grain == "hour" else period.compared_with)
+    ranked = replace(total, by=(), compare=period.compared_with, sort="-value", top=LEADING)
+    rankings = {noted("Top stores"): ranked}
+    if len(stores) > LEADING:
+        rankings[noted("Bottom stores")] = replace(ranked, sort="value")
+    if group:
+        rankings[f"group:{group}"] = replace(ranked, by=(f"group:{group}",), top=GROUPS_SHOWN)
+    wanted = [*now.values(), *compared.values(), trend, *rankings.values()]
+    before = hours_before(trend, period)
+    results = dict(zip([*wanted, *before], await visit.queries.answer_all([*wanted, *before]), strict=True))
+    names = {store.id: store.name or _("Store {id}").format(id=store.id) for store in stores}
+    catalogue = visit.queries.service.catalogue
+    shown = []
+    for title, query in rankings.items():
+        rows = ranked_rows(results[query], names)
+        shown.append(Ranking(_("By {group}").format(group=group) if title.startswith("group:") else _(title), rows))
+    return {
+        "tiles": [_tile(catalogue, metric, now[metric], compared[metric], results) for metric in TILES],
+        "trend": _trend(trend, results[trend], [results[each] for each in before], stores[0].timezone),
+        "rankings": [each for each in shown if each.rows],
+    }
+
+
+def hours_before(query: PageQuery, period: Period) -> Sequence[PageQuery]:
+    """The query for the hours behind those of the period: in full, where a comparison would end with the hours of now.
+
+    None at other grains, where points say what they are compared with.
+    """
+    dates = period.compared_dates
+    if period.grain != "hour" or dates is None:
+        return []
+    return [replace(query, range=None, start=dates.start.isoformat(), end=dates.end.isoformat(), compare=None)]
+
+
+def _tile(
+    catalogue: Catalogue,
+    metric: str,
+    now: PageQuery,
+    compared: PageQuery,
+    results: Mapping[PageQuery, QueryResult],
+) -> Tile:
+    result, versus = results[now], results[compared]
+    if isinstance(result, QueryFailure):
+        return Tile(_(TILES[metric]), catalogue.metrics[metric].unit, now, compared, (), result)
+    changed = (
+        {} if isinstance(versus, QueryFailure) else {code_of(versus, each): each.points[-1] for each in versus.series}
     )
-    cards = {card.store.id: card for group in found for card in group}
-    return [cards[store.id] for store in stores]
+    totals = [
+        Total(
+            code := code_of(result, series),
+            series.points[-1],
+            changed.get(code),
+            series.stores.counted if series.stores is not UNSET else 0,
+        )
+        for series in result.series
+        if series.points
+    ]
+    return Tile(_(TILES[metric]), catalogue.metrics[metric].unit, now, compared, totals, None)
 
 
-async def _cards_of_group(
-    queries: PageQueries, stores: Sequence[Store], days: Mapping[str, BusinessDay], *, is_partial: bool
-) -> list[StoreCard]:
-    by_panel = _page_queries(stores, days[stores[0].id], is_partial=is_partial)
-    results = dict(zip(by_panel, await queries.answer_all(list(by_panel.values())), strict=True))
-    failure = next((result for result in results.values() if isinstance(result, QueryFailure)), None)
-    if failure and len(stores) > 1:  # such as a store with money of two currencies: only its own card says so
-        alone = [_cards_of_group(queries, [store], days, is_partial=is_partial) for store in stores]
-        return [card for cards in await asyncio.gather(*alone) for card in cards]
-    return [_card(store, days[store.id], by_panel, results, failure) for store in stores]
+def _trend(query: PageQuery, result: QueryResult, before: Sequence[QueryResult], zone: str) -> Trend:
+    """The development of the currency that most stores have."""
+    if isinstance(result, QueryFailure):
+        return Trend(query, (), "", zone, result)
+    series = max(result.series, key=lambda each: each.stores.counted if each.stores is not UNSET else 0, default=None)
+    if series is None:
+        return Trend(query, (), "", zone, None)
+    code = code_of(result, series)
+    earlier = [
+        each.points
+        for answer in before
+        if not isinstance(answer, QueryFailure)
+        for each in answer.series
+        if code_of(answer, each) == code
+    ]
+    return Trend(query, chart_rows(series.points, earlier[0] if earlier else (), query.grain, zone), code, zone, None)
 
 
-def _page_queries(stores: Sequence[Store], day: BusinessDay, *, is_partial: bool) -> dict[str, PageQuery]:
-    """By panel: each metric, how it changed (`change:`), and the `hours` of sales."""
-    ids = tuple(store.id for store in stores)
-    now = {metric: PageQuery(metric, ids, day.start, day.end, "day", partial=is_partial) for metric in METRICS}
-    changes = {f"change:{metric}": replace(query, compare="previous_week") for metric, query in now.items()}
-    # The number is the last point of the line below it, so one answer updates both.
-    line = replace(now[SALES], start=day.back(SPARK_DAYS - 1))
-    return {**now, **changes, SALES: line, "hours": replace(now[SALES], grain="hour")}
+def _group_shown(stores: Sequence[Store]) -> str | None:
+    known = frozenset[str]().union(*(store.current_groups for store in stores))
+    return next((name for name in FIRST_GROUPS if name in known), min(known, default=None))
 
 
-def _card(
-    store: Store,
-    day: BusinessDay,
-    queries: Mapping[str, PageQuery],
-    results: Mapping[str, QueryResult],
-    failure: QueryFailure | None,
-) -> StoreCard:
-    series = {panel: _series(result, store.id) for panel, result in results.items()}
-    points = {panel: each.points if each else () for panel, each in series.items()}
-    compared = series[f"change:{SALES}"]
-    return StoreCard(
-        store,
-        day,
-        queries,
-        {panel: each[-1] if each else None for panel, each in points.items()},
-        sparkline(points[SALES]),
-        provisional_share(points["hours"]),
-        failure,
-        (compared.compared.until or None) if compared and compared.compared else None,
-    )
+def ranked_rows(result: QueryResult, names: Mapping[str, str]) -> list[RankedRow]:
+    """The rows of an answer that has one point per series. `names`: of stores."""
+    if isinstance(result, QueryFailure):
+        return []
+    series = [each for each in result.series if each.points]
+    if any(each.store is not UNSET for each in series):  # all others are many stores, and no row
+        series = [each for each in series if each.store is not UNSET]
+    greatest: dict[str, float] = {}
+    for each in series:
+        if each.other is UNSET:
+            code = code_of(result, each)
+            greatest[code] = max(greatest.get(code, 0.0), _number(each.points[-1]))
+    return [
+        RankedRow(
+            _name(each, names),
+            None if each.store is UNSET else each.store,
+            code := code_of(result, each),
+            each.points[-1],
+            min(100 * max(_number(each.points[-1]), 0.0) / (greatest.get(code) or 1.0), 100),
+        )
+        for each in series
+    ]
 
 
-def _series(result: QueryResult, store: str) -> Series | None:
-    return None if isinstance(result, QueryFailure) else next((s for s in result.series if s.store == store), None)
+def _name(series: Series, names: Mapping[str, str]) -> str:
+    if series.other is not UNSET:
+        return _("All others")
+    if series.store is not UNSET:
+        return names.get(series.store, series.store)
+    [value] = series.group.values() if series.group is not UNSET and series.group else [None]
+    return value or _("In none")
+
+
+def code_of(result: MetricResponse, series: Series) -> str:
+    """The currency of a series; empty if it is not of money."""
+    own = series.currency if series.currency is not UNSET else result.currency
+    return own if isinstance(own, str) else ""
+
+
+def _number(point: Point) -> float:
+    return float(point.value) if isinstance(point.value, Number) else 0.0

@@ -50,6 +50,9 @@ class PageQuery:
     range: RangeName | None = None
     sort: Sort | None = None
     top: int | None = None
+    share: bool = False
+    category: tuple[str, ...] = ()
+    sku: tuple[str, ...] = ()
 
     @property
     def request(self) -> MetricRequest:
@@ -67,6 +70,9 @@ class PageQuery:
             sort=self.sort,
             top=self.top,
             range=self.range,
+            share=self.share,
+            category=self.category,
+            sku=self.sku,
         )
 
     @property
@@ -77,6 +83,9 @@ class PageQuery:
         arguments += [("grain", self.grain), *(("by", name) for name in self.by)]
         arguments += [("sort", self.sort)] if self.sort else []
         arguments += [("top", str(self.top))] if self.top else []
+        arguments += [("share", "true")] if self.share else []
+        arguments += [("category", name) for name in self.category]
+        arguments += [("sku", name) for name in self.sku]
         arguments += [("compare", self.compare)] if self.compare else []
         arguments += [("context", self.context)] if self.context else []
         return [*arguments, ("partial", "true")] if self.partial else arguments

@@ -1,11 +1,14 @@
-"""Templates become pages. Everything is escaped, and a name that is not passed to a template is an error."""
+"""Templates become pages in the language of the request.
+
+Everything is escaped, and a name that is not passed to a template is an error.
+"""
 
 import re
 import shlex
 from collections.abc import Mapping
 from datetime import date, datetime
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 from zoneinfo import ZoneInfo
 
 import orjson
@@ -14,8 +17,12 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from serving_layer.pages import figures
+from master_dataset.registry.stores import currency
+from serving_layer.pages import charts, figures, language
 from serving_layer.pages.assets import address
+from serving_layer.pages.flags import flag_text
+from serving_layer.pages.language import noted
+from serving_layer.pages.period import COMPARISONS, GRAIN_NAMES
 from serving_layer.pages.queries import PageQuery
 from serving_layer.pages.sessions import Visitor
 
@@ -53,7 +60,7 @@ def as_python(query: PageQuery, origin: str) -> str:
 
 
 def _local(at: datetime | None, zone: str = "UTC", how: str = "%a %-d %b %Y, %H:%M") -> str:
-    return figures.UNKNOWN if at is None else at.astimezone(ZoneInfo(zone)).strftime(how)
+    return language.UNKNOWN if at is None else at.astimezone(ZoneInfo(zone)).strftime(how)
 
 
 def _with_code(sentence: str) -> Markup:
@@ -66,24 +73,86 @@ def _as_data(values: Mapping[str, object]) -> str:
     return orjson.dumps(values, default=float).decode()
 
 
+SCRIPT_TEXTS = (
+    noted("Live"),
+    noted("updated {age} ago"),
+    noted("Paused in the background"),
+    noted("No response; these are the last known numbers"),
+    noted("as of {time} UTC"),
+    noted("nothing to compare with"),
+    noted("from {number}"),
+    noted("points"),
+    noted("Loading history"),
+    noted("Nothing sold yet today"),
+    noted("All of it is final"),
+    noted("{share} % of it provisional"),
+    noted("final"),
+    noted("provisional"),
+    noted("unknown"),
+    noted("so far"),
+    noted("not started"),
+    noted("Copied."),
+    noted("Selected: copy it with the keyboard."),
+    noted("Chart saved."),
+)
+"""The texts of `static/*.js`, which find their translations in the page."""
+
+
+def _texts_of_scripts() -> Markup:
+    """An attribute with the translations of `SCRIPT_TEXTS`; empty in English."""
+    texts = {text: translated for text in SCRIPT_TEXTS if (translated := language.gettext(text)) != text}
+    return Markup(' data-texts="{}"').format(_as_data(texts)) if texts else Markup()
+
+
 def _environment() -> Environment:
     loader = FileSystemLoader(Path(__file__).parent / "templates")
-    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made = Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=["jinja2.ext.i18n"],
+    )
+    made.install_gettext_callables(language.gettext, language.ngettext, newstyle=True)  # type: ignore[attr-defined]  # of the extension
     made.filters |= {
         "figure": figures.figure,
         "change": figures.change,
         "direction": figures.direction,
         "before": figures.before,
         "whole": figures.count,
+        "rounded": figures.rounded,
+        "query": urlencode,
         "age": figures.age,
         "instant": figures.instant,
         "duration": figures.duration,
         "local": _local,
+        "clock": language.clock,
+        "moment": language.moment,
+        "day": language.day,
+        "long_day": language.long_day,
         "parsed_day": date.fromisoformat,
         "as_data": _as_data,
+        "digits": lambda code: currency(code).digits if code else 0,
+        "begun": charts.begun,
+        "highest": charts.highest,
+        "labels": charts.labels,
+        "before_by_start": charts.before_by_start,
         "with_code": _with_code,
     }
-    made.globals |= {"asset": address, "as_curl": as_curl, "as_python": as_python}
+    made.globals |= {
+        "asset": address,
+        "as_curl": as_curl,
+        "as_python": as_python,
+        "symbol": language.currency_symbol,
+        "has_symbol_first": language.has_symbol_first,
+        "language": language.current,
+        "languages": language.NAMES,
+        "flag_text": flag_text,
+        "comparisons": COMPARISONS,
+        "grain_names": GRAIN_NAMES,
+        "texts_of_scripts": _texts_of_scripts,
+    }
     return made
 
 
@@ -94,5 +163,12 @@ def render(
     request: Request, template: str, visitor: Visitor | None, values: Mapping[str, object], *, status: int = 200
 ) -> HTMLResponse:
     """The page of a template. `visitor`: None where nobody is known, as on the login page."""
-    shared = {"visitor": visitor, "here": request.url.path, "origin": str(request.base_url).rstrip("/")}
-    return HTMLResponse(ENVIRONMENT.get_template(template).render(shared | dict(values)), status, HEADERS)
+    query = f"?{request.url.query}" if request.url.query else ""
+    shared = {
+        "visitor": visitor,
+        "here": request.url.path,
+        "here_with_query": request.url.path + query,
+        "origin": str(request.base_url).rstrip("/"),
+    }
+    headers = {**HEADERS, "Content-Language": language.current(), "Vary": "Cookie, Accept-Language"}
+    return HTMLResponse(ENVIRONMENT.get_template(template).render(shared | dict(values)), status, headers)

@@ -22,6 +22,7 @@ from serving_layer.health.freshness import FreshnessReport
 from serving_layer.http.invalid_arguments import invalid_argument
 from serving_layer.http.problems import ERRORS, HEADERS_OF
 from serving_layer.keys.key import Scope
+from serving_layer.pages.language import language_of, speaking
 from serving_layer.pages.queries import PageQueries
 from serving_layer.pages.rendering import render
 from serving_layer.pages.sessions import COOKIE, Visitor, visitor_of
@@ -162,13 +163,17 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class PageRoute(APIRoute):
-    """A route whose errors are pages too, with the status that REST would give."""
+    """A route in the language of its visitor, whose errors are pages too, with the status that REST would give."""
 
     def get_route_handler(self) -> Handler:
         """The usual handler inside one that turns errors into pages."""
         handle = super().get_route_handler()
 
         async def handle_page(request: Request) -> Response:
+            with speaking(language_of(request)):
+                return await handle_in_language(request)
+
+        async def handle_in_language(request: Request) -> Response:
             try:
                 return await handle(request)
             except (ApiKeyMissingError, InvalidApiKeyError) as error:
@@ -198,7 +203,9 @@ def login_values(request: Request, why: str = "") -> dict[str, object]:
 async def error_page(request: Request, status: int, message: str, do: str) -> Response:
     """A page that says what happened and what to do next."""
     values = {"message": message, "do": do}
-    response = render(request, "error.html", await visitor_if_known(request), values, status=status)
+    visitor = await visitor_if_known(request)
+    with speaking(language_of(request)):  # an error outside of all pages has no language yet
+        response = render(request, "error.html", visitor, values, status=status)
     response.headers.update(HEADERS_OF.get(status, {}))
     return response
 

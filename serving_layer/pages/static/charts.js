@@ -1,4 +1,4 @@
-// Draws the hours of a day with uPlot: final values solid, provisional ones dashed, the compared day behind them.
+// Draws a period with uPlot: final values solid, provisional ones dashed, what they are compared with behind them.
 "use strict";
 (() => {
   const seconds = (text) => Date.parse(text) / 1000;
@@ -7,14 +7,14 @@
   const duration = (ms) => ms % 60000 ? `${ms / 1000} s` : ms % 3600000 || !ms ? `${ms / 60000} min` : `${ms / 3600000} h`;
   const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
 
-  // The hours that have begun, without empty ones at both ends of the day.
-  function visible(points, until) {
+  // All points, but of hours not the empty ones at both ends of the day.
+  function visible(points, until, isHourly) {
     const full = points.map((point) => Boolean(point.value) || Boolean(point.before));
-    const first = Math.max(full.indexOf(true) - 1, 0), last = full.lastIndexOf(true) + 1;
-    return points.slice(first, last + 1).map((point) => {
-      const at = seconds(point.start);
-      return { ...point, begun: at <= until, partial: at <= until && until < at + 3600 };
-    });
+    const first = isHourly ? Math.max(full.indexOf(true) - 1, 0) : 0, last = isHourly ? full.lastIndexOf(true) + 1 : points.length;
+    return points.map((point, n) => {
+      const at = seconds(point.start), ends = points[n + 1] ? seconds(points[n + 1].start) : at + (at - seconds(points[n - 1]?.start ?? point.start) || 86400);
+      return { ...point, begun: at <= until, partial: at <= until && until < ends };
+    }).slice(first, last + 1);
   }
 
   function columns(points) {
@@ -30,6 +30,10 @@
       this.element = element;
       this.readout = element.parentElement.querySelector(".readout");
       this.before = JSON.parse(element.dataset.before);
+      this.labels = JSON.parse(element.dataset.labels);
+      this.isHourly = element.dataset.grain === "hour";
+      const language = document.documentElement.lang, timeZone = element.dataset.zone;
+      this.axisLabel = new Intl.DateTimeFormat(language === "en" ? "en-GB" : language, { day: "numeric", month: "short", timeZone });
       this.hour = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: element.dataset.zone });
       this.wet = (element.dataset.wet || "").split(" ").filter(Boolean).map(seconds);
       element.addEventListener("galatea:answer", (event) => this.show(event.detail));
@@ -42,7 +46,7 @@
       const text = JSON.stringify([points, until]);
       if (text === this.drawn) return;
       this.drawn = text;
-      this.points = visible(points.map((point) => ({ ...point, before: this.before[this.hour.format(Date.parse(point.start))] ?? null })), until);
+      this.points = visible(points.map((point) => ({ ...point, before: this.before[point.start] ?? point.before ?? null })), until, this.isHourly);
       this.draw();
     }
     draw() {
@@ -55,9 +59,9 @@
     options() {
       const { zone, unit } = this.element.dataset, dim = colour("--dim"), grid = { stroke: colour("--soft"), width: 1 };
       const font = `${Math.round(rem() * 0.75)}px system-ui, sans-serif`;
-      const hour = this.hour, lineWidth = rem() * 0.135;
+      const isDay = this.isHourly && this.points.length < 27, written = isDay ? this.hour : this.axisLabel, lineWidth = rem() * 0.135;
       const axis = { stroke: dim, grid, ticks: { show: false }, font };
-      const short = (value) => unit === "ms" ? duration(value) : value.toLocaleString("en", { notation: "compact" });
+      const short = (value) => unit === "ms" ? duration(value) : value.toLocaleString(document.documentElement.lang, { notation: "compact" });
       const dots = { show: true, size: rem() * 0.4, width: rem() * 0.08, fill: colour("--sheet") };
       return {
         ...this.size(), legend: { show: false }, padding: [8, rem() * 1.4, 0, 0],
@@ -65,7 +69,7 @@
         tzDate: (at) => uPlot.tzDate(new Date(at * 1000), zone),
         scales: { y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.1 : 1] } },
         axes: [
-          { ...axis, size: rem() * 1.9, grid: { show: false }, space: rem() * 3.2, values: (_, at) => at.map((each) => hour.format(each * 1000)) },
+          { ...axis, size: rem() * 1.9, grid: { show: false }, space: rem() * 3.2, values: (_, at) => at.map((each) => written.format(each * 1000)), ...(isDay ? {} : { incrs: [1, 2, 3, 7, 14, 28, 61, 91, 182, 365].map((days) => days * 86400) }) },
           { ...axis, size: rem() * 3.2, space: rem() * 2.2, values: (_, at) => at.map(short), ...(unit === "ms" ? { incrs: ROUND_MS } : {}) },
         ],
         series: [
@@ -75,7 +79,7 @@
           this.line("--accent", { width: lineWidth, dash: [rem() * 0.36, rem() * 0.3], points: dots }),
           this.line("--accent", { width: lineWidth, paths: () => null, points: { ...dots, width: lineWidth } }), // the current hour: no line leads to a part of an hour
         ],
-        hooks: { drawClear: [(plot) => this.rain(plot)], setCursor: [(plot) => this.read(plot.cursor.idx ?? this.latest(), hour)] },
+        hooks: { drawClear: [(plot) => this.rain(plot)], setCursor: [(plot) => this.read(plot.cursor.idx ?? this.latest())] },
       };
     }
     rain(plot) {
@@ -89,14 +93,33 @@
       ctx.restore();
     }
     latest() { return this.points.findLastIndex((point) => point.begun && !point.partial && point.value !== null); }
-    read(number, hour) {
+    read(number) {
       const point = this.points?.[number];
       if (!point) return;
-      const { unit, digits } = this.element.dataset;
-      const text = (value) => value === null || value === undefined ? "unknown" : `${galatea.formatted(value, { unit, digits })}${unit === "percent" ? " %" : ""}`;
-      const now = point.begun ? `${text(point.value)}, ${point.final ? "final" : "provisional"}${point.partial ? ", so far" : ""}` : "not started";
-      this.readout.textContent = `${hour.format(seconds(point.start) * 1000)} · ${now} · ${this.element.dataset.beforeName} ${text(point.before)}`;
+      const { tr, full } = galatea, text = (value) => value === null || value === undefined ? tr("unknown") : full(value, this.element.dataset);
+      const now = point.begun ? `${text(point.value)}, ${tr(point.final ? "final" : "provisional")}${point.partial ? `, ${tr("so far")}` : ""}` : tr("not started");
+      const before = this.element.dataset.beforeName ? ` · ${this.element.dataset.beforeName} ${text(point.before)}` : "";
+      this.readout.textContent = `${this.labels[point.start] ?? ""} · ${now}${before}`;
+    }
+    // The plot on the ground of its card, as a picture.
+    save(name) {
+      const canvas = this.element.querySelector("canvas");
+      if (!canvas) return;
+      const picture = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height }), pen = picture.getContext("2d");
+      pen.fillStyle = colour("--sheet");
+      pen.fillRect(0, 0, picture.width, picture.height);
+      pen.drawImage(canvas, 0, 0);
+      picture.toBlob((blob) => {
+        const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: `${name}.png` });
+        link.click();
+        setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+      });
     }
   }
-  document.querySelectorAll("[data-plot]").forEach((element) => new Chart(element));
+  const drawn = new Map();
+  document.querySelectorAll("[data-plot]").forEach((element) => drawn.set(element.closest("figure").id, new Chart(element)));
+  document.querySelectorAll("[data-save]").forEach((button) => {
+    button.hidden = !drawn.has(button.dataset.save);
+    button.addEventListener("click", () => drawn.get(button.dataset.save)?.save(document.title.split(" · ")[0]));
+  });
 })();

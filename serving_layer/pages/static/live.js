@@ -10,14 +10,22 @@
   const openedAt = Date.now(), lastsMs = 1000 * Number(document.getElementById("main").dataset.lasts || Infinity);
   let tick = 0, changedAt = 0, waitUntil = 0, lastAt = 0, asOf = "", timer = 0;
 
-  const grouped = (value, digits) => Number(value).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replace("-", "−");
+  const language = document.documentElement.lang, texts = JSON.parse(document.body.dataset.texts || "{}");
+  const tr = (text, values = {}) => Object.entries(values).reduce((all, [name, value]) => all.replace(`{${name}}`, value), texts[text] ?? text);
+  const grouped = (value, digits) => Number(value).toLocaleString(language, { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: "always" }).replace("-", "−");
   const duration = (ms) => {
     const s = Math.round(ms / 1000), two = (n) => String(n).padStart(2, "0");
     return s < 60 ? `${s} s` : s < 3600 ? `${Math.floor(s / 60)} min ${two(s % 60)} s` : `${Math.floor(s / 3600)} h ${two(Math.floor(s % 3600 / 60))} min`;
   };
   const formatted = (value, { unit, digits }) => value === null || value === undefined ? "–"
     : unit === "ms" ? duration(value) : grouped(value, unit === "money" ? Number(digits) : unit === "n" ? 0 : 1);
-  const changeOf = (point) => "change_points" in point ? [point.change_points, "points"] : [point.change, "%"];
+  const SUFFIXES = { percent: "%", celsius: "°C", mm: "mm", hours: "h" }, TINY_BASE_PERCENT = 1000;
+  const full = (value, { unit, digits, symbol, symbolFirst }) => {
+    const number = formatted(value, { unit, digits });
+    if (value === null || value === undefined || unit !== "money") return SUFFIXES[unit] ? `${number} ${SUFFIXES[unit]}` : number;
+    return symbolFirst ? `${symbol}${/\p{L}$/u.test(symbol) ? "\u00a0" : ""}${number}` : `${number} ${symbol}`;
+  };
+  const changeOf = (point) => "change_points" in point ? [point.change_points, tr("points")] : [point.change, "%"];
 
   const clocks = new Map();
   const clock = (zone) => {
@@ -48,7 +56,8 @@
       const [value, unit] = changeOf(points.at(-1));
       const known = value !== null && value !== undefined;
       place.dataset.direction = !known ? "" : Math.abs(value) < 0.05 ? "level" : value > 0 ? "up" : "down";
-      put(place, known ? `${{ up: "+", down: "−", level: "±" }[place.dataset.direction]}${grouped(Math.abs(value), 1)} ${unit}` : (points.at(-1).before ?? null) === null ? "no data last week" : "");
+      if (known && unit === "%" && Math.abs(value) >= TINY_BASE_PERCENT) return put(place, tr("from {number}", { number: full(points.at(-1).before, place.dataset) }));
+      put(place, known ? `${{ up: "+", down: "−", level: "±" }[place.dataset.direction]}${grouped(Math.abs(value), 1)} ${unit}` : (points.at(-1).before ?? null) === null ? tr("nothing to compare with") : "");
     },
     before: (place, points) => put(place, formatted(points.at(-1).before, place.dataset)),
     until: (place, _, { compared }) => {
@@ -57,7 +66,7 @@
     state: (place, points) => {
       const word = points.at(-1).final ? "final" : "provisional";
       place.dataset.state = word;
-      put(place, word);
+      put(place, tr(word));
     },
     share: (place, points) => {
       const sum = (of) => of.reduce((all, point) => all + Math.abs(point.value ?? 0), 0);
@@ -66,7 +75,7 @@
       rect.setAttribute("x", `${100 - share}%`);
       rect.setAttribute("width", `${share}%`);
       place.dataset.whole = whole ? "some" : "none";
-      put(place.querySelector("p"), points.every(({ value }) => value === null) ? "Loading history" : !whole ? "Nothing sold yet today" : share < 0.05 ? "All of it is final" : `${Math.round(share)} % of it provisional`);
+      put(place.querySelector("p"), points.every(({ value }) => value === null) ? tr("Loading history") : !whole ? tr("Nothing sold yet today") : share < 0.05 ? tr("All of it is final") : tr("{share} % of it provisional", { share: Math.round(share) }));
     },
     appear: (place, points) => { // there is no element for a number that was missing: load the whole page again
       if (points.some((point) => point.value) && Date.now() - openedAt > RELOAD_AFTER_MS) location.reload();
@@ -76,14 +85,16 @@
       for (const name of ["final", "provisional"]) place.querySelector(`.${name}`).setAttribute("d", drawn[name]);
       for (const end of place.querySelectorAll(".end")) end.setAttribute("d", drawn.end);
       place.dataset.end = word;
-      const text = place.getAttribute("aria-label").replace(/\w+$/, word);
+      const text = place.getAttribute("aria-label").replace(/\S+$/, tr(word));
       place.setAttribute("aria-label", text);
       place.querySelector("title").textContent = text;
     },
   };
 
+  // Of one store, or the total of all stores, which has a series for each currency.
+  const seriesOf = ({ store, currency }, body) => body.series.find((each) => store ? each.store === store : each.store === undefined && (!currency || (each.currency ?? body.currency) === currency));
   function show(place, body) {
-    const series = body.series.find((each) => each.store === place.dataset.store);
+    const series = seriesOf(place.dataset, body);
     if (!series || !series.points.length) return;
     if (place.dataset.show) renderers[place.dataset.show](place, series.points, series);
     else place.dispatchEvent(new CustomEvent("galatea:answer", { detail: { body, points: series.points } }));
@@ -114,9 +125,9 @@
     if (place.textContent !== word) place.textContent = word;
     document.getElementById("live-age").textContent = more && `· ${more}`;
   }
-  const ago = () => lastAt ? `updated ${Math.round((Date.now() - lastAt) / 1000)} s ago` : "";
+  const ago = () => lastAt ? tr("updated {age} ago", { age: duration(Date.now() - lastAt) }) : "";
   const moment = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: "UTC" });
-  const asOfText = (text) => text ? `as of ${moment.format(Date.parse(text))} UTC` : "";
+  const asOfText = (text) => text ? tr("as of {time} UTC", { time: moment.format(Date.parse(text)) }) : "";
 
   // Queries that differ in the metric only are sent as one, so that numbers side by side are from the same data.
   function groups() {
@@ -177,18 +188,18 @@
   async function update() {
     clearTimeout(timer);
     if (!hasWork()) return;
-    if (document.hidden) return setStatus("paused", "Paused in the background", "");
+    if (document.hidden) return setStatus("paused", tr("Paused in the background"), "");
     const startedAt = Date.now();
     if (startedAt >= waitUntil) {
       try {
         await Promise.all([updateNumbers(), updateRegions()]);
         lastAt = Date.now();
         if (lastAt - openedAt > lastsMs) return location.reload(); // another day has begun, and the server responds
-        setStatus("live", "Live", ago());
+        setStatus("live", tr("Live"), ago());
         if (bar) bar.title = asOfText(asOf);
       } catch (error) {
         waitUntil = Date.now() + Math.min(Math.max(error.waitMs || 0, EVERY_MS), MAX_WAIT_MS);
-        setStatus("waiting", "No response; these are the last known numbers", [ago(), error.message].filter(Boolean).join(": "));
+        setStatus("waiting", tr("No response; these are the last known numbers"), [ago(), error.message].filter(Boolean).join(": "));
       }
       tick += 1;
     }
@@ -203,12 +214,12 @@
     const status = button.parentElement.querySelector("[data-copied]");
     try {
       await navigator.clipboard.writeText(text.textContent);
-      status.textContent = "Copied.";
+      status.textContent = tr("Copied.");
     } catch {
       getSelection().selectAllChildren(text);
-      status.textContent = "Selected: copy it with the keyboard.";
+      status.textContent = tr("Selected: copy it with the keyboard.");
     }
   });
-  globalThis.galatea = { formatted, changeOf };
+  globalThis.galatea = { formatted, full, tr };
   addEventListener("DOMContentLoaded", update);
 })();

@@ -1,0 +1,229 @@
+"""The period of a page: which days, what they are compared with, and how finely they are drawn; all of it in the URL.
+
+A page says days as people do: `first` and `last` are both included, where `from` and `to` of REST end before `to`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal, NamedTuple, cast
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from serving_layer.errors import BadQuestionError
+from serving_layer.pages.language import gettext as _
+from serving_layer.pages.language import noted
+from serving_layer.query.ranges import Dates, RangeName, named_dates
+from views.core.local_time import ONE_DAY, BusinessDays
+
+Preset = Literal[
+    "today", "yesterday", "last_7_days", "last_28_days", "month_to_date", "quarter_to_date", "year_to_date"
+]
+Compare = Literal["previous_week", "previous_period", "previous_year", "none"]
+PageGrain = Literal["hour", "day", "week", "month"]
+PRESETS: dict[Preset, str] = {
+    "today": noted("Today"),
+    "yesterday": noted("Yesterday"),
+    "last_7_days": noted("7 days"),
+    "last_28_days": noted("28 days"),
+    "month_to_date": noted("This month"),
+    "quarter_to_date": noted("This quarter"),
+    "year_to_date": noted("This year"),
+}
+COMPARISONS: dict[Compare, str] = {
+    "previous_week": noted("Previous week"),
+    "previous_period": noted("Previous period"),
+    "previous_year": noted("Previous year"),
+    "none": noted("No comparison"),
+}
+GRAIN_NAMES: dict[PageGrain, str] = {
+    "hour": noted("Hours"),
+    "day": noted("Days"),
+    "week": noted("Weeks"),
+    "month": noted("Months"),
+}
+BOUNDS: dict[PageGrain, tuple[int, int]] = {"hour": (1, 14), "day": (2, 400), "week": (14, 3660), "month": (32, 3660)}
+"""How many days a page must and may have to be drawn with that grain: so that a line has points, and not too many."""
+USUAL: Sequence[tuple[int, PageGrain]] = ((1, "hour"), (92, "day"), (3660, "week"))
+"""Up to how many days a grain is the one that is shown first."""
+MAX_DAYS = 3660
+FIRST_YEAR, LAST_YEAR = 1970, 9000
+
+
+class PeriodFilter(BaseModel):
+    """The query parameters of a period. Empty fields are as good as absent, because a form sends all of its fields."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    range: Preset | Literal["", "custom"] = ""
+    first: date | Literal[""] = ""
+    last: date | Literal[""] = ""
+    day: date | Literal[""] = Field("", description="Instead of `first` and `last`, if both are this day.")
+    compare: Compare | Literal[""] = ""
+    grain: PageGrain | Literal[""] = ""
+
+
+class PresetLink(NamedTuple):
+    """A range to choose. `query`: of the address that shows it."""
+
+    name: str
+    query: str
+    is_current: bool
+
+
+@dataclass(frozen=True)
+class Period:
+    """What a page is about.
+
+    Attributes:
+        dates: local business days.
+        today: the business day under way, at the place that the page is about.
+        preset: None if the days were chosen.
+        compare: what the days are compared with.
+        grain: how finely they are drawn.
+        asked: the query parameters.
+    """
+
+    dates: Dates
+    today: date
+    preset: Preset | None
+    compare: Compare
+    grain: PageGrain
+    asked: PeriodFilter
+
+    @classmethod
+    def of(cls, asked: PeriodFilter, days: BusinessDays, today: date, usual: Preset = "today") -> "Period":
+        """Read the period of a request.
+
+        Args:
+            asked: the query parameters.
+            days: say on which weekday a week starts.
+            today: the business day under way.
+            usual: the range of an address without any.
+
+        Raises:
+            BadQuestionError: the days are reversed, too many, or out of the calendar, or too many for the grain.
+        """
+        preset, dates = _dates(asked, days, today, usual)
+        number = (dates.end - dates.start).days
+        if number > MAX_DAYS:
+            raise BadQuestionError(
+                f"{number:,} days are too many for one page.", do=f"Choose at most {MAX_DAYS:,} days: about ten years."
+            )
+        usual_grain = next(grain for most, grain in USUAL if number <= most)
+        grain = asked.grain or usual_grain
+        least, most = BOUNDS[grain]
+        if not least <= number <= most and grain != usual_grain:
+            message = f"`grain={grain}` needs {least} to {most:,} days, and the page is about {number:,}."
+            raise BadQuestionError(message, do="Choose other days, or leave `grain` out.")
+        compare = asked.compare or ("previous_week" if number == 1 else "previous_period")
+        return cls(dates, today, preset, compare, grain, asked)
+
+    @property
+    def days(self) -> int:
+        """How many days it has."""
+        return (self.dates.end - self.dates.start).days
+
+    @property
+    def first(self) -> date:
+        """Its first day."""
+        return self.dates.start
+
+    @property
+    def last(self) -> date:
+        """Its last day, which belongs to it."""
+        return self.dates.end - ONE_DAY
+
+    @property
+    def includes_today(self) -> bool:
+        """Whether its numbers still grow."""
+        return self.first <= self.today <= self.last
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether it has not begun."""
+        return self.first > self.today
+
+    @property
+    def compared_with(self) -> str | None:
+        """As REST has it; None for nothing."""
+        return None if self.compare == "none" else self.compare
+
+    @property
+    def grains(self) -> Sequence[PageGrain]:
+        """The grains that it can be drawn with."""
+        fitting = [grain for grain, (least, most) in BOUNDS.items() if least <= self.days <= most]
+        return fitting or [self.grain]
+
+    @property
+    def before(self) -> "dict[str, str]":
+        """As many days just before: query parameters."""
+        return self._moved(-self.days)
+
+    @property
+    def after(self) -> "dict[str, str] | None":
+        """As many days just after; None if they have not begun."""
+        return None if self.dates.end > self.today else self._moved(self.days)
+
+    def moved(self, days: int) -> Dates:
+        """Its dates, that many days later."""
+        return Dates(self.dates.start + ONE_DAY * days, self.dates.end + ONE_DAY * days)
+
+    @property
+    def compared_dates(self) -> Dates | None:
+        """The dates that it is compared with, as far as these are a fixed number of days before; None if not."""
+        if self.compare not in ("previous_week", "previous_period"):
+            return None
+        return self.moved(-7 if self.compare == "previous_week" else -self.days)
+
+    def _moved(self, days: int) -> dict[str, str]:
+        first, last = self.first + ONE_DAY * days, self.last + ONE_DAY * days
+        named = {"day": first.isoformat()} if first == last else {"first": first.isoformat(), "last": last.isoformat()}
+        return named | self.kept
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """What stays when other days are chosen: the comparison, if one was chosen."""
+        return {"compare": self.asked.compare} if self.asked.compare else {}
+
+    @property
+    def own(self) -> dict[str, str]:
+        """The query parameters of this period, without those that are usual."""
+        return self.asked.model_dump(mode="json", include=set(PeriodFilter.model_fields), exclude_defaults=True)
+
+    def address(self, others: dict[str, str], **changes: str) -> str:
+        """The query of an address with some parameters of this period changed. `others`: of the page, which stay."""
+        return urlencode({**self.own, **changes, **others})
+
+    def presets(self, others: dict[str, str]) -> Sequence[PresetLink]:
+        """The ranges to choose. `others`: query parameters of the page that stay."""
+        return [
+            PresetLink(_(name), urlencode({"range": preset, **self.kept, **others}), preset == self.preset)
+            for preset, name in PRESETS.items()
+        ]
+
+
+def _dates(asked: PeriodFilter, days: BusinessDays, today: date, usual: Preset) -> tuple[Preset | None, Dates]:
+    if asked.day:
+        return None, _days(asked.day, asked.day)
+    if asked.range not in ("", "custom"):
+        preset = cast("Preset", asked.range)
+        return preset, named_dates(cast("RangeName", preset), today, days)
+    if asked.first or asked.last:
+        first = asked.first or asked.last
+        last = asked.last or asked.first
+        if not isinstance(first, date) or not isinstance(last, date):
+            raise BadQuestionError("A period needs a day.", do="Choose the first and the last day.")
+        return None, _days(first, last)
+    return usual, named_dates(cast("RangeName", usual), today, days)
+
+
+def _days(first: date, last: date) -> Dates:
+    if first > last:
+        raise BadQuestionError(f"The first day, {first}, is after the last one, {last}.", do="Swap `first` and `last`.")
+    if first.year < FIRST_YEAR or last.year > LAST_YEAR:
+        raise BadQuestionError(
+            f"There is no data from {first} to {last}.", do=f"Choose days from {FIRST_YEAR} to {LAST_YEAR}."
+        )
+    return Dates(first, last + ONE_DAY)

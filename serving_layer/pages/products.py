@@ -1,0 +1,214 @@
+"""`/products`: what sold best in a period, by product and category, how it developed, what is bought together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, NamedTuple
+from urllib.parse import urlencode
+
+from fastapi import Query, Response
+from msgspec import UNSET
+from pydantic import Field
+
+from master_dataset.registry.products_file import MOST_LEVELS
+from serving_layer.pages.charts import Sparkline, sparkline
+from serving_layer.pages.language import gettext as _
+from serving_layer.pages.overview import code_of, over, period_of_chain
+from serving_layer.pages.period import PeriodFilter
+from serving_layer.pages.queries import PageQuery, QueryFailure, QueryResult
+from serving_layer.pages.routing import ReaderVisit, Visit, page_router
+from serving_layer.products.dimensions import CATEGORY, SKU
+from serving_layer.responses.encoding import Number
+from serving_layer.responses.metrics import Point, Series
+
+router = page_router()
+PATH = "/products"
+TOP, CATEGORIES, PAIRS = 20, 12, 10
+"""Rows of the tables."""
+SPARK_DAYS = 28
+SALES, UNITS, PAIR = "sku_net_sales", "sku_units", "pair_receipts"
+
+
+class ProductsFilter(PeriodFilter):
+    """The query parameters of the page, with those of its period. Empty fields do not filter."""
+
+    store: str = Field("", max_length=256)
+    category: str = Field("", max_length=2000)
+
+    @property
+    def others(self) -> dict[str, str]:
+        """The parameters that stay when another period is chosen."""
+        return self.model_dump(mode="json", exclude=set(PeriodFilter.model_fields), exclude_defaults=True)
+
+    def path(self, **changes: str) -> str:
+        """The address of this page with some parameters changed."""
+        fields = self.model_dump(mode="json", exclude_defaults=True) | changes
+        fields = {name: value for name, value in fields.items() if value}
+        return f"{PATH}?{urlencode(fields)}" if fields else PATH
+
+
+class ProductRow(NamedTuple):
+    """A product or a category.
+
+    Attributes:
+        name: as people call it.
+        sku: empty for a category.
+        path: of a category; empty for a product, and for all that have none.
+        detail: the whole path of its category; empty if it has none.
+        currency: of its sales.
+        point: its sales in the period.
+        width: of its bar, in percent of the greatest value.
+        units: how many were sold; None if that was not asked for.
+        spark: how its sales developed; likewise.
+    """
+
+    name: str
+    sku: str
+    path: str
+    detail: str
+    currency: str
+    point: Point
+    width: float
+    units: Point | None = None
+    spark: Sparkline | None = None
+
+
+class Pair(NamedTuple):
+    """Two products that are on the same receipts."""
+
+    one: str
+    other: str
+    point: Point
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level of the category that is shown. `name`: of its last part."""
+
+    name: str
+    path: str
+
+
+@router.get(PATH)
+async def get_products(visit: ReaderVisit, asked: Annotated[ProductsFilter, Query()]) -> Response:
+    """The products of all stores of the visitor, or of one."""
+    fresh = await visit.fresh()
+    every = await visit.queries.stores()
+    named = [await visit.queries.store(asked.store)] if asked.store else []
+    period = period_of_chain(asked, named or every, fresh)
+    is_partial = bool(fresh.basis.missing)
+    path = [part for part in asked.category.split("/") if part]
+    base = PageQuery(
+        SALES,
+        tuple(store.id for store in named),
+        grain="total",
+        by=("total", SKU),
+        partial=is_partial,
+        category=("/".join(path),) if path else (),
+    )
+    top = replace(over(base, period), compare=period.compared_with, sort="-value", top=TOP, share=True)
+    wanted = {"top": top}
+    if len(path) < MOST_LEVELS:
+        level = f"{CATEGORY}:{len(path) + 1}" if path else CATEGORY
+        wanted["categories"] = replace(top, by=("total", level), top=CATEGORIES)
+    pairs = replace(over(replace(base, metric=PAIR), period), by=("total", SKU, "with_sku"), sort="-value", top=PAIRS)
+    wanted["pairs"] = replace(pairs, category=())
+    results = dict(zip(wanted, await visit.queries.answer_all(list(wanted.values())), strict=True))
+    rows = product_rows(results["top"])
+    units, lines = await _details(visit, base, wanted["top"], rows)
+    values = {
+        "asked": asked,
+        "period": period,
+        "stores": every,
+        "store": named[0] if named else None,
+        "levels": [Level(part, "/".join(path[: number + 1])) for number, part in enumerate(path)],
+        "query": top,
+        "failure": results["top"] if isinstance(results["top"], QueryFailure) else None,
+        "products": [row._replace(units=units.get(row.sku), spark=lines.get((row.sku, row.currency))) for row in rows],
+        "categories": product_rows(results["categories"]) if "categories" in results else (),
+        "pairs": _pairs(results["pairs"]),
+        "is_partial": is_partial,
+    }
+    return visit.page("products.html", fresh, values)
+
+
+async def _details(
+    visit: Visit, base: PageQuery, top: PageQuery, rows: Sequence[ProductRow]
+) -> tuple[Mapping[str, Point], Mapping[tuple[str, str], Sparkline]]:
+    """Units of the products that are shown, by SKU, and how their sales developed, by SKU and currency."""
+    skus = tuple(sorted({row.sku for row in rows if row.sku}))
+    if not skus:
+        return {}, {}
+    units = replace(top, metric=UNITS, sku=skus, sort=None, top=None, share=False, compare=None)
+    line = replace(base, sku=skus, grain="day", start=f"-{SPARK_DAYS - 1}d")
+    sold, sales = await visit.queries.answer_all([units, line])
+    return (
+        {sku: points[-1] for (sku, _code), points in _by_sku(sold).items()},
+        {key: sparkline(points) for key, points in _by_sku(sales).items()},
+    )
+
+
+def _by_sku(result: QueryResult) -> Mapping[tuple[str, str], Sequence[Point]]:
+    if isinstance(result, QueryFailure):
+        return {}
+    series = [each for each in result.series if each.points]
+    return {(sku, code_of(result, each)): each.points for each in series if (sku := each.dimensions.get(SKU))}
+
+
+def product_rows(result: QueryResult) -> list[ProductRow]:
+    """The rows of an answer that is split by product or by category and has one point per series."""
+    if isinstance(result, QueryFailure):
+        return []
+    series = [each for each in result.series if each.points and each.points[-1].value]
+    greatest: dict[str, float] = {}
+    for each in series:
+        if each.other is UNSET:
+            code = code_of(result, each)
+            greatest[code] = max(greatest.get(code, 0.0), _number(each.points[-1]))
+    return [
+        ProductRow(
+            _name(each),
+            each.dimensions.get(SKU) or "",
+            "" if SKU in each.dimensions else _value(each) or "",
+            each.category if isinstance(each.category, str) else "",
+            code := code_of(result, each),
+            each.points[-1],
+            min(100 * max(_number(each.points[-1]), 0.0) / (greatest.get(code) or 1.0), 100),
+        )
+        for each in series
+    ]
+
+
+def _name(series: Series) -> str:
+    if series.other is not UNSET:
+        return _("All others")
+    if isinstance(series.title, str):
+        return series.title
+    return (_value(series) or _("Without a category")).rpartition("/")[2]
+
+
+def _value(series: Series) -> str | None:
+    return next((each for name, each in series.dimensions.items() if name != "currency"), None)
+
+
+def _pairs(result: QueryResult) -> Sequence[Pair]:
+    if isinstance(result, QueryFailure):
+        return ()
+    titles = {each.dimensions.get(SKU): each.title for each in result.series if isinstance(each.title, str)}
+
+    def name(sku: str | None) -> str:
+        return titles.get(sku) or sku or _("no SKU")
+
+    return [
+        Pair(name(each.dimensions.get(SKU)), name(each.dimensions.get("with_sku")), each.points[-1])
+        for each in result.series
+        if each.other is UNSET and each.points and each.points[-1].value and _is_first(each)
+    ]
+
+
+def _is_first(series: Series) -> bool:
+    """A pair is counted in both directions; each is shown once."""
+    return (series.dimensions.get(SKU) or "") < (series.dimensions.get("with_sku") or "")
+
+
+def _number(point: Point) -> float:
+    return float(point.value) if isinstance(point.value, Number) else 0.0
