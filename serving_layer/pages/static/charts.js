@@ -5,6 +5,7 @@
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const ROUND_MS = [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600].map((s) => s * 1000);
   const duration = (ms) => ms % 60000 ? `${ms / 1000} s` : ms % 3600000 || !ms ? `${ms / 60000} min` : `${ms / 3600000} h`;
+  const MANY_POINTS = 62; // from here on, dots would hide the line
   const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
 
   // All points, but of hours not the empty ones at both ends of the day.
@@ -55,7 +56,7 @@
       this.plot = new uPlot(this.options(), columns(this.points), this.element);
       this.plot.setCursor({ left: -10, top: -10 });
     }
-    line(name, more) { return { stroke: colour(name), points: { show: false }, ...more }; }
+    line(name, more) { return { stroke: colour(name), ...more, points: this.points.length > MANY_POINTS ? { show: false } : more.points ?? { show: false } }; }
     options() {
       const { zone, unit } = this.element.dataset, dim = colour("--dim"), grid = { stroke: colour("--soft"), width: 1 };
       const font = `${Math.round(rem() * 0.75)}px system-ui, sans-serif`;
@@ -77,7 +78,7 @@
           this.line("--before", { width: rem() * 0.075 }),
           this.line("--accent", { width: lineWidth, fill: `${colour("--accent")}1c`, points: { ...dots, fill: colour("--accent") } }),
           this.line("--accent", { width: lineWidth, dash: [rem() * 0.36, rem() * 0.3], points: dots }),
-          this.line("--accent", { width: lineWidth, paths: () => null, points: { ...dots, width: lineWidth } }), // the current hour: no line leads to a part of an hour
+          { stroke: colour("--accent"), width: lineWidth, paths: () => null, points: { ...dots, width: lineWidth } }, // what is not over: no line leads to a part of a point
         ],
         hooks: { drawClear: [(plot) => this.rain(plot)], setCursor: [(plot) => this.read(plot.cursor.idx ?? this.latest())] },
       };
