@@ -38,6 +38,10 @@
       this.hour = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: element.dataset.zone });
       this.wet = (element.dataset.wet || "").split(" ").filter(Boolean).map(seconds);
       element.addEventListener("galatea:answer", (event) => this.show(event.detail));
+      if (element.dataset.drill) {
+        element.classList.add("opens");
+        element.addEventListener("click", () => this.open(this.plot?.cursor.idx));
+      }
       new ResizeObserver(() => this.plot?.setSize(this.size())).observe(element);
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
     }
@@ -101,6 +105,11 @@
       const now = point.begun ? `${text(point.value)}, ${tr(point.final ? "final" : "provisional")}${point.partial ? `, ${tr("so far")}` : ""}` : tr("not started");
       const before = this.element.dataset.beforeName ? ` · ${this.element.dataset.beforeName} ${text(point.before)}` : "";
       this.readout.textContent = `${this.labels[point.start] ?? ""} · ${now}${before}`;
+    }
+    // What a point is made of: the receipts of an hour, the hours of a day.
+    open(number) {
+      const point = this.points?.[number];
+      if (point?.begun) location.assign(this.element.dataset.drill + encodeURIComponent(this.isHourly ? point.start : point.date));
     }
     // The plot on the ground of its card, as a picture.
     save(name) {

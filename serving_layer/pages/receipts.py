@@ -1,0 +1,102 @@
+"""`/receipts`: the receipts of one store in one hour, as a click on a chart opens them.
+
+They are those that speed keeps for a few days; the numbers of the hour are there for ever, so both are shown.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from fastapi import Query, Response
+
+from master_dataset.parsing.parse import parse
+from master_dataset.parsing.results import DeadLetter
+from master_dataset.registry.stores import Store
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS, Line, Receipt
+from serving_layer.errors import BadQuestionError
+from serving_layer.pages.business_day import BusinessDay
+from serving_layer.pages.queries import PageQuery, QueryFailure
+from serving_layer.pages.routing import ReaderVisit, page_router
+from serving_layer.store.readers import RawReceipt, ReceiptPlace, ReceiptReader
+
+router = page_router()
+MOST = 200
+"""How many receipts are shown of an hour, the newest first."""
+HOUR, MILLISECOND = timedelta(hours=1), timedelta(milliseconds=1)
+FIRST, LAST = datetime(1970, 1, 2, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+METRICS = ("net_sales", "total_transactions_count", "avg_transaction_value")
+
+
+@dataclass(frozen=True)
+class ShownReceipt:
+    """A receipt as people read it. `total`: in minor units. `raw`: its JSON, where it cannot be read any more."""
+
+    at: datetime
+    till: str
+    number: str
+    total: int | None
+    units: int | None
+    lines: Sequence[Line]
+    raw: str = ""
+
+
+@router.get("/receipts")
+async def get_receipts(
+    visit: ReaderVisit,
+    id_: Annotated[str, Query(alias="store", min_length=1, max_length=256)],
+    start: Annotated[datetime, Query(alias="from")],
+) -> Response:
+    """The receipts from an instant until an hour later."""
+    store = await visit.queries.store(id_)
+    if start.tzinfo is None or not FIRST <= start <= LAST:
+        raise BadQuestionError("`from` is no instant with an offset.", do="Open an hour from the chart of a store.")
+    fresh = await visit.fresh()
+    end = start + HOUR
+    found = await _between(visit.queries.service.readers.receipts, store, start.astimezone(UTC), end.astimezone(UTC))
+    is_partial = bool(fresh.basis.missing)
+    queries = [
+        PageQuery(metric, (store.id,), start.isoformat(), end.isoformat(), "total", partial=is_partial)
+        for metric in METRICS
+    ]
+    answers = await visit.queries.answer_all(queries)
+    numbers = {
+        query.metric: None
+        if isinstance(result, QueryFailure) or not result.series
+        else result.series[0].points[-1].value
+        for query, result in zip(queries, answers, strict=True)
+    }
+    values = {
+        "store": store,
+        "start": start,
+        "end": end,
+        "day": BusinessDay.of(store, start).today,
+        "receipts": [_shown(each, store) for each in found[:MOST]],
+        "has_more": len(found) > MOST,
+        "most": MOST,
+        "numbers": numbers,
+        "query": queries[0],
+        "is_partial": is_partial,
+    }
+    return visit.page("receipts.html", fresh, values)
+
+
+async def _between(reader: ReceiptReader, store: Store, start: datetime, end: datetime) -> Sequence[RawReceipt]:
+    """Receipts of [start, end), newest first; one more than is shown, if there are more."""
+    found: list[RawReceipt] = []
+    last = end - MILLISECOND
+    for day in sorted({start.date(), last.date()}, reverse=True):
+        after = ReceiptPlace(last, "", "") if day == last.date() else None
+        rows = await reader.receipts(store.id, day, after, MOST + 1)
+        found += [row for row in rows if row.place.happened_at >= start]
+    return found
+
+
+def _shown(receipt: RawReceipt, store: Store) -> ShownReceipt:
+    parsed = parse(POS_TRANSACTIONS, receipt.value.encode(), lambda _store: store.terms)
+    at, till, number = receipt.place
+    if isinstance(parsed, DeadLetter):  # the store has other terms than it had then
+        return ShownReceipt(at, till, number, None, None, (), receipt.value)
+    payload: Receipt = parsed.payload
+    total = payload.gross_sales - payload.returns_value
+    return ShownReceipt(at, till, number, total, payload.units_sold - payload.units_returned, payload.lines)
