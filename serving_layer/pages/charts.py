@@ -162,14 +162,19 @@ def highest(rows: Sequence[ChartRow]) -> ChartRow | None:
     return max(known, key=lambda row: _number(row.point.value), default=None)
 
 
-def labels(rows: Sequence[ChartRow]) -> Mapping[str, str]:
-    """The label of each point by its start, for `static/charts.js`."""
-    return {row.point.start: row.label for row in rows}
-
-
-def before_by_start(rows: Sequence[ChartRow]) -> Mapping[str, Value]:
-    """What `static/charts.js` draws behind hours: by the start of each."""
-    return {row.point.start: row.before for row in rows if row.before is not None}
+def drawn(rows: Sequence[ChartRow]) -> Sequence[Mapping[str, object]]:
+    """The rows as `static/charts.js` draws them."""
+    return [
+        {
+            "start": row.point.start,
+            "date": row.point.business_date if isinstance(row.point.business_date, date) else None,
+            "label": row.label,
+            "value": row.point.value,
+            "before": row.before,
+            "final": row.point.final,
+        }
+        for row in rows
+    ]
 
 
 def _places(points: Sequence[Point], zone: str) -> list[tuple[int, str]]:

@@ -68,8 +68,8 @@ def _with_code(sentence: str) -> Markup:
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(sentence))))  # noqa: S704 - escaped before
 
 
-def _as_data(values: Mapping[str, object]) -> str:
-    """JSON in an attribute, for a script to read."""
+def _as_data(values: object) -> str:
+    """JSON in an attribute, for a script to read. Decimals lose digits that no drawing shows."""
     return orjson.dumps(values, default=float).decode()
 
 
@@ -136,8 +136,7 @@ def _environment() -> Environment:
         "digits": lambda code: currency(code).digits if code else 0,
         "begun": charts.begun,
         "highest": charts.highest,
-        "labels": charts.labels,
-        "before_by_start": charts.before_by_start,
+        "drawn": charts.drawn,
         "with_code": _with_code,
     }
     made.globals |= {

@@ -30,28 +30,30 @@
     constructor(element) {
       this.element = element;
       this.readout = element.parentElement.querySelector(".readout");
-      this.before = JSON.parse(element.dataset.before);
-      this.labels = JSON.parse(element.dataset.labels);
+      this.rows = JSON.parse(element.dataset.rows);
+      this.known = new Map(this.rows.map((row) => [row.start, row]));
       this.isHourly = element.dataset.grain === "hour";
       const language = document.documentElement.lang, timeZone = element.dataset.zone;
       this.axisLabel = new Intl.DateTimeFormat(language === "en" ? "en-GB" : language, { day: "numeric", month: "short", timeZone });
       this.hour = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: element.dataset.zone });
       this.wet = (element.dataset.wet || "").split(" ").filter(Boolean).map(seconds);
-      element.addEventListener("galatea:answer", (event) => this.show(event.detail));
+      element.addEventListener("galatea:answer", ({ detail: { body, points } }) => this.show(points, body.as_of.speed_as_of || body.as_of.cut));
       if (element.dataset.drill) {
         element.classList.add("opens");
         element.addEventListener("click", () => this.open(this.plot?.cursor.idx));
       }
       new ResizeObserver(() => this.plot?.setSize(this.size())).observe(element);
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+      this.show(this.rows, element.dataset.until.replace(" ", "T"));
     }
     size() { return { width: this.element.clientWidth, height: this.element.clientHeight }; }
-    show({ body, points }) {
-      const until = seconds(body.as_of.speed_as_of || body.as_of.cut);
-      const text = JSON.stringify([points, until]);
-      if (text === this.drawn) return;
-      this.drawn = text;
-      this.points = visible(points.map((point) => ({ ...point, before: this.before[point.start] ?? point.before ?? null })), until, this.isHourly);
+    // Points of an answer say no labels, and hours not what they are compared with: the page said so.
+    show(points, asOf) {
+      const until = seconds(asOf), rows = points.map((point) => ({ label: "", ...this.known.get(point.start), ...point }));
+      const text = JSON.stringify([rows, until]);
+      if (text === this.shown) return;
+      this.shown = text;
+      this.points = visible(rows, until, this.isHourly);
       this.draw();
     }
     draw() {
@@ -104,7 +106,7 @@
       const { tr, full } = galatea, text = (value) => value === null || value === undefined ? tr("unknown") : full(value, this.element.dataset);
       const now = point.begun ? `${text(point.value)}, ${tr(point.final ? "final" : "provisional")}${point.partial ? `, ${tr("so far")}` : ""}` : tr("not started");
       const before = this.element.dataset.beforeName ? ` · ${this.element.dataset.beforeName} ${text(point.before)}` : "";
-      this.readout.textContent = `${this.labels[point.start] ?? ""} · ${now}${before}`;
+      this.readout.textContent = `${point.label} · ${now}${before}`;
     }
     // What a point is made of: the receipts of an hour, the hours of a day.
     open(number) {
