@@ -36,6 +36,7 @@ ALONE = (
     "sources",
     "spans",
     "chain",
+    "chain_pages",
     "top_skus",
     "switch",
     "capacity",

@@ -119,9 +119,9 @@ def answered(
     """Ask fresh processes the question, then the last of them all others, then the question again and again."""
     timings, bodies = Timings([], [], []), []
     with local.running(settings, "kafka", "cassandra", "speed"):
-        _wait_for_speed(settings)
+        wait_for_speed(settings)
         for _ in range(STARTS):
-            with _api(settings):
+            with api(settings):
                 cold, body = timed(partial(response_of, settings, *question))
                 timings.cold.append(cold)
                 bodies.append(body)
@@ -132,7 +132,7 @@ def answered(
 
 
 @contextmanager
-def _api(settings: "Settings") -> Iterator[None]:
+def api(settings: "Settings") -> Iterator[None]:
     """A process of the API that has answered nothing yet."""
     command = [sys.executable, "-m", "deploy.services.api"]
     with subprocess.Popen(command, env=os.environ | settings.environment(), stdout=subprocess.DEVNULL) as process:
@@ -143,7 +143,8 @@ def _api(settings: "Settings") -> Iterator[None]:
             process.terminate()
 
 
-def _wait_for_speed(settings: "Settings") -> None:
+def wait_for_speed(settings: "Settings") -> None:
+    """Return when the speed layer has read a first micro-batch."""
     generations = Generations(local.cassandra(settings))
     local.until(lambda: bool(generations.positions(generations.pointer().generation)), "the speed layer")
 

@@ -19,10 +19,15 @@ AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
+def found_chromium() -> str | None:
+    """Where Chromium is; None if it is not installed."""
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Chromium; without it, the test is skipped. While it is open, an event loop runs in this thread."""
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    found = found_chromium()
     if found is None:
         pytest.skip(f"none of {', '.join(NAMES)} is installed: pages are not tried in a real browser")
     expect.set_options(timeout=PATIENCE_MS)
