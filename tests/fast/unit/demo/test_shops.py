@@ -27,12 +27,13 @@ def journey_of(*receipts: tuple[int, str], quantity: int = 1, product: int = MIL
     columns = {
         "store": [store for store, _ in listed],
         "basket": 1000 + numbers,
-        "wall": pd.to_datetime([wall for _, wall in listed]),
+        "wall": pd.to_datetime([wall for _, wall in listed], format="ISO8601"),
         "first": numbers,
         "count": 1,
     }
-    lines = [np.full(len(listed), value) for value in (product, quantity, 2500)]
-    return Journey(pd.DataFrame(columns), *lines, {MILK: "Milk", FUEL: "Gasoline"}, frozenset({FUEL}))
+    products, quantities, cents = (np.full(len(listed), value) for value in (product, quantity, 2500))
+    titles = {MILK: "Milk", FUEL: "Gasoline"}
+    return Journey(pd.DataFrame(columns), products, quantities, cents, titles, frozenset({FUEL}))
 
 
 def entry(journey: Journey, store: int) -> Store:

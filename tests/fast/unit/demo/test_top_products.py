@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lab.demo.journey import Journey, load_journey, product_master, receipt_messages
+from lab.demo.journey import load_journey, product_master, receipt_messages
 from lab.demo.scenario import TENANT
 from lab.demo.shops import registry_entries
 from lab.demo.top_products import PRODUCTS, TopProduct, ask_top_products, compare_top_products
