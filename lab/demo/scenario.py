@@ -25,11 +25,21 @@ from deploy.cassandra import session_of
 from deploy.console import print_message
 from deploy.local.records import State
 from lab.demo.chart import sales_chart
-from lab.demo.journey import DOLLARS, ZONES, Journey, load_journey, product_master, receipt_messages, registry_entries
+from lab.demo.journey import (
+    DOLLARS,
+    FIRST_DAYS,
+    ZONES,
+    Journey,
+    before_this_quarter,
+    load_journey,
+    product_master,
+    receipt_messages,
+)
 from lab.demo.live import WINDOW_SECONDS, LiveTable, WatchedDay, WindowReader
 from lab.demo.oracle import Oracle
 from lab.demo.progress import LAYERS, LayerProgress, Stage
 from lab.demo.sensors import SimulatedSensors, sensor_playback, with_sensors
+from lab.demo.shops import registry_entries
 from lab.demo.top_products import Ask, TopProducts, ask_top_products, compare_top_products
 from lab.demo.trading_day import ReceiptPlayback, featured_store, trading_day
 from lab.demo.trickle import trickle
@@ -54,8 +64,6 @@ if TYPE_CHECKING:
 
 TENANT = "default"
 """Of all stores of the demo."""
-FIRST_DAYS = 28
-"""How much of the year is there from the start."""
 
 
 class HistoryLoader:
@@ -68,7 +76,7 @@ class HistoryLoader:
         self._pool = ThreadPoolExecutor(1, "opening")
         self._data = self._pool.submit(load_journey)
         self._sent: Future[int] | None = None
-        self._loaded_at = datetime.now(UTC)
+        self._loaded_at = before_this_quarter(datetime.now(UTC))
 
     def on_state(self, component: str, state: str, _seconds: float) -> None:
         """Called with every change of a component's state."""
@@ -87,7 +95,8 @@ class HistoryLoader:
 
     def _send(self) -> int:
         data = self._data.result()
-        stores = with_sensors(registry_entries(data), data)
+        self._loaded_at = before_this_quarter(datetime.now(UTC))
+        stores = with_sensors(registry_entries(data, self._loaded_at), data)
         session = session_of(self._settings.cassandra.address)
         register(self._settings.paths.master_uri, session, stores)
         with ProductSpool() as spool:
@@ -95,7 +104,6 @@ class HistoryLoader:
                 spool.add(line, product)
             products = ProductTables(session).load(TENANT, spool, replace=True)
         print_message(f"  {len(stores)} stores registered, {products.count:,} products")
-        self._loaded_at = datetime.now(UTC)
         return send_receipts(data, data.since(FIRST_DAYS), self._loaded_at, self._settings)
 
 
@@ -180,7 +188,7 @@ class Scenario:
         """Play it all, but for what a demo that stays does afterwards."""
         self._until_read()
         self.first_look()
-        with Stage("two days of simulated sensors to Kafka"):
+        with Stage("simulated sensors to Kafka"):
             self.simulated += send(self.sensors.before(), self.settings.kafka.connection)
         print_message(f"  {self.rebuild()}")
         products = self.top_products()
@@ -216,11 +224,12 @@ class Scenario:
 
     def keep_arriving(self) -> PacedSending:
         """Return receipts and sensor records that arrive until the context is left."""
-        return trickle(self.data, self.sensors.stores, self.settings.kafka.connection)
+        return trickle(self.data, self.sensors.shops, self.settings.kafka.connection)
 
     def load_year(self) -> str:
         """Load what comes before the first four weeks, and rebuild. Return what is published then."""
         self.sent += send_receipts(self.data, self.data.before(FIRST_DAYS), self.loaded_at, self.settings)
+        self.simulated += send(self.sensors.of_the_year(), self.settings.kafka.connection)
         self._until_read()
         return self.rebuild()
 
@@ -237,7 +246,7 @@ class Scenario:
     @cached_property
     def sensors(self) -> SimulatedSensors:
         """The simulated ones."""
-        return SimulatedSensors.of(self.data, datetime.now(UTC))
+        return SimulatedSensors.of(self.data, self.loaded_at, datetime.now(UTC))
 
     @property
     def session(self) -> "Session":
@@ -295,7 +304,7 @@ class Scenario:
     def play(self) -> None:
         """Play the live day and rebuild on the way."""
         ends_at = datetime.now(UTC) + timedelta(seconds=PLAY_SECONDS)
-        day = trading_day(self.data, ends_at)
+        day = trading_day(self.data, self.sensors.shops, self.loaded_at, ends_at)
         mixed = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in day.counts.items())
         print_message(f"  a trading day live: {mixed}")
         with self._oracle("200MB") as oracle:

@@ -1,20 +1,23 @@
 """Simulated sensors for some stores of the demo. The receipts are real, the visitors are not.
 
-Each of these stores gets three days of 24 hours, the last of which is the trading day. Visitors, queues and devices
-match the receipts that are sent, so that conversion is plausible. They are played beside the receipts.
+Visitors are derived from the receipts of the same quarter of an hour. They and the staff are counted for as long as
+there are receipts. All other sensors report for three days of 24 hours, the last of which is the trading day: it is
+played beside the receipts.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Self
 
-from lab.demo.journey import DOLLARS, Journey, printed_times, registry_entries
-from lab.demo.trading_day import TradingDay, busiest_day
+from lab.demo.journey import DOLLARS, FIRST_DAYS, QUARTER, Journey, busiest_day, printed_times
+from lab.demo.shops import registry_entries
+from lab.demo.trading_day import PlannedReceipt, TradingDay, late_receipts
 from lab.simulation.output import PacedSending
 from lab.simulation.records import TimedRecord
-from lab.simulation.simulation import matching_records
+from lab.simulation.simulation import matching_records, sensor_topics
 from lab.simulation.stores import equipped
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.parsing.parse import parse
@@ -24,8 +27,10 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS, Receipt
 
 SHOPS = 3
 """The busiest of the trading day: three days of them are some 90,000 records."""
-DAY, QUARTER = timedelta(days=1), timedelta(minutes=15)
-DAYS_BEFORE = 2
+DAY = timedelta(days=1)
+DAYS_BEFORE, DAYS_OF_THE_YEAR = 2, 366
+COUNTED = ("people_counts", "staff_hours")
+"""What is set against receipts of months: without it, conversion of a month would compare them with three days."""
 SEED = "demo"
 
 
@@ -38,45 +43,75 @@ def with_sensors(stores: Sequence[Store], journey: Journey) -> list[Store]:
 
 @dataclass(frozen=True)
 class SimulatedSensors:
-    """`stores`: those with sensors. `printed`: store to the instants of its receipts of the past.
+    """`shops`: all stores as registered. `printed`: store with sensors to the instants of its receipts before the play.
 
     `begins`: when the trading day does.
     """
 
-    stores: Sequence[Store]
+    shops: Sequence[Store]
     printed: Mapping[str, Sequence[datetime]]
     begins: datetime
 
     @classmethod
-    def of(cls, journey: Journey, now: datetime) -> Self:
-        """Those of the demo, for a trading day of at most 24 hours that ends soon."""
-        stores = [store for store in with_sensors(registry_entries(journey), journey) if store.sensors]
-        window = datetime.fromtimestamp(now.timestamp() // QUARTER.seconds * QUARTER.seconds, UTC)
-        return cls(stores, printed_times(journey, now), window - DAY)
+    def of(cls, journey: Journey, loaded_at: datetime, now: datetime) -> Self:
+        """Those of the demo, whose history ends at `loaded_at`, for a trading day that ends soon."""
+        shops = with_sensors(registry_entries(journey, loaded_at), journey)
+        printed = printed_times(journey, [int(shop.id) for shop in shops if shop.sensors], loaded_at)
+        late = _printed(late_receipts(journey, shops, loaded_at))
+        both = {store: sorted([*times, *late.get(store, ())]) for store, times in printed.items()}
+        return cls(shops, both, _window(now) - DAY)
+
+    @property
+    def stores(self) -> list[Store]:
+        """Those with sensors."""
+        return [shop for shop in self.shops if shop.sensors]
 
     def before(self) -> Iterator[TimedRecord]:
-        """What they sent on the days before the trading day, day by day."""
-        for days in range(DAYS_BEFORE, 0, -1):
-            yield from self._records(self.begins - days * DAY, self.begins - (days - 1) * DAY, self.printed)
+        """What they sent in the weeks before the trading day, day by day: at first only counts."""
+        yield from self._days(FIRST_DAYS - 1, DAYS_BEFORE, COUNTED)
+        yield from self._days(DAYS_BEFORE, 0, sensor_topics())
+
+    def of_the_year(self) -> Iterator[TimedRecord]:
+        """What they counted in the rest of the year, before all that."""
+        return self._days(DAYS_OF_THE_YEAR, FIRST_DAYS - 1, COUNTED)
 
     def during(self, day: TradingDay, until: datetime) -> list[TimedRecord]:
-        """What they send on the trading day by that instant; it is not over then, and a window of it may not be."""
+        """What they send on the trading day in the windows that are over at that instant."""
         live = receipts(day)
-        both = {store.id: [*self.printed.get(store.id, ()), *live.get(store.id, ())] for store in self.stores}
-        ends = self.begins + -(-(until - self.begins) // QUARTER) * QUARTER
-        return [each for each in self._records(self.begins, ends, both) if each.send_at <= until]
+        both = {store.id: sorted([*self.printed.get(store.id, ()), *live.get(store.id, ())]) for store in self.stores}
+        span = self.begins, _window(until)
+        return [each for each in self._records(span, both, sensor_topics()) if each.send_at <= until]
+
+    def _days(self, first: int, last: int, topics: Collection[str]) -> Iterator[TimedRecord]:
+        """Yield the records of every day from so many days before the trading day on."""
+        for days in range(first, last, -1):
+            begins = self.begins - days * DAY
+            yield from self._records((begins, begins + DAY), self.printed, topics)
 
     def _records(
-        self, begins: datetime, ends: datetime, printed: Mapping[str, Sequence[datetime]]
+        self, span: tuple[datetime, datetime], printed: Mapping[str, Sequence[datetime]], topics: Collection[str]
     ) -> Iterator[TimedRecord]:
-        found = [matching_records(store, begins, ends, printed.get(store.id, ()), SEED) for store in self.stores]
-        yield from sorted((each for some in found for each in some), key=attrgetter("send_at"))
+        found = []
+        for store in self.stores:
+            times = printed.get(store.id, ())
+            within = times[bisect_left(times, span[0]) : bisect_left(times, span[1])]
+            found += matching_records(store, span, within, SEED, topics)
+        yield from sorted(found, key=attrgetter("send_at"))
+
+
+def _window(at: datetime) -> datetime:
+    """Return when the quarter of an hour began."""
+    return datetime.fromtimestamp(at.timestamp() // QUARTER.seconds * QUARTER.seconds, UTC)
 
 
 def receipts(day: TradingDay) -> dict[str, list[datetime]]:
     """Store to when its receipts of a trading day happened: each event once, however often it is delivered."""
+    return _printed(day.deliveries)
+
+
+def _printed(deliveries: Iterable[PlannedReceipt]) -> dict[str, list[datetime]]:
     found: dict[str, Event[Receipt]] = {}
-    for delivery in day.deliveries:
+    for delivery in deliveries:
         parsed = parse(POS_TRANSACTIONS, delivery.value, lambda _: Terms(DOLLARS))
         if isinstance(parsed, Event):
             found.setdefault(parsed.identity, parsed)

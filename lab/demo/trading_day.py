@@ -1,8 +1,9 @@
 """A trading day that is played live: the busiest real day, with everything mixed in that tills do wrong.
 
-Its receipts are moved so that the last one is printed when the play ends, so all are less than a day old and the speed
-layer counts them. Mixed in by position, so that every play is the same: duplicates, receipts days late, several
-receipts in one second of one till, different content under a known identity, and invalid records.
+Each receipt keeps its time on the store's clock, today or yesterday, whichever was last, so that it is printed while
+the store is open. What would be older than the speed layer counts is left out. Mixed in by position, so that every play
+is the same: duplicates, receipts days late, several receipts in one second of one till, different content under a known
+identity, and invalid records.
 """
 
 import threading
@@ -10,7 +11,8 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from datetime import time as clock_time
 from types import TracebackType
 from typing import Self
 from zoneinfo import ZoneInfo
@@ -18,15 +20,19 @@ from zoneinfo import ZoneInfo
 import orjson
 import pandas as pd
 
-from lab.demo.journey import Journey, zone_of
+from lab.demo.journey import Journey, before_this_quarter, busiest_day, zone_of
+from lab.demo.shops import is_open
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.ingest import IngestResult, ingest
+from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 DUPLICATE_EVERY, LATE_EVERY, SAME_SECOND_EVERY, BROKEN_EVERY, CONFLICT_EVERY = 20, 25, 30, 100, 200
 RIVAL_ID = 10**14
 """Added to the number of a receipt that is derived from another; baskets have smaller numbers."""
 LATE_DAYS = 2, 20
+PLAYED = timedelta(hours=22)
+"""The speed layer counts receipts that are not older than 23 hours when they arrive."""
 WATCHED_UNTIL = 0.4
 """The watched windows are complete by then, so that the second rebuild changes only their state."""
 
@@ -55,21 +61,23 @@ class TradingDay:
     late_window: int
 
 
-def trading_day(journey: Journey, ends_at: datetime) -> TradingDay:
-    """Plan a play that ends at this instant."""
-    receipts = busiest_day(journey)
-    last = receipts["wall"].iloc[-1]
-    ago = [timedelta(seconds=round((last - wall).total_seconds())) for wall in receipts["wall"]]
-    happened = [ends_at.replace(microsecond=0) - each for each in ago]
-    zones = [ZoneInfo(zone_of(store)) for store in receipts["store"].tolist()]
-    written = [at.astimezone(zone).isoformat() for at, zone in zip(happened, zones, strict=True)]
-    values = list(journey.messages(receipts, written))
+def trading_day(journey: Journey, shops: Sequence[Store], loaded_at: datetime, ends_at: datetime) -> TradingDay:
+    """Plan a play.
+
+    Args:
+        journey: The data.
+        shops: The stores, as they are registered.
+        loaded_at: When the history was loaded; receipts that come late are from days before.
+        ends_at: When the play ends.
+    """
+    receipts, happened = _latest(busiest_day(journey), shops, before_this_quarter(ends_at))
+    values = list(journey.messages(receipts, [at.isoformat() for at in happened]))
     stores = [str(store) for store in receipts["store"].tolist()]
     focus = featured_store(journey)
     deliveries = [PlannedReceipt(n / len(values), stores[n], value) for n, value in enumerate(values)]
     mixed = {
         "duplicates": [_later(each, each.value) for each in deliveries[::DUPLICATE_EVERY]],
-        "late": [_late(each, number) for number, each in enumerate(deliveries) if _is_late(each, number, focus)],
+        "late": late_receipts(journey, shops, loaded_at),
         "same_second": [_later(each, _rival(each.value)) for each in deliveries[3::SAME_SECOND_EVERY]],
         "conflicts": [_later(each, _another(each.value)) for each in deliveries[5:250:CONFLICT_EVERY]],
         "broken": [_later(each, _broken(each.value, nth)) for nth, each in enumerate(deliveries[7::BROKEN_EVERY])],
@@ -82,11 +90,50 @@ def trading_day(journey: Journey, ends_at: datetime) -> TradingDay:
     return TradingDay(everything, counts, focus, _busiest_windows(early), _window(_instant(late.value)))
 
 
-def busiest_day(journey: Journey) -> pd.DataFrame:
-    """Return the receipts of the day that is played."""
-    days = journey.receipts["wall"].dt.floor("D")
-    busiest: pd.DataFrame = journey.receipts[days == days.value_counts().idxmax()]
-    return busiest
+def _latest(receipts: pd.DataFrame, shops: Sequence[Store], ends: datetime) -> tuple[pd.DataFrame, Sequence[datetime]]:
+    """Give each receipt the last instant with its local time by `ends`. Returns those that are played, and when."""
+    known, found = {shop.id: shop for shop in shops}, list[tuple[datetime, int]]()
+    for place, (store, wall) in enumerate(zip(receipts["store"].tolist(), receipts["wall"], strict=True)):
+        shop = known[str(store)]
+        today = ends.astimezone(ZoneInfo(shop.timezone)).date()
+        at = _at(shop, today, wall.time())
+        at = at if at <= ends else _at(shop, today - timedelta(days=1), wall.time())
+        if ends - PLAYED < at <= ends and is_open(shop, at):
+            found.append((at, place))
+    found.sort()
+    played = receipts.iloc[[place for _, place in found]]
+    zones = [ZoneInfo(zone_of(store)) for store in played["store"].tolist()]
+    return played, [at.astimezone(zone) for (at, _), zone in zip(found, zones, strict=True)]
+
+
+def _at(shop: Store, day: date, wall: clock_time) -> datetime:
+    """Return an instant in UTC: of two with this local time the first."""
+    return datetime.combine(day, wall.replace(microsecond=0), ZoneInfo(shop.timezone)).astimezone(UTC)
+
+
+def late_receipts(journey: Journey, shops: Sequence[Store], loaded_at: datetime) -> list[PlannedReceipt]:
+    """Derive receipts that were printed days before, while their store was open, and arrive only in the play."""
+    receipts, focus = busiest_day(journey), featured_store(journey)
+    known, found = {shop.id: shop for shop in shops}, list[tuple[int, datetime]]()
+    for number, (store, wall) in enumerate(zip(receipts["store"].tolist(), receipts["wall"], strict=True)):
+        if number % LATE_EVERY == 0 or (str(store) == focus and number % 3 == 0):
+            at = _days_before(known[str(store)], number, wall.time(), loaded_at)
+            found += [] if at is None else [(number, at)]
+    late = receipts.iloc[[number for number, _ in found]]
+    values = journey.messages(late, [at.isoformat() for _, at in found])
+    return [
+        _later(PlannedReceipt(number / len(receipts), str(store), b""), _rival(value))
+        for (number, _), store, value in zip(found, late["store"].tolist(), values, strict=True)
+    ]
+
+
+def _days_before(shop: Store, number: int, wall: clock_time, loaded_at: datetime) -> datetime | None:
+    """Return an instant that many days before on which the store was open; None if it never was."""
+    zone, span = ZoneInfo(shop.timezone), LATE_DAYS[1] - LATE_DAYS[0] + 1
+    today = loaded_at.astimezone(zone).date()
+    days = (LATE_DAYS[0] + (number + more) % span for more in range(span))
+    instants = (_at(shop, today - timedelta(days=ago), wall) for ago in days)
+    return next((at.astimezone(zone) for at in instants if is_open(shop, at)), None)
 
 
 def featured_store(journey: Journey) -> str:
@@ -109,18 +156,6 @@ def _instant(value: bytes) -> datetime:
 
 def _later(delivery: PlannedReceipt, value: bytes) -> PlannedReceipt:
     return PlannedReceipt(min(delivery.at + 0.08, 0.999), delivery.store, value)
-
-
-def _is_late(delivery: PlannedReceipt, number: int, focus: str) -> bool:
-    return number % LATE_EVERY == 0 or (delivery.store == focus and number % 3 == 0)
-
-
-def _late(delivery: PlannedReceipt, number: int) -> PlannedReceipt:
-    """Derive a receipt that was printed days earlier and arrives only now."""
-    receipt = orjson.loads(_rival(delivery.value))
-    days = LATE_DAYS[0] + number % (LATE_DAYS[1] - LATE_DAYS[0] + 1)
-    receipt["happened_at"] = (datetime.fromisoformat(receipt["happened_at"]) - timedelta(days=days)).isoformat()
-    return _later(delivery, orjson.dumps(receipt))
 
 
 def _another(value: bytes) -> bytes:

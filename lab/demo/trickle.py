@@ -6,19 +6,19 @@ sensors get every third of them.
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from itertools import chain, count
 from operator import attrgetter
 from random import Random
 from zoneinfo import ZoneInfo
 
 from deploy.console import print_message
-from lab.demo.journey import Journey, zone_of
-from lab.demo.sensors import QUARTER, SEED
-from lab.demo.trading_day import RIVAL_ID, busiest_day
+from lab.demo.journey import EPOCH, QUARTER, Journey, busiest_day
+from lab.demo.sensors import SEED
+from lab.demo.shops import is_open
+from lab.demo.trading_day import RIVAL_ID
 from lab.simulation.output import PacedSending
 from lab.simulation.records import TimedRecord
-from lab.simulation.simulation import matching_records
+from lab.simulation.simulation import matching_records, sensor_topics
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
@@ -26,15 +26,13 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 BETWEEN_SECONDS = 1.5
 WITH_SENSORS_EVERY = 3
 PERIOD = timedelta(hours=1)
-OPENS, CLOSES = 6, 23
-"""Local hours in which stores are open, as in their registry."""
 FIRST_ID = 3 * RIVAL_ID
 """Above the numbers of all other receipts of the demo."""
 
 
-def trickle(journey: Journey, stores: Sequence[Store], kafka: KafkaConnection) -> PacedSending:
-    """Return receipts and sensor records that arrive in real time. `stores`: those with sensors."""
-    periods = live_periods(journey, stores, datetime.now(UTC))
+def trickle(journey: Journey, shops: Sequence[Store], kafka: KafkaConnection) -> PacedSending:
+    """Return receipts and sensor records that arrive in real time. `shops`: all stores, as they are registered."""
+    periods = live_periods(journey, shops, datetime.now(UTC))
     return PacedSending(chain.from_iterable(periods), 1.0, kafka, _report)
 
 
@@ -42,14 +40,17 @@ def _report(error: BaseException) -> None:
     print_message(f"  simulated receipts no longer arrive: {error}")
 
 
-def live_periods(journey: Journey, stores: Sequence[Store], begins: datetime) -> Iterator[list[TimedRecord]]:
-    """Plan an hour after the other, without end. Sensors begin with the next quarter of an hour."""
+def live_periods(journey: Journey, shops: Sequence[Store], begins: datetime) -> Iterator[list[TimedRecord]]:
+    """Plan an hour after the other, without end.
+
+    Sensors begin with the next quarter of an hour, and receipts of their stores with them.
+    """
     chance, numbers = Random(SEED), count(FIRST_ID)  # noqa: S311 - nothing secret
     quarter = datetime.fromtimestamp(-(-begins.timestamp() // QUARTER.seconds) * QUARTER.seconds, UTC)
     later = list[TimedRecord]()  # a sensor may send long after what it has seen
     while True:
         ends = quarter + PERIOD
-        planned = _planned(journey, stores, (begins, quarter, ends), chance, numbers)
+        planned = _planned(journey, shops, (begins, quarter, ends), chance, numbers)
         records = sorted((*later, *planned), key=attrgetter("send_at"))
         later = [each for each in records if each.send_at >= ends]
         yield [each for each in records if each.send_at < ends]
@@ -58,7 +59,7 @@ def live_periods(journey: Journey, stores: Sequence[Store], begins: datetime) ->
 
 def _planned(
     journey: Journey,
-    stores: Sequence[Store],
+    shops: Sequence[Store],
     times: tuple[datetime, datetime, datetime],
     chance: Random,
     numbers: "count[int]",
@@ -66,22 +67,27 @@ def _planned(
     """Records between the first and the last of the `times`, those of sensors from the second on."""
     begins, quarter, ends = times
     baskets, printed = busiest_day(journey), dict[str, list[datetime]]()
-    known = sorted(int(store) for store in baskets["store"].unique())
-    chosen = [int(store.id) for store in stores]
-    records, at = list[TimedRecord](), begins
+    sold = {str(store) for store in baskets["store"].unique()}
+    known = [shop for shop in shops if shop.id in sold]
+    records, at, later = list[TimedRecord](), begins, begins
+    of_sensors, of_all = list[Store](), list[Store]()
     while at < ends:
-        of = chosen if chosen and len(records) % WITH_SENSORS_EVERY == 0 else known
-        is_open = partial(_is_open, at=at)
-        store = chance.choice(list(filter(is_open, of)) or list(filter(is_open, known)) or of)
-        basket = baskets.iloc[[chance.randrange(len(baskets))]].assign(store=store, basket=next(numbers))
-        local = at.astimezone(ZoneInfo(zone_of(store)))
-        [value] = journey.messages(basket, [local.isoformat(timespec="seconds")])
-        records.append(TimedRecord(at, POS_TRANSACTIONS.topic, value))
-        printed.setdefault(str(store), []).append(at)
+        if at >= later:  # stores open and close on the hour
+            of_all = [shop for shop in known if is_open(shop, at) and (at >= quarter or not shop.sensors)]
+            of_sensors = [shop for shop in of_all if shop.sensors]
+            later = at - (at - EPOCH) % QUARTER + QUARTER
+        if of_all:
+            of = of_sensors if of_sensors and len(records) % WITH_SENSORS_EVERY == 0 else of_all
+            shop = chance.choice(of)
+            basket = baskets.iloc[[chance.randrange(len(baskets))]].assign(store=int(shop.id), basket=next(numbers))
+            local = at.astimezone(ZoneInfo(shop.timezone))
+            [value] = journey.messages(basket, [local.isoformat(timespec="seconds")])
+            records.append(TimedRecord(at, POS_TRANSACTIONS.topic, value))
+            printed.setdefault(shop.id, []).append(at)
         at += timedelta(seconds=chance.uniform(0.5, 1.5) * BETWEEN_SECONDS)
-    sensors = [matching_records(store, quarter, ends, printed.get(store.id, ()), SEED) for store in stores]
+    sensors = [
+        matching_records(shop, (quarter, ends), printed.get(shop.id, ()), SEED, sensor_topics())
+        for shop in shops
+        if shop.sensors
+    ]
     return [*records, *(each for some in sensors for each in some)]
-
-
-def _is_open(store: int, at: datetime) -> bool:
-    return OPENS <= at.astimezone(ZoneInfo(zone_of(store))).hour < CLOSES

@@ -23,7 +23,17 @@ from lab.simulation.records import (
     encode,
 )
 from lab.simulation.staff import Shift, roster, staff_hours
-from lab.simulation.store_day import HOUR_MS, MINUTE_MS, QUARTER_MS, StoreDay, store_day, to_milliseconds, window_start
+from lab.simulation.store_day import (
+    HOUR_MS,
+    MINUTE_MS,
+    QUARTER_MS,
+    Span,
+    StoreDay,
+    open_spans,
+    store_day,
+    to_milliseconds,
+    window_start,
+)
 from lab.simulation.stores import simulated
 from lab.simulation.tills import QueueVisit, pos_transactions, queue_events, queue_visits, receipt_times
 from lab.simulation.visitors import Visitor, demographics, people_counts, visitors, zone_presence
@@ -71,7 +81,7 @@ class World:
     @cached_property
     def people(self) -> Sequence[Visitor]:
         """Everybody who came in."""
-        return visitors(self.day, self.queue_visits)
+        return visitors(self.day, self.receipts, self.queue_visits)
 
     @cached_property
     def shifts(self) -> Sequence[Shift]:
@@ -170,26 +180,31 @@ BEFORE_MS = HOUR_MS
 
 
 def matching_records(
-    store: Store, begins: datetime, ends: datetime, receipts: Collection[datetime], seed: str
+    store: Store,
+    span: tuple[datetime, datetime],
+    receipts: Collection[datetime],
+    seed: str,
+    topics: Collection[str],
 ) -> list[TimedRecord]:
     """Return what the sensors of a store send to match real receipts, without faults, in the order of sending.
 
     Args:
-        store: The store, with simulated sensors.
-        begins: Start, on the 15-minute grid of UTC. Calls for one store must not overlap.
-        ends: End (exclusive), on the same grid.
-        receipts: Times of receipts; those outside of the range are ignored.
+        store: The store, with simulated sensors. If it has opening hours, nobody is in it at other times.
+        span: Start and end (exclusive), on the 15-minute grid of UTC. Spans of one store must not overlap.
+        receipts: Times of receipts; those outside of the span are ignored.
         seed: Determines everything that is random.
+        topics: The sources to simulate.
     """
-    first, last = to_milliseconds(begins), to_milliseconds(ends)
+    first, last = map(to_milliseconds, span)
     paid = sorted(at for at in map(to_milliseconds, receipts) if first <= at < last)
-    opened = (
-        ((max(window_start(paid[0] - BEFORE_MS), first), min(window_start(paid[-1]) + 2 * QUARTER_MS, last)),)
-        if paid
-        else ()
-    )
-    day = StoreDay(store, begins.isoformat(), seed, first, last, opened)
-    return [timed(each) for each in sent_records(World(day, paid), sensor_topics(), SentCounts(), faults=False)]
+    opened: tuple[Span, ...] = ()
+    if store.opening_hours:
+        opened = open_spans(store, first, last)
+    elif paid:
+        until = min(window_start(paid[-1]) + 2 * QUARTER_MS, last)
+        opened = ((max(window_start(paid[0] - BEFORE_MS), first), until),)
+    day = StoreDay(store, span[0].isoformat(), seed, first, last, opened)
+    return [timed(each) for each in sent_records(World(day, paid), topics, SentCounts(), faults=False)]
 
 
 def sensor_topics() -> Sequence[str]:

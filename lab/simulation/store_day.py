@@ -7,6 +7,7 @@ from random import Random
 from zoneinfo import ZoneInfo
 
 from master_dataset.registry.stores import WEEKDAYS, Store
+from views.core.local_time import open_periods
 
 SECOND_MS = 1_000
 MINUTE_MS = 60 * SECOND_MS
@@ -47,7 +48,7 @@ Span = tuple[int, int]
 USUAL_HOURS = ("09:00-20:00",)
 """Of a store without opening hours."""
 GRACE_MS = 30 * MINUTE_MS
-"""Time after closing in which the last visitors and the staff leave."""
+"""Time after closing in which the staff leaves."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class StoreDay:
 
     def closing(self, instant_ms: int) -> int:
         """Return when everybody who is inside at that instant must have left."""
-        return min(self.period(instant_ms)[1] + GRACE_MS, self.ends)
+        return self.period(instant_ms)[1]
 
     def local(self, instant_ms: int) -> datetime:
         """Return the local time of the store."""
@@ -97,8 +98,20 @@ def store_day(store: Store, day: date, seed: str) -> StoreDay:
     return StoreDay(store, day.isoformat(), seed, begins, ends, tuple(clear))
 
 
+def open_spans(store: Store, begins: int, ends: int) -> tuple[Span, ...]:
+    """Return when a store with opening hours is open in [begins, ends), in ms. Two periods without a gap are one."""
+    found: list[Span] = []
+    for opens, closes in open_periods(store, begins // 1000, ends // 1000):
+        first, last = max(opens * 1000, begins), min(closes * 1000, ends)
+        if found and first <= found[-1][1]:
+            found[-1] = found[-1][0], max(last, found[-1][1])
+        elif first < last:
+            found.append((first, last))
+    return tuple(found)
+
+
 def _boundary(store: Store, day: date) -> int:
-    """Return the start of the business day, or when the last visitor of the day before has left."""
+    """Return the start of the business day, or when the last of the staff of the day before has left."""
     closings = (closes + GRACE_MS for _, closes in _periods(store, day - timedelta(days=1)))
     begins = _instant(store, day, store.day_starts_at)
     late = max(closings, default=begins)

@@ -2,18 +2,31 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from math import ceil
 from random import Random
 from typing import NamedTuple
 
 from lab.simulation.records import RecordFactory, Records
 from lab.simulation.staff import Shift
-from lab.simulation.store_day import MINUTE_MS, QUARTER_MS, SECOND_MS, StoreDay, format_instant, window_start
+from lab.simulation.store_day import (
+    MINUTE_MS,
+    QUARTER_MS,
+    SECOND_MS,
+    StoreDay,
+    format_instant,
+    random_stream,
+    window_start,
+)
 from lab.simulation.stores import doors, simulated
 from lab.simulation.tills import QueueVisit
 from master_dataset.sources.demographics import AGE_BANDS, GENDERS
 
 CONVERSION = (0.25, 0.5)
 """Receipts per visitor on a day: lowest and highest."""
+USUAL_CONVERSION, DEVIATION = (0.3, 0.45), 0.03
+"""What is usual in a store, and by how much its days differ."""
+MOST_CONVERSION = 0.6
+"""The highest in any window, so that in none of them more pay than come in."""
 PARTIES = (0.62, 0.26, 0.08, 0.04)
 """Shares of parties of one, two, three and four."""
 AGES = (0.06, 0.12, 0.2, 0.18, 0.15, 0.11, 0.08, 0.1)
@@ -43,18 +56,25 @@ class Stay(NamedTuple):
     left_ms: int
 
 
-def visitors(day: StoreDay, queue_visits: Sequence[QueueVisit]) -> Sequence[Visitor]:
-    """Return everybody who came in, by time: one for each queue visit, and others who buy nothing."""
+def visitors(day: StoreDay, receipts: Sequence[int], queue_visits: Sequence[QueueVisit]) -> Sequence[Visitor]:
+    """Return everybody who came in, by time: one for each queue visit, and others who buy nothing.
+
+    Who pays in a window may have come in an earlier one. So as many others come in each window as it takes to keep its
+    own conversion plausible.
+    """
     rng = day.rng("visitors")
-    receipts = sum(visit.started_ms is not None for visit in queue_visits)
-    wanted = -int(-receipts // rng.uniform(*CONVERSION))
+    wanted = -int(-len(receipts) // _conversion(day, rng))
     if not queue_visits:
         wanted = rng.randint(0, IDLE) if day.open else 0
-    spare, people = max(wanted - len(queue_visits), 0), list[Visitor]()
-    for visit in queue_visits:
+    stays = [_of_turn(day, rng, visit) for visit in queue_visits]
+    missing = _missing(receipts, stays)
+    spare, people = max(wanted - len(stays) - missing.total(), 0), list[Visitor]()
+    for stay in stays:
         size = min(_size(rng), spare + 1)
         spare -= size - 1
-        people += _party(day, rng, _of_turn(day, rng, visit), size)
+        people += _party(day, rng, stay, size)
+    for start in missing.elements():
+        people += _party(day, rng, _looking(day, rng, start), 1)
     while spare > 0:
         size = min(_size(rng), spare)
         spare -= size
@@ -62,10 +82,38 @@ def visitors(day: StoreDay, queue_visits: Sequence[QueueVisit]) -> Sequence[Visi
     return sorted(people)
 
 
+def _conversion(day: StoreDay, rng: Random) -> float:
+    """Draw the conversion of a day around what is usual in the store."""
+    usual = random_stream(day.seed, day.store.id, "conversion").uniform(*USUAL_CONVERSION)
+    return min(max(rng.gauss(usual, DEVIATION), CONVERSION[0]), CONVERSION[1])
+
+
+def _missing(receipts: Sequence[int], stays: Sequence[Stay]) -> Counter[int]:
+    """Count by window who must come in besides those who queue."""
+    came = Counter(window_start(stay.came_ms) for stay in stays)
+    paid = Counter(map(window_start, receipts))
+    return +Counter({start: ceil(number / MOST_CONVERSION) - came[start] for start, number in paid.items()})
+
+
+def _looking(day: StoreDay, rng: Random, start: int) -> Stay:
+    """They come in this window."""
+    opens, closes = next(
+        (span for span in day.open if span[0] < start + QUARTER_MS and start < span[1]), (start, start + QUARTER_MS)
+    )
+    came = rng.randrange(max(opens, start), min(closes, start + QUARTER_MS))
+    return _staying(day, rng, came)
+
+
+def _staying(day: StoreDay, rng: Random, came: int) -> Stay:
+    stay = round(min(rng.lognormvariate(1.9, 0.8), 60) * MINUTE_MS)
+    left = max(came, min(came + stay, day.closing(came) - 1))
+    return Stay(came, left, left)
+
+
 def _of_turn(day: StoreDay, rng: Random, visit: QueueVisit) -> Stay:
     shopping = round(min(rng.lognormvariate(2.5, 0.6), 70) * MINUTE_MS)
     opened = min(day.period(visit.joined_ms)[0], visit.joined_ms)
-    left = min(visit.ended_ms + rng.randint(5, 60) * SECOND_MS, day.ends - 1)
+    left = max(visit.ended_ms, min(visit.ended_ms + rng.randint(5, 60) * SECOND_MS, day.closing(visit.ended_ms) - 1))
     return Stay(max(opened, visit.joined_ms - shopping), visit.joined_ms, left)
 
 
@@ -79,9 +127,7 @@ def _idle(day: StoreDay, rng: Random, queue_visits: Sequence[QueueVisit]) -> Sta
         opens, closes = rng.choice(day.open)
         came = rng.randrange(opens, closes)
     came = min(max(came, opens + rng.randrange(MINUTE_MS)), closes - 1)
-    stay = round(min(rng.lognormvariate(1.9, 0.8), 60) * MINUTE_MS)
-    left = max(came, min(came + stay, day.closing(came) - 1))
-    return Stay(came, left, left)
+    return _staying(day, rng, came)
 
 
 def _party(day: StoreDay, rng: Random, stay: Stay, size: int) -> list[Visitor]:

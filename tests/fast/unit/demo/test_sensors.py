@@ -1,21 +1,25 @@
 """The demo's sensors are simulated, fit its real receipts, and stay a modest share of its load."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from lab.demo.journey import Journey, registry_entries
-from lab.demo.sensors import SHOPS, SimulatedSensors, receipts, sensor_playback, with_sensors
+from lab.demo.journey import EPOCH, FIRST_DAYS, QUARTER, Journey, before_this_quarter
+from lab.demo.sensors import COUNTED, SHOPS, SimulatedSensors, receipts, sensor_playback, with_sensors
+from lab.demo.shops import is_open, registry_entries
 from lab.demo.trading_day import TradingDay, trading_day
 from lab.simulation.records import TimedRecord
+from lab.simulation.visitors import MOST_CONVERSION
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.fast.unit.simulation.reading import Read
 
 NOW = datetime(2026, 11, 21, 12, 7, 3, tzinfo=UTC)
+LOADED_AT = before_this_quarter(NOW)
 ENDS_AT = NOW + timedelta(minutes=4)
 MOST = 150_000
 
@@ -38,13 +42,13 @@ def journey() -> Journey:
 
 
 @pytest.fixture(scope="module")
-def day(journey: Journey) -> TradingDay:
-    return trading_day(journey, ENDS_AT)
+def day(journey: Journey, sensors: SimulatedSensors) -> TradingDay:
+    return trading_day(journey, sensors.shops, LOADED_AT, ENDS_AT)
 
 
 @pytest.fixture(scope="module")
 def sensors(journey: Journey) -> SimulatedSensors:
-    return SimulatedSensors.of(journey, NOW)
+    return SimulatedSensors.of(journey, LOADED_AT, NOW)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +57,7 @@ def sent(sensors: SimulatedSensors, day: TradingDay) -> list[TimedRecord]:
 
 
 def test_some_stores_get_sensors_and_the_others_stay_as_they_are(journey: Journey) -> None:
-    stores = registry_entries(journey)
+    stores = registry_entries(journey, LOADED_AT)
     given = with_sensors(stores, journey)
 
     assert sum(bool(store.sensors) for store in given) == SHOPS
@@ -73,21 +77,63 @@ def test_they_come_in_order_and_none_from_the_future(sent: list[TimedRecord]) ->
     days = [each.send_at for each in sent]
 
     assert max(days) <= ENDS_AT
-    assert min(days) >= NOW - timedelta(days=3, minutes=15)
+    assert min(days) >= NOW - timedelta(days=FIRST_DAYS, minutes=15)
 
 
-def test_visitors_suffice_for_the_receipts_of_every_store(
+def counted(sensors: SimulatedSensors, sent: Iterable[TimedRecord]) -> Counter[tuple[str, datetime]]:
+    """How many came in, by store and window."""
+    came: Counter[tuple[str, datetime]] = Counter()
+    for event in Read((each for each in sent if each.topic == "people_counts"), *sensors.stores).of("people_counts"):
+        came[event.store, event.happened_at] += event.payload.people_in
+    return came
+
+
+def paid(sensors: SimulatedSensors, live: Mapping[str, Sequence[datetime]]) -> Counter[tuple[str, datetime]]:
+    """How many receipts are sent, by store with sensors and window."""
+    late_too = {store: {*times, *live.get(store, ())} for store, times in sensors.printed.items()}
+    return Counter((store, at - (at - EPOCH) % QUARTER) for store, times in late_too.items() for at in times)
+
+
+def test_in_every_window_more_come_in_than_pay(
     sensors: SimulatedSensors, day: TradingDay, sent: list[TimedRecord]
 ) -> None:
-    live = receipts(day)
-    read = Read((each for each in sent if each.topic == "people_counts"), *sensors.stores)
+    came, sold = counted(sensors, sent), paid(sensors, receipts(day))
+
+    assert len(sold) > 100
+    assert {window: number for window, number in sold.items() if number > MOST_CONVERSION * came[window]} == {}
+
+
+def test_the_conversion_of_weeks_is_what_a_shop_could_have(
+    sensors: SimulatedSensors, day: TradingDay, sent: list[TimedRecord]
+) -> None:
+    came, sold = counted(sensors, sent), paid(sensors, receipts(day))
+
+    first = min(at for _, at in sold)
     for store in sensors.stores:
-        counts = [event for event in read.of("people_counts") if event.store == store.id]
-        came = sum(event.payload.people_in for event in counts)
-        first, last = counts[0].happened_at, counts[-1].happened_at + timedelta(minutes=15)
-        late = [at for at in live[store.id] if at < sensors.begins]
-        paid = [at for at in (*sensors.printed[store.id], *live[store.id]) if first <= at < last and at not in late]
-        assert 0.2 <= len(paid) / came <= 0.6
+        buyers = sum(number for (of, _), number in sold.items() if of == store.id)
+        visitors = sum(number for (of, at), number in came.items() if of == store.id and at >= first)
+        assert 0.2 <= buyers / visitors <= 0.6
+
+
+def test_nobody_comes_in_while_a_store_is_closed(sensors: SimulatedSensors, sent: list[TimedRecord]) -> None:
+    shops = {shop.id: shop for shop in sensors.stores}
+
+    assert [
+        key for key, number in counted(sensors, sent).items() if number and not is_open(shops[key[0]], key[1])
+    ] == []
+
+
+def test_the_same_receipts_give_the_same_bytes(journey: Journey, day: TradingDay, sent: list[TimedRecord]) -> None:
+    again = SimulatedSensors.of(journey, LOADED_AT, NOW)
+
+    assert [*again.before(), *again.during(day, ENDS_AT)] == sent
+
+
+def test_a_demo_that_stays_counts_the_visitors_of_the_year_too(sensors: SimulatedSensors) -> None:
+    first = next(iter(sensors.of_the_year()))
+
+    assert first.topic in COUNTED
+    assert first.send_at < LOADED_AT - timedelta(days=365)
 
 
 def test_a_receipt_counts_once_however_often_it_is_delivered(day: TradingDay) -> None:

@@ -1,13 +1,15 @@
 """Top products by department: the API over real receipts of a few stores, against the tables that they come from."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from lab.demo.journey import Journey, load_journey, product_master, receipt_messages, registry_entries
+from lab.demo.journey import load_journey, product_master, receipt_messages
 from lab.demo.scenario import TENANT
+from lab.demo.shops import registry_entries
 from lab.demo.top_products import PRODUCTS, TopProduct, ask_top_products, compare_top_products
 from master_dataset.registry.products import ProductSpool
 from tests.support import World
@@ -26,8 +28,8 @@ def asking() -> Asking:
     """The real receipts of three small stores, of which a publication covers most, and the products of all."""
     data = load_journey()
     few = data.receipts[data.receipts["store"].isin(STORES)].reset_index(drop=True)
-    data = Journey(few, data.product, data.quantity, data.cents, data.titles)
-    world = World(*registry_entries(data))
+    data = replace(data, receipts=few)
+    world = World(*registry_entries(data, NOW))
     for value in receipt_messages(data, data.receipts, NOW)[1]:
         world.receive(value, NOW - timedelta(hours=1))
     world.rebuild(NOW)

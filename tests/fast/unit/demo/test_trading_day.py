@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from lab.demo.journey import DOLLARS, Journey, receipt_messages
+from lab.demo.shops import is_open, registry_entries
 from lab.demo.trading_day import TradingDay, trading_day
 from master_dataset.parsing.parse import parse
 from master_dataset.parsing.results import DeadLetter, Event
@@ -16,6 +17,7 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 RECEIPTS = 300
+SPEED_COUNTS = timedelta(hours=23)
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ def journey() -> Journey:
 
 @pytest.fixture
 def day(journey: Journey) -> TradingDay:
-    return trading_day(journey, NOW)
+    return trading_day(journey, registry_entries(journey, NOW), NOW, NOW)
 
 
 def read(value: bytes, at: datetime = NOW) -> object:
@@ -61,10 +63,19 @@ def test_deliveries_are_in_the_order_in_which_they_are_sent(day: TradingDay) -> 
     assert len(at) == sum(day.counts.values())
 
 
-def test_the_last_receipt_of_the_day_happens_as_the_play_ends(day: TradingDay) -> None:
+def test_the_receipts_of_the_day_are_none_that_the_speed_layer_leaves_out_but_those_days_late(day: TradingDay) -> None:
+    events = [each for each in (read(delivery.value) for delivery in day.deliveries) if isinstance(each, Event)]
+    ages = [NOW - event.happened_at for event in events]
+
+    assert min(ages) > timedelta(0)
+    assert sum(age > SPEED_COUNTS for age in ages) == day.counts["late"] > 0
+
+
+def test_every_receipt_is_printed_while_its_store_is_open(journey: Journey, day: TradingDay) -> None:
+    shops = {shop.id: shop for shop in registry_entries(journey, NOW)}
     events = [each for each in (read(delivery.value) for delivery in day.deliveries) if isinstance(each, Event)]
 
-    assert max(event.happened_at for event in events) == NOW
+    assert [event.happened_at for event in events if not is_open(shops[event.store], event.happened_at)] == []
 
 
 def test_every_receipt_of_the_past_can_be_read_and_the_last_day_is_today(journey: Journey) -> None:

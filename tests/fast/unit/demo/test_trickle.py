@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from lab.demo.chart import sparkline
-from lab.demo.journey import DOLLARS, Journey, registry_entries
-from lab.demo.sensors import QUARTER, with_sensors
+from lab.demo.journey import DOLLARS, QUARTER, Journey
+from lab.demo.sensors import with_sensors
+from lab.demo.shops import is_open, registry_entries
 from lab.demo.trickle import live_periods
 from lab.simulation.records import TimedRecord
 from master_dataset.parsing.parse import parse
@@ -34,15 +35,20 @@ def journey() -> Journey:
 
 
 @pytest.fixture(scope="module")
-def stores(journey: Journey) -> list[Store]:
-    return [store for store in with_sensors(registry_entries(journey), journey) if store.sensors]
+def shops(journey: Journey) -> list[Store]:
+    return with_sensors(registry_entries(journey, NOW), journey)
 
 
 @pytest.fixture(scope="module")
-def sent(journey: Journey, stores: list[Store]) -> list[TimedRecord]:
+def stores(shops: list[Store]) -> list[Store]:
+    return [shop for shop in shops if shop.sensors]
+
+
+@pytest.fixture(scope="module")
+def sent(journey: Journey, shops: list[Store]) -> list[TimedRecord]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lab.demo.trickle.PERIOD", QUARTER)  # sensors of an hour are tens of thousands of records
-        return [each for period in islice(live_periods(journey, stores, NOW), 2) for each in period]
+        return [each for period in islice(live_periods(journey, shops, NOW), 2) for each in period]
 
 
 def test_every_record_is_an_event_of_its_time_and_no_receipt_comes_twice(sent: list[TimedRecord]) -> None:
@@ -68,6 +74,33 @@ def test_there_is_a_receipt_every_other_second_and_stores_with_sensors_have_visi
 
     assert max(apart) <= 3
     assert counted == {store.id for store in stores}
+
+
+def test_receipts_arrive_only_from_stores_that_are_open(journey: Journey, shops: list[Store]) -> None:
+    night = datetime(2026, 11, 24, 9, 7, 30, tzinfo=UTC)  # 4 o'clock in New York
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lab.demo.trickle.PERIOD", QUARTER)
+        for begins in (NOW, night):
+            records = next(live_periods(journey, shops, begins))
+            receipts = [orjson.loads(each.value) for each in records if each.topic == POS_TRANSACTIONS.topic]
+            known = {shop.id: shop for shop in shops}
+            closed = [
+                each
+                for each in receipts
+                if not is_open(known[str(each["operation_id"])], datetime.fromisoformat(each["happened_at"]))
+            ]
+            assert closed == []
+            assert bool(receipts) == any(is_open(shop, begins) for shop in shops)
+
+
+def test_a_store_with_sensors_sells_nothing_before_its_visitors_are_counted(
+    sent: list[TimedRecord], stores: list[Store]
+) -> None:
+    ids, begins = {store.id for store in stores}, NOW.replace(minute=15, second=0)
+    early = [each for each in sent if each.topic == POS_TRANSACTIONS.topic and each.send_at < begins]
+
+    assert early
+    assert not [each for each in early if str(orjson.loads(each.value)["operation_id"]) in ids]
 
 
 @pytest.mark.parametrize(

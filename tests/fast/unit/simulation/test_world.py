@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.simulation.simulation import Simulation, World, matching_records, sensor_topics
-from lab.simulation.store_day import QUARTER_MS, store_day, to_milliseconds
+from lab.simulation.store_day import QUARTER_MS, store_day, to_milliseconds, window_start
 from lab.simulation.stores import equipped
-from lab.simulation.visitors import IDLE
+from lab.simulation.visitors import IDLE, MOST_CONVERSION
 from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
 from tests.fast.unit.simulation.reading import Read
@@ -39,8 +39,8 @@ def saturday(store: Store) -> Read:
 
 
 def matched(shop: Store, printed: list[datetime], seed: str) -> Read:
-    deliveries = matching_records(shop, BEGINS, ENDS, printed, seed)
-    return Read((each for each in deliveries if each.topic in ("people_counts", "demographics")), shop)
+    deliveries = matching_records(shop, (BEGINS, ENDS), printed, seed, ["people_counts", "demographics"])
+    return Read(deliveries, shop)
 
 
 @given(shops, days, seeds)
@@ -92,6 +92,28 @@ def test_conversion_is_what_a_shop_could_have(shop: Store, printed: list[datetim
         assert 0.2 <= len(printed) / people <= 0.6
     else:
         assert people == 0
+
+
+@given(shops, receipts, seeds)
+@settings(max_examples=examples(50, least=5), deadline=None)
+def test_in_every_window_more_come_in_than_pay(shop: Store, printed: list[datetime], seed: str) -> None:
+    came: Counter[int] = Counter()
+    for at, count in matched(shop, printed, seed).payloads("people_counts"):
+        came[at] += count.people_in
+
+    paid = Counter(window_start(to_milliseconds(at)) for at in printed)
+    assert {at: number for at, number in paid.items() if number > MOST_CONVERSION * came[at]} == {}
+
+
+@given(st.lists(st.integers(9 * 3600, 18 * 3600 - 1), max_size=60), seeds)
+@settings(max_examples=examples(30, least=3), deadline=None)
+def test_a_store_with_opening_hours_is_empty_when_it_is_closed(paid: list[int], seed: str) -> None:
+    shop = equipped(Store("1", "UTC", opening_hours={"sat": ("09:00-18:00",)}))
+    counts = matched(shop, [BEGINS + timedelta(seconds=second) for second in paid], seed).payloads("people_counts")
+
+    opens, closes = (to_milliseconds(BEGINS + timedelta(hours=hour)) for hour in (9, 18))
+    moved = [at for at, count in counts if count.people_in or count.people_out]
+    assert all(opens <= at < closes for at in moved)
 
 
 @given(shops, receipts, seeds)
