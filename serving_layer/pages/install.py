@@ -20,6 +20,7 @@ from serving_layer.pages import (
     publications,
     recompute,
     reference,
+    sensors,
     stack,
     store,
     views,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 MODULES = (
     overview,
     store,
+    sensors,
     alerts,
     alert_rules,
     layers,
