@@ -229,7 +229,9 @@ class StoreSensors:
             self._add_people(cell, self._signals[key].people)
 
     def _add(self, cell: Cell, key: Key, state: int) -> None:
-        signals = self._signals.setdefault(key, Signals(Counter(), {}))
+        signals = self._signals.get(key)
+        if signals is None:
+            signals = self._signals[key] = Signals(Counter(), {})
         signals.alive[cell.key.window] += int(cell.merged[state] or 0)
 
     def _add_people(self, cell: Cell, people: dict[int, People]) -> None:

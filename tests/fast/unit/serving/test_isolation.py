@@ -181,7 +181,7 @@ HARMLESS = {
     *("format", "compare", "comp", "only_covered", "context", "attributes", "sort", "top", "share"),
     *("as_of", "publication", "number", "limit", "page", "before", "restored", "if-match"),
     *("view", "metric", "source", "cause", "reason", "state", "replayed", "replace", "kind", "of", "done", "code"),
-    *("topic", "partition", "name"),
+    *("topic", "partition", "name", "days", "silent_after"),
 }
 """Parameters whose values belong to no tenant."""
 
