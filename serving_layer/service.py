@@ -27,11 +27,13 @@ from serving_layer.index.request import IndexRequest
 from serving_layer.keys.key import Caller
 from serving_layer.products.attribution import AnswerProducts
 from serving_layer.products.reader import ProductReader
+from serving_layer.query import sensor_health
 from serving_layer.query.answer import answer
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.cells import CellsRequest, answer_cells
 from serving_layer.query.ranges import AskedRange, latest_turn
 from serving_layer.query.resolve import MetricRequest, MetricsRequest, query_span, split_by
+from serving_layer.query.sensor_health import SensorsRequest
 from serving_layer.query.stores import (
     MOST_STORES,
     MOST_STORES_MERGED,
@@ -50,7 +52,7 @@ from serving_layer.timeline import zone_named
 from views.core import View
 from views.core.local_time import BusinessDays, round_down
 
-Request = MetricRequest | IndexRequest | CellsRequest
+Request = MetricRequest | IndexRequest | CellsRequest | SensorsRequest
 
 TURNS_KEPT = 1024
 BODIES_KEPT = 64 * 1024 * 1024
@@ -214,7 +216,7 @@ class QueryService:
         """When a day of a store of this request began last; None if its range does not depend on what day it is."""
         if not AskedRange(request.start, request.end, request.range).is_relative:
             return None
-        zone = None if isinstance(request, CellsRequest) else request.timezone
+        zone = None if isinstance(request, CellsRequest | SensorsRequest) else request.timezone
         now = round_down(int(self._now().timestamp()))
         key = (now, version, zone, request.stores)
         if key not in self._turns:
@@ -284,6 +286,16 @@ class QueryService:
 
         return await self._cached(request, version, caller, body)
 
+    async def sensors(self, request: SensorsRequest, version: ReadVersion, caller: Caller) -> bytes:
+        """The JSON of the health of registered sensors, of a page of stores. Arguments as `metrics`."""
+
+        async def body() -> bytes:
+            page = await self.stores.page(request.stores, request.page, caller)
+            at = replace(request, now=version.now)
+            return encode(await sensor_health.answer(at, page, version.snapshot, self.merged_cells))
+
+        return await self._cached(request, version, caller, body)
+
     async def cells(self, request: CellsRequest, version: ReadVersion, caller: Caller) -> bytes:
         """The JSON of the cells of one view with the states of each layer. Not cached. Arguments as `metrics`."""
         view = self.view(request)
@@ -325,7 +337,7 @@ class QueryService:
 
     async def _cached(
         self,
-        request: MetricsRequest | IndexRequest,
+        request: MetricsRequest | IndexRequest | SensorsRequest,
         version: ReadVersion,
         caller: Caller,
         body: Callable[[], Awaitable[bytes]],

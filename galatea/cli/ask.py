@@ -1,7 +1,8 @@
 """`galatea ask`: the values of metrics, as the REST API of the running stack answers them."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +16,7 @@ from deploy.settings import Settings
 from master_dataset.errors import OperatorError, RequestError
 
 if TYPE_CHECKING:
+    from galatea.client import Client
     from galatea.client.answers import Answer, Answers
     from galatea.client.dataframes import Row
     from galatea.client.errors import ClientError
@@ -75,14 +77,14 @@ def ask(  # noqa: PLR0913 - the options of the command
         "range": named_range,
         "grain": grain,
         "by": _names(by),
-        "store": _ids(store, "--store"),
+        "store": ids_of(store, "--store"),
         "sort": sort,
         "top": top,
         "share": share,
         "compare": compare,
         "category": category,
         "brand": brand,
-        "sku": _ids(sku, "--sku"),
+        "sku": ids_of(sku, "--sku"),
         "attributes": attributes,
         "hours": hours,
         "timezone": timezone,
@@ -117,7 +119,7 @@ def _names(given: list[str] | None) -> list[str]:
     return [name for each in given or () for name in each.split(",")]
 
 
-def _ids(given: list[str] | None, option: str) -> list[str]:
+def ids_of(given: list[str] | None, option: str) -> list[str]:
     r"""As the API reads them: separated by commas, and a comma in an id is written `\,`."""
     if not given:
         return []
@@ -129,6 +131,21 @@ def _ids(given: list[str] | None, option: str) -> list[str]:
 def _answered(
     metrics: str, start: str | None, end: str | None, options: "MetricOptions", key_file: Path | None
 ) -> "Answers":
+    with connection(key_file) as galatea:
+        return galatea.several(metrics.split(","), start=start, end=end, **options)
+
+
+@contextmanager
+def connection(key_file: Path | None) -> "Iterator[Client]":
+    """A client of the running stack, whose errors become those of the command line.
+
+    Args:
+        key_file: holds the API key; None for the operator's key in the home.
+
+    Raises:
+        OperatorError: there is no key, the API cannot be reached, or it does not accept the key.
+        RequestError: the API does not accept what was asked.
+    """
     from galatea.client import Client
     from galatea.client.errors import ClientError
 
@@ -138,7 +155,7 @@ def _answered(
         raise OperatorError(f"there is no key in {key_file}", do="galatea up --detach, or pass one with --key-file")
     try:
         with Client(settings.api_url, key_file=key_file, ca_file=settings.api.ca_file or None) as galatea:
-            return galatea.several(metrics.split(","), start=start, end=end, **options)
+            yield galatea
     except ClientError as error:
         raise _as_error(error) from error
     except ValueError as error:

@@ -23,7 +23,7 @@ from master_dataset.errors import GalateaError
 
 PANELS = {
     "Start and watch": ("demo", "up", "status", "lag", "doctor", "down"),
-    "Send and ask": ("ingest", "ask", "sql", "metrics", "views", "simulate"),
+    "Send and ask": ("ingest", "ask", "sql", "metrics", "views", "sensors", "simulate"),
     "Publish": ("rebuild", "recompute", "publications", "corrections", "rollback", "verify", "reconcile"),
     "Set up": ("stores", "products", "targets", "keys", "alerts", "webhooks"),
     "Maintain": ("dead_letters", "compact", "gc", "export", "speed"),

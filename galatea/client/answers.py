@@ -499,6 +499,59 @@ class Store(msgspec.Struct, frozen=True, kw_only=True):
     group_versions: tuple[StoreGroups, ...] = ()
 
 
+class SensorDay(msgspec.Struct, frozen=True, kw_only=True):
+    """A business day of a sensor. None: not known, or the sensor was not expected, which is not zero.
+
+    `coverage_percent`: of the time that is over. `people_in`, `people_out` and `drift_percent`: of door counters, once
+    the day is over.
+    """
+
+    day: date
+    coverage_percent: Number | None
+    people_in: int | None = None
+    people_out: int | None = None
+    drift_percent: Number | None = None
+
+
+class SensorHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """The health of a registered sensor at the end of the range, or now.
+
+    Attributes:
+        store: id of its store.
+        timezone: of its store.
+        sensor: its id.
+        source: what it feeds.
+        place: the door line, zone or queue that it watches; None if none in particular.
+        start: the first day that it is registered for; None: no bound.
+        end: the first day that it is not registered for any more; None: no bound.
+        measured_by: what its signals are counted by: `sensor`, `line` or `other_lines`; None: nothing shows whether it
+            is alive.
+        shared: other sensors are measured by the same, so the numbers are of all of them.
+        state: `ok`, `gaps`, `silent`, `never` or `unknown`.
+        last_signal: start of the last 15-minute window with a signal; None: there is none in the range.
+        silent_minutes: for how long the store has been open since then; None if that is not known.
+        coverage_percent: part of the expected time that it was alive; None if it was not expected, or it is not known.
+        drift_percent: of a door counter, people in minus people out in percent of people in; None if it is not known.
+        days: each business day of the range.
+    """
+
+    store: str
+    timezone: str
+    sensor: str
+    source: str
+    place: str | None = None
+    start: date | None = msgspec.field(name="from", default=None)
+    end: date | None = msgspec.field(name="to", default=None)
+    measured_by: str | None = None
+    shared: bool = False
+    state: str
+    last_signal: datetime | None
+    silent_minutes: int | None
+    coverage_percent: Number | None
+    drift_percent: Number | None = None
+    days: tuple[SensorDay, ...] = ()
+
+
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """A receipt, and when the platform received it. `receipt`: all its fields, as they were received."""
 

@@ -12,7 +12,7 @@ from typing import Literal, TypedDict, Unpack
 
 import msgspec
 
-from galatea.client.answers import Answer, Answers, Cells, LoadedFile, Metric, Receipt, Store
+from galatea.client.answers import Answer, Answers, Cells, LoadedFile, Metric, Receipt, SensorHealth, Store
 from galatea.client.connection import (
     Call,
     Ids,
@@ -125,6 +125,67 @@ def stores() -> Call[tuple[Store, ...]]:
     """
     decode = decoder(_StoreList)
     return Call(path("stores"), lambda body: decode(body).stores)
+
+
+def sensors(  # noqa: PLR0913 - the arguments of the API
+    *,
+    start: When | None = None,
+    end: When | None = None,
+    range: str | None = None,  # noqa: A002 - the name in the API
+    store: Ids = (),
+    state: Names = (),
+    hours: Literal["all", "open"] = "all",
+    silent_after: int = 30,
+    as_of: int | None = None,
+    partial: bool = False,
+    limit: int = 25,
+) -> Pages[SensorHealth]:
+    """Read the health of registered sensors, over at most 31 business days.
+
+    Args:
+        start: inclusive; a local date of the store, an instant with its offset, or relative, such as `-7d`. By default
+            the last seven business days with today.
+        end: exclusive; as `start`; by default the end of today.
+        range: such as `last_7_days`, instead of `start` and `end`.
+        store: ids; by default all stores that the key can see.
+        state: only sensors in one of these states: `ok`, `gaps`, `silent`, `never`, `unknown`.
+        hours: which time counts for coverage: `all`, or only inside the opening hours (`open`).
+        silent_after: a sensor is silent after so many open minutes without a signal.
+        as_of: number of the publication to read; by default the newest, and speed.
+        partial: accept an answer from batch alone while speed is missing.
+        limit: stores per request.
+
+    Returns:
+        An iterator over all sensors, by store. A page is requested when it is reached.
+
+    Raises:
+        NotFoundError: there is no such store or publication.
+        ResponseError: the API does not accept the arguments; the error says which.
+        ValueError: a datetime has no time zone.
+    """
+    decode = decoder(_SensorPage)
+
+    def decode_page(body: bytes) -> Page[SensorHealth]:
+        page = decode(body)
+        return Page(page.sensors, page.next)
+
+    def call(after: str | None) -> Call[Page[SensorHealth]]:
+        arguments = query(
+            from_=start,
+            to=end,
+            range=range,
+            store=store_ids(store),
+            state=as_list(state),
+            hours=hours,
+            silent_after=silent_after,
+            as_of=as_of,
+            partial=partial,
+            limit=limit,
+            after=after,
+        )
+        return Call(path("sensors"), decode_page, arguments)
+
+    return Pages(call)
 
 
 def cells(  # noqa: PLR0913 - the arguments of the API
@@ -425,6 +486,11 @@ class _MetricList(msgspec.Struct):
 
 class _StoreList(msgspec.Struct):
     stores: tuple[Store, ...]
+
+
+class _SensorPage(msgspec.Struct):
+    sensors: tuple[SensorHealth, ...]
+    next: str | None
 
 
 class _ReceiptPage(msgspec.Struct):

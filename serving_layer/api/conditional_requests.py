@@ -11,13 +11,14 @@ from serving_layer.caching import has, has_any
 from serving_layer.index.request import IndexRequest
 from serving_layer.query.cells import CellsRequest
 from serving_layer.query.resolve import MetricRequest
+from serving_layer.query.sensor_health import SensorsRequest
 from serving_layer.store.snapshot import ReadVersion
 
 
 class AnswerProvenance(NamedTuple):
     """What a response depends on. `version`: of the data. `request`: to read the version for a later request."""
 
-    request: MetricRequest | IndexRequest | CellsRequest
+    request: MetricRequest | IndexRequest | CellsRequest | SensorsRequest
     version: ReadVersion
 
 

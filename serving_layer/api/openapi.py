@@ -39,6 +39,20 @@ LINKS: Mapping[tuple[str, HTTPStatus], tuple[Link, ...]] = {
         Link("cells", "get_cells", {"store": STORE}),
         Link("receipts", "get_raw_receipts", {"store": STORE}),
         Link("index", "get_index", {"store": STORE}),
+        Link("sensors", "list_sensors", {"store": STORE}),
+    ),
+    ("list_sensors", HTTPStatus.OK): (
+        Link(
+            "next page",
+            "list_sensors",
+            {
+                "from": f"{QUERY}from",
+                "to": f"{QUERY}to",
+                "range": f"{QUERY}range",
+                "hours": f"{QUERY}hours",
+                "after": f"{BODY}next",
+            },
+        ),
     ),
     ("list_metrics", HTTPStatus.OK): (
         Link("numbers", "get_metric", {"metric": METRIC}),

@@ -22,7 +22,9 @@ from serving_layer.keys.key import Caller
 from serving_layer.query.cells import CellsRequest
 from serving_layer.query.ranges import RangeName
 from serving_layer.query.resolve import MOST_METRICS, MetricRequest, MetricsRequest, Sort
+from serving_layer.query.sensor_health import SensorsRequest
 from serving_layer.responses.metrics import CellsResponse, MetricResponse, MetricsResponse
+from serving_layer.responses.sensors import SensorList
 from serving_layer.service import QueryService
 from serving_layer.store.snapshot import ReadVersion
 from serving_layer.timeline import Grain
@@ -184,6 +186,11 @@ class PageQueries:
         request = CellsRequest(view.name, (store.id,), *span, partial)
         body = await self.service.cells(request, await self.service.read_version(request, self._caller), self._caller)
         return bool(msgspec.json.decode(body, type=CellsResponse).cells)
+
+    async def sensors(self, request: SensorsRequest) -> SensorList:
+        """The health of registered sensors. Raises as the query service does."""
+        version = await self.service.read_version(request, self._caller)
+        return msgspec.json.decode(await self.service.sensors(request, version, self._caller), type=SensorList)
 
     async def is_partial(self) -> bool:
         """Whether the speed layer is missing, so that pages show batch alone and say so."""

@@ -49,7 +49,7 @@ class SensorCoverage:
         """
         self._sources = sources
         sensors = [each for each in store.sensors if each.source in sources]
-        self._expected = Counter((each.source, _registered_span(store, each)) for each in sensors)
+        self._expected = Counter((each.source, registered_span(store, each)) for each in sensors)
         self._alive: dict[str, dict[int, int]] = {source: {} for source in sources}
         for view in proofs:
             for source, window, milliseconds in _covered_cells(view, read.get(view.name, ())):
@@ -112,7 +112,8 @@ class SensorCoverage:
         return alive >= ENOUGH * expected if self._expected else alive > 0
 
 
-def _registered_span(store: Store, sensor: Sensor) -> Span:
+def registered_span(store: Store, sensor: Sensor) -> Span:
+    """The time in which a sensor is expected to be alive; far beyond all events where the registry has no bound."""
     zone = zone_named(store.timezone)
     start = ALWAYS_START if sensor.since is None else first_instant(zone, sensor.since)
     return Span(start, ALWAYS_END if sensor.until is None else first_instant(zone, sensor.until))

@@ -27,6 +27,7 @@ from serving_layer.responses.publications import (
     RolledBack,
     StartedRecompute,
 )
+from serving_layer.responses.sensors import SensorList
 from serving_layer.responses.stores import ReceiptPage, StoreList
 from serving_layer.responses.webhooks import SkippedBlocker, Webhook, WebhookPage, WebhookTrial
 
@@ -60,6 +61,7 @@ MODELS: tuple[type[msgspec.Struct], ...] = (
     Replayed,
     RolledBack,
     RulePreview,
+    SensorList,
     SkippedBlocker,
     StartedRecompute,
     StoreList,

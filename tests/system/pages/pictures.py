@@ -27,6 +27,7 @@ class Picture(NamedTuple):
 PICTURES = (
     Picture("stores", "/", height=1080),
     Picture("store", "/stores/12", height=1620),
+    Picture("sensors", "/sensors", height=980),
     Picture("layers", "/layers", height=800),
     Picture("views", "/views", height=1080),
     Picture("corrections", "/corrections", height=880),

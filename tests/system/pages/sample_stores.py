@@ -37,7 +37,20 @@ STORES = (
         sensors=SENSORS,
     ),
     Store(id="7", timezone="Europe/Bratislava", name="Bratislava, Old Town", opening_hours=HOURS, country="SK"),
-    Store(id="40", timezone="Asia/Tokyo", name="Tokyo, Ginza", currency=currency("JPY"), country="JP"),
+    Store(
+        id="40",
+        timezone="Asia/Tokyo",
+        name="Tokyo, Ginza",
+        currency=currency("JPY"),
+        country="JP",
+        sensors=(
+            Sensor("door-1", "people_counts", "A", until=date(2026, 11, 18)),
+            Sensor("door-2", "people_counts", "A", date(2026, 11, 18)),
+            Sensor("ap-1", "wifi_sightings"),
+            Sensor("q-1", "queue_events", "Q1"),
+            Sensor("face-1", "demographics", "entrance"),
+        ),
+    ),
     Store(id="acme-1", timezone="Europe/Bratislava", name="Praha, Andel", tenant="acme"),
 )
 SHAPE = {8: 2, 9: 4, 10: 6, 11: 7, 12: 5, 13: 4, 14: 5, 15: 6, 16: 8, 17: 9, 18: 6, 19: 3}
@@ -81,10 +94,24 @@ class StoreDays:
             said = self._record(start, sensor_id="door", interval_ms=900_000, line="A", **counted)
             yield start, "people_counts", said
         rain = 1.2 if at.hour in (9, 10) else 0.0
+        if self.store.id == "40":
+            yield from self._beats(at)
         weather = observation(written(at), 9 - abs(14 - at.hour) / 3, rain_mm=rain, wind_m_s=3, store=self.store.id)
         yield at, "weather_observations", weather
         if is_lately:
             yield from self._lately(at, people)
+
+    def _beats(self, at: datetime) -> Iterator[tuple[datetime, str, bytes]]:
+        """The access point went silent a few hours ago; the queue counter is off at night."""
+        for quarter in range(4):
+            start = at + timedelta(minutes=15 * quarter)
+            beat = {"interval_ms": 900_000}
+            if start < NOW - timedelta(hours=5):
+                said = self._record(start, sensor_id="ap-1", source="wifi_sightings", **beat)
+                yield start, "sensor_heartbeats", said
+            if at.hour < 21:
+                said = self._record(start, sensor_id="q-1", source="queue_events", **beat)
+                yield start, "sensor_heartbeats", said
 
     def _lately(self, at: datetime, people: int) -> Iterator[tuple[datetime, str, bytes]]:
         """Phones and queues, on the last day only, because they are many."""

@@ -5,7 +5,7 @@ import pytest
 
 from galatea.client import answers, ingest
 from galatea.client import publications as client
-from serving_layer.responses import events, health, master_data, metrics, publications, stores
+from serving_layer.responses import events, health, master_data, metrics, publications, sensors, stores
 from views.control.recompute import RecomputeRequest
 
 Struct = type[msgspec.Struct]
@@ -33,6 +33,8 @@ TYPES: list[tuple[Struct, Struct]] = [
     (answers.StoreSensor, stores.StoreSensor),
     (answers.StoreZone, stores.StoreZone),
     (answers.Store, stores.RegisteredStore),
+    (answers.SensorDay, sensors.SensorDay),
+    (answers.SensorHealth, sensors.SensorHealth),
     (answers.Receipt, stores.Receipt),
     (client.ReadPosition, health.ReadPosition),
     (client.ReaderLag, health.ReaderLag),

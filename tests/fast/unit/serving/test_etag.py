@@ -19,6 +19,7 @@ PATHS = {
     "/v1/metrics/net_sales,total_transactions_count": DAY,
     "/v1/index/net_sales": DAY,
     "/v1/views/sales/cells": DAY,
+    "/v1/sensors": DAY,
 }
 LISTED: dict[str, dict[str, str]] = {"/v1/metrics": {}, "/v1/stores": {}}
 

@@ -65,6 +65,7 @@ def own_questions(of: MarkedTenant) -> Mapping[Place, Question]:
         ("GET", "/v1/raw/pos_transactions"): Question({"store": of.store, "day": str(DAY)}),
         ("GET", "/v1/freshness"): Question(),
         ("GET", "/v1/stores"): Question(),
+        ("GET", "/v1/sensors"): Question(SPAN),
         ("GET", "/v1/products"): Question({"tenant": of.tenant}),
         ("POST", "/v1/products"): Question({"tenant": of.tenant, "replace": "true"}, products, headers=TEXT),
         ("POST", "/v1/targets"): Question({"tenant": of.tenant}, targets, headers=TEXT),
@@ -101,6 +102,7 @@ def own_questions(of: MarkedTenant) -> Mapping[Place, Question]:
         ("GET", "/openapi.json"): Question(),
         ("GET", "/"): PAGE,
         ("GET", "/stores/{id_}"): Question({"day": str(DAY)}),
+        ("GET", "/sensors"): PAGE,
         ("GET", "/alerts"): PAGE,
         ("GET", "/alerts/rules/new"): PAGE,
         ("GET", "/alerts/rules/{id_}"): PAGE,
@@ -179,7 +181,7 @@ HARMLESS = {
     *("format", "compare", "comp", "only_covered", "context", "attributes", "sort", "top", "share"),
     *("as_of", "publication", "number", "limit", "page", "before", "restored", "if-match"),
     *("view", "metric", "source", "cause", "reason", "state", "replayed", "replace", "kind", "of", "done", "code"),
-    *("topic", "partition", "name"),
+    *("topic", "partition", "name", "days", "silent_after"),
 }
 """Parameters whose values belong to no tenant."""
 

@@ -21,6 +21,7 @@ FOR_ALL = [
     ("/v1/raw/pos_transactions", {"store": "1", "day": "2026-11-21"}),
     ("/v1/freshness", {}),
     ("/v1/stores", {}),
+    ("/v1/sensors", {}),
     ("/v1/products", {}),
     ("/v1/publications", {}),
     ("/healthz", {}),

@@ -190,6 +190,7 @@ PATHS = (
     f"{NET}?range=today&store=1&store=2",
     "/v1/views/sales/cells?store=1&from=2026-11-21&to=2026-11-22",
     "/v1/index/net_sales?store=1&from=2026-11-21&to=2026-11-22",
+    "/v1/sensors?store=1&from=2026-11-21&to=2026-11-22",
     "/v1/metrics",
     "/v1/stores",
 )

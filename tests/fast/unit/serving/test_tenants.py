@@ -154,6 +154,7 @@ def test_no_answer_of_any_route_has_a_trace_of_another_tenant(asking: Asking, te
         *PER_STORE[4:],
         *CHAIN,
         ("/v1/stores", {}),
+        ("/v1/sensors", {}),
         ("/v1/metrics", {}),
         ("/v1/publications", {}),
         ("/v1/alerts", {}),
