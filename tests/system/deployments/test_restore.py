@@ -76,7 +76,7 @@ def queries(metrics: list[str], days: list[date]) -> Iterator[tuple[str, Mapping
         for first, last in combinations_with_replacement(days, 2)
     ]
     more: list[dict[str, str]] = [{"store": store} for store in STORES]
-    more += [{"by": "total"}, {"store": STORES[0], "hours": "open"}, {"store": STORES[1], "split": "store"}]
+    more += [{"by": "total"}, {"store": STORES[0], "hours": "open"}, {"store": STORES[1], "compare": "previous_week"}]
     for of, grain, own, metric in product(ranges, GRAINS, more, metrics):
         yield metric, {**of, "grain": grain, **own}
 
@@ -85,7 +85,7 @@ def answers(home: Home, days: list[date]) -> dict[str, str]:
     """Query to the digest of its answer, without what it says about when and from what it was computed."""
     found = {}
     with home.client() as client:
-        metrics = sorted(each["id"] for each in client.get("/v1/metrics").raise_for_status().json()["metrics"])
+        metrics = sorted(each["metric"] for each in client.get("/v1/metrics").raise_for_status().json()["metrics"])
         for metric, parameters in queries(metrics, days):
             answer = client.get(f"/v1/metrics/{metric}", params=parameters)
             assert answer.status_code < 500, answer.text
