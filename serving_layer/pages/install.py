@@ -14,6 +14,7 @@ from serving_layer.pages import (
     assets,
     corrections,
     dead_letters,
+    floor_plans,
     layers,
     login,
     overview,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 MODULES = (
     overview,
     store,
+    floor_plans,
     alerts,
     alert_rules,
     layers,

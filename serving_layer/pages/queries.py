@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from master_dataset.errors import GalateaError, UnknownNameError
+from master_dataset.errors import GalateaError
 from master_dataset.registry.stores import Store
 from serving_layer.api.parameters import write_id
 from serving_layer.keys.key import Caller
@@ -50,6 +50,7 @@ class PageQuery:
     range: RangeName | None = None
     sort: Sort | None = None
     top: int | None = None
+    share: bool = False
 
     @property
     def request(self) -> MetricRequest:
@@ -66,6 +67,7 @@ class PageQuery:
             context=self.context,
             sort=self.sort,
             top=self.top,
+            share=self.share,
             range=self.range,
         )
 
@@ -77,6 +79,7 @@ class PageQuery:
         arguments += [("grain", self.grain), *(("by", name) for name in self.by)]
         arguments += [("sort", self.sort)] if self.sort else []
         arguments += [("top", str(self.top))] if self.top else []
+        arguments += [("share", "true")] if self.share else []
         arguments += [("compare", self.compare)] if self.compare else []
         arguments += [("context", self.context)] if self.context else []
         return [*arguments, ("partial", "true")] if self.partial else arguments
@@ -149,10 +152,7 @@ class PageQueries:
 
     async def store(self, id_: str) -> Store:
         """One of them. UnknownNameError, also for a store of another tenant."""
-        visible = {store.id: store for store in await self.stores()}
-        if id_ not in visible:
-            raise UnknownNameError("store", id_, visible)
-        return visible[id_]
+        return await self.service.stores.registered(id_, self._caller)
 
     async def answer_all(self, queries: Sequence[PageQuery]) -> Sequence[QueryResult]:
         """The answers, in order, all from one publication and one reading of speed."""

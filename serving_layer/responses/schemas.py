@@ -27,7 +27,7 @@ from serving_layer.responses.publications import (
     RolledBack,
     StartedRecompute,
 )
-from serving_layer.responses.stores import ReceiptPage, StoreList
+from serving_layer.responses.stores import ReceiptPage, StoreFloorPlan, StoreList
 from serving_layer.responses.webhooks import SkippedBlocker, Webhook, WebhookPage, WebhookTrial
 
 Schema = dict[str, Any]
@@ -62,6 +62,7 @@ MODELS: tuple[type[msgspec.Struct], ...] = (
     RulePreview,
     SkippedBlocker,
     StartedRecompute,
+    StoreFloorPlan,
     StoreList,
     Webhook,
     WebhookPage,
