@@ -14,7 +14,7 @@ from serving_layer.admin.floor_plans import FloorPlanService
 from serving_layer.api.caller import AnswersOf, Configurer, Reader
 from serving_layer.api.conditional_requests import CACHE_HEADERS, conditional_response
 from serving_layer.api.request_bodies import BodyLimitRoute, bodies_of
-from serving_layer.errors import BadQuestionError, NotOfferedError, UnsupportedBodyError
+from serving_layer.errors import NotOfferedError, UnsupportedBodyError
 from serving_layer.responses.encoding import JSON, encode, iso_instant
 from serving_layer.responses.schemas import Responses, or_not_modified, returns
 from serving_layer.responses.stores import PlanZone, StoreFloorPlan
@@ -26,7 +26,7 @@ _IMAGES = dict.fromkeys(MEDIA_TYPES, _BINARY)
 _IMAGE_POLICY = {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox"}
 """Browsers run nothing of an image, also if somebody opens its address."""
 _ETAG = {"ETag": {"description": "Its version, for `If-Match`.", "schema": {"type": "string"}}}
-_TAG = re.compile(r'"([0-9a-f-]{1,64})"')
+_TAG, _NO_VERSION = re.compile(r'"([0-9a-f-]{1,64})"'), "none"
 
 
 async def floor_plans_of(request: Request) -> FloorPlanService:
@@ -51,14 +51,11 @@ def _returns_plan(description: str) -> Responses:
 
 
 def _expected(if_match: str | None) -> str | None:
-    """The version that its author has seen; None: any. BadQuestionError."""
+    """The version that its author has seen; None: any."""
     if if_match is None or if_match.strip() == "*":
         return None
     found = _TAG.fullmatch(if_match.strip())
-    if not found:
-        message = "`If-Match` is no tag of a floor plan."
-        raise BadQuestionError(message, do="Send the `ETag` of the floor plan as you read it.")
-    return found[1]
+    return found[1] if found else _NO_VERSION
 
 
 router = APIRouter(prefix="/v1", tags=["state"])
