@@ -31,6 +31,8 @@ CHANGES = {
     "recompute compute",
     "recompute publish",
     "stores load",
+    "stores floor-plan",
+    "stores remove-floor-plan",
     "products load",
     "targets load",
     "keys create",

@@ -15,11 +15,13 @@ from master_dataset.dead_letters.queries import DeadLetterQueries
 from master_dataset.dead_letters.replay import Replayer, ReplaySender
 from master_dataset.dead_letters.replay_history import ReplayTable
 from master_dataset.dead_letters.table import DeadLetterTable
+from master_dataset.registry.floor_plans import FloorPlanTables
 from master_dataset.registry.products import ProductTables
 from master_dataset.registry.rule_versions import RuleVersions
 from master_dataset.registry.targets import TargetTables
 from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.admin.dead_letters import DeadLetterService
+from serving_layer.admin.floor_plans import FloorPlanService
 from serving_layer.admin.operations import OperatorService
 from serving_layer.admin.publications import RollbackRunner, RollbackService
 from serving_layer.admin.targets import TargetService
@@ -124,6 +126,11 @@ def target_service_of(settings: "Settings", answers: "QueryService") -> TargetSe
     """Build what loads targets."""
     tables = TargetTables(session_of(settings.cassandra.address))
     return TargetService(tables, answers.stores.all, answers.catalogue)
+
+
+def floor_plans_of(settings: "Settings") -> FloorPlanService:
+    """Build the service of floor plans."""
+    return FloorPlanService(FloorPlanTables(session_of(settings.cassandra.address)))
 
 
 def products_of(settings: "Settings") -> ProductService:

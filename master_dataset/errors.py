@@ -8,8 +8,10 @@ GalateaError
 |   |-- NothingArchivedError         404, there are no events on the requested days
 |   |-- MixedCurrenciesError         409, money of two currencies cannot be added up
 |   |-- BadFileError                 422, a file cannot be used; names the field
+|   |-- BadFloorPlanError            422, an image or the zones of a floor plan cannot be used; names the field
 |   |-- BadEndpointError             422, webhooks cannot call this URL; names the field
 |   |-- BadRuleError                 422, an alert rule makes no sense; names the field
+|   |-- FloorPlanChangedError        412, the floor plan is not the one that its author has seen
 |   |-- ProductsChangedError         409, another load of products came first
 |   `-- TargetsChangedError          409, another load of targets came first
 |-- OperatorError                    the operator; exit code 1; `do` is the next command
@@ -182,6 +184,23 @@ class BadEndpointError(RequestError):
         """`field`: the one of the endpoint to change."""
         super().__init__(message, do=do)
         self.field = field
+
+
+class BadFloorPlanError(RequestError):
+    """The image or the zones of a floor plan cannot be used; nothing was changed."""
+
+    status = 422
+
+    def __init__(self, field: str, message: str, *, do: str) -> None:
+        """`field`: what to change, such as `image` or `zones[2].zone`."""
+        super().__init__(message, do=do)
+        self.field = field
+
+
+class FloorPlanChangedError(RequestError):
+    """The floor plan was changed in the meantime; nothing was changed by this request."""
+
+    status = 412
 
 
 class OperatorError(GalateaError):

@@ -10,6 +10,7 @@ from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from master_dataset import tracing
+from serving_layer.admin.floor_plans import FloorPlanService
 from serving_layer.admin.operations import OperatorService
 from serving_layer.admin.targets import TargetService
 from serving_layer.alerts.rules import AlertService
@@ -19,6 +20,7 @@ from serving_layer.api import (
     cells,
     dead_letters,
     events,
+    floor_plans,
     health,
     metrics,
     products,
@@ -114,6 +116,7 @@ ROUTERS = (
     health.freshness_router,
     stores.router,
     sensors.router,
+    floor_plans.router,
     products.router,
     targets.router,
     alerts.router,
@@ -139,6 +142,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
     sessions: Sessions,
     products: ProductService | None = None,
     targets: TargetService | None = None,
+    plans: FloorPlanService | None = None,
     limits: Limits = LIMITS,
     cors_origins: Sequence[str] = (),
     audit: Audit = lambda *_: None,
@@ -155,6 +159,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
         sessions: of browsers.
         products: None if this process has no products.
         targets: None if this process loads no targets.
+        plans: None if this process has no floor plans.
         limits: of requests.
         cors_origins: the origins whose scripts may call the API, with a key that they bring, never with the cookie of
             a session; none: browsers keep other origins out.
@@ -176,6 +181,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
     app.state.ingest = ingest
     app.state.products = products
     app.state.targets = targets
+    app.state.floor_plans = plans
     app.state.live = Live(answers, limits)
     app.state.bodies = BodyReader(limits)
     app.state.in_flight = InFlight(limits.requests_in_flight)

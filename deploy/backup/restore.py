@@ -54,7 +54,6 @@ _STREAMS = ("archive", "speed")
 _MASTER = "master/"
 _REQUESTS_READ = "asked"
 """The key in `alert_audits.told` of the offsets up to which requests were read."""
-_ROWS_AT_ONCE = 1_000
 _LOST = Problem(
     "restored", "Cassandra was restored from a backup, without the cells of this recompute", "galatea rebuild"
 )
@@ -296,7 +295,7 @@ class Restore:
         written = 0
         change = self._changes(plan).get(table.name)
         with pq.ParquetFile(self.folder / plan.manifest.tables[table.name].path) as file:
-            for batch in file.iter_batches(_ROWS_AT_ONCE):
+            for batch in file.iter_batches(table.rows_at_once):
                 rows = _changed(batch, change) if change else batch
                 if rows.num_rows:
                     self.keyspace.write(table, rows)

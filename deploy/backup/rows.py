@@ -20,7 +20,7 @@ WRITTEN_AT, EXPIRES = "_written_at", "_expires_s"
 """Columns of a file beside those of the table: a write timestamp in microseconds, and a lifetime in seconds."""
 STATIC = "static"
 _COLLECTED = "UPDATE publications SET collected_at = ? WHERE series = 'galatea' AND publication = ? IF current = ?"
-_ROWS_AT_ONCE = 1_000
+_KEYS_AT_ONCE = 5_000
 _IN_FLIGHT = 32
 _TYPES: Mapping[str, pa.DataType] = {
     "text": pa.string(),
@@ -118,9 +118,9 @@ class CassandraKeyspace:
         ]
         query = f"SELECT {', '.join(selected)} FROM {table.name}"  # noqa: S608 - our own names
         page: list[Sequence[Any]] = []
-        for row in self._session.execute(SimpleStatement(query, fetch_size=_ROWS_AT_ONCE)):
+        for row in self._session.execute(SimpleStatement(query, fetch_size=table.rows_at_once)):
             page.append([_plain(value) for value in row])
-            if len(page) == _ROWS_AT_ONCE:
+            if len(page) == table.rows_at_once:
                 yield _batch(page, schema)
                 page = []
         if page:
@@ -145,7 +145,7 @@ class CassandraKeyspace:
         query = "SELECT column_name, kind FROM system_schema.columns WHERE keyspace_name = %s AND table_name = %s"
         rows = self._session.execute(query, (self._session.keyspace, table))
         keys = [row.column_name for row in rows if row.kind in {"partition_key", "clustering"}]
-        keys_only = SimpleStatement(f"SELECT {', '.join(keys)} FROM {table}", fetch_size=5 * _ROWS_AT_ONCE)  # noqa: S608 - likewise
+        keys_only = SimpleStatement(f"SELECT {', '.join(keys)} FROM {table}", fetch_size=_KEYS_AT_ONCE)  # noqa: S608 - likewise
         return sum(1 for _ in self._session.execute(keys_only))
 
     def holds_rows(self, table: str) -> bool:

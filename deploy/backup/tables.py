@@ -17,11 +17,13 @@ class KeptTable:
         name: Its name.
         written_at: A column whose write timestamp is part of the meaning of the row, and kept; empty if none.
         expires: A column whose remaining lifetime is kept; empty if rows do not expire.
+        rows_at_once: How many rows are read or written together: fewer where rows are large.
     """
 
     name: str
     written_at: str = ""
     expires: str = ""
+    rows_at_once: int = 1_000
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ TRUTH = (
             KeptTable("alert_versions"),
             KeptTable(ENDPOINTS),
             KeptTable("partition_growths"),
+            KeptTable("floor_plans", rows_at_once=8),  # up to 2 MB each
             KeptTable(SKIPS, expires="asked_at"),
             KeptTable("seen_titles", written_at="title"),
         ),

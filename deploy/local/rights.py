@@ -109,6 +109,7 @@ RIGHTS: Mapping[str, Rights] = {
             "alert_versions",
             "api_keys",
             "api_rates",
+            "floor_plans",
             "page_sessions",
             "publications",
             "recomputes",

@@ -29,6 +29,7 @@ from deploy.settings import Settings
 from deploy.wiring import (
     AirflowElseRunner,
     alert_service_of,
+    floor_plans_of,
     operations_of,
     products_of,
     readers_of,
@@ -106,6 +107,7 @@ def run(process: Process, settings: Settings) -> None:
         sessions=Sessions(SessionTables(shared), time.monotonic, now),
         products=products,
         targets=target_service_of(settings, answers),
+        plans=floor_plans_of(settings),
         limits=settings.limits.request_limits,
         cors_origins=settings.api.allowed_origins,
         audit=Audit(settings.home).request,

@@ -1,7 +1,7 @@
 """`galatea stores`: the registry of stores."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +9,13 @@ from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
 
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
+    from master_dataset.registry.floor_plans import FloorPlan
+    from master_dataset.registry.stores import Store
+
+StoreId = Annotated[str, typer.Argument(metavar="STORE", help="Id of a registered store.")]
 app = typer.Typer(no_args_is_help=True, help="Register and list stores.")
 
 
@@ -68,3 +75,81 @@ def list_stores(as_json: AsJson = False) -> None:
                 for s in stores
             ],
         )
+
+
+@app.command("floor-plan")
+def floor_plan(
+    store: StoreId,
+    image: Annotated[Path | None, typer.Argument(metavar="IMAGE", help="PNG, JPEG or WebP, at most 2 MB.")] = None,
+    zones: Annotated[
+        Path | None, typer.Option("--zones", help="YAML: a list `zones` of {zone, rectangle or polygon}.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Save the floor plan of STORE: its image, the zones drawn on it, or both. What is not named stays."""
+    from master_dataset.errors import BadFloorPlanError
+    from master_dataset.registry.floor_plans import FloorPlanTables
+    from master_dataset.registry.floor_plans_file import load_image, load_zones
+
+    if image is None and zones is None:
+        raise BadFloorPlanError("image", "There is nothing to save.", do="Name an IMAGE, `--zones FILE`, or both.")
+    session, of = _registered(store)
+    saved = FloorPlanTables(session).save(
+        of.tenant,
+        of.id,
+        image=load_image(image) if image else None,
+        zones=load_zones(zones, of.terms.zones) if zones else None,
+    )
+    _print_floor_plan(of, saved, as_json=as_json)
+
+
+@app.command("show-floor-plan")
+def show_floor_plan(store: StoreId, as_json: AsJson = False) -> None:
+    """Show the size of the floor plan of STORE, and its zones in percent of the image."""
+    from master_dataset.registry.floor_plans import FloorPlanTables, no_floor_plan
+
+    session, of = _registered(store)
+    found = FloorPlanTables(session).read(of.tenant, of.id)
+    if found is None:
+        raise no_floor_plan(of.id)
+    _print_floor_plan(of, found, as_json=as_json)
+
+
+@app.command("remove-floor-plan")
+def remove_floor_plan(store: StoreId, as_json: AsJson = False) -> None:
+    """Remove the floor plan of STORE. What was counted in its zones stays."""
+    from master_dataset.registry.floor_plans import FloorPlanTables
+
+    session, of = _registered(store)
+    FloorPlanTables(session).remove(of.tenant, of.id)
+    if as_json:
+        print_json({"store": of.id, "removed": True})
+    else:
+        print_message(f"  store {of.id} has no floor plan any more")
+
+
+def _registered(id_: str) -> "tuple[Session, Store]":
+    """The session, and the registered store of this id. UnknownNameError if there is none."""
+    from deploy.cassandra import session_of
+    from master_dataset.errors import UnknownNameError
+    from master_dataset.registry.registry import Registry
+
+    session = session_of(Settings().cassandra.address)
+    stores = Registry(session).stores()
+    if id_ not in stores:
+        raise UnknownNameError("store", id_, stores)
+    return session, stores[id_]
+
+
+def _print_floor_plan(store: "Store", plan: "FloorPlan", *, as_json: bool) -> None:
+    from master_dataset.registry.floor_plans_file import write_lines
+
+    if as_json:
+        zones = [{"zone": each.zone, "polygon": [list(corner) for corner in each.corners]} for each in plan.zones]
+        said = {"media_type": plan.media_type, "bytes": plan.bytes, "width": plan.width, "height": plan.height}
+        print_json({"store": store.id, "version": plan.version, **said, "zones": zones})
+        return
+    size = f"{plan.width:,} by {plan.height:,} pixels, {plan.bytes:,} bytes of {plan.media_type}"
+    print_message(f"  store {store.id}: {size}; {len(plan.zones)} zones, in percent of the image")
+    for line in write_lines(plan.zones).splitlines():
+        print_message(f"  {line}")

@@ -40,6 +40,7 @@ LINKS: Mapping[tuple[str, HTTPStatus], tuple[Link, ...]] = {
         Link("receipts", "get_raw_receipts", {"store": STORE}),
         Link("index", "get_index", {"store": STORE}),
         Link("sensors", "list_sensors", {"store": STORE}),
+        Link("floor plan", "get_floor_plan", {"store": STORE}),
     ),
     ("list_sensors", HTTPStatus.OK): (
         Link(
@@ -151,6 +152,11 @@ LINKS: Mapping[tuple[str, HTTPStatus], tuple[Link, ...]] = {
             ("change_alert_rule", HTTPStatus.OK),
         )
     },
+    ("get_floor_plan", HTTPStatus.OK): (
+        Link("its image", "get_floor_plan_image", {"store": f"{BODY}store"}),
+        Link("other zones", "draw_floor_plan", {"store": f"{BODY}store"}),
+        Link("no more", "remove_floor_plan", {"store": f"{BODY}store"}),
+    ),
     ("list_corrections", HTTPStatus.OK): (Link("next page", "list_corrections", {"after": f"{BODY}next"}),),
 }
 """By operation and status."""
@@ -231,7 +237,8 @@ def _complete(operation: Document, route: APIRoute) -> None:
             operation["security"] = [*operation["security"], {}]
     for said in operation.get("parameters", ()):
         if said["name"] in EXAMPLES and said["in"] != "header":
-            said["example"] = EXAMPLES[said["name"]]
+            example = EXAMPLES[said["name"]]
+            said["example"] = example[0] if said["in"] == "path" and isinstance(example, list) else example
     for status, said in operation["responses"].items():
         if leads := LINKS.get((operation["operationId"], HTTPStatus(int(status)))):
             said["links"] = {link.name: link.described() for link in leads}

@@ -17,6 +17,7 @@ from starlette.routing import Match
 
 from master_dataset.errors import (
     BadEndpointError,
+    BadFloorPlanError,
     BadRuleError,
     DependencyUnavailableError,
     GalateaError,
@@ -69,7 +70,7 @@ def install(app: FastAPI) -> None:
 async def _ours(_: Request, error: Exception) -> Response:
     if not isinstance(error, GalateaError):
         raise error
-    if isinstance(error, BadRuleError | BadEndpointError):
+    if isinstance(error, BadRuleError | BadEndpointError | BadFloorPlanError):
         return problem(error.status, error.code, error.message, error.do, error.field)
     if not isinstance(error, DependencyUnavailableError):
         return problem(error.status, error.code, error.message, error.do)

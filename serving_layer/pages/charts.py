@@ -6,7 +6,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Self
 from zoneinfo import ZoneInfo
 
 from msgspec import UNSET
@@ -23,6 +23,31 @@ MANY = 100
 """From this value on, a square of a heat map has no room for tenths."""
 SPARK_WIDTH, SPARK_HEIGHT, SPARK_MARGIN = 300, 48, 5
 """As in `static/live.js`, which draws the same line again."""
+
+
+class Scale(NamedTuple):
+    """Shades of equal steps from the least to the greatest value."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[Value]) -> Self | None:
+        """The scale of these values, of which None is unknown. None if no value is known."""
+        known = [_number(value) for value in values if value is not None]
+        return cls(min(known), max(known)) if known else None
+
+    def shade(self, value: Value) -> int | None:
+        """0 (least) to SHADES - 1; None if the value is unknown."""
+        if value is None:
+            return None
+        part = (_number(value) - self.low) / ((self.high - self.low) or 1)
+        return min(int(part * SHADES), SHADES - 1)
+
+    def bounds(self, unit: str, code: str) -> Sequence[Figure]:
+        """The least value of each shade, then the greatest of all."""
+        step = (self.high - self.low) / SHADES
+        return [figure(self.low + step * number, unit, code) for number in range(SHADES + 1)]
 
 
 class Square(NamedTuple):
@@ -52,27 +77,23 @@ def heat_map(points: Sequence[Point], unit: str, code: str) -> HeatMap | None:
     Hours before the first and after the last known value are left out.
     """
     known = {(point.weekday, point.hour): point for point in points if point.value is not None}
-    if not known:
+    scale = Scale.of([point.value for point in known.values()])
+    if scale is None:
         return None
     hours = [point.hour for point in known.values() if isinstance(point.hour, int)]
     columns = range(min(hours), max(hours) + 1)
-    values = [_number(point.value) for point in known.values()]
-    low, high = min(values), max(values)
-    digits, unknown = 0 if high >= MANY else 1, figure(None, unit, code)
+    digits, unknown = 0 if scale.high >= MANY else 1, figure(None, unit, code)
 
     def square(day: int, hour: int) -> Square:
         point = known.get((day, hour))
         if point is None:
             return Square(hour, None, unknown, unknown.number, is_final=True)
-        part = (_number(point.value) - low) / ((high - low) or 1)
-        shade = min(int(part * SHADES), SHADES - 1)
         short = rounded(_number(point.value), digits)
-        return Square(hour, shade, figure(point.value, unit, code), short, point.final)
+        return Square(hour, scale.shade(point.value), figure(point.value, unit, code), short, point.final)
 
     names = [language.day(MONDAY + timedelta(days=number), "E") for number in range(7)]
     rows = [(name, [square(day, hour) for hour in columns]) for day, name in enumerate(names, 1)]
-    bounds = [figure(low + (high - low) * number / SHADES, unit, code) for number in range(SHADES + 1)]
-    return HeatMap(columns, rows, bounds)
+    return HeatMap(columns, rows, scale.bounds(unit, code))
 
 
 class Sparkline(NamedTuple):

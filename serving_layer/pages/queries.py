@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from master_dataset.errors import GalateaError, UnknownNameError
+from master_dataset.errors import GalateaError
 from master_dataset.registry.stores import Store
 from serving_layer.api.parameters import write_id
 from serving_layer.keys.key import Caller
@@ -160,10 +160,7 @@ class PageQueries:
 
     async def store(self, id_: str) -> Store:
         """One of them. UnknownNameError, also for a store of another tenant."""
-        visible = {store.id: store for store in await self.stores()}
-        if id_ not in visible:
-            raise UnknownNameError("store", id_, visible)
-        return visible[id_]
+        return await self.service.stores.registered(id_, self._caller)
 
     async def answer_all(self, queries: Sequence[PageQuery]) -> Sequence[QueryResult]:
         """The answers, in order, all from one publication and one reading of speed."""

@@ -1,7 +1,8 @@
 """What every page shares: its route, who visits it, the scope it needs, its forms, and errors as pages."""
 
 import hmac
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import parse_qs, urlsplit
@@ -11,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from pydantic import ValidationError
+from starlette.formparsers import MultiPartException, MultiPartParser
 
 from master_dataset.errors import GalateaError
 from serving_layer.admin.operations import OperatorService
@@ -65,6 +67,10 @@ class Visit:
         """The form that the visitor sent. Raises as `read_form` does."""
         return await read_form(self.request, self.visitor.token, max_bytes)
 
+    async def upload(self, max_bytes: int) -> "tuple[Form, bytes]":
+        """The form with a file that the visitor sent. Raises as `read_upload` does."""
+        return await read_upload(self.request, self.visitor.token, max_bytes)
+
     def page(
         self, template: str, fresh: FreshnessReport, values: Mapping[str, object], *, status: int = 200
     ) -> HTMLResponse:
@@ -97,7 +103,10 @@ OperatorVisit = Annotated[Visit, Depends(RequireScope("operate"))]
 # Forms
 
 FORM_TYPE = "application/x-www-form-urlencoded"
+UPLOAD_TYPE = "multipart/form-data"
 MAX_FIELDS = 2000
+MAX_UPLOAD_FIELDS, MAX_UPLOAD_TEXT = 8, 4096
+"""Fields of a form with a file, beside the file, and bytes of each."""
 OPEN_AGAIN = "Open the page again, and send its form from there."
 
 
@@ -131,7 +140,7 @@ async def read_form(request: Request, token: str, max_bytes: int | None = None) 
         BadQuestionError: it is no form, or the body is too long.
     """
     _require_same_origin(request)
-    if request.headers.get("content-type", "").partition(";")[0].strip() != FORM_TYPE:
+    if content_type(request) != FORM_TYPE:
         raise BadQuestionError("This is not a form that a browser sends.", do=OPEN_AGAIN)
     bodies = bodies_of(request)
     async with bodies.read(request, max_bytes or bodies.limits.request_bytes, "Ask in several requests.") as body:
@@ -139,9 +148,59 @@ async def read_form(request: Request, token: str, max_bytes: int | None = None) 
             form = Form(parse_qs(body.decode(), keep_blank_values=False, max_num_fields=MAX_FIELDS))
         except ValueError as error:
             raise BadQuestionError("The form cannot be read.", do=OPEN_AGAIN) from error
+    _require_token(form, token)
+    return form
+
+
+async def read_upload(request: Request, token: str, max_bytes: int) -> tuple[Form, bytes]:
+    """The form and its one file in the body of a request; the file is empty if none was chosen.
+
+    Args:
+        request: a POST.
+        token: as of `read_form`.
+        max_bytes: the longest body.
+
+    Raises:
+        ScopeMissingError: as of `read_form`.
+        BadQuestionError: it is no form with a file.
+        BodyTooLargeError: the body is too long. For other errors see `BodyReader.read`.
+    """
+    _require_same_origin(request)
+    if content_type(request) != UPLOAD_TYPE:
+        raise BadQuestionError("This is not a form that a browser sends.", do=OPEN_AGAIN)
+    form, content = Form(), b""
+    async with bodies_of(request).read(request, max_bytes, "Choose a smaller file.") as body:
+
+        async def whole() -> AsyncGenerator[bytes, None]:
+            yield body
+
+        parser = MultiPartParser(
+            request.headers, whole(), max_files=1, max_fields=MAX_UPLOAD_FIELDS, max_part_size=MAX_UPLOAD_TEXT
+        )
+        parser.spool_max_size = max_bytes  # it is in memory already, and is not written to a disk
+        try:
+            parsed = await parser.parse()
+        except MultiPartException as error:
+            raise BadQuestionError("The form cannot be read.", do=OPEN_AGAIN) from error
+        async with AsyncExitStack() as opened:
+            for name, value in parsed.multi_items():
+                if isinstance(value, str):
+                    form.setdefault(name, []).append(value)
+                else:
+                    opened.push_async_callback(value.close)
+                    content = await value.read()
+    _require_token(form, token)
+    return form, content
+
+
+def content_type(request: Request) -> str:
+    """The media type of the body, without its parameters; empty if the request does not say it."""
+    return request.headers.get("content-type", "").partition(";")[0].strip()
+
+
+def _require_token(form: Form, token: str) -> None:
     if token and not hmac.compare_digest(form.text("token").encode(), token.encode()):
         raise ScopeMissingError("The form is not from this session.", do=OPEN_AGAIN)
-    return form
 
 
 def _require_same_origin(request: Request) -> None:

@@ -85,6 +85,13 @@ class KnownStores:
         _refuse_many(chosen, most)
         return tuple(self._one(store, known, caller) for store in chosen)
 
+    async def registered(self, id_: str, caller: Caller) -> Store:
+        """The registered store of this id. UnknownNameError if there is none, or the caller may not see it."""
+        known = await self._seen_by(caller)
+        if id_ not in known:
+            raise UnknownNameError("store", id_, known)
+        return known[id_]
+
     async def page(self, ids: Sequence[str], page: PageRequest, caller: Caller) -> StorePage:
         """One page of them, sorted by id unless they are named and no page is asked for. Raises as `visible`."""
         known = await self._seen_by(caller)

@@ -28,7 +28,7 @@ from serving_layer.responses.publications import (
     StartedRecompute,
 )
 from serving_layer.responses.sensors import SensorList
-from serving_layer.responses.stores import ReceiptPage, StoreList
+from serving_layer.responses.stores import ReceiptPage, StoreFloorPlan, StoreList
 from serving_layer.responses.webhooks import SkippedBlocker, Webhook, WebhookPage, WebhookTrial
 
 Schema = dict[str, Any]
@@ -64,6 +64,7 @@ MODELS: tuple[type[msgspec.Struct], ...] = (
     SensorList,
     SkippedBlocker,
     StartedRecompute,
+    StoreFloorPlan,
     StoreList,
     Webhook,
     WebhookPage,

@@ -70,6 +70,30 @@ class StoreList(Struct):
     stores: Sequence[RegisteredStore]
 
 
+class PlanZone(Struct):
+    """A zone on a floor plan. `polygon`: its corners, x and y each, as fractions of the image from its upper left."""
+
+    zone: str
+    polygon: Sequence[tuple[float, float]]
+
+
+class StoreFloorPlan(Struct):
+    """The floor plan of a store. `version` changes with every save. `image`: the address of its image.
+
+    `bytes`, `width`, `height`: of the image, in pixels.
+    """
+
+    store: str
+    version: str
+    saved_at: Instant
+    image: Annotated[str, Meta(extra_json_schema={"format": "uri-reference"})]
+    media_type: str
+    bytes: int
+    width: int
+    height: int
+    zones: Sequence[PlanZone]
+
+
 ReceiptText = Annotated[Any, Meta(extra_json_schema=object_schema(_TILLS.fields, {}))]
 """A receipt as it was received, byte for byte."""
 

@@ -37,6 +37,7 @@ ROWS: Sequence[Row] = (
     ("stores", {"id": "1", "body": "{}", "effective_at": AT}, ""),
     ("product_masters", {"tenant": "a", "version": "v2", "buckets": 1, "count": 1, "previous": "v1"}, ""),
     ("product_blocks", {"tenant": "a", "version": "v2", "bucket": 0, "count": 1, "block": b"\x00\xff"}, ""),
+    ("floor_plans", {"tenant": "a", "store": "1", "version": "v", "zones": "[]", "image": b"\x89PNG"}, ""),
     ("api_keys", {"id": "k", "digest": b"\xab", "tenant": "a", "scopes": {"read", "operate"}, "name": "till"}, ""),
     ("alert_versions", {"bucket": 0, "kind": "rule", "id": "a/weak", "number": 1, "body": ""}, ""),
     ("webhook_endpoints", {"id": "w", "tenant": "a", "url": "https://x", "secret": "s", "begun_at": AT}, ""),

@@ -30,6 +30,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "product_blocks": {"tenant": "text", "version": "text", "block": "blob"},
     "target_sets": {"tenant": "text", "version": "text"},
     "target_blocks": {"tenant": "text", "version": "text", "block": "blob"},
+    "floor_plans": {"store": "text", "tenant": "text", "image": "blob"},
     "api_keys": {"id": "text", "scopes": "set<text>"},
     "alert_versions": {"id": "text", "number": "int"},
     "webhook_endpoints": {"id": "text", "begun_at": "timestamp"},
@@ -165,6 +166,7 @@ def filled() -> Rows:
             row_of("publications", publication=0, cut=UNIX_EPOCH, manifest=""),
         ],
         "stores": [row_of("stores", id="1", body="{}")],
+        "floor_plans": [row_of("floor_plans", tenant="a", store=str(n), image=bytes(9)) for n in range(20)],
         "api_keys": [row_of("api_keys", id="k", scopes=["operate", "read"])],
         "archive_positions": [
             {"topic": TOPIC, "partition": number, "position": 40, "_written_at": 40} for number in (0, 1)

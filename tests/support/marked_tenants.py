@@ -15,10 +15,12 @@ from urllib.parse import urlencode
 import httpx
 from fastapi import FastAPI
 
+from master_dataset.registry.floor_plans_file import ZonesEntry, read_image
 from master_dataset.registry.stores import GroupVersion, Sensor, Store, Zone, currency
 from master_dataset.webhooks.endpoint import BlockedRecord, Endpoint, EndpointState, RegisteredEndpoint
 from serving_layer.admin.ledger import Ledger
 from serving_layer.admin.publications import RecomputeRecord
+from tests.support.floor_plans import png
 from tests.support.receipts import receipt
 from tests.support.sensors import BEGIN, record, source_of, topics
 from tests.support.world import World
@@ -108,6 +110,16 @@ class MarkedTenant:
         said = {"kind": "level", "of": "queue", "above": self.minor, "minutes": 3}
         return said | {"id": self.rule, "name": f"rule-name-{self.mark}", "stores": [self.store]}
 
+    @property
+    def plan(self) -> bytes:
+        """The image of its floor plan, of a size that no other tenant's has."""
+        return png(60 + self.minor // 100, 60)
+
+    @property
+    def drawn_zone(self) -> dict[str, object]:
+        """A zone on it."""
+        return {"zone": f"zone-{self.mark}", "rectangle": {"x": 0.1, "y": 0.1, "width": 0.5, "height": 0.5}}
+
     def receipt(self, number: int, minor: int | None = None) -> bytes:
         """A receipt of its store: an item that everybody sells, one that only this tenant does, and a return."""
         price = (self.minor if minor is None else minor) / 100
@@ -139,6 +151,7 @@ class MarkedDeployment:
             "tried": [each for each in asking.trying.called if each.tenant == tenant.tenant],
             "products": asking.products.masters[tenant.tenant],
             "targets": asking.targets.sets[tenant.tenant],
+            "floor plan": asking.floor_plans.plans.get((tenant.tenant, tenant.store)),
             "recomputes": dict(asking.world.recomputes),
             "publication": asking.world.pointer.publication,
             "replayed": list(asking.dead_letters.sender.carried),
@@ -203,6 +216,12 @@ def deployment(asking: Asking, *tenants: MarkedTenant) -> MarkedDeployment:
             of = f"/v1/{path}?{urlencode({'tenant': tenant.tenant})}"
             loaded = asking.request("POST", of, headers=operator, content=body.encode())
             assert loaded.status_code == 200, loaded.text
+        asking.floor_plans.save(
+            tenant.tenant,
+            tenant.store,
+            image=read_image(tenant.plan),
+            zones=ZonesEntry.model_validate({"zones": [tenant.drawn_zone]}).drawn(()),
+        )
         made = asking.response(
             "/v1/alert-rules", method="POST", key=OPERATOR_KEY, said=tenant.alert_rule, tenant=tenant.tenant
         )

@@ -15,6 +15,7 @@ from master_dataset.kafka.producer import DeliveryStatus, ProducerRecord
 from master_dataset.webhooks.endpoint import Endpoint, RegisteredEndpoint
 from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.admin.dead_letters import DeadLetterService
+from serving_layer.admin.floor_plans import FloorPlanService
 from serving_layer.admin.ledger import LedgerReader
 from serving_layer.admin.operations import OperatorService
 from serving_layer.admin.publications import RecomputeReader, RecomputeRecord, RollbackResult, RollbackService
@@ -40,6 +41,7 @@ from serving_layer.store.readers import Readers
 from serving_layer.webhooks.service import RecordPosition, WebhookService
 from tests.support.alert_tables import WorldAlertTables, WorldVersions
 from tests.support.archiving import WorldDeadLetters
+from tests.support.floor_plans import WorldFloorPlans
 from tests.support.openapi_contract import refuse_unannounced
 from tests.support.process_metrics import WorldWatch
 from tests.support.products import WorldProducts
@@ -265,6 +267,7 @@ class Asking:
         self.products: WorldProducts = beside.products if beside else WorldProducts(world.now, world=world)
         products = ProductReader(self.products, lambda: float(next(clock)))
         self.targets: WorldTargets = beside.targets if beside else WorldTargets(world.now)
+        self.floor_plans: WorldFloorPlans = beside.floor_plans if beside else WorldFloorPlans(world.now)
         self.answers = QueryService(
             read_from,
             catalogue,
@@ -305,6 +308,7 @@ class Asking:
             sessions=Sessions(self.sessions, lambda: float(next(clock)), world.now),
             products=ProductService(products, self.products),
             targets=TargetService(self.targets, self.answers.stores.all, catalogue),
+            plans=FloorPlanService(self.floor_plans),
             limits=limits,
             cors_origins=cors_origins,
             audit=self._audit,

@@ -16,12 +16,14 @@ from typing import NamedTuple
 
 import msgspec
 
+from master_dataset.registry.floor_plans_file import read_image
 from master_dataset.registry.products import Product, ProductSpool
 from master_dataset.registry.stores import GroupVersion, Store
 from master_dataset.webhooks.endpoint import Endpoint, RegisteredEndpoint
 from serving_layer.alerts.rules import AlertRules, RuleAuthor
 from serving_layer.api.openapi import EXAMPLES
 from tests.support import World, receipt
+from tests.support.floor_plans import png
 from tests.support.openapi_contract import Document
 from tests.support.world_api import Asking
 from tests.support.world_clients import served
@@ -123,6 +125,7 @@ def deployment() -> Asking:
             spool.add(1, Product("1", "Milk", "Meadow", ("Food", "Dairy"), valid_from=date(2026, 1, 1)))
             asking.products.load(tenant, spool, replace=True)
         asking.targets.load(tenant, {store: {"net_sales": {date(2026, 3, 7): 1_000_000_000}}})
+        asking.floor_plans.save(tenant, store, image=read_image(png()))
         rule = {"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3}
         AlertRules(asking.versions).create(RuleAuthor(tenant, world.stores), rule)
         over = asking.alert_tables.raised("2026-03-07T09:00:00Z", tenant=tenant, store=store)

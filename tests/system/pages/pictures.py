@@ -28,6 +28,7 @@ PICTURES = (
     Picture("stores", "/", height=1080),
     Picture("store", "/stores/12", height=1620),
     Picture("sensors", "/sensors", height=980),
+    Picture("floor-plan", "/floor-plans/12?range=last_7_days", height=940),
     Picture("layers", "/layers", height=800),
     Picture("views", "/views", height=1080),
     Picture("corrections", "/corrections", height=880),

@@ -7,7 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from master_dataset.registry.stores import Sensor, Store, currency
+from master_dataset.registry.floor_plans_file import read_image, read_lines
+from master_dataset.registry.stores import Sensor, Store, Zone, currency
 from serving_layer.admin.ledger import Ledger
 from serving_layer.alerts.history import HistoryCoverage
 from serving_layer.alerts.rules import AlertRules, RuleAuthor
@@ -15,6 +16,7 @@ from serving_layer.health.watched import LagMeasurement
 from serving_layer.store.readers import Position, SpeedBlock
 from tests.support import World, receipt
 from tests.support.archiving import WorldDeadLetters
+from tests.support.floor_plans import png
 from tests.support.process_metrics import WorldWatch
 from tests.support.sensors import observation, source_of
 from tests.support.world_api import Asking
@@ -26,6 +28,13 @@ CUT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAYS = 16
 HOURS = dict.fromkeys(("mon", "tue", "wed", "thu", "fri", "sat"), ("08:00-20:00",))
 SENSORS = (Sensor("door", "people_counts", "A", date(2026, 1, 1)),)
+ZONES = {"shoes": 0.4, "hats": 0.15, "bags": 0.2, "fitting rooms": 0.1, "sale": 0.15}
+"""Of one store, each with the share of the visitors who enter it."""
+PLAN = """shoes 4 6 34 38
+hats 42 6 22 22
+bags 4 52 34 40
+fitting rooms 70,6 96,6 96,50 82,50 82,30 70,30
+checkout 72 62 24 30"""
 STORES = (
     Store(
         id="12",
@@ -35,6 +44,7 @@ STORES = (
         country="SK",
         conversion_target=Decimal(40),
         sensors=SENSORS,
+        zones=tuple(Zone(zone) for zone in (*ZONES, "checkout", "window")),
     ),
     Store(id="7", timezone="Europe/Bratislava", name="Bratislava, Old Town", opening_hours=HOURS, country="SK"),
     Store(
@@ -96,6 +106,7 @@ class StoreDays:
         rain = 1.2 if at.hour in (9, 10) else 0.0
         if self.store.id == "40":
             yield from self._beats(at)
+        yield from self._browsing(at, people)
         weather = observation(written(at), 9 - abs(14 - at.hour) / 3, rain_mm=rain, wind_m_s=3, store=self.store.id)
         yield at, "weather_observations", weather
         if is_lately:
@@ -112,6 +123,18 @@ class StoreDays:
             if at.hour < 21:
                 said = self._record(start, sensor_id="q-1", source="queue_events", **beat)
                 yield start, "sensor_heartbeats", said
+
+    def _browsing(self, at: datetime, people: int) -> Iterator[tuple[datetime, str, bytes]]:
+        """Who enters and leaves the zones."""
+        if not self.store.zones:
+            return
+        for place, (zone, part) in enumerate(ZONES.items()):
+            for number in range(round(people * part)):
+                entered = at + timedelta(seconds=self.chance.randrange(3000))
+                left = entered + timedelta(seconds=self.chance.randrange(2, 90 * (place + 1)))
+                who = {"sensor_id": "st", "zone": zone, "track": f"{at:%d%H}-{place}-{number}"}
+                yield entered, "zone_presence", self._record(entered, kind="enter", **who)
+                yield left, "zone_presence", self._record(left, kind="exit", entered_at=written(entered), **who)
 
     def _lately(self, at: datetime, people: int) -> Iterator[tuple[datetime, str, bytes]]:
         """Phones and queues, on the last day only, because they are many."""
@@ -287,6 +310,16 @@ def measured() -> list[LagMeasurement]:
     ]
 
 
+def draw_plan(asking: Asking) -> None:
+    """The floor plan of the first store: a room with shelves and a checkout."""
+    shelves = [(60, 80 + 60 * row, 420, 110 + 60 * row) for row in range(5)]
+    shelves += [(60, 560 + 60 * row, 420, 590 + 60 * row) for row in range(5)]
+    shelves += [(540, 90, 740, 130), (540, 190, 740, 230), (900, 600, 1120, 640), (1000, 60, 1010, 480)]
+    image = read_image(png(1200, 900, tuple(shelves)))
+    zones = read_lines(PLAN, STORES[0].terms.zones)
+    asking.floor_plans.save(STORES[0].tenant, STORES[0].id, image=image, zones=zones)
+
+
 def sample_stack() -> Asking:
     """The application over all of it."""
     world = trading_days()
@@ -295,6 +328,7 @@ def sample_stack() -> Asking:
     asking = Asking(world, readers=RememberedTables(world).readers, watched=watch)
     add_dead_letters(asking.dead_letters)
     raise_alerts(asking, NOW)
+    draw_plan(asking)
     return asking
 
 

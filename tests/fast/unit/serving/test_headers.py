@@ -23,6 +23,7 @@ FILLED = {
     "partition": "0",
     "offset": "0",
     "webhook": "hook",
+    "store": "1",
     "alert_id": "0" * 32,
     "name": next(iter(assets())),
     "code": "unknown_name",

@@ -47,7 +47,7 @@ class Question(NamedTuple):
 
 SPAN = {"from": str(DAY), "to": "2026-03-28"}
 PAGE = Question()
-TEXT = {"Content-Type": "text/csv"}
+TEXT, IMAGE = {"Content-Type": "text/csv"}, {"Content-Type": "image/png"}
 
 
 def own_questions(of: MarkedTenant) -> Mapping[Place, Question]:
@@ -66,6 +66,11 @@ def own_questions(of: MarkedTenant) -> Mapping[Place, Question]:
         ("GET", "/v1/freshness"): Question(),
         ("GET", "/v1/stores"): Question(),
         ("GET", "/v1/sensors"): Question(SPAN),
+        ("GET", "/v1/stores/{store}/floor-plan"): Question(),
+        ("PUT", "/v1/stores/{store}/floor-plan"): Question(said={"zones": [of.drawn_zone]}),
+        ("DELETE", "/v1/stores/{store}/floor-plan"): Question(),
+        ("GET", "/v1/stores/{store}/floor-plan/image"): Question(),
+        ("PUT", "/v1/stores/{store}/floor-plan/image"): Question(said=of.plan, headers=IMAGE),
         ("GET", "/v1/products"): Question({"tenant": of.tenant}),
         ("POST", "/v1/products"): Question({"tenant": of.tenant, "replace": "true"}, products, headers=TEXT),
         ("POST", "/v1/targets"): Question({"tenant": of.tenant}, targets, headers=TEXT),
@@ -103,6 +108,8 @@ def own_questions(of: MarkedTenant) -> Mapping[Place, Question]:
         ("GET", "/"): PAGE,
         ("GET", "/stores/{id_}"): Question({"day": str(DAY)}),
         ("GET", "/sensors"): PAGE,
+        ("GET", "/floor-plans/{id_}"): Question({"day": str(DAY)}),
+        ("POST", "/floor-plans/{id_}"): Question(form={"do": "preview", "zones": f"zone-{of.mark} 1 1 50 50"}),
         ("GET", "/alerts"): PAGE,
         ("GET", "/alerts/rules/new"): PAGE,
         ("GET", "/alerts/rules/{id_}"): PAGE,
@@ -144,6 +151,8 @@ UNMARKED: Mapping[Place, str] = {
     ("GET", "/v1/dead-letters"): REASONS,
     ("POST", "/v1/dead-letters/replay"): REASONS,
     ("DELETE", "/v1/webhooks/{webhook}"): "has no body",
+    ("DELETE", "/v1/stores/{store}/floor-plan"): "has no body",
+    ("GET", "/v1/stores/{store}/floor-plan/image"): "an image; each tenant's has its own size",
     ("POST", "/v1/webhooks/{webhook}/test"): COUNTS,
     ("POST", "/v1/events/{source}"): COUNTS,
     ("GET", "/healthz"): OF_DEPLOYMENT,
@@ -180,8 +189,8 @@ HARMLESS = {
     *("from", "to", "range", "day", "last", "grain", "timezone", "partial", "hours", "history_weeks"),
     *("format", "compare", "comp", "only_covered", "context", "attributes", "sort", "top", "share"),
     *("as_of", "publication", "number", "limit", "page", "before", "restored", "if-match"),
-    *("view", "metric", "source", "cause", "reason", "state", "replayed", "replace", "kind", "of", "done", "code"),
-    *("topic", "partition", "name", "days", "silent_after"),
+    *("view", "metric", "source", "shade", "cause", "reason", "state", "replayed", "replace", "kind", "of", "done"),
+    *("code", "topic", "partition", "name", "days", "silent_after"),
 }
 """Parameters whose values belong to no tenant."""
 
@@ -241,6 +250,7 @@ def names(of: MarkedTenant, alert: str, path: str) -> Mapping[str, object]:
     return {
         "id": id_,
         "id_": id_,
+        "store": of.store,
         "alert_id": alert,
         "webhook": of.webhook,
         "offset": of.offset,
