@@ -27,6 +27,7 @@ from serving_layer.responses.publications import (
     RolledBack,
     StartedRecompute,
 )
+from serving_layer.responses.reports import Report
 from serving_layer.responses.stores import ReceiptPage, StoreList
 from serving_layer.responses.webhooks import SkippedBlocker, Webhook, WebhookPage, WebhookTrial
 
@@ -58,6 +59,7 @@ MODELS: tuple[type[msgspec.Struct], ...] = (
     ReceiptPage,
     Recompute,
     Replayed,
+    Report,
     RolledBack,
     RulePreview,
     SkippedBlocker,
