@@ -148,35 +148,35 @@ class MailServer:
         place = f"the mail server {self._place}"
         if isinstance(error, smtplib.SMTPRecipientsRefused):
             [(recipient, (code, said))] = error.recipients.items()
-            return _answered(code)(
-                f"{place} refuses the recipient `{recipient}`: {_text(code, said)}",
-                do="correct the address in GALATEA_REPORTS_FILE or `--to`; the others have got the report",
-            )
+            message = f"{place} refuses the recipient `{recipient}`: {_text(code, said)}"
+            return _kind(code)(message, do="correct the address in GALATEA_REPORTS_FILE or `--to`")
+        if isinstance(error, smtplib.SMTPResponseException):
+            return self._refused_with_code(error, place)
         if isinstance(error, smtplib.SMTPServerDisconnected):
             do = "try again; if it stays so, check GALATEA_SMTP_TLS and the log of the mail server"
             return MailServerUnavailableError(f"{place} closed the connection", do=do)
-        if isinstance(error, smtplib.SMTPNotSupportedError):
-            if self.smtp.tls == "starttls" and "STARTTLS" in str(error).upper():
-                do = "set GALATEA_SMTP_TLS to `tls` and GALATEA_SMTP_PORT to the port of that, usually 465"
-                return OperatorError(f"{place} does not offer STARTTLS", do=do)
-            return OperatorError(f"{place} does not let users sign in", do="unset GALATEA_SMTP_USER")
-        if not isinstance(error, smtplib.SMTPResponseException):
-            return MailNotSentError(f"{place}: {str(error)[:SMTP_TEXT]}", do="check GALATEA_SMTP_USER and its log")
+        if isinstance(error, smtplib.SMTPNotSupportedError) and "STARTTLS" in str(error):
+            do = "set GALATEA_SMTP_TLS to `tls` and GALATEA_SMTP_PORT to the port of that, usually 465"
+            return OperatorError(f"{place} does not offer STARTTLS", do=do)
+        do = "check GALATEA_SMTP_USER and GALATEA_SMTP_TLS: some servers let users sign in over TLS only, or not at all"
+        return OperatorError(f"{place} does not do what is asked: {str(error)[:SMTP_TEXT]}", do=do)
+
+    def _refused_with_code(self, error: smtplib.SMTPResponseException, place: str) -> GalateaError:
         said = _text(error.smtp_code, error.smtp_error)
         if isinstance(error, smtplib.SMTPAuthenticationError):
             do = "check GALATEA_SMTP_USER, and GALATEA_SMTP_PASSWORD or its file"
             return OperatorError(f"{place} refuses the user `{self.smtp.user}`: {said}", do=do)
         if isinstance(error, smtplib.SMTPSenderRefused):
             do = "set GALATEA_SMTP_FROM to an address that this server may send for, or sign in"
-            return _answered(error.smtp_code)(f"{place} refuses the sender `{self.smtp.sender}`: {said}", do=do)
+            return _kind(error.smtp_code)(f"{place} refuses the sender `{self.smtp.sender}`: {said}", do=do)
         do = "read the log of the mail server; send without `pdf` if mails are too large"
-        return _answered(error.smtp_code)(f"{place} does not take the mail: {said}", do=do)
+        return _kind(error.smtp_code)(f"{place} does not take the mail: {said}", do=do)
 
 
 _PERMANENT = 500
 
 
-def _answered(code: int) -> type[MailServerUnavailableError] | type[MailNotSentError]:
+def _kind(code: int) -> type[MailServerUnavailableError] | type[MailNotSentError]:
     """The error for an answer: below 500 the server asks to try again."""
     return MailNotSentError if code >= _PERMANENT else MailServerUnavailableError
 

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from deploy.reports.sections import ReportSettings
@@ -92,10 +93,8 @@ def _run(words: list[str], folder: str, seconds: float) -> str:
 
 def _end(child: "subprocess.Popen[bytes]") -> None:
     """End Chromium and all that it started."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     child.wait()
     if child.stderr is not None:
         child.stderr.close()

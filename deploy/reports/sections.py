@@ -6,8 +6,8 @@ from typing import Literal, Self
 from pydantic import Field, SecretStr, field_validator
 
 from deploy.local.nodes import is_loopback
-from deploy.sections import Port, Section, absolute
 from deploy.reports.address import mail_address
+from deploy.sections import Port, Section, absolute
 
 
 class SmtpSettings(Section):

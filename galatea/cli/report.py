@@ -58,8 +58,8 @@ def report(  # noqa: PLR0913 - the options of the command
         sys.stdout.write(content.text)
     if done is not None:
         print_outcome(done)
-        for _, error in done.refused:
-            raise error
+        if done.refused:
+            raise done.refused[0][1]
 
 
 def fetch(settings: Settings, period: str, tenant: str, day: str | None, key_file: Path | None) -> "Report":

@@ -1,6 +1,5 @@
 """The client with which commands ask the REST interface of the running stack."""
 
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,8 @@ from deploy.settings import Settings
 from master_dataset.errors import OperatorError, RequestError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from galatea.client import Client
     from galatea.client.errors import ClientError
 

@@ -3,8 +3,11 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
+
+from msgspec import UNSET
 
 from serving_layer.pages import figures
 from serving_layer.responses.encoding import Number
@@ -201,18 +204,14 @@ def _number(value: Number | None, unit: str, code: str | None) -> str:
     return str(figures.figure(value, unit, code or "")) if code or unit != "money" else figures.UNKNOWN
 
 
-def _changed(change: float | None, points: float | None) -> Point:
-    return Point(
-        start="", value=None, final=False, change=change, **({} if points is None else {"change_points": points})
-    )
-
-
 def _change(of: ReportFigure | ReportStore) -> str:
     return figures.change(_point(of))
 
 
 def _point(of: ReportFigure | ReportStore) -> Point:
-    return _changed(of.change, of.change_points if isinstance(of, ReportFigure) else None)
+    """A point with the same change, as pages write it."""
+    points = of.change_points if isinstance(of, ReportFigure) and of.unit == "percent" else UNSET
+    return Point(start="", value=None, final=of.final, change=of.change, change_points=points)
 
 
 def _figure_row(of: ReportFigure) -> FigureRow:
@@ -307,7 +306,7 @@ def _corrections(report: Report) -> Part:
 def _correction(of: ReportCorrection) -> str:
     changes = []
     if of.net_sales:
-        amount = figures.figure(abs(of.net_sales), "money", of.currency or "")
+        amount = figures.figure(abs(Decimal(of.net_sales)), "money", of.currency or "")
         changes.append(f"net sales {amount} {'higher' if of.net_sales > 0 else 'lower'}")
     for number, one, many in ((of.receipts, "receipt", "receipts"), (of.visitors, "visitor", "visitors")):
         if number:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from serving_layer.reports.document import Document
 from serving_layer.responses.reports import Report
@@ -20,20 +20,15 @@ class MailContent(NamedTuple):
 def mail_of(report: Report) -> MailContent:
     """The mail of a report. Nothing in it is loaded from elsewhere."""
     document = Document.of(report)
-    values = {"report": document}
-    text = _TEXT.get_template("mail.txt").render(values)
-    return MailContent(document.subject, _HTML.get_template("mail.html").render(values), text)
+    html, text = (_TEMPLATES.get_template(name).render({"report": document}) for name in ("mail.html", "mail.txt"))
+    return MailContent(document.subject, html, text)
 
 
-def _environment(*, escapes: bool) -> Environment:
-    return Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=escapes,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-
-
-_HTML, _TEXT = _environment(escapes=True), _environment(escapes=False)
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=select_autoescape(["html"]),
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)

@@ -1,17 +1,16 @@
 """`/reports/daily` and `/reports/weekly`: the report that a mail has, to look at and to print."""
 
-from dataclasses import replace
 from datetime import date
 from typing import Annotated
 
 from fastapi import Query, Response
 
 from serving_layer.api.parameters import Day, TenantName, registered_tenant
-from serving_layer.pages.queries import PageQueries
 from serving_layer.pages.routing import ReaderVisit, page_router
 from serving_layer.reports.document import Document
 from serving_layer.reports.period import LENGTHS, ReportPeriod
-from serving_layer.reports.report import ReportSources, make_report
+from serving_layer.reports.report import make_report
+from serving_layer.reports.rest import report_sources
 from serving_layer.responses.reports import ReportPeriodName
 
 router = page_router()
@@ -26,13 +25,11 @@ async def get_report_page(
 ) -> Response:
     """The report of a day or a week, with links to the periods beside it."""
     fresh = await visit.fresh()
-    caller, answers = visit.visitor.caller, visit.queries.service
-    chosen = await registered_tenant(caller, tenant, answers)
-    queries = PageQueries(answers, replace(caller, tenant=chosen))
-    stores = await queries.stores()
+    caller = visit.visitor.caller
+    chosen = await registered_tenant(caller, tenant, visit.queries.service)
+    sources = report_sources(visit.request.app, chosen, caller, fresh.at)
+    stores = await sources.queries.stores()
     of = ReportPeriod.of(period, day, stores, fresh.at)
-    freshness, ledgers = visit.request.app.state.freshness, visit.operations.corrections
-    sources = ReportSources(chosen, queries, visit.alerting.alerts, freshness, ledgers, fresh.at)
     report = await make_report(sources, of, stores)
     values = {
         "report": Document.of(report),

@@ -25,8 +25,8 @@ class ReportFigure(Struct, kw_only=True):
 
     `name`, `unit`: as the list of metrics has them. `currency`: null if the unit is not money. `value`: null if it is
     not known, which is not zero, and then `reason` says why. `change` in percent; `change_points` instead if the metric
-    is a percentage. `final`: neither late events nor a publication of waiting ones can still change the value. `stores`:
-    null if there is no value.
+    is a percentage. `final`: neither late events nor a publication of waiting ones can still change the value.
+    `stores`: null if there is no value.
     """
 
     metric: str
@@ -149,8 +149,9 @@ class Report(Struct, kw_only=True):
 
     `days`: of the report; `compared`: those that they are compared with. `latest_day`: the last business day that is
     over in every store. `over`: whether the period is over in every store. `final_until`: every event received before
-    is counted by a publication; null if nothing is published yet. `final`: every figure is final. `timezone`: null if the
-    stores have several. `figures`: a metric of money comes once per currency. `problems`: parts that could not be answered, a sentence each.
+    is counted by a publication; null if nothing is published yet. `final`: every figure is final. `timezone`: null if
+    the stores have several. `figures`: a metric of money comes once per currency. `problems`: parts that could not be
+    answered, a sentence each.
     """
 
     tenant: str
