@@ -58,7 +58,7 @@ class MailServer:
     """A connection to the mail server of the settings, for `with`."""
 
     smtp: SmtpSettings
-    _client: smtplib.SMTP = field(init=False)
+    _client: smtplib.SMTP = field(init=False, repr=False)
 
     def __enter__(self) -> Self:
         """Connect, encrypt and sign in.
@@ -152,6 +152,9 @@ class MailServer:
             return _kind(code)(message, do="correct the address in GALATEA_REPORTS_FILE or `--to`")
         if isinstance(error, smtplib.SMTPResponseException):
             return self._refused_with_code(error, place)
+        if isinstance(error.__context__, TimeoutError):
+            do = "check GALATEA_SMTP_TLS and GALATEA_SMTP_PORT, which have to fit; or set GALATEA_SMTP_SECONDS higher"
+            return MailServerUnavailableError(f"{place} did not answer in time", do=do)
         if isinstance(error, smtplib.SMTPServerDisconnected):
             do = "try again; if it stays so, check GALATEA_SMTP_TLS and the log of the mail server"
             return MailServerUnavailableError(f"{place} closed the connection", do=do)

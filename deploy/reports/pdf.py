@@ -21,7 +21,6 @@ FLAGS = (
     "--disable-sync",
     "--no-first-run",
     "--host-resolver-rules=MAP * ~NOTFOUND",  # nothing is loaded from elsewhere
-    "--blink-settings=scriptEnabled=false",
     "--no-pdf-header-footer",
 )
 SAID = 300

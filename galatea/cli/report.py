@@ -66,14 +66,14 @@ def fetch(settings: Settings, period: str, tenant: str, day: str | None, key_fil
     """Return a report from the REST interface. RequestError, OperatorError."""
     from typing import get_args
 
-    from galatea.client.connection import Call, decoder, path, query
-    from serving_layer.responses.reports import Report, ReportPeriodName
+    from galatea.client.connection import Call, path, query
+    from serving_layer.responses.reports import ReportPeriodName, read_report
 
     periods = get_args(ReportPeriodName)
     if period not in periods:
         raise UnknownNameError("period", period, periods)
     with rest_client(settings, key_file) as galatea:
-        return galatea.call(Call(path("reports", period), decoder(Report), query(tenant=tenant, day=day)))
+        return galatea.call(Call(path("reports", period), read_report, query(tenant=tenant, day=day)))
 
 
 def outcome(of: "Report", done: "Delivery") -> dict[str, Any]:

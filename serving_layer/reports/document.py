@@ -17,6 +17,7 @@ from serving_layer.responses.reports import (
     ReportAlert,
     ReportCorrection,
     ReportFigure,
+    ReportSensorGap,
     ReportStore,
     ReportTrend,
 )
@@ -217,7 +218,8 @@ def _point(of: ReportFigure | ReportStore) -> Point:
 def _figure_row(of: ReportFigure) -> FigureRow:
     notes = [of.reason] if of.reason else []
     if of.stores is not None and of.stores.missing and of.value is not None:
-        notes.append(f"of {of.stores.counted} stores; {of.stores.missing} without a sensor")
+        counted = f"{of.stores.counted} {'store' if of.stores.counted == 1 else 'stores'}"
+        notes.append(f"of {counted}; {of.stores.missing} without a sensor")
     if of.stores is not None and of.stores.poor:
         notes.append(f"sensors had gaps in {of.stores.poor}")
     if not of.final and of.value is not None:
@@ -283,10 +285,13 @@ def _alert(of: ReportAlert) -> str:
 
 def _sensors(report: Report) -> Iterable[Part]:
     if report.sensor_gaps:
-        lines = [
-            f"{each.name}: sensors were alive for {each.coverage:.0f} % of the time." for each in report.sensor_gaps
-        ]
-        yield Part("Sensors with gaps", "", lines)
+        yield Part("Sensors with gaps", "", [_gap(each) for each in report.sensor_gaps])
+
+
+def _gap(of: ReportSensorGap) -> str:
+    if of.coverage is None:
+        return f"{of.name}: no sign of its sensors."
+    return f"{of.name}: sensors were alive for {of.coverage:.0f} % of the time."
 
 
 def _corrections(report: Report) -> Part:

@@ -16,6 +16,7 @@ from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.alerts.history import AlertListing, AlertsRequest, AuditReader, StoredAlert, audited_cut
 from serving_layer.pages.charts import provisional_share
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
+from serving_layer.query.stores import MOST_STORES
 from serving_layer.reports.corrections import corrections_of
 from serving_layer.reports.period import LENGTHS, ReportPeriod
 from serving_layer.responses.encoding import Number, iso_instant
@@ -75,7 +76,7 @@ class _Answers(NamedTuple):
     days: QueryResult
     best: QueryResult
     weakest: QueryResult
-    coverage: QueryResult
+    coverage: QueryResult | None = None
 
     @property
     def failures(self) -> list[str]:
@@ -102,7 +103,7 @@ async def make_report(sources: ReportSources, period: ReportPeriod, stores: Sequ
     """
     queries = sources.queries
     published = queries.service.readers.published
-    answers = await _answered(queries, period) if stores else None
+    answers = await _answered(queries, period, stores) if stores else None
     as_of = _provenance(answers.as_of) if answers and answers.as_of else await queries.service.provenance()
     by_id = {store.id: store for store in stores}
     figures = _figures(queries, answers) if answers else []
@@ -131,12 +132,16 @@ async def make_report(sources: ReportSources, period: ReportPeriod, stores: Sequ
     )
 
 
-async def _answered(queries: PageQueries, period: ReportPeriod) -> _Answers:
+async def _answered(queries: PageQueries, period: ReportPeriod, of: Sequence[Store]) -> _Answers:
     start, end = period.start.isoformat(), period.end.isoformat()
     is_partial = await queries.is_partial()
     total = PageQuery(SALES, start=start, end=end, grain="total", by=("total",), partial=is_partial)
     compared = replace(total, compare="previous_week")
     stores = replace(compared, by=(), top=STORES_RANKED)
+    sensed = tuple(store.id for store in of if _has_sensor(store, period))
+    # Where stores are so many that only some can be named, it is those of whose sensors there are signs.
+    gaps = replace(total, metric=COVERAGE, stores=sensed, by=(), sort="value")
+    gaps = gaps if len(sensed) <= MOST_STORES else replace(gaps, top=GAPS_SHOWN)
     results = await queries.answer_all(
         [
             *(replace(compared, metric=metric) for metric in METRICS),
@@ -144,10 +149,18 @@ async def _answered(queries: PageQueries, period: ReportPeriod) -> _Answers:
             replace(total, grain="day", start=period.trend_start.isoformat()),
             replace(stores, sort="-value"),
             replace(stores, sort="value"),
-            replace(total, metric=COVERAGE, by=(), sort="value", top=GAPS_SHOWN),
+            *([gaps] if sensed else []),
         ]
     )
     return _Answers(results[: len(METRICS)], *results[len(METRICS) :])
+
+
+def _has_sensor(store: Store, period: ReportPeriod) -> bool:
+    """Whether it registers a sensor for a day of the period."""
+    return any(
+        (each.since is None or each.since < period.end) and (each.until is None or each.until > period.start)
+        for each in store.sensors
+    )
 
 
 def _provenance(as_of: AsOf) -> Provenance:
@@ -261,14 +274,17 @@ def _weakest(answers: _Answers, stores: Mapping[str, Store]) -> list[ReportStore
     return [each for each in _ranked(answers.weakest, stores) if each.store not in best]
 
 
-def _gaps(result: QueryResult, stores: Mapping[str, Store]) -> list[ReportSensorGap]:
+def _gaps(result: QueryResult | None, stores: Mapping[str, Store]) -> list[ReportSensorGap]:
+    """Those with the longest gaps first. All queried stores register sensors, so nothing is known of silent ones."""
     found = []
-    for series in _series(result):
-        covered = _number(series.points[-1].value)
-        if covered is not None and covered < COVERED_PERCENT:
+    for series in _series(result) if result else ():
+        point = series.points[-1]
+        covered = _number(point.value)
+        is_silent = covered is None and point.flags is UNSET
+        if is_silent or (covered is not None and covered < COVERED_PERCENT):
             store = stores[str(series.store)]
             found.append(ReportSensorGap(store.id, _name(store), covered))
-    return found
+    return sorted(found, key=lambda gap: gap.coverage or 0)[:GAPS_SHOWN]
 
 
 def _name(store: Store) -> str:

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import date
-from typing import Literal
+from decimal import Decimal
+from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
 
 from serving_layer.responses.alerts import AlertState
@@ -99,11 +101,14 @@ class ReportAlerts(Struct):
 
 
 class ReportSensorGap(Struct):
-    """A store whose sensors were alive for less than 95 % of the time. `coverage`: for which part, in percent."""
+    """A store whose sensors were alive for less than 95 % of the time.
+
+    `coverage`: for which part, in percent; null if there was no sign of them at all.
+    """
 
     store: str
     name: str
-    coverage: Number
+    coverage: Number | None
 
 
 class ReportCorrection(Struct):
@@ -175,3 +180,11 @@ class Report(Struct, kw_only=True):
     sensor_gaps: Sequence[ReportSensorGap]
     corrections: ReportCorrections
     problems: Sequence[str]
+
+
+_decode = msgspec.json.Decoder(Any, float_hook=Decimal).decode
+
+
+def read_report(body: bytes) -> Report:
+    """A report from its JSON. Amounts keep every digit that was written. msgspec.MsgspecError if it is none."""
+    return msgspec.convert(_decode(body), Report)

@@ -17,7 +17,6 @@ PAGES = [
     "/reports/daily",
     "/reports/daily?day=2026-11-21",
     "/reports/weekly",
-    "/reports/daily?day=2030-01-01",
     "/layers",
     "/views",
     "/publications",
