@@ -68,6 +68,7 @@ def own_questions(of: MarkedTenant) -> Mapping[Place, Question]:
         ("GET", "/v1/products"): Question({"tenant": of.tenant}),
         ("POST", "/v1/products"): Question({"tenant": of.tenant, "replace": "true"}, products, headers=TEXT),
         ("POST", "/v1/targets"): Question({"tenant": of.tenant}, targets, headers=TEXT),
+        ("GET", "/v1/reports/{period}"): Question({"day": str(DAY)}),
         ("GET", "/v1/alerts"): Question(),
         ("GET", "/v1/alerts/{alert_id}"): Question(),
         ("GET", "/v1/alert-rules"): Question(),
@@ -101,6 +102,7 @@ def own_questions(of: MarkedTenant) -> Mapping[Place, Question]:
         ("GET", "/openapi.json"): Question(),
         ("GET", "/"): PAGE,
         ("GET", "/stores/{id_}"): Question({"day": str(DAY)}),
+        ("GET", "/reports/{period}"): Question({"day": str(DAY)}),
         ("GET", "/alerts"): PAGE,
         ("GET", "/alerts/rules/new"): PAGE,
         ("GET", "/alerts/rules/{id_}"): PAGE,
@@ -179,7 +181,7 @@ HARMLESS = {
     *("format", "compare", "comp", "only_covered", "context", "attributes", "sort", "top", "share"),
     *("as_of", "publication", "number", "limit", "page", "before", "restored", "if-match"),
     *("view", "metric", "source", "cause", "reason", "state", "replayed", "replace", "kind", "of", "done", "code"),
-    *("topic", "partition", "name"),
+    *("topic", "partition", "name", "period"),
 }
 """Parameters whose values belong to no tenant."""
 
@@ -248,6 +250,7 @@ def names(of: MarkedTenant, alert: str, path: str) -> Mapping[str, object]:
         "topic": "pos_transactions",
         "partition": 0,
         "number": 1,
+        "period": "weekly",
         "code": "unknown_name",
         "name": "galatea.css",
     }
