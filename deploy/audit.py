@@ -22,6 +22,8 @@ CHANGES = {
     "backup",
     "restore",
     "rebuild",
+    "report",
+    "send-reports",
     "rollback",
     "gc",
     "collect",

@@ -16,6 +16,7 @@ from deploy.clusters import CassandraSettings, KafkaSettings
 from deploy.local.home import SUPERVISED, changed_settings, recorded_settings
 from deploy.local.nodes import ONE, THREE, Nodes, is_local, is_loopback, reachable, recorded_nodes
 from deploy.local.security import OPERATOR, Security
+from deploy.reports.sections import ReportSettings, SmtpSettings
 from deploy.sections import (
     PREFIX,
     AirflowSettings,
@@ -77,6 +78,8 @@ class Settings:
     airflow: AirflowSettings
     alerts: AlertSettings
     webhooks: WebhookSettings
+    reports: ReportSettings
+    smtp: SmtpSettings
     jars: JarSettings
     failpoints: FailpointSettings
 
@@ -138,6 +141,8 @@ class Settings:
             "metrics": self.metrics.resolved(),
             "traces": self.traces.resolved(),
             "lineage": self.lineage.resolved(),
+            "reports": self.reports.resolved(),
+            "smtp": self.smtp.resolved(),
             "api": self.api.model_copy(update=absolute(self.api, ("ca_file",))),
             "jars": self.jars.model_copy(update={"cache_dir": cache_dir}),
         }

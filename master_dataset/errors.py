@@ -29,7 +29,9 @@ GalateaError
 |   |-- MasterFileLostError          a file of the master dataset is missing or broken
 |   |-- UpkeepRunsError              another compaction or export is running
 |   |-- SpeedExpiredError            the cut is older than speed rows are kept
-|   `-- LinesNotSentError            an ingest did not deliver every line to the broker
+|   |-- LinesNotSentError            an ingest did not deliver every line to the broker
+|   |-- MailNotSentError             a mail server refuses a sender, a recipient or a mail
+|   `-- PdfNotMadeError              Chromium has failed
 `-- DependencyUnavailableError       nobody yet; retried, then 503 with Retry-After
     |-- BrokerUnavailableError
     |   `-- BrokerAccessError          also an OperatorError: the password, certificate or rights are wrong
@@ -38,6 +40,7 @@ GalateaError
     |-- ObjectStoreUnavailableError
     |   `-- ObjectStoreAccessError     also an OperatorError: bucket, rights or the store itself are wrong
     |-- SpeedUnavailableError
+    |-- MailServerUnavailableError
     `-- AirflowUnavailableError
 """
 
@@ -284,6 +287,14 @@ class LinesNotSentError(OperatorError):
     """An ingest ended before the broker acknowledged every line; `do` says from which line to resume."""
 
 
+class MailNotSentError(OperatorError):
+    """The mail server refuses the sender, the recipient or the mail; others may have got theirs."""
+
+
+class PdfNotMadeError(OperatorError):
+    """Chromium failed, or took too long, to make a PDF; nothing was sent."""
+
+
 class DependencyUnavailableError(GalateaError):
     """A system that this process depends on does not respond. The request is retried first; nobody has to act yet."""
 
@@ -322,6 +333,10 @@ class ObjectStoreAccessError(ObjectStoreUnavailableError, OperatorError):
 
 class SpeedUnavailableError(DependencyUnavailableError):
     """The speed rows cannot be read; `partial=true` answers from batch alone, labelled as such."""
+
+
+class MailServerUnavailableError(DependencyUnavailableError):
+    """The mail server did not respond in time, or asked to try again later."""
 
 
 class AirflowUnavailableError(DependencyUnavailableError):

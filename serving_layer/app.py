@@ -47,6 +47,8 @@ from serving_layer.pages.install import install as install_pages
 from serving_layer.pages.install import install_error_pages
 from serving_layer.pages.sessions import Sessions
 from serving_layer.products.service import ProductService
+from serving_layer.reports import page as report_page
+from serving_layer.reports import rest as reports
 from serving_layer.service import QueryService
 
 SECONDS = Histogram(
@@ -119,6 +121,7 @@ ROUTERS = (
     floor_plans.router,
     products.router,
     targets.router,
+    reports.router,
     alerts.router,
     alert_rules.router,
     publications.router,
@@ -189,6 +192,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
         app.router.routes.extend(router.routes)  # themselves: copies take 50 ms to make, and differ in nothing
     app.add_middleware(ResponseCacheMiddleware)
     install_pages(app, sessions)
+    app.router.routes.extend(report_page.router.routes)
     install_problems(app)
     install_error_pages(app)
     describe(app)

@@ -116,6 +116,10 @@ class QueryService:
         self._reads_ahead, self._read_ahead_of = False, ""  # the manifest; that of publication 0 is empty
         self._ahead: asyncio.Task[None] | None = None
 
+    def now(self) -> datetime:
+        """The current time, by which speed rows expire."""
+        return self._now()
+
     async def read_version(self, request: Request, caller: Caller, *, fresh: bool = False) -> ReadVersion:
         """Read what the answer to a request will be computed from, but no cells.
 

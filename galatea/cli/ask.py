@@ -1,8 +1,7 @@
 """`galatea ask`: the values of metrics, as the REST API of the running stack answers them."""
 
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -13,13 +12,12 @@ from typer import Argument, Option
 
 from deploy.console import print_message, print_table
 from deploy.settings import Settings
-from master_dataset.errors import OperatorError, RequestError
+from galatea.cli.rest import KeyFile, rest_client
+from master_dataset.errors import RequestError
 
 if TYPE_CHECKING:
-    from galatea.client import Client
     from galatea.client.answers import Answer, Answers
     from galatea.client.dataframes import Row
-    from galatea.client.errors import ClientError
     from galatea.client.whole_answers import MetricOptions
 
 BESIDE_VALUE = ("metric", "unit", "timezone", "grain", "final", "start", "date", "local", "currency", "flags", "other")
@@ -62,9 +60,7 @@ def ask(  # noqa: PLR0913 - the options of the command
     timezone: Annotated[str | None, Option("--timezone", help="Default: each store's own.")] = None,
     as_of: Annotated[int | None, Option("--as-of", min=1, help="Number of a publication. Default: live.")] = None,
     partial: Annotated[bool, Option("--partial", help="Answer from batch alone if speed is unavailable.")] = False,
-    key_file: Annotated[
-        Path | None, Option("--key-file", help="File with the API key. Default: the operator's key in the home.")
-    ] = None,
+    key_file: KeyFile = None,
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
     as_csv: Annotated[bool, Option("--csv", help="CSV on stdout, like `format=csv` in the API.")] = False,
     parquet: Annotated[Path | None, Option("--parquet", help="Write this Parquet file, like `format=parquet`.")] = None,
@@ -131,45 +127,8 @@ def ids_of(given: list[str] | None, option: str) -> list[str]:
 def _answered(
     metrics: str, start: str | None, end: str | None, options: "MetricOptions", key_file: Path | None
 ) -> "Answers":
-    with connection(key_file) as galatea:
+    with rest_client(Settings(), key_file) as galatea:
         return galatea.several(metrics.split(","), start=start, end=end, **options)
-
-
-@contextmanager
-def connection(key_file: Path | None) -> "Iterator[Client]":
-    """A client of the running stack, whose errors become those of the command line.
-
-    Args:
-        key_file: holds the API key; None for the operator's key in the home.
-
-    Raises:
-        OperatorError: there is no key, the API cannot be reached, or it does not accept the key.
-        RequestError: the API does not accept what was asked.
-    """
-    from galatea.client import Client
-    from galatea.client.errors import ClientError
-
-    settings = Settings()
-    key_file = key_file or settings.home / "operator.key"
-    if not key_file.is_file():
-        raise OperatorError(f"there is no key in {key_file}", do="galatea up --detach, or pass one with --key-file")
-    try:
-        with Client(settings.api_url, key_file=key_file, ca_file=settings.api.ca_file or None) as galatea:
-            yield galatea
-    except ClientError as error:
-        raise _as_error(error) from error
-    except ValueError as error:
-        raise RequestError(str(error), do=f"check {key_file}") from error
-
-
-def _as_error(error: "ClientError") -> RequestError | OperatorError:
-    from galatea.client.errors import AccessDeniedError, RateLimitedError, ResponseError, UnavailableError
-
-    if not isinstance(error, ResponseError):
-        return OperatorError(str(error), do="galatea status")
-    if isinstance(error, AccessDeniedError | RateLimitedError | UnavailableError):
-        return OperatorError(error.title, do=error.detail)
-    return RequestError(error.title, do=error.detail)
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - JSON

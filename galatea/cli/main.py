@@ -23,9 +23,9 @@ from master_dataset.errors import GalateaError
 
 PANELS = {
     "Start and watch": ("demo", "up", "status", "lag", "doctor", "down"),
-    "Send and ask": ("ingest", "ask", "sql", "metrics", "views", "sensors", "simulate"),
+    "Send and ask": ("ingest", "ask", "report", "sql", "metrics", "views", "sensors", "simulate"),
     "Publish": ("rebuild", "recompute", "publications", "corrections", "rollback", "verify", "reconcile"),
-    "Set up": ("stores", "products", "targets", "keys", "alerts", "webhooks"),
+    "Set up": ("stores", "products", "targets", "keys", "alerts", "webhooks", "send_reports"),
     "Maintain": ("dead_letters", "compact", "gc", "export", "speed"),
     "Deploy": ("migrate", "backup", "restore", "run", "jars", "plan_capacity", "prove"),
 }

@@ -2,7 +2,6 @@
 
 import sys
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 from zoneinfo import ZoneInfo
 
@@ -10,8 +9,10 @@ import msgspec
 from typer import Option
 
 from deploy.console import print_message, print_table
-from galatea.cli.ask import connection, ids_of, plain
+from deploy.settings import Settings
+from galatea.cli.ask import ids_of, plain
 from galatea.cli.options import AsJson
+from galatea.cli.rest import KeyFile, rest_client
 from master_dataset.errors import RequestError
 from serving_layer.query.sensor_health import SILENT_AFTER
 from serving_layer.responses.sensors import SensorState
@@ -44,9 +45,7 @@ def sensors(  # noqa: PLR0913 - the options of the command
     silent_after: Annotated[
         int, Option("--silent-after", min=15, max=1440, help="Open minutes without a signal until a sensor is silent.")
     ] = SILENT_AFTER,
-    key_file: Annotated[
-        Path | None, Option("--key-file", help="File with the API key. Default: the operator's key in the home.")
-    ] = None,
+    key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
     """List sensors, problems first: last signal, coverage and drift of the last seven days, or of a range."""
@@ -55,7 +54,7 @@ def sensors(  # noqa: PLR0913 - the options of the command
             raise RequestError(f"there is no state `{each}`", do=f"choose of {', '.join(get_args(SensorState))}")
     if hours not in ("all", "open"):
         raise RequestError(f"--hours cannot be `{hours}`", do="choose `all` or `open`")
-    with connection(key_file) as galatea:
+    with rest_client(Settings(), key_file) as galatea:
         found = list(
             galatea.sensors(
                 start=start,

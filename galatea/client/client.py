@@ -39,7 +39,7 @@ T = TypeVar("T")
 def _method(operation: Callable[P, Call[T]]) -> "Callable[Concatenate[Client, P], T]":
     @wraps(operation)
     def method(self: "Client", /, *args: P.args, **named: P.kwargs) -> T:
-        return self._call(operation(*args, **named))
+        return self.call(operation(*args, **named))
 
     return _with_signature(method, operation)
 
@@ -63,7 +63,7 @@ def _method_of_pages(operation: Callable[P, Pages[T]]) -> "Callable[Concatenate[
 def _async_method(operation: Callable[P, Call[T]]) -> "Callable[Concatenate[AsyncClient, P], Awaitable[T]]":
     @wraps(operation)
     async def method(self: "AsyncClient", /, *args: P.args, **named: P.kwargs) -> T:
-        return await self._call(operation(*args, **named))
+        return await self.call(operation(*args, **named))
 
     return _with_signature(method, operation)
 
@@ -181,8 +181,8 @@ class Client:
         """Without the key."""
         return f"Client({self._endpoint!r})"
 
-    def _call(self, call: Call[T]) -> T:
-        """The answer to one call, with retries."""
+    def call(self, call: Call[T]) -> T:
+        """The answer to a call, with retries: what every method does, and for operations that have no method."""
         retries = stamina.retry_context(on=call.retry_delay, attempts=MAX_ATTEMPTS, timeout=MAX_RETRY_SECONDS)
         for attempt in retries:
             with attempt:
@@ -206,17 +206,17 @@ class Client:
 
     def _iterate(self, pages: Pages[T]) -> Iterator[T]:
         """The items of all pages."""
-        page = self._call(pages.call(None))
+        page = self.call(pages.call(None))
         yield from page.items
         while page.next is not None:
-            page = self._call(pages.call(page.next))
+            page = self.call(pages.call(page.next))
             yield from page.items
 
     def _do(self, step: Call[Any] | Pause) -> object:
         if isinstance(step, Pause):
             time.sleep(step.seconds)
             return None
-        return self._call(step)
+        return self.call(step)
 
     def _send(self, call: Call[Any]) -> httpx.Response:
         try:
@@ -299,8 +299,8 @@ class AsyncClient:
         """Without the key."""
         return f"AsyncClient({self._endpoint!r})"
 
-    async def _call(self, call: Call[T]) -> T:
-        """The answer to one call, with retries."""
+    async def call(self, call: Call[T]) -> T:
+        """The answer to a call, with retries: what every method does, and for operations that have no method."""
         retries = stamina.retry_context(on=call.retry_delay, attempts=MAX_ATTEMPTS, timeout=MAX_RETRY_SECONDS)
         async for attempt in retries:
             with attempt:
@@ -324,11 +324,11 @@ class AsyncClient:
 
     async def _iterate(self, pages: Pages[T]) -> AsyncIterator[T]:
         """The items of all pages."""
-        page = await self._call(pages.call(None))
+        page = await self.call(pages.call(None))
         for item in page.items:
             yield item
         while page.next is not None:
-            page = await self._call(pages.call(page.next))
+            page = await self.call(pages.call(page.next))
             for item in page.items:
                 yield item
 
@@ -336,7 +336,7 @@ class AsyncClient:
         if isinstance(step, Pause):
             await asyncio.sleep(step.seconds)
             return None
-        return await self._call(step)
+        return await self.call(step)
 
     async def _send(self, call: Call[Any]) -> httpx.Response:
         try:

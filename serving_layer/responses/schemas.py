@@ -27,6 +27,7 @@ from serving_layer.responses.publications import (
     RolledBack,
     StartedRecompute,
 )
+from serving_layer.responses.reports import Report
 from serving_layer.responses.sensors import SensorList
 from serving_layer.responses.stores import ReceiptPage, StoreFloorPlan, StoreList
 from serving_layer.responses.webhooks import SkippedBlocker, Webhook, WebhookPage, WebhookTrial
@@ -59,6 +60,7 @@ MODELS: tuple[type[msgspec.Struct], ...] = (
     ReceiptPage,
     Recompute,
     Replayed,
+    Report,
     RolledBack,
     RulePreview,
     SensorList,

@@ -19,6 +19,7 @@ def test_every_dag_is_loaded_where_no_engine_and_no_driver_is_installed(airflow:
         "collect_garbage",
         "verify_views",
         "export_views",
+        "send_reports",
     }
 
 
@@ -54,6 +55,7 @@ def test_only_a_recompute_waits_for_a_request(airflow: Airflow) -> None:
         "compact_master": "20 2 * * *",
         "export_views": "50 * * * *",
         "collect_garbage": "20 3 * * *",
+        "send_reports": "10 6 * * *",
         "verify_views": "20 4 * * *",
     }
     assert {dag["zone"] for name, dag in dags.items() if name != "recompute"} == {"UTC"}

@@ -11,6 +11,7 @@ from tests.integration.dags.conftest import Airflow
         ("compact_master", ["compact", "--json"]),
         ("collect_garbage", ["gc", "--json"]),
         ("export_views", ["export", "--json"]),
+        ("send_reports", ["send-reports", "--json"]),
         ("verify_views", ["verify", "--sample=3", "--json"]),
     ],
 )

@@ -74,6 +74,7 @@ def own_questions(of: MarkedTenant) -> Mapping[Place, Question]:
         ("GET", "/v1/products"): Question({"tenant": of.tenant}),
         ("POST", "/v1/products"): Question({"tenant": of.tenant, "replace": "true"}, products, headers=TEXT),
         ("POST", "/v1/targets"): Question({"tenant": of.tenant}, targets, headers=TEXT),
+        ("GET", "/v1/reports/{period}"): Question({"day": str(DAY)}),
         ("GET", "/v1/alerts"): Question(),
         ("GET", "/v1/alerts/{alert_id}"): Question(),
         ("GET", "/v1/alert-rules"): Question(),
@@ -110,6 +111,7 @@ def own_questions(of: MarkedTenant) -> Mapping[Place, Question]:
         ("GET", "/sensors"): PAGE,
         ("GET", "/floor-plans/{id_}"): Question({"day": str(DAY)}),
         ("POST", "/floor-plans/{id_}"): Question(form={"do": "preview", "zones": f"zone-{of.mark} 1 1 50 50"}),
+        ("GET", "/reports/{period}"): Question({"day": str(DAY)}),
         ("GET", "/alerts"): PAGE,
         ("GET", "/alerts/rules/new"): PAGE,
         ("GET", "/alerts/rules/{id_}"): PAGE,
@@ -190,7 +192,7 @@ HARMLESS = {
     *("format", "compare", "comp", "only_covered", "context", "attributes", "sort", "top", "share"),
     *("as_of", "publication", "number", "limit", "page", "before", "restored", "if-match"),
     *("view", "metric", "source", "shade", "cause", "reason", "state", "replayed", "replace", "kind", "of", "done"),
-    *("code", "topic", "partition", "name", "days", "silent_after"),
+    *("code", "topic", "partition", "name", "days", "period", "silent_after"),
 }
 """Parameters whose values belong to no tenant."""
 
@@ -260,6 +262,7 @@ def names(of: MarkedTenant, alert: str, path: str) -> Mapping[str, object]:
         "topic": "pos_transactions",
         "partition": 0,
         "number": 1,
+        "period": "weekly",
         "code": "unknown_name",
         "name": "galatea.css",
     }

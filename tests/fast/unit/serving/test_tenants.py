@@ -295,6 +295,7 @@ def test_a_dead_letter_leaves_no_trace_on_any_route_but_the_operators(asking: As
                     partition=0,
                     offset=0,
                     webhook="any",
+                    period="daily",
                     alert_id="0" * 32,
                 )
                 question = {"day": "2026-11-21", "store": "101"} if "/raw/" in path else DAY if "{" in path else {}

@@ -1,0 +1,58 @@
+"""`reports.yaml`: who gets which report."""
+
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from deploy.reports.address import mail_address
+from master_dataset.errors import BadFileError
+from serving_layer.responses.reports import ReportPeriodName
+
+MOST_BYTES = 1024 * 1024
+MOST_REPORTS, MOST_RECIPIENTS = 1000, 100
+
+
+class ScheduledReport(BaseModel):
+    """A report that is sent whenever a period is over. `pdf`: the mail has it as a PDF, too."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tenant: str = Field(min_length=1, max_length=256)
+    period: ReportPeriodName
+    to: tuple[Annotated[str, AfterValidator(mail_address)], ...] = Field(min_length=1, max_length=MOST_RECIPIENTS)
+    pdf: bool = False
+
+
+class ReportsFile(BaseModel):
+    """The content of the file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    reports: tuple[ScheduledReport, ...] = Field(max_length=MOST_REPORTS)
+
+
+def read_reports(file: Path) -> tuple[ScheduledReport, ...]:
+    """Read who gets which report.
+
+    Raises:
+        BadFileError: The file cannot be read, or a field is wrong; the error names it.
+    """
+    name = f"`{file}` of GALATEA_REPORTS_FILE"
+    try:
+        if file.stat().st_size > MOST_BYTES:
+            raise BadFileError(f"{name} is larger than {MOST_BYTES:,} bytes", do="list fewer reports")
+        # Every scalar stays text: the field decides what it means.
+        document = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # noqa: S506 - makes str, list and dict only
+        return ReportsFile.model_validate(document).reports
+    except OSError as error:
+        raise BadFileError(f"{name} cannot be read: {error.strerror}", do="correct the path, or its rights") from error
+    except (UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        said = " ".join(str(error).split())
+        raise BadFileError(f"{name} is not YAML in UTF-8: {said}", do="correct the file") from error
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        place = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in wrong["loc"]).lstrip(".")
+        message = f"{name}: `{place or 'reports'}`: {wrong['msg'].removeprefix('Value error, ')}"
+        raise BadFileError(message, do="correct the field: docs/how-to/reports.md lists them") from error

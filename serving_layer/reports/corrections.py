@@ -1,0 +1,164 @@
+"""What publications have changed in the numbers that earlier reports showed, by store and date."""
+
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, datetime
+from typing import NamedTuple
+
+from master_dataset.registry.stores import Store, currency
+from serving_layer.admin.corrections import CorrectionsRequest, CorrectionsService
+from serving_layer.admin.publications import MAX_PUBLICATION
+from serving_layer.errors import DefinitionNotPublishedError, PublicationCollectedError
+from serving_layer.query.render import money
+from serving_layer.reports.period import ReportPeriod
+from serving_layer.responses.encoding import Number, iso_instant
+from serving_layer.responses.publications import Correction
+from serving_layer.responses.reports import ReportCorrection, ReportCorrections
+from serving_layer.store.readers import PublishedReader
+from serving_layer.timeline import zone_named
+from views.core.cut import seconds
+from views.core.local_time import BusinessDays
+
+STATES = {
+    "sales": {"gross_sales": ("net_sales", 1), "returns_value": ("net_sales", -1), "receipts": ("receipts", 1)},
+    "traffic": {"people_in": ("visitors", 1)},
+}
+"""By view and state, the figure that it is a part of, and its sign."""
+REASONS = {
+    "waited": "events arrived too late to be counted live",
+    "definition changed": "the definition of the figure changed",
+    "miskeyed": "an event had been counted twice",
+    "unexplained": "the cause is not known; your operator has an alarm",
+    "rolled back": "an older publication was restored",
+}
+SHOWN = 10
+PUBLICATIONS_AT_ONCE, PAGE_SIZE, MOST_PAGES = 200, 1000, 400
+"""Pages of ledgers that one report reads at most."""
+
+
+class _Key(NamedTuple):
+    """`currency`: None for visitors, who have none."""
+
+    day: date
+    store: str
+    currency: str | None
+    cause: str
+
+
+_Found = dict[_Key, dict[str, int]]
+"""The difference of each figure."""
+
+
+async def corrections_of(
+    period: ReportPeriod,
+    stores: Mapping[str, Store],
+    published: PublishedReader,
+    ledgers: CorrectionsService,
+    now: datetime,
+) -> ReportCorrections:
+    """The corrections of dates before the period.
+
+    Args:
+        period: of the report; says which publications count.
+        stores: those of the report, by id.
+        published: lists publications.
+        ledgers: reads what they corrected.
+        now: the current time.
+
+    Raises:
+        CassandraUnavailableError: they cannot be read.
+    """
+    since, until = period.published(now)
+    found: _Found = {}
+    reader = _LedgerPages(ledgers, stores.keys())
+    async for number in _publications(published, since, until):
+        for view in STATES:
+            async for rows in reader.rows(number, view):
+                _add(found, rows, stores, period.start)
+    return _response(found, stores, reader, since, until)
+
+
+class _LedgerPages:
+    """Reads ledgers, until it has read as many pages as one report may. `is_complete`: it has read all of them."""
+
+    def __init__(self, ledgers: CorrectionsService, stores: Collection[str]) -> None:
+        self._ledgers, self._stores = ledgers, stores
+        self._left = MOST_PAGES
+        self.is_complete = True
+
+    async def rows(self, publication: int, view: str) -> AsyncIterator[Sequence[Correction]]:
+        """The corrections of one publication and view, page by page.
+
+        The first publication corrects nothing: before, readers were shown that history is loading.
+        """
+        request = CorrectionsRequest(publication, view=view, limit=PAGE_SIZE, among=self._stores)
+        while self._left:
+            self._left -= 1
+            try:
+                page, following = await self._ledgers.page(request)
+            except (PublicationCollectedError, DefinitionNotPublishedError):
+                self.is_complete = False
+                return
+            if page.base == 0:
+                return
+            self.is_complete &= not page.pending
+            yield page.corrections
+            if following is None:
+                return
+            request = replace(request, start=following)
+        self.is_complete = False
+
+
+async def _publications(published: PublishedReader, since: datetime, until: datetime) -> AsyncIterator[int]:
+    before = MAX_PUBLICATION
+    while entries := await published.history(before, PUBLICATIONS_AT_ONCE):
+        for entry in entries:
+            at = entry.published_at
+            if at is not None and at < since:
+                return
+            if at is not None and at < until:
+                yield entry.publication
+        before = entries[-1].publication
+
+
+def _add(found: _Found, rows: Collection[Correction], stores: Mapping[str, Store], before: date) -> None:
+    for row in rows:
+        known = STATES[row.view].get(row.state)
+        if known is None or not isinstance(row.difference, int):
+            continue
+        figure, sign = known
+        day = _day_of(stores[row.store], row.window)
+        if day < before:
+            code = row.dimensions.get("currency") or stores[row.store].currency.code if row.view == "sales" else None
+            sums = found.setdefault(_Key(day, row.store, code, row.cause), {})
+            sums[figure] = sums.get(figure, 0) + sign * row.difference
+
+
+def _day_of(store: Store, window: str) -> date:
+    return BusinessDays.of(store, zone_named(store.timezone)).day_of(seconds(datetime.fromisoformat(window)))
+
+
+def _response(
+    found: _Found, stores: Mapping[str, Store], reader: _LedgerPages, since: datetime, until: datetime
+) -> ReportCorrections:
+    changed = {key: sums for key, sums in found.items() if any(sums.values())}
+    largest = sorted(changed, key=lambda key: max(map(abs, changed[key].values())), reverse=True)[:SHOWN]
+    rows = [_correction(key, changed[key], stores[key.store]) for key in largest]
+    rows.sort(key=lambda row: row.date, reverse=True)
+    return ReportCorrections(iso_instant(since), iso_instant(until), len(changed), reader.is_complete, rows)
+
+
+def _correction(key: _Key, sums: Mapping[str, int], store: Store) -> ReportCorrection:
+    net: Number | None = None
+    if key.currency is not None:
+        net = money(sums.get("net_sales", 0), currency(key.currency).digits)
+    return ReportCorrection(
+        store=store.id,
+        name=store.name or f"Store {store.id}",
+        date=key.day,
+        currency=key.currency,
+        net_sales=net,
+        receipts=sums.get("receipts", 0),
+        visitors=sums.get("visitors", 0),
+        reason=REASONS.get(key.cause, key.cause),
+    )

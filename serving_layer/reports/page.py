@@ -1,0 +1,47 @@
+"""`/reports/daily` and `/reports/weekly`: the report that a mail has, to look at and to print."""
+
+from datetime import date
+from typing import Annotated
+
+from fastapi import Query, Response
+
+from serving_layer.api.parameters import Day, TenantName, registered_tenant
+from serving_layer.pages.routing import ReaderVisit, page_router
+from serving_layer.reports.document import Document
+from serving_layer.reports.period import LENGTHS, ReportPeriod
+from serving_layer.reports.report import make_report
+from serving_layer.reports.rest import report_sources
+from serving_layer.responses.reports import ReportPeriodName
+
+router = page_router()
+
+
+@router.get("/reports/{period}")
+async def get_report_page(
+    visit: ReaderVisit,
+    period: ReportPeriodName,
+    day: Annotated[Day | None, Query()] = None,
+    tenant: Annotated[TenantName, Query()] = None,
+) -> Response:
+    """The report of a day or a week, with links to the periods beside it."""
+    fresh = await visit.fresh()
+    caller = visit.visitor.caller
+    chosen = await registered_tenant(caller, tenant, visit.queries.service)
+    sources = report_sources(visit.request.app, chosen, caller, fresh.at)
+    stores = await sources.queries.stores()
+    of = ReportPeriod.of(period, day, stores, fresh.at)
+    report = await make_report(sources, of, stores)
+    values = {
+        "report": Document.of(report),
+        "period": period,
+        "days": of.days,
+        "tenant": chosen if caller.sees_all else "",
+        "before": (of.start - LENGTHS[period]).isoformat(),
+        "after": _following(of),
+    }
+    return visit.page("report.html", fresh, values)
+
+
+def _following(of: ReportPeriod) -> date | None:
+    """The period after this one; None if it has not begun in any store."""
+    return of.end if of.end <= of.latest_day else None

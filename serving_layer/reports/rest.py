@@ -1,0 +1,59 @@
+"""`/v1/reports`: a day or a week of a tenant, and what of it is final."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, FastAPI, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from serving_layer.api.caller import AnswersOf, Reader
+from serving_layer.api.parameters import Day, TenantName, registered_tenant
+from serving_layer.keys.key import Caller
+from serving_layer.pages.queries import PageQueries
+from serving_layer.reports.period import ReportPeriod
+from serving_layer.reports.report import ReportSources, make_report
+from serving_layer.responses.encoding import JSON, encode
+from serving_layer.responses.reports import Report, ReportPeriodName
+from serving_layer.responses.schemas import returns
+
+router = APIRouter(prefix="/v1", tags=["reports"])
+
+
+class ReportQuery(BaseModel):
+    """Query parameters of a report."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    day: Day | None = Field(
+        None, description="A business date of the period. Default: the newest period that is over in every store."
+    )
+    tenant: TenantName = None
+
+
+def report_sources(app: FastAPI, tenant: str, caller: Caller, now: datetime) -> ReportSources:
+    """What a report of a tenant is made from, on behalf of a caller who may see it."""
+    state = app.state
+    queries = PageQueries(state.answers, replace(caller, tenant=tenant))
+    return ReportSources(tenant, queries, state.alerting.alerts, state.freshness, state.operations.corrections, now)
+
+
+@router.get("/reports/{period}", operation_id="get_report", responses=returns(Report))
+async def get_report(
+    request: Request,
+    period: ReportPeriodName,
+    query: Annotated[ReportQuery, Query()],
+    answers: AnswersOf,
+    caller: Reader,
+) -> Response:
+    """All stores of a tenant for a day or a week, against the same days of the week before.
+
+    `figures` per metric and currency, `trends` of the last 14 days or 8 weeks, the `best` and `weakest` stores, alerts,
+    sensors with gaps, and the corrections since the report before. What is not known is null with a `reason`, never
+    zero. `final_until` and `provisional` say what of it can still change.
+    """
+    tenant = await registered_tenant(caller, query.tenant, answers)
+    sources = report_sources(request.app, tenant, caller, answers.now())
+    stores = await sources.queries.stores()
+    report = await make_report(sources, ReportPeriod.of(period, query.day, stores, sources.now), stores)
+    return Response(encode(report), media_type=JSON)

@@ -1,0 +1,118 @@
+"""A mail says the same in HTML and in plain text, loads nothing, and takes no name for markup."""
+
+import re
+from decimal import Decimal
+
+import pytest
+from markupsafe import escape
+
+from serving_layer.alerts.history import HistoryCoverage
+from serving_layer.pages.language import UNKNOWN
+from serving_layer.reports.document import Document
+from serving_layer.reports.mail import mail_of
+from tests.fast.unit.reports.conftest import KOSICE, NOW, OTHER, corrected, correction, report_of
+from tests.support import World
+from tests.support.world_api import Asking
+from tests.support.world_clients import Browsing, words
+
+HOSTILE = '<img src=x onerror="alert(1)">'
+
+
+def test_both_parts_have_every_figure_with_its_currency_and_what_it_was(asking: Asking) -> None:
+    mail = mail_of(report_of(asking))
+
+    assert mail.subject == "default, day Fri 20 Nov 2026: net sales EUR 15.50 (+55.0 %), GBP 5.00"
+    html, text = words(mail.html), " ".join(mail.text.split())
+    for said in (html, text):
+        assert "EUR 15.50" in said
+        assert "was EUR 10.00" in said
+        assert "+55.0 %" in said
+        assert "GBP 5.00" in said
+        assert "of 1 stores; 1 without a sensor" not in said
+        assert "1 store; 1 without a sensor" in said
+        assert "Final up to Sat 21 Nov, 06:00 UTC; every figure of this report is final" in said
+        assert "2 stores, compared with Fri 13 Nov 2026." in said
+
+
+def test_what_is_provisional_is_said_in_the_subject_and_beside_each_figure(asking: Asking) -> None:
+    mail = mail_of(report_of(asking, day="2026-11-21"))
+
+    assert mail.subject.endswith(", provisional")
+    assert "100 % of net sales in GBP can still change with the next publication" in words(mail.html)
+    assert re.search(r"Net sales +GBP 20.00 .*provisional", mail.text)
+
+
+def test_what_is_not_known_is_a_dash_with_the_reason() -> None:
+    world = World(KOSICE)
+    world.pass_time(NOW)
+
+    mail = mail_of(report_of(Asking(world)))
+
+    assert f"net sales {UNKNOWN}" in mail.subject
+    assert re.search(rf"Net sales +{UNKNOWN} .*history is still loading", mail.text)
+    assert "0.00" not in mail.text
+    assert "History is still loading: nothing is published yet" in words(mail.html)
+
+
+def test_corrections_are_sentences(world: World) -> None:
+    world.rebuild("2026-11-21T12:00:00Z")
+    rows = [correction("2026-11-18T10:00:00+00:00", -1290), correction("2026-11-18T10:00:00+00:00", -1, "receipts")]
+    corrected(world, rows)
+
+    text = mail_of(report_of(Asking(world))).text
+
+    assert (
+        "Wed 18 Nov, Kosice: net sales EUR 12.90 lower, 1 receipt fewer: events arrived too late to be counted live."
+    ) in text
+
+
+def test_names_are_no_markup_and_nothing_is_loaded_from_elsewhere() -> None:
+    world = World(KOSICE.__class__(id="1", timezone="UTC", name=HOSTILE))
+    world.rebuild("2026-11-21T06:00:00Z")
+    asking = Asking(world)
+    asking.alert_tables.known = HistoryCoverage(world.now(), None)
+    asking.alert_tables.raised("2026-11-20T14:00:00.000Z", sentence=HOSTILE)
+
+    html = mail_of(report_of(asking)).html
+
+    assert "<img" not in html
+    assert html.count(str(escape(HOSTILE))) >= 3
+    html = html.replace(str(escape(HOSTILE)), "")
+    assert re.findall(r"(?i)(?:src|href|background)\s*=|url\(|@import|<script|<link|https?:", html) == []
+
+
+@pytest.mark.parametrize(("percent", "said"), [(0.2, "less than 1 %"), (28.6, "29 %")])
+def test_a_share_is_rounded_but_never_to_nothing(asking: Asking, percent: float, said: str) -> None:
+    report = report_of(asking, day="2026-11-21")
+    report.provisional[1].percent = percent
+
+    assert any(f"{said} of net sales in GBP" in each for each in Document.of(report).certainty)
+
+
+def test_amounts_keep_every_digit(asking: Asking) -> None:
+    report = report_of(asking)
+    report.figures[0].value = Decimal("123456789012345678.91")
+
+    assert Document.of(report).figures[0].value == "EUR 123,456,789,012,345,678.91"
+
+
+def test_the_page_says_the_same_and_leads_to_the_periods_beside(asking: Asking) -> None:
+    browsing = Browsing(asking)
+    said = browsing.words("/reports/daily")
+
+    assert "Daily report: default" in said
+    assert "Net sales EUR 15.50" in said
+    assert OTHER.name not in said
+    assert 'href="/reports/daily?day=2026-11-19"' in browsing.get("/reports/daily")
+    assert 'href="/reports/daily?day=2026-11-21"' not in browsing.get("/reports/daily")
+    assert "There is no" in browsing.words("/reports/yearly", 422)
+    assert "reports are about days from" in browsing.words("/reports/weekly?day=2030-01-01", 422)
+    browsing.words("/reports/daily?tenant=acme", 404)
+
+
+def test_an_operator_chooses_the_tenant(asking: Asking) -> None:
+    browsing = Browsing(asking)
+    browsing.sign_in()
+
+    assert "Daily report: acme" in browsing.words("/reports/daily?tenant=acme")
+    assert 'href="/reports/daily?day=2026-11-19&amp;tenant=acme"' in browsing.get("/reports/daily?tenant=acme")
