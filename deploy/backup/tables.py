@@ -51,6 +51,10 @@ TRUTH = (
         (
             KeptTable("api_keys"),
             KeptTable("alert_versions"),
+            KeptTable("annotations"),
+            KeptTable("saved_views"),
+            KeptTable("share_digests", expires="id"),
+            KeptTable("share_links", expires="expires_at"),
             KeptTable(ENDPOINTS),
             KeptTable("partition_growths"),
             KeptTable(SKIPS, expires="asked_at"),

@@ -33,6 +33,7 @@ from deploy.wiring import (
     products_of,
     readers_of,
     runner_of,
+    saved_service_of,
     target_service_of,
     targets_of,
 )
@@ -106,6 +107,7 @@ def run(process: Process, settings: Settings) -> None:
         sessions=Sessions(SessionTables(shared), time.monotonic, now),
         products=products,
         targets=target_service_of(settings, answers),
+        saved_service=saved_service_of(settings),
         limits=settings.limits.request_limits,
         cors_origins=settings.api.allowed_origins,
         audit=Audit(settings.home).request,
@@ -165,7 +167,9 @@ def authenticator_of(settings: Settings) -> Authenticator:
     tables = KeyTables(AsyncSession(session_of(settings.cassandra.address)))
     own = operator_key(settings.home / "operator.key")
     keys = KeyCache(tables, own, settings.api.anonymous_tenant, time.monotonic, partial(datetime.now, UTC))
-    rates = RateLimiter(settings.api.reads_per_second, settings.api.ingests_per_second)
+    rates = RateLimiter(
+        settings.api.reads_per_second, settings.api.ingests_per_second, settings.api.shared_reads_per_second
+    )
     return Authenticator(keys, rates, ConcurrencyLimiter(settings.limits.requests_per_key))
 
 

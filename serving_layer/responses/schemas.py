@@ -27,6 +27,15 @@ from serving_layer.responses.publications import (
     RolledBack,
     StartedRecompute,
 )
+from serving_layer.responses.saved import (
+    AnnotationEntry,
+    AnnotationPage,
+    LoadedAnnotations,
+    SavedViewEntry,
+    SavedViewList,
+    ShareEntry,
+    ShareList,
+)
 from serving_layer.responses.stores import ReceiptPage, StoreList
 from serving_layer.responses.webhooks import SkippedBlocker, Webhook, WebhookPage, WebhookTrial
 
@@ -38,6 +47,8 @@ MODELS: tuple[type[msgspec.Struct], ...] = (
     AlertRule,
     AlertRuleList,
     AlertRuleVersions,
+    AnnotationEntry,
+    AnnotationPage,
     CellsResponse,
     CorrectionPage,
     DeadLetter,
@@ -46,6 +57,7 @@ MODELS: tuple[type[msgspec.Struct], ...] = (
     Freshness,
     Health,
     IndexResponse,
+    LoadedAnnotations,
     LoadedProducts,
     LoadedTargets,
     MetricList,
@@ -60,6 +72,10 @@ MODELS: tuple[type[msgspec.Struct], ...] = (
     Replayed,
     RolledBack,
     RulePreview,
+    SavedViewEntry,
+    SavedViewList,
+    ShareEntry,
+    ShareList,
     SkippedBlocker,
     StartedRecompute,
     StoreList,
