@@ -137,6 +137,18 @@ LINKS: Mapping[tuple[str, HTTPStatus], tuple[Link, ...]] = {
             ("change_alert_rule", HTTPStatus.OK),
         )
     },
+    ("list_annotations", HTTPStatus.OK): (
+        Link("next page", "list_annotations", {"after": f"{BODY}next"}),
+        Link("no more", "remove_annotation", {"id": f"{BODY}annotations/0/id"}),
+    ),
+    ("add_annotation", HTTPStatus.CREATED): (Link("no more", "remove_annotation", {"id": f"{BODY}id"}),),
+    ("list_saved_views", HTTPStatus.OK): (
+        Link("another name", "rename_view", {"id": f"{BODY}views/0/id"}),
+        Link("no more", "remove_view", {"id": f"{BODY}views/0/id"}),
+    ),
+    ("save_view", HTTPStatus.CREATED): (Link("no more", "remove_view", {"id": f"{BODY}id"}),),
+    ("list_shares", HTTPStatus.OK): (Link("no more", "revoke_share", {"id": f"{BODY}shares/0/id"}),),
+    ("share_page", HTTPStatus.CREATED): (Link("no more", "revoke_share", {"id": f"{BODY}id"}),),
     ("list_corrections", HTTPStatus.OK): (Link("next page", "list_corrections", {"after": f"{BODY}next"}),),
 }
 """By operation and status."""

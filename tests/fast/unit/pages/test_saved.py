@@ -64,7 +64,7 @@ def test_a_link_is_made_shown_once_opened_and_revoked(asking: Asking) -> None:
     assert "Kosice" in Browsing(asking).get(found[1])
     assert "/shared/" not in browsing.get("/saved")
     [link] = asking.shares.kept.values()
-    assert (link.origin, link.stores) == (EMBEDDER, {"12"})
+    assert (link.origin, link.stores) == (EMBEDDER, frozenset({"12"}))
     assert send(browsing, do="revoke", id=link.id) == 303
     Browsing(asking).get(found[1], status=410)
     assert [act for _, act, _ in asking.acts] == ["POST /saved"] * 2

@@ -294,7 +294,7 @@ def test_a_page_that_nobody_shared_is_shown_in_no_frame(browsing: Browsing) -> N
 
 def test_ways_out_are_taken_out_of_any_page() -> None:
     page = (
-        '<a class="skip" href="#main">Skip</a><nav aria-label="x"><a href="/">All</a></nav><form method="post">\n<input>'
+        '<a class="skip" href="#main">Skip</a><nav><a href="/">All</a></nav><form method="post">\n<input>'
         '</form><h2><a href="/stores/1">One</a></h2><a class="brand" href="/"><svg/>G</a>'
         '<details class="data"><summary>Numbers of it</summary>\n</details><abbr>a</abbr>'
     )

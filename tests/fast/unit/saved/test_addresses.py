@@ -62,7 +62,7 @@ def test_an_address_of_a_page_is_kept_as_it_is(text: str) -> None:
 
 def test_a_page_says_which_stores_it_shows() -> None:
     assert shown_stores(parse_address("/?page=2")) is None
-    assert shown_stores(parse_address("/stores/a%20b%2F1?day=2026-11-21")) == {"a b/1"}
+    assert shown_stores(parse_address("/stores/a%20b%2F1?day=2026-11-21")) == frozenset({"a b/1"})
 
 
 @pytest.mark.parametrize("text", ["/alerts?store=12", "/layers", "/stack", "/corrections", "/saved", "/stores/"])
