@@ -18,6 +18,7 @@ from serving_layer.http.load_shedding import slot_of
 from serving_layer.keys.key import Caller, Scope
 from serving_layer.saved.service import SavedService
 from serving_layer.saved.shares import SharedQueries, token_in
+from serving_layer.saved.views import require_key
 from serving_layer.service import QueryService
 
 if TYPE_CHECKING:
@@ -63,9 +64,14 @@ class RequireKeyScope:
     Raises what `authorize` raises, and BadQuestionError for an argument that is given twice.
     """
 
-    def __init__(self, scope: Scope) -> None:
-        """`scope`: what the route requires."""
-        self.scope = scope
+    def __init__(self, scope: Scope, *, keeps: bool = False) -> None:
+        """Require a scope.
+
+        Args:
+            scope: what the route requires.
+            keeps: the route keeps something that belongs to a key, so it needs one, and the audit log has it.
+        """
+        self.scope, self.keeps = scope, keeps
 
     async def __call__(self, request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
         """Return the caller. One that `ResponseCacheMiddleware` has authorized is not counted twice.
@@ -73,6 +79,9 @@ class RequireKeyScope:
         Every route with arguments has a caller, so arguments that are given twice are refused here, for all of them.
         """
         caller = await self._authorized(request)
+        if self.keeps:
+            require_key(caller)
+            audit_change(request.scope, caller)
         refuse_repeated(request)
         return caller
 
@@ -144,6 +153,7 @@ AlertingOf = Annotated[AlertService, Depends(alerting_of)]
 SavedOf = Annotated[SavedService, Depends(saved_of)]
 OperationsOf = Annotated[OperatorService, Depends(operations_of)]
 Reader = Annotated[Caller, Depends(RequireKeyScope(READ))]
+Keeper = Annotated[Caller, Depends(RequireKeyScope(READ, keeps=True))]
 Ingester = Annotated[Caller, Depends(RequireKeyScope("ingest"))]
 Configurer = Annotated[Caller, Depends(RequireKeyScope("configure"))]
 Operator = Annotated[Caller, Depends(RequireKeyScope("operate"))]

@@ -221,11 +221,14 @@ def _completed(app: FastAPI, document: Document) -> Document:
 
 
 def _complete(operation: Document, route: APIRoute) -> None:
-    scope = next(scopes(route.dependant), None)
+    required = next(_required(route.dependant), None)
+    scope = required.scope if required else None
     operation["summary"] = operation.get("description", "").partition(". ")[0].partition("\n")[0].rstrip(".")
     if scope is not None:
         operation["x-scope"] = scope
-        if scope == "read":  # a stack may show one tenant's stores to whoever reaches it
+        if scope == "read" and not (
+            required and required.keeps
+        ):  # a stack may show one tenant's stores to whoever reaches it
             operation["security"] = [*operation["security"], {}]
     for said in operation.get("parameters", ()):
         if said["name"] in EXAMPLES and said["in"] != "header":
@@ -248,7 +251,11 @@ def _complete(operation: Document, route: APIRoute) -> None:
 
 def scopes(dependant: Dependant) -> Iterator[Scope]:
     """What a route asks for."""
+    yield from (required.scope for required in _required(dependant))
+
+
+def _required(dependant: Dependant) -> Iterator[RequireKeyScope]:
     if isinstance(dependant.call, RequireKeyScope):
-        yield dependant.call.scope
+        yield dependant.call
     for inner in dependant.dependencies:
-        yield from scopes(inner)
+        yield from _required(inner)

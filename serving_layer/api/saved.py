@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Request, Response
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
-from serving_layer.api.caller import AnswersOf, Reader, SavedOf, audit_change
+from serving_layer.api.caller import AnswersOf, Keeper, Reader, SavedOf
 from serving_layer.api.parameters import DEFAULT_TENANT, TenantName, tenant_of
 from serving_layer.api.request_bodies import BodyLimitRoute
 from serving_layer.responses.encoding import JSON, encode
@@ -91,9 +91,8 @@ async def list_saved_views(saved: SavedOf, caller: Reader) -> Response:
     status_code=HTTPStatus.CREATED,
     responses=returns(SavedViewEntry, status=HTTPStatus.CREATED, example=VIEW),
 )
-async def save_view(request: Request, body: SavedViewBody, saved: SavedOf, caller: Reader) -> Response:
+async def save_view(request: Request, body: SavedViewBody, saved: SavedOf, caller: Keeper) -> Response:
     """Save the address of a page under a name. Needs a key."""
-    audit_change(request.scope, caller)
     address = parse_address(body.address)
     require_page(address, request.app.routes)
     view = await saved.views.save(caller, body.name, address, saved.now())
@@ -102,26 +101,22 @@ async def save_view(request: Request, body: SavedViewBody, saved: SavedOf, calle
 
 @router.patch("/saved-views/{id}", operation_id="rename_view", responses=returns(SavedViewEntry, example=VIEW))
 async def rename_view(
-    request: Request,
     id: Id,  # noqa: A002 - the name in the path
     body: RenamedView,
     saved: SavedOf,
-    caller: Reader,
+    caller: Keeper,
 ) -> Response:
     """Rename a saved view: one that this key saved, or any of the tenant with the scope `configure`."""
-    audit_change(request.scope, caller)
     return _json((await saved.views.rename(caller, id, body.name)).response())
 
 
 @router.delete("/saved-views/{id}", operation_id="remove_view", status_code=HTTPStatus.NO_CONTENT)
 async def remove_view(
-    request: Request,
     id: Id,  # noqa: A002 - the name in the path
     saved: SavedOf,
-    caller: Reader,
+    caller: Keeper,
 ) -> Response:
     """Remove a saved view: one that this key saved, or any of the tenant with the scope `configure`."""
-    audit_change(request.scope, caller)
     await saved.views.remove(caller, id)
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
@@ -147,13 +142,12 @@ async def list_shares(saved: SavedOf, caller: Reader) -> Response:
     status_code=HTTPStatus.CREATED,
     responses=returns(ShareEntry, status=HTTPStatus.CREATED, example=SHARE | {"path": "/shared/..."}),
 )
-async def share_page(request: Request, body: ShareBody, saved: SavedOf, answers: AnswersOf, caller: Reader) -> Response:
+async def share_page(request: Request, body: ShareBody, saved: SavedOf, answers: AnswersOf, caller: Keeper) -> Response:
     """Make a link that opens the overview or the page of a store without a key, until it expires. Needs a key.
 
     `path` is the link below this address. It is shown only in this response. The overview shows all stores of the
     tenant: for keys of all tenants, of the `tenant` that the body names, or `default`.
     """
-    audit_change(request.scope, caller)
     address = parse_address(body.address)
     require_page(address, request.app.routes)
     page = address, tenant_of(caller, body.tenant, DEFAULT_TENANT)
@@ -164,13 +158,11 @@ async def share_page(request: Request, body: ShareBody, saved: SavedOf, answers:
 
 @router.delete("/shares/{id}", operation_id="revoke_share", status_code=HTTPStatus.NO_CONTENT)
 async def revoke_share(
-    request: Request,
     id: Id,  # noqa: A002 - the name in the path
     saved: SavedOf,
-    caller: Reader,
+    caller: Keeper,
 ) -> Response:
     """Revoke a share link: one that this key made, or any of the tenant with the scope `configure`."""
-    audit_change(request.scope, caller)
     await saved.shares.revoke(caller, id)
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
