@@ -42,6 +42,8 @@ CHANGES = {
     "keys revoke",
     "dead-letters replay",
     "alerts apply",
+    "annotations load",
+    "annotations remove",
     "speed restart",
     "webhooks add",
     "webhooks change",

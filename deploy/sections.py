@@ -424,6 +424,11 @@ class BatchSettings(Section):
         return timedelta(seconds=self.cut_timeout_seconds)
 
 
+def _listed(text: str) -> Sequence[str]:
+    """What commas separate, without blanks."""
+    return tuple(each.strip() for each in text.split(",") if each.strip())
+
+
 class ApiSettings(SeveralProcesses):
     """The REST interface, and who may use it."""
 
@@ -452,6 +457,11 @@ class ApiSettings(SeveralProcesses):
     cors_origins: str = Field(default="", validation_alias="cors_origins")
     """Origins, separated by commas, whose scripts may call the REST interface from a browser, with their own key."""
 
+    embed_origins: str = ""
+    """Origins, separated by commas, whose pages may show a share link in a frame, if the link names them."""
+    shared_reads_per_second: int = Field(default=100, ge=1, validation_alias="shared_reads_per_second")
+    """Reads per second of one share link, of everybody who has it and all processes together."""
+
     @field_validator("proxies")
     @classmethod
     def _known_networks(cls, text: str) -> str:
@@ -466,12 +476,17 @@ class ApiSettings(SeveralProcesses):
     @cached_property
     def allowed_origins(self) -> Sequence[str]:
         """The origins of `cors_origins`."""
-        return tuple(each.strip() for each in self.cors_origins.split(",") if each.strip())
+        return _listed(self.cors_origins)
 
-    @field_validator("cors_origins")
+    @cached_property
+    def frame_origins(self) -> Sequence[str]:
+        """The origins of `embed_origins`."""
+        return _listed(self.embed_origins)
+
+    @field_validator("cors_origins", "embed_origins")
     @classmethod
     def _exact_origins(cls, text: str) -> str:
-        for each in filter(None, map(str.strip, text.split(","))):
+        for each in _listed(text):
             if not _ORIGIN.fullmatch(each):
                 raise ValueError(
                     f"`{each}` is not an origin, such as `https://shop.example` or `http://localhost:3000`"

@@ -30,9 +30,14 @@ from serving_layer.alerts.rules import AlertRules, AlertService
 from serving_layer.products.reader import ProductReader
 from serving_layer.products.service import ProductService
 from serving_layer.query.targets import TargetReader
+from serving_layer.saved.annotations import Annotations
+from serving_layer.saved.service import SavedService
+from serving_layer.saved.shares import ShareLinks
+from serving_layer.saved.views import SavedViews
 from serving_layer.store.readers import Readers
 from serving_layer.tables import (
     AlertTables,
+    AnnotationTables,
     AsyncSession,
     BatchTables,
     LedgerTables,
@@ -40,6 +45,8 @@ from serving_layer.tables import (
     ReceiptTables,
     RecomputeTables,
     RuleTables,
+    SavedViewTables,
+    ShareTables,
     SpeedTables,
     StoreTables,
 )
@@ -146,6 +153,13 @@ def alert_service_of(settings: "Settings") -> AlertService:
     versions = RuleVersions(session, timedelta(seconds=settings.alerts.rules_seconds))
     rules = AlertRules(RuleTables(versions), settings.alerts.rules_per_tenant)
     return AlertService(rules, AlertListing(AlertTables(AsyncSession(session))))
+
+
+def saved_service_of(settings: "Settings") -> SavedService:
+    """Build the service of annotations, saved views and share links."""
+    session, now = AsyncSession(session_of(settings.cassandra.address)), partial(datetime.now, UTC)
+    shares = ShareLinks(ShareTables(session), now, time.monotonic, settings.api.frame_origins)
+    return SavedService(Annotations(AnnotationTables(session)), SavedViews(SavedViewTables(session)), shares, now)
 
 
 def corrections_of(settings: "Settings", readers: Readers) -> CorrectionsService:

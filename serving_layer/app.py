@@ -17,6 +17,7 @@ from serving_layer.alerts.rules import AlertService
 from serving_layer.api import (
     alert_rules,
     alerts,
+    annotations,
     cells,
     dead_letters,
     events,
@@ -25,6 +26,7 @@ from serving_layer.api import (
     metrics,
     products,
     publications,
+    saved,
     sensors,
     stores,
     targets,
@@ -46,9 +48,11 @@ from serving_layer.live import Live
 from serving_layer.pages.install import install as install_pages
 from serving_layer.pages.install import install_error_pages
 from serving_layer.pages.sessions import Sessions
+from serving_layer.pages.shared import SharedPages
 from serving_layer.products.service import ProductService
 from serving_layer.reports import page as report_page
 from serving_layer.reports import rest as reports
+from serving_layer.saved.service import SavedService
 from serving_layer.service import QueryService
 
 SECONDS = Histogram(
@@ -124,6 +128,9 @@ ROUTERS = (
     reports.router,
     alerts.router,
     alert_rules.router,
+    annotations.router,
+    annotations.file_router,
+    saved.router,
     publications.router,
     publications.corrections_router,
     dead_letters.router,
@@ -146,6 +153,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
     products: ProductService | None = None,
     targets: TargetService | None = None,
     plans: FloorPlanService | None = None,
+    saved_service: SavedService | None = None,
     limits: Limits = LIMITS,
     cors_origins: Sequence[str] = (),
     audit: Audit = lambda *_: None,
@@ -163,6 +171,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
         products: None if this process has no products.
         targets: None if this process loads no targets.
         plans: None if this process has no floor plans.
+        saved_service: annotations, saved views and share links; None if this process has none.
         limits: of requests.
         cors_origins: the origins whose scripts may call the API, with a key that they bring, never with the cookie of
             a session; none: browsers keep other origins out.
@@ -185,6 +194,8 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
     app.state.products = products
     app.state.targets = targets
     app.state.floor_plans = plans
+    app.state.saved = saved_service
+    app.state.shared_pages = SharedPages(time.monotonic)
     app.state.live = Live(answers, limits)
     app.state.bodies = BodyReader(limits)
     app.state.in_flight = InFlight(limits.requests_in_flight)

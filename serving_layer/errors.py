@@ -129,6 +129,30 @@ class NotOfferedError(RequestError):
     status = 404
 
 
+class BadAddressError(RequestError):
+    """The address is not that of a page that can be kept or shared."""
+
+    status = 422
+
+
+class TooManySavedError(RequestError):
+    """The tenant has as many annotations, saved views or share links as it may have; nothing was changed."""
+
+    status = 409
+
+
+class UnknownShareError(RequestError):
+    """There is no share link with this token."""
+
+    status = 404
+
+
+class ShareEndedError(RequestError):
+    """The share link has expired or was revoked."""
+
+    status = 410
+
+
 class PublicationCollectedError(RequestError):
     """The cells of an old publication or of a preview were garbage-collected."""
 

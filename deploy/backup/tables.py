@@ -53,6 +53,10 @@ TRUTH = (
         (
             KeptTable("api_keys"),
             KeptTable("alert_versions"),
+            KeptTable("annotations"),
+            KeptTable("saved_views"),
+            KeptTable("share_digests", expires="id"),
+            KeptTable("share_links", expires="expires_at"),
             KeptTable(ENDPOINTS),
             KeptTable("partition_growths"),
             KeptTable("floor_plans", rows_at_once=8),  # up to 2 MB each

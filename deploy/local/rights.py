@@ -41,6 +41,7 @@ _REGISTRY = ("registry_versions", "stores")
 _SPEED = ("generations", "raw_pos_transactions", "speed_cells", "speed_positions")
 _PARTITIONS = ("generations", "partition_growths")
 """What says which partitions may be read."""
+_SAVED = ("annotations", "saved_views", "share_digests", "share_links")
 _ANSWERED = (*_PUBLISHED, *_PRODUCTS, *_REGISTRY, *_SPEED, "archive_positions")
 
 
@@ -106,6 +107,7 @@ RIGHTS: Mapping[str, Rights] = {
             *_REGISTRY,
             *_PRODUCTS,
             *_WEBHOOKS,
+            *_SAVED,
             "alert_versions",
             "api_keys",
             "api_rates",

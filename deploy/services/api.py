@@ -34,6 +34,7 @@ from deploy.wiring import (
     products_of,
     readers_of,
     runner_of,
+    saved_service_of,
     target_service_of,
     targets_of,
 )
@@ -108,6 +109,7 @@ def run(process: Process, settings: Settings) -> None:
         products=products,
         targets=target_service_of(settings, answers),
         plans=floor_plans_of(settings),
+        saved_service=saved_service_of(settings),
         limits=settings.limits.request_limits,
         cors_origins=settings.api.allowed_origins,
         audit=Audit(settings.home).request,
@@ -167,7 +169,9 @@ def authenticator_of(settings: Settings) -> Authenticator:
     tables = KeyTables(AsyncSession(session_of(settings.cassandra.address)))
     own = operator_key(settings.home / "operator.key")
     keys = KeyCache(tables, own, settings.api.anonymous_tenant, time.monotonic, partial(datetime.now, UTC))
-    rates = RateLimiter(settings.api.reads_per_second, settings.api.ingests_per_second)
+    rates = RateLimiter(
+        settings.api.reads_per_second, settings.api.ingests_per_second, settings.api.shared_reads_per_second
+    )
     return Authenticator(keys, rates, ConcurrencyLimiter(settings.limits.requests_per_key))
 
 

@@ -25,12 +25,23 @@ PANELS = {
     "Start and watch": ("demo", "up", "status", "lag", "doctor", "down"),
     "Send and ask": ("ingest", "ask", "report", "sql", "metrics", "views", "sensors", "simulate"),
     "Publish": ("rebuild", "recompute", "publications", "corrections", "rollback", "verify", "reconcile"),
-    "Set up": ("stores", "products", "targets", "keys", "alerts", "webhooks", "send_reports"),
+    "Set up": ("stores", "products", "targets", "annotations", "keys", "alerts", "webhooks", "send_reports"),
     "Maintain": ("dead_letters", "compact", "gc", "export", "speed"),
     "Deploy": ("migrate", "backup", "restore", "run", "jars", "plan_capacity", "prove"),
 }
 """The verbs as `--help` lists them."""
-GROUPS = ("recompute", "stores", "products", "targets", "keys", "dead_letters", "speed", "alerts", "webhooks")
+GROUPS = (
+    "recompute",
+    "stores",
+    "products",
+    "targets",
+    "annotations",
+    "keys",
+    "dead_letters",
+    "speed",
+    "alerts",
+    "webhooks",
+)
 """Verbs that have verbs of their own."""
 COMMANDS = tuple(name for names in PANELS.values() for name in names if name not in GROUPS)
 FORMER_NAMES = {"collect": "gc", "balance": "reconcile"}

@@ -11,10 +11,14 @@ from starlette.types import Scope as HTTPScope
 
 from serving_layer.admin.operations import OperatorService
 from serving_layer.alerts.rules import AlertService
+from serving_layer.errors import InvalidApiKeyError, NotOfferedError, ScopeMissingError
 from serving_layer.health.freshness import FreshnessService
 from serving_layer.http.invalid_arguments import refuse_repeated
 from serving_layer.http.load_shedding import slot_of
 from serving_layer.keys.key import Caller, Scope
+from serving_layer.saved.service import SavedService
+from serving_layer.saved.shares import SharedQueries, token_in
+from serving_layer.saved.views import require_key
 from serving_layer.service import QueryService
 
 if TYPE_CHECKING:
@@ -60,9 +64,14 @@ class RequireKeyScope:
     Raises what `authorize` raises, and BadQuestionError for an argument that is given twice.
     """
 
-    def __init__(self, scope: Scope) -> None:
-        """`scope`: what the route requires."""
-        self.scope = scope
+    def __init__(self, scope: Scope, *, keeps: bool = False) -> None:
+        """Require a scope.
+
+        Args:
+            scope: what the route requires.
+            keeps: the route keeps something that belongs to a key, so it needs one, and the audit log has it.
+        """
+        self.scope, self.keeps = scope, keeps
 
     async def __call__(self, request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
         """Return the caller. One that `ResponseCacheMiddleware` has authorized is not counted twice.
@@ -70,6 +79,9 @@ class RequireKeyScope:
         Every route with arguments has a caller, so arguments that are given twice are refused here, for all of them.
         """
         caller = await self._authorized(request)
+        if self.keeps:
+            require_key(caller)
+            audit_change(request.scope, caller)
         refuse_repeated(request)
         return caller
 
@@ -87,22 +99,61 @@ class RequireKeyScope:
 async def authorize(of: HTTPScope, authenticator: "Authenticator", authorization: str | None, scope: Scope) -> Caller:
     """Authorize the request with this ASGI scope, and count it until its response begins.
 
-    Raises what `Authenticator.authorize` raises, and TooManyAtOnceError.
+    Raises what `Authenticator.authorize` raises, and TooManyAtOnceError. With the token of a share link, it raises what
+    `ShareLinks.open` raises, and ScopeMissingError for what the page of the link does not ask.
     """
-    caller = await authenticator.authorize(authorization, scope)
+    token = token_in(authorization)
+    caller = (
+        await authenticator.authorize(authorization, scope)
+        if token is None
+        else await _authorize_share(of, authenticator, token, scope)
+    )
     if scope in AUDITED_SCOPES and of["method"] not in SAFE_METHODS:
-        act = f"{of['method']} {of['path']}"
-        slot_of(of).on_end(lambda status: of["app"].state.audit(caller.name, act, status))
+        audit_change(of, caller)
     if end := authenticator.concurrency.enter(caller):
         slot_of(of).on_end(end)
     return caller
 
 
+def audit_change(of: HTTPScope, caller: Caller) -> None:
+    """Write the request to the audit log when its response begins. `authorize` does it where the scope is audited."""
+    act = f"{of['method']} {of['path']}"
+    slot_of(of).on_end(lambda status: of["app"].state.audit(caller.name, act, status))
+
+
+async def _authorize_share(of: HTTPScope, authenticator: "Authenticator", token: str, scope: Scope) -> Caller:
+    saved: SavedService | None = of["app"].state.saved
+    if saved is None:
+        raise InvalidApiKeyError("This process has no share links.", do="Ask one that does.")
+    link = await saved.shares.open(token, client_of(of))
+    authenticator.rates.count(link.caller, scope)
+    queries: SharedQueries = of["app"].state.shared_pages
+    if scope != READ or of["method"] not in SAFE_METHODS or not await queries.admits(of, link):
+        raise ScopeMissingError("This is not what the shared page shows.", do="Sign in with a key.")
+    return link.caller
+
+
+def client_of(of: HTTPScope) -> str:
+    """The address of the client with this ASGI scope; empty if it is not known."""
+    client = of.get("client")
+    return str(client[0]) if client else ""
+
+
+async def saved_of(request: Request) -> SavedService:
+    """The annotations, saved views and share links of the app. NotOfferedError if this process has none."""
+    saved: SavedService | None = request.app.state.saved
+    if saved is None:
+        raise NotOfferedError("This process has no annotations, saved views or share links.", do="Ask one that does.")
+    return saved
+
+
 AnswersOf = Annotated[QueryService, Depends(answers_of)]
 FreshnessOf = Annotated[FreshnessService, Depends(freshness_of)]
 AlertingOf = Annotated[AlertService, Depends(alerting_of)]
+SavedOf = Annotated[SavedService, Depends(saved_of)]
 OperationsOf = Annotated[OperatorService, Depends(operations_of)]
 Reader = Annotated[Caller, Depends(RequireKeyScope(READ))]
+Keeper = Annotated[Caller, Depends(RequireKeyScope(READ, keeps=True))]
 Ingester = Annotated[Caller, Depends(RequireKeyScope("ingest"))]
 Configurer = Annotated[Caller, Depends(RequireKeyScope("configure"))]
 Operator = Annotated[Caller, Depends(RequireKeyScope("operate"))]

@@ -157,6 +157,18 @@ LINKS: Mapping[tuple[str, HTTPStatus], tuple[Link, ...]] = {
         Link("other zones", "draw_floor_plan", {"store": f"{BODY}store"}),
         Link("no more", "remove_floor_plan", {"store": f"{BODY}store"}),
     ),
+    ("list_annotations", HTTPStatus.OK): (
+        Link("next page", "list_annotations", {"after": f"{BODY}next"}),
+        Link("no more", "remove_annotation", {"id": f"{BODY}annotations/0/id"}),
+    ),
+    ("add_annotation", HTTPStatus.CREATED): (Link("no more", "remove_annotation", {"id": f"{BODY}id"}),),
+    ("list_saved_views", HTTPStatus.OK): (
+        Link("another name", "rename_view", {"id": f"{BODY}views/0/id"}),
+        Link("no more", "remove_view", {"id": f"{BODY}views/0/id"}),
+    ),
+    ("save_view", HTTPStatus.CREATED): (Link("no more", "remove_view", {"id": f"{BODY}id"}),),
+    ("list_shares", HTTPStatus.OK): (Link("no more", "revoke_share", {"id": f"{BODY}shares/0/id"}),),
+    ("share_page", HTTPStatus.CREATED): (Link("no more", "revoke_share", {"id": f"{BODY}id"}),),
     ("list_corrections", HTTPStatus.OK): (Link("next page", "list_corrections", {"after": f"{BODY}next"}),),
 }
 """By operation and status."""
@@ -229,11 +241,14 @@ def _completed(app: FastAPI, document: Document) -> Document:
 
 
 def _complete(operation: Document, route: APIRoute) -> None:
-    scope = next(scopes(route.dependant), None)
+    required = next(_required(route.dependant), None)
+    scope = required.scope if required else None
     operation["summary"] = operation.get("description", "").partition(". ")[0].partition("\n")[0].rstrip(".")
     if scope is not None:
         operation["x-scope"] = scope
-        if scope == "read":  # a stack may show one tenant's stores to whoever reaches it
+        if scope == "read" and not (
+            required and required.keeps
+        ):  # a stack may show one tenant's stores to whoever reaches it
             operation["security"] = [*operation["security"], {}]
     for said in operation.get("parameters", ()):
         if said["name"] in EXAMPLES and said["in"] != "header":
@@ -257,7 +272,11 @@ def _complete(operation: Document, route: APIRoute) -> None:
 
 def scopes(dependant: Dependant) -> Iterator[Scope]:
     """What a route asks for."""
+    yield from (required.scope for required in _required(dependant))
+
+
+def _required(dependant: Dependant) -> Iterator[RequireKeyScope]:
     if isinstance(dependant.call, RequireKeyScope):
-        yield dependant.call.scope
+        yield dependant.call
     for inner in dependant.dependencies:
-        yield from scopes(inner)
+        yield from _required(inner)

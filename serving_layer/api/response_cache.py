@@ -15,6 +15,7 @@ from master_dataset.errors import GalateaError
 from serving_layer.api.caller import AUTHENTICATED_READER, READ, authorize
 from serving_layer.api.conditional_requests import AnswerProvenance, requires_fresh
 from serving_layer.caching import ANY, has, keep
+from serving_layer.saved.shares import token_in
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
@@ -113,7 +114,7 @@ class ResponseCacheMiddleware:
     async def _cached(self, url: Url, provenance: AnswerProvenance, scope: Scope) -> Iterable[Message] | None:
         """The current response for this caller. None: the route has to respond, or to report the error."""
         headers, app = RequestHeaders.of(scope), scope["app"]
-        if headers.bypass:
+        if headers.bypass or token_in(headers.authorization) is not None:  # the route knows what a shared page may ask
             return None
         authenticator: Authenticator = app.state.authenticator
         answers: QueryService = app.state.answers

@@ -15,6 +15,8 @@ from serving_layer.http.body_drain import has_body
 from serving_layer.http.problems import SECURITY_HEADERS, problem
 
 SLOT_KEY = "galatea.slot"
+FRAMED_KEY = "galatea.framed"
+"""Key of the ASGI scope: pages of other origins may show the response in a frame, as its own policy says."""
 
 
 class InFlight:
@@ -96,6 +98,8 @@ class LoadSheddingMiddleware:
             if message["type"] == "http.response.start":
                 slot.end(message["status"])
                 own = {name.lower() for name, _ in message["headers"]}
+                if scope.get(FRAMED_KEY):  # it cannot name origins, and would forbid all of them
+                    own.add(b"x-frame-options")
                 message["headers"] = [*message["headers"], *(each for each in SECURITY_HEADERS if each[0] not in own)]
             await send(message)
 

@@ -14,7 +14,7 @@ from serving_layer.errors import (
     ScopeMissingError,
     TooManyAtOnceError,
 )
-from serving_layer.keys.key import OPERATOR, Caller, Key, KeyReader, Scope, id_of
+from serving_layer.keys.key import ANONYMOUS, OPERATOR, Caller, Key, KeyReader, Scope, id_of
 from serving_layer.keys.rates import RateLimiter
 from serving_layer.limits import LIMITS
 
@@ -82,7 +82,7 @@ class KeyCache:
             now: the current time, for expiry.
         """
         self._reader, self._operator_key, self._clock, self._now = reader, operator_key, clock, now
-        self._anonymous = Caller("anonymous", anonymous, _READ) if anonymous else None
+        self._anonymous = Caller(ANONYMOUS, anonymous, _READ) if anonymous else None
         self._reading = asyncio.Lock()
         self._read_at = float("-inf")
         self._keys: Mapping[str, Key] = {}
@@ -163,5 +163,6 @@ class Authenticator:
 
 def _has_scope(caller: Caller, scope: Scope) -> bool:
     """`operate` is for keys of all tenants alone, and includes `configure`."""
-    is_operator = "operate" in caller.scopes and caller.sees_all
-    return is_operator if scope == "operate" else scope in caller.scopes or (scope == "configure" and is_operator)
+    if scope == "operate":
+        return caller.is_operator
+    return caller.may_configure if scope == "configure" else scope in caller.scopes

@@ -72,16 +72,24 @@ def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
+ANONYMOUS = "anonymous"
+"""The name of callers without a key."""
+
+
 @dataclass(frozen=True)
 class Caller:
-    """The sender of a request. `name` is the id of the key, or `anonymous` or `operator`.
+    """The sender of a request. `name` is the id of the key, or `anonymous` or `operator`, or names a share link.
 
-    `tenant`: whose stores the caller sees; None for the stores of all tenants, registered or not.
+    `tenant`: whose stores the caller sees; None for the stores of all tenants, registered or not. `stores`: the only
+    ones of them that the caller sees; None for all. `share`: the id of the share link that stands for the caller; empty
+    for everybody else.
     """
 
     name: str
     tenant: str | None
     scopes: frozenset[Scope]
+    stores: frozenset[str] | None = None
+    share: str = ""
 
     @classmethod
     def of(cls, key: Key) -> Self:
@@ -95,12 +103,32 @@ class Caller:
 
     @property
     def visibility_scope(self) -> str:
-        """The tenant, or `*`: responses cached or tagged for one visibility scope are never used for another."""
-        return ALL_TENANTS if self.tenant is None else self.tenant
+        """The tenant, or `*`: responses cached or tagged for one visibility scope are never used for another.
+
+        That of a caller who sees some stores only names them, on lines of their own: no tenant has a line break.
+        """
+        tenant = ALL_TENANTS if self.tenant is None else self.tenant
+        return tenant if self.stores is None else "\n".join((tenant, "", *sorted(self.stores)))
 
     def sees(self, store: Store) -> bool:
         """Whether the caller may see the store."""
-        return self.tenant is None or store.tenant == self.tenant
+        is_own = self.tenant is None or store.tenant == self.tenant
+        return is_own and (self.stores is None or store.id in self.stores)
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether the caller has no key."""
+        return self.name == ANONYMOUS
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether the caller may do what is for operators alone."""
+        return "operate" in self.scopes and self.sees_all
+
+    @property
+    def may_configure(self) -> bool:
+        """Whether the caller can change what belongs to the tenant, such as alert rules."""
+        return "configure" in self.scopes or self.is_operator
 
 
 OPERATOR = Caller("operator", None, frozenset(SCOPES))

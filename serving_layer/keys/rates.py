@@ -27,6 +27,8 @@ WINDOW_SECONDS = 1
 EXCHANGE_SECONDS = 1.0
 REPORT_SECONDS = 5
 """How long a report counts if its process writes no other one: it has ended, or has nothing to say."""
+SHARED_READS = 100
+"""Default limit of a share link: a page that is looked at asks about once a second."""
 _LEAST = 0.1
 """Requests per second below which a key is not reported."""
 
@@ -37,13 +39,15 @@ Rates = Mapping[str, float]
 class RateLimiter:
     """Requests per second of each tenant key, over all processes. Keys of all tenants are not limited."""
 
-    def __init__(self, reads: int, ingests: int) -> None:
+    def __init__(self, reads: int, ingests: int, shared: int = SHARED_READS) -> None:
         """Set the limits of one key.
 
         Args:
             reads: requests per second with the scope `read` or `configure`.
             ingests: requests per second with the scope `ingest`.
+            shared: requests per second of one share link, of everybody who has it.
         """
+        self._shared = shared
         self._storage = MemoryStorage()
         self._limits: Mapping[Scope, int] = {"read": reads, "configure": reads, "ingest": ingests}
         self._asked: Counter[str] = Counter()
@@ -53,14 +57,15 @@ class RateLimiter:
 
     def count(self, caller: Caller, scope: Scope) -> None:
         """Count one request. Raises RateLimitedError above the limit of the scope."""
-        limit = self._limits.get(scope)
+        limit = self._shared if caller.share else self._limits.get(scope)
         if caller.tenant is None or limit is None:
             return
         name = f"{scope} {caller.name}"
         self._asked[name] += 1
         allowed = share(limit, [rates[name] for rates in self.others if name in rates])
         if not self._storage.acquire_entry(name, allowed, WINDOW_SECONDS):
-            message = f"This key may send {limit} requests per second with the scope `{scope}`."
+            who = "share link" if caller.share else "key"
+            message = f"This {who} may send {limit} requests per second with the scope `{scope}`."
             raise RateLimitedError(message, do="Wait a second, then try again.")
 
     def measured(self, seconds: float) -> Rates:

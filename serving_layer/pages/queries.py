@@ -146,10 +146,16 @@ def batches(queries: Iterable[PageQuery]) -> Iterator[QueryBatch]:
 class PageQueries:
     """The query service on behalf of the visitor of one page. Only here do pages say whose stores they read."""
 
-    def __init__(self, service: QueryService, caller: Caller) -> None:
-        """`caller`: whose stores are visible."""
+    def __init__(self, service: QueryService, caller: Caller, asked: set[str] | None = None) -> None:
+        """Ask nothing yet.
+
+        Args:
+            service: answers.
+            caller: whose stores are visible.
+            asked: collects the addresses in REST of all queries; None where nobody needs them.
+        """
         self.service = service
-        self._caller = caller
+        self._caller, self._asked = caller, asked
 
     async def stores(self) -> list[Store]:
         """The registered stores that the visitor can see, by name."""
@@ -166,6 +172,8 @@ class PageQueries:
         """The answers, in order, all from one publication and one reading of speed."""
         if not queries:
             return []
+        if self._asked is not None:
+            self._asked.update(query.path for query in queries)
         try:
             version = await self.service.read_version(queries[0].request, self._caller)
         except GalateaError as error:

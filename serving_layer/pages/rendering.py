@@ -5,9 +5,10 @@ Everything is escaped, and a name that is not passed to a template is an error.
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlencode
 from zoneinfo import ZoneInfo
 
@@ -24,10 +25,16 @@ from serving_layer.pages.flags import flag_text
 from serving_layer.pages.language import noted
 from serving_layer.pages.period import COMPARISONS, GRAIN_NAMES
 from serving_layer.pages.queries import PageQuery
-from serving_layer.pages.sessions import Visitor
+from serving_layer.pages.sessions import SHARED_VISIT, Visitor
+from serving_layer.saved.addresses import SHARED_PATH, is_shareable
 
+if TYPE_CHECKING:
+    from serving_layer.saved.service import SavedService
+
+POLICY = "default-src 'self'; frame-ancestors {frames}; base-uri 'none'; form-action {forms}"
+"""The content security policy of pages. `frames`: which origins may show one in a frame. `forms`: where it may send."""
 HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    "Content-Security-Policy": POLICY.format(frames="'none'", forms="'self'"),
     # With `no-referrer`, browsers would not say where a form was sent from either.
     "Referrer-Policy": "same-origin",
 }
@@ -158,16 +165,41 @@ def _environment() -> Environment:
 ENVIRONMENT = _environment()
 
 
+class Keeping(NamedTuple):
+    """What the visitor can do with the address of a page. `origins`: those that may show a shared page in a frame."""
+
+    is_shareable: bool
+    names_tenant: bool
+    origins: Sequence[str]
+
+
+def _keeping(request: Request, visitor: Visitor | None) -> Keeping | None:
+    """None for visitors who cannot save or share anything."""
+    saved: SavedService | None = request.app.state.saved
+    if saved is None or visitor is None or visitor.session is None:
+        return None
+    here = request.url.path
+    return Keeping(is_shareable(here), here == "/" and visitor.caller.sees_all, saved.shares.origins)
+
+
+def _with_query(path: str, query: bytes) -> str:
+    """The address of a page, percent-encoded as `parse_address` takes it."""
+    encoded = quote(path, safe="/!$&'()*+,;=:@~-._")
+    return f"{encoded}?{query.decode('latin-1')}" if query else encoded
+
+
 def render(
     request: Request, template: str, visitor: Visitor | None, values: Mapping[str, object], *, status: int = 200
 ) -> HTMLResponse:
     """The page of a template. `visitor`: None where nobody is known, as on the login page."""
-    query = f"?{request.url.query}" if request.url.query else ""
+    here = request.url.path
     shared = {
         "visitor": visitor,
-        "here": request.url.path,
-        "here_with_query": request.url.path + query,
+        "here": here,
+        "here_with_query": _with_query(here, request.scope["query_string"]),
         "origin": str(request.base_url).rstrip("/"),
+        "is_shared": SHARED_VISIT in request.scope or here.startswith(SHARED_PATH),
+        "keeping": _keeping(request, visitor),
     }
     headers = {**HEADERS, "Content-Language": language.current(), "Vary": "Cookie, Accept-Language"}
     return HTMLResponse(ENVIRONMENT.get_template(template).render(shared | dict(values)), status, headers)

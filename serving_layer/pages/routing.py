@@ -19,7 +19,13 @@ from serving_layer.admin.operations import OperatorService
 from serving_layer.alerts.rules import AlertService
 from serving_layer.api.caller import authorize
 from serving_layer.api.request_bodies import bodies_of
-from serving_layer.errors import ApiKeyMissingError, BadQuestionError, InvalidApiKeyError, ScopeMissingError
+from serving_layer.errors import (
+    ApiKeyMissingError,
+    BadQuestionError,
+    InvalidApiKeyError,
+    NotOfferedError,
+    ScopeMissingError,
+)
 from serving_layer.health.freshness import FreshnessReport
 from serving_layer.http.invalid_arguments import invalid_argument
 from serving_layer.http.problems import ERRORS, HEADERS_OF
@@ -27,7 +33,8 @@ from serving_layer.keys.key import Scope
 from serving_layer.pages.language import language_of, speaking
 from serving_layer.pages.queries import PageQueries
 from serving_layer.pages.rendering import render
-from serving_layer.pages.sessions import COOKIE, Visitor, visitor_of
+from serving_layer.pages.sessions import COOKIE, SHARED_VISIT, SharedVisit, Visitor, visitor_of
+from serving_layer.saved.service import SavedService
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
@@ -57,6 +64,14 @@ class Visit:
         """Alerts and their rules."""
         alerting: AlertService = self.request.app.state.alerting
         return alerting
+
+    @property
+    def saved(self) -> SavedService:
+        """Annotations, saved views and share links. NotOfferedError if this process has none."""
+        saved: SavedService | None = self.request.app.state.saved
+        if saved is None:
+            raise NotOfferedError("This process has no annotations or saved views.", do="Ask one that does.")
+        return saved
 
     async def fresh(self) -> FreshnessReport:
         """How fresh everything is, as the header of the page says it. Read once per page."""
@@ -88,6 +103,11 @@ class RequireScope:
     async def __call__(self, request: Request) -> Visit:
         """The visit. Raises ApiKeyMissingError, InvalidApiKeyError or ScopeMissingError."""
         visitor = await visitor_of(request)
+        shared: SharedVisit | None = request.scope.get(SHARED_VISIT)
+        if shared is not None:
+            if self.scope != "read" or request.method != "GET":
+                raise ScopeMissingError("This cannot be shared.", do="Sign in with a key.")
+            return Visit(request, visitor, PageQueries(request.app.state.answers, visitor.caller, shared.asked))
         authenticator: Authenticator = request.app.state.authenticator
         await authorize(
             request.scope, authenticator, visitor.authorization, self.scope

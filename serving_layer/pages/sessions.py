@@ -157,6 +157,18 @@ def _opened(id_: str, sealed: bytes) -> str | None:
         return None
 
 
+SHARED_VISIT = "galatea.shared_visit"
+"""Key of the ASGI scope: the `SharedVisit` of a page that is rendered for a share link."""
+
+
+@dataclass(frozen=True)
+class SharedVisit:
+    """Whoever has a share link looks at its page. `asked`: collects the addresses in REST of the page's queries."""
+
+    caller: Caller
+    asked: set[str]
+
+
 @dataclass(frozen=True)
 class Visitor:
     """Who looks at a page: a caller with or without a session."""
@@ -177,22 +189,25 @@ class Visitor:
     @property
     def is_operator(self) -> bool:
         """Whether the pages of operators are open to them."""
-        return "operate" in self.caller.scopes and self.caller.sees_all
+        return self.caller.is_operator
 
     @property
     def may_configure(self) -> bool:
         """Whether they can change what belongs to their tenant, such as alert rules."""
-        return "configure" in self.caller.scopes or self.is_operator
+        return self.caller.may_configure
 
 
 async def visitor_of(request: Request) -> Visitor:
-    """The visitor of a request.
+    """The visitor of a request. For the page of a share link, cookies count for nothing.
 
     Raises:
         ApiKeyMissingError: nothing is shown without a key, and there is no session.
         InvalidApiKeyError: the key of the session is not valid any more; the session ends.
         CassandraUnavailableError: the session cannot be read.
     """
+    shared: SharedVisit | None = request.scope.get(SHARED_VISIT)
+    if shared is not None:
+        return Visitor(shared.caller, None)
     authenticator: Authenticator = request.app.state.authenticator
     sessions: Sessions = request.app.state.sessions
     session = await sessions.of(request.cookies.get(COOKIE))

@@ -28,6 +28,15 @@ from serving_layer.responses.publications import (
     StartedRecompute,
 )
 from serving_layer.responses.reports import Report
+from serving_layer.responses.saved import (
+    AnnotationEntry,
+    AnnotationPage,
+    LoadedAnnotations,
+    SavedViewEntry,
+    SavedViewList,
+    ShareEntry,
+    ShareList,
+)
 from serving_layer.responses.sensors import SensorList
 from serving_layer.responses.stores import ReceiptPage, StoreFloorPlan, StoreList
 from serving_layer.responses.webhooks import SkippedBlocker, Webhook, WebhookPage, WebhookTrial
@@ -40,6 +49,8 @@ MODELS: tuple[type[msgspec.Struct], ...] = (
     AlertRule,
     AlertRuleList,
     AlertRuleVersions,
+    AnnotationEntry,
+    AnnotationPage,
     CellsResponse,
     CorrectionPage,
     DeadLetter,
@@ -48,6 +59,7 @@ MODELS: tuple[type[msgspec.Struct], ...] = (
     Freshness,
     Health,
     IndexResponse,
+    LoadedAnnotations,
     LoadedProducts,
     LoadedTargets,
     MetricList,
@@ -63,7 +75,11 @@ MODELS: tuple[type[msgspec.Struct], ...] = (
     Report,
     RolledBack,
     RulePreview,
+    SavedViewEntry,
+    SavedViewList,
     SensorList,
+    ShareEntry,
+    ShareList,
     SkippedBlocker,
     StartedRecompute,
     StoreFloorPlan,

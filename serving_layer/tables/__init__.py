@@ -5,9 +5,11 @@ from serving_layer.tables.async_session import AsyncSession
 from serving_layer.tables.operations import KeyTables, LedgerTables, RecomputeTables, WatchTables
 from serving_layer.tables.processes import RateTables, SessionTables
 from serving_layer.tables.readers import BatchTables, PublishedTables, ReceiptTables, SpeedTables, StoreTables
+from serving_layer.tables.saved import AnnotationTables, SavedViewTables, ShareTables
 
 __all__ = [
     "AlertTables",
+    "AnnotationTables",
     "AsyncSession",
     "BatchTables",
     "KeyTables",
@@ -17,7 +19,9 @@ __all__ = [
     "ReceiptTables",
     "RecomputeTables",
     "RuleTables",
+    "SavedViewTables",
     "SessionTables",
+    "ShareTables",
     "SpeedTables",
     "StoreTables",
     "WatchTables",

@@ -20,6 +20,9 @@ from master_dataset.registry.stores import GroupVersion, Sensor, Store, Zone, cu
 from master_dataset.webhooks.endpoint import BlockedRecord, Endpoint, EndpointState, RegisteredEndpoint
 from serving_layer.admin.ledger import Ledger
 from serving_layer.admin.publications import RecomputeRecord
+from serving_layer.saved.annotations import Annotation
+from serving_layer.saved.shares import ShareLink
+from serving_layer.saved.views import SavedView
 from tests.support.floor_plans import png
 from tests.support.receipts import receipt
 from tests.support.sensors import BEGIN, record, source_of, topics
@@ -82,6 +85,18 @@ class MarkedTenant:
     @property
     def webhook(self) -> str:
         return f"webhook-{self.mark}"
+
+    @property
+    def annotation(self) -> str:
+        return f"{DAY}-{self.mark}"
+
+    @property
+    def view(self) -> str:
+        return f"view-{self.mark}"
+
+    @property
+    def share(self) -> str:
+        return f"share-{self.mark}"
 
     @property
     def recompute(self) -> str:
@@ -149,6 +164,9 @@ class MarkedDeployment:
             "webhooks": [each for each in asking.endpoints.kept.values() if each.endpoint.tenant == tenant.tenant],
             "skipped": [each for each in asking.endpoints.skipped if each[0] == tenant.webhook],
             "tried": [each for each in asking.trying.called if each.tenant == tenant.tenant],
+            "annotations": [each for (of, _), each in asking.annotations.kept.items() if of == tenant.tenant],
+            "views": [each for (of, _), each in asking.views.kept.items() if of == tenant.tenant],
+            "shares": [each for each in asking.shares.kept.values() if each.tenant == tenant.tenant],
             "products": asking.products.masters[tenant.tenant],
             "targets": asking.targets.sets[tenant.tenant],
             "floor plan": asking.floor_plans.plans.get((tenant.tenant, tenant.store)),
@@ -236,7 +254,20 @@ def deployment(asking: Asking, *tenants: MarkedTenant) -> MarkedDeployment:
             else:
                 alerts[tenant.tenant] = alert
         asking.endpoints.put(_webhook(tenant))
+        _keep(asking, tenant)
     return MarkedDeployment(asking, tenants, alerts)
+
+
+def _keep(asking: Asking, tenant: MarkedTenant) -> None:
+    """An annotation, a saved view and a share link."""
+    at, name, by = asking.world.now(), tenant.tenant, f"key-{tenant.mark}"
+    note = Annotation(name, DAY, DAY, "note", f"note-{tenant.mark}", (tenant.store,), by, at, id=tenant.annotation)
+    asking.annotations.kept[name, note.id] = note
+    view = SavedView(name, tenant.view, f"view-name-{tenant.mark}", f"/stores/{tenant.store}", by, at)
+    asking.views.kept[name, view.id] = view
+    stores, ends = frozenset([tenant.store]), at + timedelta(days=1)
+    link = ShareLink(name, tenant.share, f"/stores/{tenant.store}", stores, "", by, at, ends)
+    asking.shares.kept[link.id] = link
 
 
 def _load_dead_letter(asking: Asking, tenant: MarkedTenant) -> None:

@@ -36,6 +36,10 @@ from serving_layer.products.service import ProductService
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.targets import TargetReader
 from serving_layer.responses.webhooks import WebhookTrial
+from serving_layer.saved.annotations import Annotations
+from serving_layer.saved.service import SavedService
+from serving_layer.saved.shares import ShareLinks
+from serving_layer.saved.views import SavedViews
 from serving_layer.service import Clocks, QueryService
 from serving_layer.store.readers import Readers
 from serving_layer.webhooks.service import RecordPosition, WebhookService
@@ -45,6 +49,7 @@ from tests.support.floor_plans import WorldFloorPlans
 from tests.support.openapi_contract import refuse_unannounced
 from tests.support.process_metrics import WorldWatch
 from tests.support.products import WorldProducts
+from tests.support.saved import WorldAnnotations, WorldShares, WorldViews
 from tests.support.targets import WorldTargets
 from tests.support.world import World
 from tests.support.world_tables import WorldTables
@@ -204,6 +209,10 @@ class WorldBroker:
 OPERATOR_KEY = "the operator's key"
 MOST_WEBHOOKS = 3
 MOST_RULES = 5
+MOST_SAVED = 6
+"""Annotations, saved views and share links of one tenant."""
+EMBEDDER = "https://intranet.example"
+"""An origin that may show shared pages in frames."""
 Body = dict[str, Any]
 
 
@@ -297,6 +306,15 @@ class Asking:
         self.versions: WorldVersions = beside.versions if beside else WorldVersions(world.now)
         self.alert_tables = WorldAlertTables()
         alerting = AlertService(AlertRules(self.versions, most=MOST_RULES), AlertListing(self.alert_tables))
+        self.annotations: WorldAnnotations = beside.annotations if beside else WorldAnnotations()
+        self.views: WorldViews = beside.views if beside else WorldViews()
+        self.shares: WorldShares = beside.shares if beside else WorldShares()
+        saved = SavedService(
+            Annotations(self.annotations, MOST_SAVED),
+            SavedViews(self.views, MOST_SAVED),
+            ShareLinks(self.shares, world.now, lambda: float(next(clock)), [EMBEDDER], MOST_SAVED),
+            world.now,
+        )
         authenticator = Authenticator(keys, RateLimiter(10_000, 10_000), ConcurrencyLimiter(limits.requests_per_key))
         self.app = create_app(
             self.answers,
@@ -309,6 +327,7 @@ class Asking:
             products=ProductService(products, self.products),
             targets=TargetService(self.targets, self.answers.stores.all, catalogue),
             plans=FloorPlanService(self.floor_plans),
+            saved_service=saved,
             limits=limits,
             cors_origins=cors_origins,
             audit=self._audit,

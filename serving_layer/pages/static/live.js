@@ -3,6 +3,7 @@
 "use strict";
 (() => {
   const METRICS = "/v1/metrics/", MAX_METRICS = 10, EVERY_MS = 1000, MAX_WAIT_MS = 30000, RELOAD_AFTER_MS = 30000, MIN_DELAY_MS = 250, MAX_UNCHANGED_MS = 10000;
+  const shareToken = location.pathname.match(/^\/shared\/([\w-]{43})$/)?.[1]; // a shared page has no cookie, its address is its right
   const bar = document.querySelector("[data-live]");
   const responses = new Map(); // address -> { etag, body }
   const separate = new Set(); // queries that failed together with others, so they are sent alone
@@ -100,12 +101,18 @@
     else place.dispatchEvent(new CustomEvent("galatea:answer", { detail: { body, points: series.points } }));
   }
 
+  // A shared page that is refused has expired or changed, which it says itself.
+  const reloadIfRefused = ({ status }) => {
+    if (shareToken && [401, 403, 404, 410].includes(status) && Date.now() - openedAt > RELOAD_AFTER_MS) location.reload();
+  };
   async function request(address) {
     const before = responses.get(address);
     const headers = { "Cache-Control": "max-age=1" }; // without it, `no-store` would bypass the server's cache
     if (before?.etag) headers["If-None-Match"] = before.etag;
+    if (shareToken) headers.Authorization = `Share ${shareToken}`;
     const response = await fetch(address, { headers, cache: "no-store" });
     if (response.status === 304) return before.body;
+    reloadIfRefused(response);
     const body = await response.json();
     if (!response.ok) {
       const error = new Error(body.title || `status ${response.status}`);
@@ -171,6 +178,7 @@
     const due = [...document.querySelectorAll("[data-region]")].filter((each) => tick % Math.max(1, Math.round(each.dataset.region * 1000 / EVERY_MS)) === 0);
     if (!due.length || !tick) return;
     const response = await fetch(location.href, { cache: "no-store" });
+    reloadIfRefused(response);
     if (!response.ok) throw new Error(`status ${response.status}`);
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     for (const old of due) {

@@ -1,5 +1,6 @@
 """Three invented stores, with weeks of events, alerts and dead letters, so that every part of a page has data."""
 
+import hashlib
 import json
 import random
 from collections.abc import Iterator
@@ -13,13 +14,16 @@ from serving_layer.admin.ledger import Ledger
 from serving_layer.alerts.history import HistoryCoverage
 from serving_layer.alerts.rules import AlertRules, RuleAuthor
 from serving_layer.health.watched import LagMeasurement
+from serving_layer.saved.annotations import Annotation
+from serving_layer.saved.shares import ShareLink
+from serving_layer.saved.views import SavedView
 from serving_layer.store.readers import Position, SpeedBlock
 from tests.support import World, receipt
 from tests.support.archiving import WorldDeadLetters
 from tests.support.floor_plans import png
 from tests.support.process_metrics import WorldWatch
 from tests.support.sensors import observation, source_of
-from tests.support.world_api import Asking
+from tests.support.world_api import EMBEDDER, Asking
 from tests.support.world_tables import WorldTables
 from views.alerts.alert import Window
 
@@ -329,7 +333,37 @@ def sample_stack() -> Asking:
     add_dead_letters(asking.dead_letters)
     raise_alerts(asking, NOW)
     draw_plan(asking)
+    keep(asking)
     return asking
+
+
+SHARE_TOKEN, OVERVIEW_TOKEN = "s" * 43, "o" * 43
+
+
+def keep(asking: Asking) -> None:
+    """Annotations, saved views and share links. Not over REST, as above."""
+    at = NOW - timedelta(days=2, hours=3)
+    notes = (
+        Annotation("default", date(2026, 11, 20), date(2026, 11, 22), "promotion", "Black week", (), "command", at),
+        Annotation("default", date(2026, 11, 21), date(2026, 11, 21), "outage", "Till 3 is broken", ("12",), "ops", at),
+        Annotation("default", date(2026, 12, 24), date(2026, 12, 26), "holiday", "Christmas", (), "operator", at),
+    )
+    asking.annotations.kept = {(each.tenant, each.id): each for each in (note.with_id() for note in notes)}
+    views = (
+        SavedView("*", "5f0c81d2a9b3", "Kosice on a Saturday", "/stores/12?day=2026-11-14", "operator", at),
+        SavedView("*", "9a2b5f0c81d3", "Alerts of the old town", "/alerts?store=7", "5f0c81d2a9b3", at),
+    )
+    asking.views.kept = {(each.tenant, each.id): each for each in views}
+    week, day = timedelta(days=7), timedelta(days=1)
+    links = {
+        SHARE_TOKEN: ShareLink(
+            "default", "0c81d2a9b35f", "/stores/12", frozenset(["12"]), EMBEDDER, "operator", at, at + week
+        ),
+        OVERVIEW_TOKEN: ShareLink("default", "d2a9b35f0c81", "/", None, "", "operator", at, at + 90 * day),
+        "e" * 43: ShareLink("acme", "b35f0c81d2a9", "/", None, "", "9a2b5f0c81d3", at, at + day),
+    }
+    asking.shares.kept = {link.id: link for link in links.values()}
+    asking.shares.digests = {hashlib.sha256(token.encode()).digest(): link.id for token, link in links.items()}
 
 
 class RememberedTables(WorldTables):

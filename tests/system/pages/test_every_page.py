@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.support.world_api import OPERATOR_KEY
+from tests.system.pages.sample_stores import OVERVIEW_TOKEN, SHARE_TOKEN
 from tests.system.pages.window import LAPTOP, NARROW, PHONE, WALL, barriers_in_both_schemes, opened, settle, sign_in
 
 PAGES = [
@@ -47,6 +48,12 @@ PAGES = [
     "/alerts/rules/tills",
     "/alerts/rules/new?kind=threshold",
     "/alerts/rules/nobodys",
+    "/annotations",
+    "/annotations?first=2020-01-01&last=2020-01-02",
+    "/saved",
+    f"/shared/{SHARE_TOKEN}",
+    f"/shared/{OVERVIEW_TOKEN}",
+    "/shared/nobodys",
 ]
 
 

@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support import receipt
 from tests.support.world_api import Asking
-from tests.system.pages.sample_stores import NOW
+from tests.system.pages.sample_stores import NOW, OVERVIEW_TOKEN
 from tests.system.pages.window import WALL, opened
 
 LINE = "svg.spark"
@@ -58,6 +58,21 @@ def test_the_end_of_a_line_follows_the_number_above_it(browser: Browser, address
         assert provisional[-2:] == end[:2]
         assert (len(final), len(provisional)) == (len(before[0]), len(before[1]))
         expect(card.locator(LINE)).to_have_attribute("data-end", "provisional")
+        assert complaints == []
+
+
+def test_a_shared_page_follows_without_a_key_or_a_cookie(browser: Browser, address: str, shops: Asking) -> None:
+    with opened(browser) as (page, complaints):
+        page.goto(f"{address}/shared/{OVERVIEW_TOKEN}")
+        number = page.locator(".store", has_text="Bratislava").locator("[data-show=value]").first
+        said = number.inner_text()
+        with page.expect_request("**/v1/metrics/**") as asked:
+            sell(shops, 13)
+
+        expect(number).not_to_have_text(said)
+        assert asked.value.headers["authorization"] == f"Share {OVERVIEW_TOKEN}"
+        expect(page.locator("#live-state")).to_have_text("Live")
+        assert page.context.cookies() == []
         assert complaints == []
 
 

@@ -7,7 +7,7 @@ from serving_layer.pages.routing import RequireScope
 from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.support.world_clients import Browsing
 
-OPEN = {"/docs", "/problems", "/problems/{code}", "/login", "/logout", "/static/{name:path}"}
+OPEN = {"/docs", "/problems", "/problems/{code}", "/login", "/logout", "/static/{name:path}", "/shared/{token}"}
 FOR_OPERATORS = [
     "/corrections",
     "/recomputes",
@@ -16,7 +16,7 @@ FOR_OPERATORS = [
     "/dead-letters/pos_transactions/0/0",
     "/publications/1/rollback",
 ]
-FOR_READERS = ["/", "/stores/12", "/layers", "/views", "/publications", "/stack"]
+FOR_READERS = ["/", "/stores/12", "/layers", "/views", "/publications", "/stack", "/saved", "/annotations"]
 
 
 def test_without_a_session_the_stores_of_the_shown_tenant_are_there(browsing: Browsing) -> None:

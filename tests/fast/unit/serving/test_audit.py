@@ -22,6 +22,7 @@ BECAUSE = {"reason": "because"}
 READING = {
     *("status", "doctor", "publications", "corrections", "verify", "reconcile", "lag", "views", "metrics", "ask"),
     *("sql", "plan-capacity", "recompute show", "stores list", "products list", "targets list", "keys list"),
+    "annotations list",
     *("dead-letters list", "dead-letters show", "alerts rules", "alerts list", "webhooks list", "webhooks show"),
 }
 """Commands that change nothing."""

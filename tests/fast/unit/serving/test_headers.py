@@ -27,6 +27,7 @@ FILLED = {
     "alert_id": "0" * 32,
     "name": next(iter(assets())),
     "code": "unknown_name",
+    "token": "x" * 43,
 }
 COMMON = {
     "x-content-type-options": "nosniff",
@@ -36,6 +37,8 @@ COMMON = {
 POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action "
 OF_ANSWERS = COMMON | {"referrer-policy": "no-referrer", "content-security-policy": f"{POLICY}'none'"}
 OF_PAGES = COMMON | {"referrer-policy": "same-origin", "content-security-policy": f"{POLICY}'self'"}
+OF_SHARED_PAGES = OF_ANSWERS
+"""Neither forms nor an address that others may see."""
 KEPT = {"no-store", "no-cache, private", "no-cache"}
 LEFT_OUT = {"/v1/live/{metric}"}
 """Has no end: `test_live.py` has it."""
@@ -79,7 +82,8 @@ def test_every_route_has_the_headers_of_its_kind(method: str, path: str) -> None
     response = answered(method, path)
 
     assert response.status_code < 500
-    assert security(response) == (OF_PAGES if is_page(response) else OF_ANSWERS)
+    of_pages = OF_SHARED_PAGES if path.startswith("/shared/") else OF_PAGES
+    assert security(response) == (of_pages if is_page(response) else OF_ANSWERS)
     assert response.headers["cache-control"] in KEPT
     assert "server" not in response.headers
 

@@ -55,6 +55,8 @@ def own_questions(of: MarkedTenant) -> Mapping[Place, Question]:
     rule = {name: value for name, value in of.alert_rule.items() if name != "id"}
     products = f"sku,title\n{of.sku},{of.title}\n".encode()
     targets = f"store,day,metric,value\n{of.store},{DAY},net_sales,5\n".encode()
+    note = {"first_day": str(DAY), "kind": "note", "text": f"new-{of.mark}", "stores": [of.store]}
+    notes = f"first_day,kind,text,stores\n{DAY},note,new-{of.mark},{of.store}\n".encode()
     replay = {"ids": [f"pos_transactions/0/{of.offset}"], "dry_run": True}
     return {
         ("GET", "/v1/metrics"): Question(),
@@ -92,6 +94,17 @@ def own_questions(of: MarkedTenant) -> Mapping[Place, Question]:
         ("POST", "/v1/dead-letters/replay"): Question(said=replay),
         ("POST", "/v1/recomputes"): Question(said={"stores": [of.store], "reason": "a test"}),
         ("GET", "/v1/recomputes/{id}"): Question(),
+        ("GET", "/v1/annotations"): Question(),
+        ("POST", "/v1/annotations"): Question(said=note),
+        ("POST", "/v1/annotations/load"): Question(said=notes, headers=TEXT),
+        ("DELETE", "/v1/annotations/{id}"): Question(),
+        ("GET", "/v1/saved-views"): Question(),
+        ("POST", "/v1/saved-views"): Question(said={"name": f"new-{of.mark}", "address": f"/stores/{of.store}"}),
+        ("PATCH", "/v1/saved-views/{id}"): Question(said={"name": f"renamed-{of.mark}"}),
+        ("DELETE", "/v1/saved-views/{id}"): Question(),
+        ("GET", "/v1/shares"): Question(),
+        ("POST", "/v1/shares"): Question(said={"address": f"/stores/{of.store}", "hours": 1}),
+        ("DELETE", "/v1/shares/{id}"): Question(),
         ("GET", "/v1/webhooks"): Question(),
         ("POST", "/v1/webhooks"): Question(said={"url": f"https://{of.mark}.example/new"}),
         ("GET", "/v1/webhooks/{webhook}"): Question(),
@@ -130,6 +143,11 @@ def own_questions(of: MarkedTenant) -> Mapping[Place, Question]:
         ("GET", "/dead-letters/{topic}/{partition}/{offset}"): PAGE,
         ("POST", "/dead-letters/{topic}/{partition}/{offset}"): Question(form={"do": "try"}),
         ("GET", "/stack"): PAGE,
+        ("GET", "/annotations"): Question({"first": str(DAY)}),
+        ("POST", "/annotations"): Question(form={"kind": "note", "text": "x", "stores": of.store}),
+        ("GET", "/saved"): PAGE,
+        ("POST", "/saved"): Question(form={"do": "save", "name": of.mark, "address": f"/stores/{of.store}"}),
+        ("GET", "/shared/{token}"): PAGE,
         ("GET", "/docs"): PAGE,
         ("GET", "/problems"): PAGE,
         ("GET", "/problems/{code}"): PAGE,
@@ -169,6 +187,12 @@ UNMARKED: Mapping[Place, str] = {
     ("GET", "/dead-letters"): REASONS,
     ("POST", "/dead-letters/replay"): REASONS,
     ("GET", "/stack"): OF_DEPLOYMENT,
+    ("DELETE", "/v1/annotations/{id}"): "has no body",
+    ("DELETE", "/v1/saved-views/{id}"): "has no body",
+    ("DELETE", "/v1/shares/{id}"): "has no body",
+    ("POST", "/saved"): "a redirection",
+    ("POST", "/annotations"): "refuses a form without a day",
+    ("GET", "/shared/{token}"): "opened by its token alone, which nobody else has",
     ("GET", "/docs"): OF_EVERYBODY,
     ("GET", "/problems"): OF_EVERYBODY,
     ("GET", "/problems/{code}"): OF_EVERYBODY,
@@ -180,6 +204,8 @@ UNMARKED: Mapping[Place, str] = {
 """Routes whose answers have no mark, not even those to the owner, each with the reason."""
 REFUSED = {
     ("POST", "/alerts/rules"),
+    ("POST", "/annotations"),
+    ("GET", "/shared/{token}"),
     ("GET", "/publications/{number}/rollback"),
     ("POST", "/publications/{number}/rollback"),
     ("POST", "/v1/publications/{number}/rollback"),
@@ -193,6 +219,7 @@ HARMLESS = {
     *("as_of", "publication", "number", "limit", "page", "before", "restored", "if-match"),
     *("view", "metric", "source", "shade", "cause", "reason", "state", "replayed", "replace", "kind", "of", "done"),
     *("code", "topic", "partition", "name", "days", "period", "silent_after"),
+    *("token", "first_day", "last_day", "first"),
 }
 """Parameters whose values belong to no tenant."""
 
@@ -224,11 +251,31 @@ def arguments(of: MarkedTenant, alert: str) -> Mapping[str, list[object]]:
 def further_questions() -> Mapping[Place, list[Question]]:
     """What the viewer asks beside its own questions, with names of OWNER where no parameter is."""
     webhook = {"url": "https://viewer.example/", "tenant": OWNER.tenant}
+    note = {"first_day": str(DAY), "kind": "note", "text": "x", "stores": [OWNER.store]}
+    fields = {"first_day": str(DAY), "kind": "note", "text": "x", "stores": OWNER.store}
+    notes = f"first_day,kind,text,stores\n{DAY},note,x,{OWNER.store}\n".encode()
+    overview = {"address": "/", "hours": 1, "tenant": OWNER.tenant}
     form = {"do": "save", "kind": "level", "of": "queue", "above": "4", "minutes": "3", "stores": OWNER.store}
     return {
         ("POST", "/v1/alert-rules"): [Question(said=OWNER.alert_rule | {"tenant": OWNER.tenant})],
         ("POST", "/v1/alert-rules/preview"): [Question(said=OWNER.alert_rule | {"tenant": OWNER.tenant})],
         ("POST", "/v1/webhooks"): [Question(said=webhook)],
+        ("POST", "/v1/annotations"): [Question(said=note)],
+        ("POST", "/v1/annotations/load"): [Question(said=notes, headers=TEXT)],
+        ("POST", "/v1/shares"): [Question(said=overview)],
+        ("POST", "/annotations"): [
+            Question(form=fields),
+            Question(form=fields | {"stores": "", "tenant": OWNER.tenant}),
+            Question(form={"do": "remove", "id": OWNER.annotation}),
+            Question(form={"do": "remove", "id": OWNER.annotation, "tenant": OWNER.tenant}),
+        ],
+        ("POST", "/saved"): [
+            Question(form={"do": "share", "address": "/", "hours": "1", "tenant": OWNER.tenant}),
+            Question(form={"do": "share", "address": f"/stores/{OWNER.store}", "hours": "1"}),
+            Question(form={"do": "rename", "id": OWNER.view, "name": "x"}),
+            Question(form={"do": "remove", "id": OWNER.view}),
+            Question(form={"do": "revoke", "id": OWNER.share}),
+        ],
         ("POST", "/alerts/rules"): [
             Question(form=form | {"id": "new"}),
             Question(form=form | {"tenant": OWNER.tenant, "id": "new"}),
@@ -248,7 +295,9 @@ def near(value: object) -> object:
 
 def names(of: MarkedTenant, alert: str, path: str) -> Mapping[str, object]:
     """What stands in a path that is about something that the tenant has."""
-    id_ = of.recompute if "recomputes" in path else of.rule if "rules" in path else of.store
+    ids = {"recomputes": of.recompute, "rules": of.rule, "annotations": of.annotation}
+    ids |= {"saved-views": of.view, "shares": of.share}
+    id_ = next((each for part, each in ids.items() if part in path), of.store)
     return {
         "id": id_,
         "id_": id_,
@@ -265,6 +314,7 @@ def names(of: MarkedTenant, alert: str, path: str) -> Mapping[str, object]:
         "period": "weekly",
         "code": "unknown_name",
         "name": "galatea.css",
+        "token": "x" * 43,
     }
 
 
@@ -329,8 +379,8 @@ class Caller:
         return self.browsing.response(method, f"{path}?{query_string}")
 
 
-RANDOM = re.compile(r"whsec_[\w+/=-]+|\b[0-9a-f]{64}\b|\b[0-9a-f]{12}\b")
-"""Secrets and ids of new webhooks, and tokens of forms."""
+RANDOM = re.compile(r"/shared/[\w-]{43}|whsec_[\w+/=-]+|\b[0-9a-f]{64}\b|\b[0-9a-f]{12}\b")
+"""Tokens of links and forms, secrets and ids of new webhooks."""
 
 
 def text_of(response: httpx.Response) -> str:

@@ -1,0 +1,95 @@
+"""`/annotations`: what happened on which days, and a form to add to it."""
+
+from datetime import date, timedelta
+from http import HTTPStatus
+from typing import Annotated, Literal
+from urllib.parse import urlencode
+
+from fastapi import Query, Response
+from fastapi.responses import RedirectResponse
+
+from master_dataset.registry.file_rows import plain_date
+from serving_layer.api.parameters import DEFAULT_TENANT, tenant_of
+from serving_layer.errors import BadQuestionError
+from serving_layer.pages.routing import ConfigurerVisit, Form, ReaderVisit, page_router
+from serving_layer.saved.annotations import FIRST_DAY, KINDS, LAST_DAY, MAX_TEXT, NewAnnotation
+
+router = page_router()
+PATH = "/annotations"
+MAX_BYTES = 65_536
+BACK, AHEAD = timedelta(days=365), timedelta(days=366)
+"""The days that are listed unless others are asked for, from today."""
+MAX_SHOWN = 500
+_DAY = Query(pattern="^([0-9]{4}-[0-9]{2}-[0-9]{2})?$")
+
+
+@router.get(PATH)
+async def get_annotations(  # noqa: PLR0913, PLR0917 - the fields of its filter
+    visit: ReaderVisit,
+    first: Annotated[str, _DAY] = "",
+    last: Annotated[str, _DAY] = "",
+    store: Annotated[str, Query(max_length=256)] = "",
+    tenant: Annotated[str, Query(max_length=256)] = "",
+    done: Annotated[Literal["added", "removed", ""], Query()] = "",
+) -> Response:
+    """The annotations of a year back and a year ahead, or of the days that are asked for."""
+    if store:
+        await visit.queries.store(store)
+    fresh = await visit.fresh()
+    today = fresh.at.date()
+    owner = tenant_of(visit.visitor.caller, tenant or None, DEFAULT_TENANT)
+    first_day, last_day = _day("first", first) or today - BACK, _day("last", last) or today + AHEAD
+    annotations = visit.saved.annotations
+    found = await annotations.annotations_between(owner, [store] if store else None, first_day, last_day)
+    values = {
+        "annotations": found[-MAX_SHOWN:][::-1],
+        "has_more": len(found) > MAX_SHOWN,
+        "first": first_day,
+        "last": last_day,
+        "bounds": (FIRST_DAY, LAST_DAY),
+        "store": store,
+        "tenant": owner,
+        "today": today,
+        "kinds": KINDS,
+        "max_text": MAX_TEXT,
+        "done": done,
+    }
+    return visit.page("annotations.html", fresh, values)
+
+
+@router.post(PATH)
+async def post_annotation(visit: ConfigurerVisit) -> Response:
+    """Add an annotation or remove one."""
+    form = await visit.form(MAX_BYTES)
+    caller, annotations = visit.visitor.caller, visit.saved.annotations
+    owner = tenant_of(caller, form.text("tenant") or None, DEFAULT_TENANT)
+    if form.text("do") == "remove":
+        await annotations.remove(owner, form.text("id"))
+        return _back(owner, "removed", sees_all=caller.sees_all)
+    _, stores = await visit.queries.service.stores.all()
+    await annotations.add(owner, [_annotation(form)], stores, (caller.name, visit.saved.now()))
+    return _back(owner, "added", sees_all=caller.sees_all)
+
+
+def _annotation(form: Form) -> NewAnnotation:
+    first = _day("first_day", form.text("first_day"))
+    if first is None:
+        raise BadQuestionError("The form names no first day.", do="Go back and choose one.")
+    last = _day("last_day", form.text("last_day"))
+    return NewAnnotation(first, last, form.text("kind"), form.text("text"), form.ids("stores"))
+
+
+def _day(name: str, text: str) -> date | None:
+    """The day of a field; None if the field is empty."""
+    if not text:
+        return None
+    try:
+        return plain_date(text)
+    except ValueError as error:
+        message = f"`{name}` is no day."
+        raise BadQuestionError(message, do="Write one such as `2026-11-21`.") from error
+
+
+def _back(tenant: str, done: str, *, sees_all: bool) -> Response:
+    filters = {"tenant": tenant} if sees_all and tenant != DEFAULT_TENANT else {}
+    return RedirectResponse(f"{PATH}?{urlencode({**filters, 'done': done})}", HTTPStatus.SEE_OTHER)

@@ -1,0 +1,1 @@
+"""What people keep beside the data: annotations of days, saved views, and links that share a page."""
