@@ -94,6 +94,7 @@ COMPUTED: Mapping[str, str] = {
     "lag": "every reader, all the time",
     "page_sessions": "browsers, when they sign in again",
     "api_rates": "every api process, every second",
+    "process_releases": "every process, all the time",
     "alarms": "whoever notices something; the next publication settles them",
     "webhook_states": "the dispatcher, all the time",
     "running_recomputes": "whoever works on a recompute",

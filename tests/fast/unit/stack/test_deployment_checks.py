@@ -353,7 +353,7 @@ def test_one_user_needs_what_every_process_needs() -> None:
 
 def test_two_releases_at_once_are_named() -> None:
     assert same_release([("archive", "0.2.0"), ("speed", "0.2.0")], "0.2.0").ok
-    assert "no archive" in same_release([], "0.2.0").found
+    assert "no process" in same_release([], "0.2.0").found
     finding = same_release([("archive", "0.1.0"), ("speed", "0.2.0")], "0.2.0")
     assert finding.found == "several at once: archive: 0.1.0, speed: 0.2.0; this command: 0.2.0"
     assert (finding.ok, finding.blocks) == (False, False)
