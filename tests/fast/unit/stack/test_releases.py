@@ -41,7 +41,7 @@ class Table:
 
 
 def recorder(table: Table, name: str, release: str) -> ReleaseRecorder:
-    return ReleaseRecorder(lambda: table, name, release)  # type: ignore[arg-type,return-value]  # stands for a session
+    return ReleaseRecorder(lambda: table, name, release)
 
 
 def test_processes_of_a_component_have_a_row_each_that_outlives_two_failed_writes() -> None:
@@ -62,7 +62,7 @@ def test_doctor_names_a_process_of_another_release(component: str) -> None:
     table = Table()
     recorder(table, component, "0.0.1").record()
 
-    finding = releases_finding(table, datetime.now(UTC))  # type: ignore[arg-type]  # stands for a session
+    finding = releases_finding(table, datetime.now(UTC))
 
     assert not finding.ok
     assert f"several at once: {component}: 0.0.1; this command: {installed_release()}" in finding.found
