@@ -41,6 +41,8 @@ class Group:
 PUBLICATIONS, RECOMPUTES, AUDITS = "publications", "recomputes", "alert_audits"
 ARCHIVE_POSITIONS, ALERT_POSITIONS = "archive_positions", "alerts_kept"
 ENDPOINTS, SKIPS = "webhook_endpoints", "webhook_skips"
+GROWTHS = KeptTable("partition_growths")
+"""How many partitions the topics have. A backup has it as it was from its begin to its end."""
 
 TRUTH = (
     Group((KeptTable("registry_versions"),), (KeptTable("stores"),)),
@@ -52,7 +54,7 @@ TRUTH = (
             KeptTable("api_keys"),
             KeptTable("alert_versions"),
             KeptTable(ENDPOINTS),
-            KeptTable("partition_growths"),
+            GROWTHS,
             KeptTable(SKIPS, expires="asked_at"),
             KeptTable("seen_titles", written_at="title"),
         ),
