@@ -61,6 +61,6 @@ def sentences(verdict: "Verdict") -> "Iterator[str]":
         f"{verdict.differing:,} differing, {verdict.waiting_for_batch:,} events wait for the next publication"
     )
     if verdict.totals is None:
-        yield "nothing is published yet, so totals by group and day are not compared: galatea rebuild, then verify again"
+        yield "nothing is published yet, so totals by group and day are not compared: run galatea rebuild first"
     else:
         yield f"{verdict.totals:,} totals by group and day compared, {verdict.totals_differing:,} differing"

@@ -91,7 +91,7 @@ def verified(
         comparison = TotalsComparison(rule, metrics)
         for block in recomputed(view, of, epoch):
             comparison.add(block[1], rule.add_up([block]))
-        pointer = world.pointer._replace(publication=1)  # what is known before the first publication is exact, too
+        pointer = replace(world.pointer, publication=1)  # what is known before the first publication is exact, too
         one = comparison.run(answers_of(world), TotalsSnapshot(pointer, epoch, stores))
         assert one is not None
         found = ComparedTotals(*(a + b for a, b in zip(found, one, strict=True)))  # type: ignore[operator]
