@@ -113,7 +113,7 @@ def assert_exported_in_order(publications: range) -> None:
     """Each publication is one version, and of every version each day is that of its last publication."""
     days: dict[str, str] = {}
     for publication, files in zip(publications, files_by_version(CORRECTED), strict=True):
-        days[str(exported_day(publication))] = f"run {publication}"
+        days[str(exported_day(publication))] = f"run-{publication}"
         found = (unquote(path).split("/")[:2] for path in files)
         assert sorted((day.removeprefix("day="), run.removeprefix("run=")) for day, run in found) == sorted(
             days.items()

@@ -72,7 +72,7 @@ def export(store: ObjectStore, root: str, publications: range) -> None:
     table = CorrectedTable(None, root, EXPORTED)  # cells come from here, not from Cassandra
     for publication in publications:
         day = exported_day(publication)
-        values = {"day": day, "run": f"run {publication}"}
+        values = {"day": day, "run": f"run-{publication}"}
         arrays = [
             pa.array([values.get(field.name, 0 if pa.types.is_integer(field.type) else None)], field.type)
             for field in table._schema  # noqa: SLF001 - of the product
