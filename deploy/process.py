@@ -38,7 +38,7 @@ def arm_failpoints() -> None:
         from deploy.settings import Settings  # noqa: PLC0415 - slow to import, and rarely needed
         from master_dataset.failpoints import arm  # noqa: PLC0415 - likewise
 
-        settings = Settings()
+        settings = Settings.ignoring_record()  # `galatea migrate` may change what the home remembers
         arm(settings.failpoints.crash_at, settings.crash_folder)
 
 

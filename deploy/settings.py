@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from deploy.clusters import CassandraSettings, KafkaSettings
-from deploy.local.home import SUPERVISED, changed_settings, recorded_settings
+from deploy.local.home import RESET_OR_MIGRATE, SUPERVISED, changed_settings, recorded_settings
 from deploy.local.nodes import ONE, THREE, Nodes, is_local, is_loopback, reachable, recorded_nodes
 from deploy.local.security import OPERATOR, Security
 from deploy.reports.sections import ReportSettings, SmtpSettings
@@ -97,7 +97,7 @@ class Settings:
         self._read(overrides)
         if SUPERVISED not in os.environ and (changed := changed_settings(self)):
             message = f"these settings differ from those recorded in the home `{self.home}`: {'; '.join(changed)}"
-            raise OperatorError(message, do=_UNSET)
+            raise OperatorError(message, do=RESET_OR_MIGRATE)
 
     @classmethod
     def ignoring_record(cls, **overrides: Any) -> "Settings":  # noqa: ANN401 - as in __init__
@@ -278,9 +278,6 @@ class Settings:
         from views.registry import current_definitions  # noqa: PLC0415 - imports every view
 
         return current_definitions(self.layers.epoch_seconds, self.layers.visit_gap_seconds)
-
-
-_UNSET = "unset the variable; or change the home while its stack runs: galatea migrate"
 
 
 def _is_secret(value: object) -> bool:

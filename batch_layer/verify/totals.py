@@ -233,8 +233,13 @@ class TotalsComparison:
         if text is not None:
             self._recomputed.add(text)
 
-    def run(self, answers: Answers, snapshot: TotalsSnapshot) -> ComparedTotals:
-        """Ask for the total and for each group, for all days, and compare every value."""
+    def run(self, answers: Answers, snapshot: TotalsSnapshot) -> ComparedTotals | None:
+        """Ask for the total and for each group, for all days, and compare every value.
+
+        None if nothing is published yet: answers say `loading` instead of a value then.
+        """
+        if not snapshot.pointer.publication:
+            return None
         questions = self.questions()
         compared = [self.compare(*each) for each in zip(questions, answers(snapshot, questions), strict=True)]
         examples = [example for each in compared for example in each.examples]

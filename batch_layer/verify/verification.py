@@ -151,8 +151,9 @@ class Verdict(NamedTuple):
         examples: a few differences of cells and totals in words.
         waiting_for_batch: how many events were left to batch, over all days.
         days: those that were drawn; None if all were compared.
-        totals: how many values of totals and groups were compared, each of a metric and business day.
-        totals_differing: how many of them differ.
+        totals: how many values of totals and groups were compared, each of a metric and business day; None if nothing
+            is published yet, so that answers are `loading`.
+        totals_differing: how many of them differ; None likewise.
     """
 
     epoch: datetime
@@ -161,8 +162,8 @@ class Verdict(NamedTuple):
     examples: list[str]
     waiting_for_batch: int
     days: list[date] | None = None
-    totals: int = 0
-    totals_differing: int = 0
+    totals: int | None = 0
+    totals_differing: int | None = 0
 
     @property
     def has_differences(self) -> bool:
@@ -214,7 +215,9 @@ class Verification:
             for topic, master in masters.items()
             if master.days()
         }
-        cells = differing = totals = totals_differing = 0
+        cells = differing = 0
+        totals: int | None = None
+        totals_differing: int | None = None
         examples: list[str] = []
         views, snapshot = registered_views(), TotalsSnapshot(pointer, epoch, Registry(self._session).stores())
         for done, view in enumerate(views):
@@ -230,9 +233,9 @@ class Verification:
                 cells, differing = cells + found["cells"], differing + found["differing"]
                 examples += [found["example"]] if found["example"] else []
                 comparison.add(found["day"], found["totals"])
-            added = comparison.run(self._answers, snapshot)
-            totals, totals_differing = totals + added.totals, totals_differing + added.differing
-            examples += added.examples
+            if (added := comparison.run(self._answers, snapshot)) is not None:
+                totals, totals_differing = (totals or 0) + added.totals, (totals_differing or 0) + added.differing
+                examples += added.examples
         progress(len(views), len(views), "compared")
         return Verdict(epoch, cells, differing, examples[:10], waiting, days, totals, totals_differing)
 

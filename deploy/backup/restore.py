@@ -34,6 +34,7 @@ from deploy.backup.tables import (
     ARCHIVE_POSITIONS,
     AUDITS,
     ENDPOINTS,
+    GROWTHS,
     PUBLICATIONS,
     RECOMPUTES,
     SKIPS,
@@ -248,7 +249,7 @@ class Restore:
 
     def _check_partitions(self, manifest: Manifest, same: set[str]) -> None:
         """Refuse topics to which partitions were added since: when they opened is not in the backup."""
-        saved_growths = manifest.tables.get("partition_growths")
+        saved_growths = manifest.tables.get(GROWTHS.name)
         rows = pq.read_table(self.folder / saved_growths.path).to_pylist() if saved_growths else []
         if same and any(not row["is_open"] for row in rows):
             message = "the backup was made while partitions were added"

@@ -43,6 +43,8 @@ class Group:
 PUBLICATIONS, RECOMPUTES, AUDITS = "publications", "recomputes", "alert_audits"
 ARCHIVE_POSITIONS, ALERT_POSITIONS = "archive_positions", "alerts_kept"
 ENDPOINTS, SKIPS = "webhook_endpoints", "webhook_skips"
+GROWTHS = KeptTable("partition_growths")
+"""How many partitions the topics have. A backup has it as it was from its begin to its end."""
 
 TRUTH = (
     Group((KeptTable("registry_versions"),), (KeptTable("stores"),)),
@@ -58,7 +60,7 @@ TRUTH = (
             KeptTable("share_digests", expires="id"),
             KeptTable("share_links", expires="expires_at"),
             KeptTable(ENDPOINTS),
-            KeptTable("partition_growths"),
+            GROWTHS,
             KeptTable("floor_plans", rows_at_once=8),  # up to 2 MB each
             KeptTable(SKIPS, expires="asked_at"),
             KeptTable("seen_titles", written_at="title"),
@@ -101,6 +103,7 @@ COMPUTED: Mapping[str, str] = {
     "lag": "every reader, all the time",
     "page_sessions": "browsers, when they sign in again",
     "api_rates": "every api process, every second",
+    "process_releases": "every process, all the time",
     "alarms": "whoever notices something; the next publication settles them",
     "webhook_states": "the dispatcher, all the time",
     "running_recomputes": "whoever works on a recompute",

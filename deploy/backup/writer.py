@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from deploy.backup.manifest import FORMAT, Manifest, SavedFile, SavedMaster, SavedTopic, checksum, write_manifest
 from deploy.backup.master import FILES, current_versions
 from deploy.backup.rows import Keyspace, arrow_schema
-from deploy.backup.tables import ARCHIVE_POSITIONS, GROUPS, PUBLICATIONS, Group, KeptTable, kept_tables
+from deploy.backup.tables import ARCHIVE_POSITIONS, GROUPS, GROWTHS, PUBLICATIONS, Group, KeptTable, kept_tables
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.delta.fsync import fsync_path
 from master_dataset.errors import CassandraUnavailableError, DiskFullError, OperatorError, UpkeepRunsError
@@ -93,7 +93,8 @@ class BackupWriter:
             CassandraUnavailableError: Cassandra did not answer; nothing of it is kept.
             BrokerUnavailableError: Kafka did not answer; nothing of it is kept.
             UpkeepRunsError: Another backup is being written there.
-            OperatorError: The folder cannot be written, tables have changed all the time, or a topic was created again.
+            OperatorError: The folder cannot be written, tables have changed all the time, a topic was created again, or
+                partitions were added.
         """
         began, id_ = self.now(), uuid4().hex
         folder = root / f"{began:%Y%m%dT%H%M%SZ}-{id_[:8]}"
@@ -121,6 +122,7 @@ class BackupWriter:
             (part / name).mkdir(mode=0o700)
         writer, total = _Files(part), len(kept_tables()) + 1
         tables: dict[str, SavedFile] = {}
+        growths = self._read(GROWTHS)
         for group in GROUPS:
             tables |= self._group(writer, group, lambda name: step(len(tables), total, name))  # noqa: B023 - called at once
         failpoint(Failpoint.BACKUP_TABLES)
@@ -136,6 +138,9 @@ class BackupWriter:
             for name, found in current_versions(self.master_uri)
         }
         topics = self._topics(part / tables[ARCHIVE_POSITIONS].path)
+        if not growths.equals(self._read(GROWTHS)):  # a growth is recorded before it adds partitions
+            message = "partitions were added to the topics meanwhile; nothing of the backup was kept"
+            raise OperatorError(message, do="wait until `galatea migrate` has opened them, then: galatea backup")
         publication, cut = _newest(part / tables[PUBLICATIONS].path)
         manifest = Manifest(
             format=FORMAT,

@@ -259,7 +259,7 @@ def tables_finding(session: "Session") -> Finding:
 
 
 def releases_finding(session: "Session", now: datetime) -> Finding:
-    """Check that the streaming processes are of this release. CassandraUnavailableError."""
+    """Check that the processes that run are of this release. CassandraUnavailableError."""
     keyspace = session.cluster.metadata.keyspaces.get(KEYSPACE)
     if keyspace is None or "lag" not in keyspace.tables or "release" not in keyspace.tables["lag"].columns:
         return good("releases", "not known before galatea migrate")
@@ -269,6 +269,9 @@ def releases_finding(session: "Session", now: datetime) -> Finding:
         for row in rows
         if now - row.measured_at.replace(tzinfo=UTC) < HEARD
     ]
+    if "process_releases" in keyspace.tables:
+        rows = session.execute(f"SELECT component, release FROM {KEYSPACE}.process_releases")  # noqa: S608 - likewise
+        heard += [(row.component, row.release) for row in rows]
     return same_release(set(heard), installed_release())
 
 
@@ -276,7 +279,7 @@ def same_release(heard: Iterable[tuple[str, str]], own: str) -> Finding:
     """Check that processes are of one release. `heard`: names of processes with their releases."""
     heard = sorted(heard)
     if not heard:
-        return good("releases", f"{own} here; no archive or speed layer has been heard within a minute")
+        return good("releases", f"{own} here; no process has been heard within a minute")
     shown = ", ".join(f"{name}: {release}" for name, release in heard)
     if any(release != own for _, release in heard):
         do = "finish the upgrade, or the rollback: restart what has another release with the one that is wanted"

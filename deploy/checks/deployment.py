@@ -11,9 +11,10 @@ from deploy.checks.environment import (
     alarm_findings,
     disk_finding,
     generation_finding,
+    home_findings,
     spark_and_folder_findings,
 )
-from deploy.checks.finding import Finding, Group, fault, good
+from deploy.checks.finding import Finding, Group, fault, good, hint
 from deploy.checks.kafka import kafka_findings
 from deploy.local.rights import RIGHTS, Rights, all_rights
 from deploy.settings import FUTURE
@@ -67,6 +68,7 @@ def users_of(settings: "Settings", process: str) -> Mapping[str, tuple["Settings
 
 def setting_findings(settings: "Settings") -> Iterator[Finding]:
     """Say which times the cut rests on. Settings that break its rules are refused before this."""
+    yield from home_findings(settings)
     speed, kafka = settings.speed, settings.kafka
     found = f"A {_hours(speed.oldest)} + F {_hours(FUTURE)} <= D {_hours(speed.remembered)}"
     kept = f"speed rows {speed.ttl.days} days + D <= records {kafka.retention_days} days"
@@ -77,7 +79,7 @@ def setting_findings(settings: "Settings") -> Iterator[Finding]:
     if kafka.retention <= ALERTS_LOOK_BACK:
         days = ALERTS_LOOK_BACK.days
         found = f"GALATEA_KAFKA_RETENTION_DAYS={kafka.retention_days}: alert rules look {days} days back"
-        yield fault("retention", found, f"set it to {days + 1} or more", blocks=False)
+        yield hint("retention", found, f"GALATEA_KAFKA_RETENTION_DAYS={days + 1} galatea migrate")
 
 
 def _hours(span: timedelta) -> str:

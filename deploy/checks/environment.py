@@ -13,7 +13,8 @@ import httpx
 from deploy.airflow.client import AirflowClient
 from deploy.airflow.component import local_url
 from deploy.cassandra import session_of
-from deploy.checks.finding import Finding, attempt, good
+from deploy.checks.finding import Finding, attempt, fault, good
+from deploy.local.home import RESET_OR_MIGRATE, changed_settings
 from deploy.local.records import Records
 from deploy.secret_files import operator_key
 from deploy.spark import on_cluster
@@ -29,6 +30,12 @@ GIB = 1 << 30
 NEEDED_DISK = 4 * GIB
 ALARMS_SECONDS, CONNECT_SECONDS = 10.0, 3.0
 SPARK_PORT = 7077
+
+
+def home_findings(settings: "Settings") -> Iterator[Finding]:
+    """Check that no variable differs from what the home remembers: every other command refuses one."""
+    if changed := changed_settings(settings):
+        yield fault("home", f"`{settings.home}` remembers other settings: {'; '.join(changed)}", RESET_OR_MIGRATE)
 
 
 def remote_findings(settings: "Settings") -> Iterator[Finding]:

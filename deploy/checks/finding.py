@@ -7,7 +7,7 @@ from master_dataset.errors import GalateaError
 
 
 class Finding(NamedTuple):
-    """One result. `do` is the next step, "" if all is well. If `blocks`, nothing starts until it is fixed."""
+    """One result. `do` is the next step, "" if there is none. If `blocks`, nothing starts until it is fixed."""
 
     check: str
     ok: bool
@@ -26,6 +26,11 @@ class Group(NamedTuple):
 def good(check: str, found: str) -> Finding:
     """Return a finding that needs nothing."""
     return Finding(check, ok=True, found=found)
+
+
+def hint(check: str, found: str, do: str) -> Finding:
+    """Return a finding that hinders nothing, and what can be done about it some time."""
+    return Finding(check, ok=True, found=found, do=do)
 
 
 def fault(check: str, found: str, do: str, *, blocks: bool = True) -> Finding:

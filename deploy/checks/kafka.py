@@ -5,14 +5,16 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from deploy.checks.finding import Finding, failed, fault, good
+from deploy.checks.finding import Finding, failed, fault, good, hint
 from deploy.local.nodes import THREE
 from deploy.local.rights import Rights, topic_operations
-from master_dataset.errors import BrokerAccessError, BrokerUnavailableError, OperatorError
+from deploy.partitions import partitions_of
+from master_dataset.errors import BrokerAccessError, BrokerUnavailableError, CassandraUnavailableError, OperatorError
 from master_dataset.kafka.broker_versions import LIST_OFFSETS, OLDEST_RELEASE, BrokerVersions, broker_versions
 from master_dataset.kafka.client_settings import majority
+from master_dataset.kafka.growth import Partitions
 from master_dataset.kafka.inspection import Broker, ClockOffset, Inspection, TopicFacts
-from master_dataset.kafka.topics import BROKERS_TIME, LARGEST_RECORD, TIMESTAMPS
+from master_dataset.kafka.topics import BROKERS_TIME, LARGEST_RECORD, TIMESTAMPS, Topics
 from master_dataset.sources import registered_sources
 from master_dataset.tls import GUIDE
 from speed_layer.alerts.sender import TRANSACTION_MS
@@ -25,6 +27,7 @@ KAFKA_RIGHTS = f"{GUIDE}#rights-in-kafka"
 OFFSETS_OUTLIVE = timedelta(days=30)
 """How much longer brokers must keep the positions of groups than records: a webhook may be suspended that long."""
 MIGRATE = "galatea migrate sets it"
+ADD_PARTITIONS = "see docs/how-to/add-partitions.md"
 Options = Mapping[str, str | None]
 _DAY_MS = 86_400_000
 _NEWEST_STAMP = 7
@@ -36,7 +39,8 @@ class TopicRules:
     """What the topics have to be.
 
     Attributes:
-        partitions: Of each topic.
+        partitions: Of each topic, by the settings.
+        recorded: Those that the topics have by the record of what was added; None if it is not known.
         needed: How long records must be kept: the lifetime of speed rows and D.
         wanted: How long the settings say that they are kept.
         brokers: How many the cluster has.
@@ -46,12 +50,17 @@ class TopicRules:
     needed: timedelta
     wanted: timedelta
     brokers: int
+    recorded: Partitions | None = None
 
     @classmethod
     def of(cls, settings: "Settings", brokers: int) -> "TopicRules":
         """Return those of a deployment."""
         needed = settings.speed.ttl + settings.speed.remembered
-        return cls(settings.kafka.partitions, needed, settings.kafka.retention, brokers)
+        try:
+            recorded = partitions_of(settings, Topics(settings.kafka.connection))
+        except (BrokerUnavailableError, CassandraUnavailableError, OperatorError):  # other checks name it
+            recorded = None
+        return cls(settings.kafka.partitions, needed, settings.kafka.retention, brokers, recorded)
 
 
 def kafka_findings(
@@ -146,18 +155,18 @@ def topic_finding(topic: str, facts: TopicFacts, rules: TopicRules) -> Finding:
     if facts.options is None:
         do = f"grant DESCRIBE_CONFIGS: {KAFKA_RIGHTS}"
         return fault(check, "its options are unknown: this user may not read them", do)
-    faults = list(_topic_faults(facts, facts.options, rules))
-    if faults:
-        found = "; ".join(each.found for each in faults)
-        steps = dict.fromkeys(each.do for each in faults)
-        return fault(check, found, "; ".join(steps), blocks=any(each.blocks for each in faults))
+    named = list(_topic_faults(facts, facts.options, rules))
+    if named:
+        ok, blocks = all(each.ok for each in named), any(each.blocks for each in named)
+        steps = dict.fromkeys(each.do for each in named)
+        return Finding(check, ok, "; ".join(each.found for each in named), "; ".join(steps), blocks)
     days = int(facts.options["retention.ms"] or 0) / _DAY_MS
     kept = f"records kept {days:g} days" if days >= 0 else "records kept for ever"
     return good(check, f"partitions: {facts.partitions}, copies: {facts.replication}, {BROKERS_TIME}, {kept}")
 
 
 def _topic_faults(facts: TopicFacts, options: Options, rules: TopicRules) -> Iterator[Finding]:
-    """What is wrong for the cut, and for records that have been acknowledged."""
+    """What is wrong for the cut, and for records that have been acknowledged; and hints."""
     topic = _Topic(facts, options, rules)
     yield from topic.partition_faults()
     yield from topic.retention_faults()
@@ -176,10 +185,7 @@ class _Topic:
         return int(self.options.get(name) or 0)
 
     def partition_faults(self) -> Iterator[Finding]:
-        count = self.facts.partitions
-        if count != self.rules.partitions:
-            found = f"{count} partitions, and GALATEA_KAFKA_PARTITIONS={self.rules.partitions}: keys would move"
-            yield fault("", found, "see docs/how-to/add-partitions.md")
+        yield from self.count_faults()
         if self.options.get(TIMESTAMPS) != BROKERS_TIME:
             found = f"{TIMESTAMPS}={self.options.get(TIMESTAMPS)}: the cut needs the broker's time ({BROKERS_TIME})"
             yield fault("", found, f"{MIGRATE} before the topic has records; else create a new topic")
@@ -189,6 +195,25 @@ class _Topic:
         elif self.facts.behind:
             found = f"partitions with a copy that is not in sync: {self.facts.behind}"
             yield fault("", found, "start the broker that is down, or wait until it has caught up", blocks=False)
+
+    def count_faults(self) -> Iterator[Finding]:
+        """As processes see it when they start: `deploy.partitions.checked_partitions`."""
+        count, wanted, recorded = self.facts.partitions, self.rules.partitions, self.rules.recorded
+        if recorded is not None and count not in {recorded.added, recorded.open}:
+            found = f"{count} partitions instead of {recorded.open}: another tool added some, and nobody reads them"
+            yield fault("", found, ADD_PARTITIONS)
+        elif recorded is not None and recorded.unfinished is not None:
+            found = f"{count} partitions, of which {recorded.open} are read until all are opened"
+            yield hint("", found, "galatea migrate, unless one runs: it continues")
+        elif count != wanted and wanted % count == 0:
+            found = f"{count} partitions, and GALATEA_KAFKA_PARTITIONS={wanted}: they are not added yet"
+            yield hint("", found, "galatea migrate adds them while events arrive")
+        elif recorded is not None and recorded.growths and count != wanted and count % wanted == 0:
+            found = f"{count} partitions; GALATEA_KAFKA_PARTITIONS={wanted} is from before some were added, and ignored"
+            yield hint("", found, f"set GALATEA_KAFKA_PARTITIONS={count} when it suits")
+        elif count != wanted:
+            found = f"{count} partitions, and GALATEA_KAFKA_PARTITIONS={wanted}: keys would move"
+            yield fault("", found, ADD_PARTITIONS)
 
     def retention_faults(self) -> Iterator[Finding]:
         kept, needed, wanted = self.number("retention.ms"), _ms(self.rules.needed), _ms(self.rules.wanted)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from deploy.airflow.component import is_installed
-from deploy.checks.environment import GIB, disk_finding, generation_finding, remote_findings
+from deploy.checks.environment import GIB, disk_finding, generation_finding, home_findings, remote_findings
 from deploy.checks.finding import Finding
 from deploy.jars import missing_jars
 from deploy.java import find_java
@@ -33,6 +33,7 @@ def checkup(settings: "Settings") -> list[Finding]:
     """Run all checks. Return every finding, good ones too."""
     running = Records(settings.home).pid(SUPERVISOR) is not None
     findings = [
+        *home_findings(settings),
         _python(),
         _java(),
         _jars(settings),

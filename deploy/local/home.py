@@ -29,6 +29,8 @@ FIXED = (
 """Names of the settings that decide what numbers mean. Only `galatea migrate` changes them."""
 SUPERVISED = "GALATEA_SUPERVISED"
 """Set for processes of a stack that runs: they keep the settings that it was started with until it is restarted."""
+RESET_OR_MIGRATE = "unset the variable; or change the home while its stack runs: galatea migrate"
+"""What to do about a variable that differs from what the home remembers."""
 PORTS = ("api_port", "sql_port", "kafka_port", "cassandra_port", "airflow_port")
 _FILE = "settings.json"
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SOURCES = "*sources"
 """Stands for the topics of all registered sources."""
+RELEASES = "process_releases"
+"""Every process that runs writes its row."""
 _SECONDS = 30
 _SCRAM_ITERATIONS = 8192
 _TABLE = 2
@@ -69,26 +71,26 @@ class Rights:
 RIGHTS: Mapping[str, Rights] = {
     "archive": Rights(
         reads=(*_REGISTRY, *_PARTITIONS, "publications"),
-        writes=("alarms", "archive_positions", "lag", "leases"),
+        writes=("alarms", "archive_positions", "lag", "leases", RELEASES),
         consumes=(SOURCES,),
         groups=("spark-kafka-source", "galatea.archive", "galatea.lag"),
     ),
     "speed": Rights(
         reads=(*_REGISTRY, *_PARTITIONS, "archive_positions"),
-        writes=(*_SPEED, "alarms", "first_deliveries", "lag", "leases", "publications", "seen_titles"),
+        writes=(*_SPEED, "alarms", "first_deliveries", "lag", "leases", "publications", "seen_titles", RELEASES),
         consumes=(SOURCES,),
         groups=("spark-kafka-source", "galatea.speed", "galatea.lag"),
     ),
     "alerts": Rights(
         reads=(*_REGISTRY, *_PUBLISHED, *_PARTITIONS, "alerts_open", "leases"),
-        writes=(*_ALERT_HISTORY, "alarms", "alert_audits", "alert_versions"),
+        writes=(*_ALERT_HISTORY, "alarms", "alert_audits", "alert_versions", RELEASES),
         consumes=(SOURCES, ALERTS_TOPIC, CORRECTIONS_TOPIC),
         produces=(ALERTS_TOPIC, CORRECTIONS_TOPIC),
         groups=(PROCESSOR_GROUP, "galatea.alert-history"),
         transactions=("galatea.alerts.",),
     ),
     "dispatcher": Rights(
-        writes=(*_WEBHOOKS, "alarms", "leases"),
+        writes=(*_WEBHOOKS, "alarms", "leases", RELEASES),
         consumes=(ALERTS_TOPIC,),
         groups=("galatea.webhook.",),
     ),
@@ -115,10 +117,14 @@ RIGHTS: Mapping[str, Rights] = {
             "page_sessions",
             "publications",
             "recomputes",
+            RELEASES,
         ),
         produces=(SOURCES,),
     ),
-    "sql": Rights(reads=(*_ANSWERED, *_ALERT_HISTORY, "alerts_open", "alert_versions", "api_keys", "alert_audits")),
+    "sql": Rights(
+        reads=(*_ANSWERED, *_ALERT_HISTORY, "alerts_open", "alert_versions", "api_keys", "alert_audits"),
+        writes=(RELEASES,),
+    ),
     "batch": Rights(
         reads=(
             *(*_REGISTRY, *_SPEED, *_PRODUCTS, *_ALERT_HISTORY, *_PARTITIONS),

@@ -17,6 +17,7 @@ from deploy.local.records import write_metrics_target
 from deploy.process import arm_failpoints, freeze_startup_objects, tune_garbage_collection
 from deploy.secret_files import secret_of, server_certificate
 from deploy.services.metrics_server import MetricsServer
+from deploy.services.releases import record_release
 from deploy.settings import Settings
 from master_dataset import tracing
 from master_dataset.errors import GenerationReplacedError, OperatorError, PartitionsOpenedError, ProcessReplacedError
@@ -39,12 +40,16 @@ class Process:
         self._is_ready = False
 
     def ready(self) -> None:
-        """Tell the supervisor that this process is ready: write its pid to `run/<name>.ready`. Once; then a no-op."""
+        """Tell the supervisor that this process is ready, and others its release. Once; then a no-op.
+
+        The supervisor reads the pid in `run/<name>.ready`.
+        """
         if self._is_ready:
             return
         self._is_ready = True
         freeze_startup_objects()
         (self._settings.home / "run" / f"{self.name}.ready").write_text(str(os.getpid()))
+        record_release(self._settings, self.name)
 
     def at_end(self, work: Callable[[], None]) -> None:
         """Call this before the process ends, unless it is killed. Last first; each has to be done in two seconds."""

@@ -3,13 +3,18 @@
 import os
 import secrets
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
 from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from batch_layer.verify.verification import Verdict
 
 
 def verify(
@@ -35,19 +40,27 @@ def verify(
     with ProgressSteps("verify") as steps:
         verdict = verification_of(Settings()).run(steps.step, drawn)
     if as_json:
-        counted = {"cells": verdict.cells, "differing": verdict.differing}
+        counted: dict[str, int | None] = {"cells": verdict.cells, "differing": verdict.differing}
         counted |= {"totals": verdict.totals, "totals_differing": verdict.totals_differing}
         more = {"waiting_for_batch": verdict.waiting_for_batch, "epoch": verdict.epoch, "examples": verdict.examples}
         print_json(counted | more | ({"days": verdict.days, "seed": drawn.seed} if drawn else {}))
     else:
-        for example in verdict.examples:
-            print_message(f"  {example}")
-        if verdict.days is not None:
-            print_message(f"  of {len(verdict.days)} days: {', '.join(map(str, verdict.days))}")
-        print_message(
-            f"  {verdict.cells:,} cells compared at {verdict.epoch:%Y-%m-%d %H:%M:%S} UTC, "
-            f"{verdict.differing:,} differing, {verdict.waiting_for_batch:,} events wait for the next publication"
-        )
-        print_message(f"  {verdict.totals:,} totals by group and day compared, {verdict.totals_differing:,} differing")
+        for sentence in sentences(verdict):
+            print_message(f"  {sentence}")
     sys.stdout.flush()
     os._exit(verdict.has_differences)  # Spark's Java ends with this process
+
+
+def sentences(verdict: "Verdict") -> "Iterator[str]":
+    """Say what was compared, and what differs."""
+    yield from verdict.examples
+    if verdict.days is not None:
+        yield f"of {len(verdict.days)} days: {', '.join(map(str, verdict.days))}"
+    yield (
+        f"{verdict.cells:,} cells compared at {verdict.epoch:%Y-%m-%d %H:%M:%S} UTC, "
+        f"{verdict.differing:,} differing, {verdict.waiting_for_batch:,} events wait for the next publication"
+    )
+    if verdict.totals is None:
+        yield "nothing is published yet, so totals by group and day are not compared: run galatea rebuild first"
+    else:
+        yield f"{verdict.totals:,} totals by group and day compared, {verdict.totals_differing:,} differing"

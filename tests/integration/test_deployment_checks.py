@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from deploy.checks import cassandra as cassandra_checks
 from deploy.checks.cassandra import node_findings, tables_finding
 from deploy.checks.kafka import TopicRules, topic_finding
+from deploy.services.releases import ReleaseRecorder
 from master_dataset.kafka.broker_versions import broker_versions
 from master_dataset.kafka.inspection import Inspection
 from tests.integration.conftest import Stack
@@ -42,7 +43,8 @@ def test_a_healthy_stack_has_no_fault(stack: Stack) -> None:
     assert shown["broker 1"].startswith("Kafka 4.3 at 127.0.0.1:")
     assert shown["topic pos_transactions"] == "partitions: 2, copies: 1, LogAppendTime, records kept 14 days"
     assert shown["node 127.0.0.1"].startswith("Cassandra 5.0")
-    assert "archive: 0.1.0" in shown["releases"]
+    for component in ("alerts", "api", "archive", "dispatcher", "speed", "sql"):
+        assert f"{component}: 0.1.0" in shown["releases"]
     assert shown["options of broker 1"] == "as Galatea needs them"
 
 
@@ -138,3 +140,9 @@ def test_releases_are_those_that_processes_have_written_within_a_minute(own_keys
     assert not finding.ok
     assert "archive: 0.0.9" in finding.found
     assert "0.0.8" not in finding.found
+
+
+def test_a_process_of_another_release_that_measures_no_lag_is_named(own_keyspace: Session) -> None:
+    assert ReleaseRecorder(lambda: own_keyspace, "api-2", "0.0.7").record()
+
+    assert "api: 0.0.7" in cassandra_checks.releases_finding(own_keyspace, datetime.now(UTC)).found

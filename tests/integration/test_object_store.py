@@ -2,7 +2,7 @@
 
 import json
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from io import BytesIO
 from typing import Any
@@ -19,9 +19,21 @@ from master_dataset.errors import ObjectStoreAccessError, ObjectStoreUnavailable
 from master_dataset.object_store import ObjectStore, use
 from master_dataset.storage import exists, names_in, open_table, probe, read_bytes
 from tests.support.object_stores import BUCKET, KEY, SECRET, Fault, LocalObjectStore, object_store_server
-from tests.support.racing_writers import DAYS, LAYOUT, append_small, archive, compact, create, rows_of
+from tests.support.racing_writers import (
+    DAYS,
+    EXPORTED,
+    LAYOUT,
+    append_small,
+    archive,
+    compact,
+    create,
+    export,
+    exported_day,
+    rows_of,
+)
 
 TABLE = f"s3://{BUCKET}/master/pos_transactions"
+CORRECTED = f"s3://{BUCKET}/corrected/{EXPORTED.name}"
 SETTING = "GALATEA_MASTER_URI"
 
 
@@ -54,12 +66,12 @@ def race(*works: Callable[[], None]) -> None:
     assert [process.exitcode for process in processes] == [0] * len(works)
 
 
-def entries() -> Iterator[list[dict[str, Any]]]:
+def entries(table: str = TABLE) -> Iterator[list[dict[str, Any]]]:
     """The actions of each version; the log has no gap."""
-    names = sorted(name for name in names_in(f"{TABLE}/_delta_log") if name.endswith(".json"))
+    names = sorted(name for name in names_in(f"{table}/_delta_log") if name.endswith(".json"))
     assert names == [f"{number:020}.json" for number in range(len(names))]
     for name in names:
-        yield [json.loads(line) for line in read_bytes(f"{TABLE}/_delta_log/{name}").splitlines()]
+        yield [json.loads(line) for line in read_bytes(f"{table}/_delta_log/{name}").splitlines()]
 
 
 def numbers_in(path: str) -> list[int]:
@@ -67,58 +79,85 @@ def numbers_in(path: str) -> list[int]:
     return found
 
 
-def assert_each_once(commits: int) -> None:
-    """Every row is there once, and no version has lost or repeated one that an earlier version had."""
-    files: dict[str, list[int]] = {}
+def files_by_version(table: str) -> Iterator[set[str]]:
+    """The data files of each version, by the log alone."""
+    files: set[str] = set()
+    for actions in entries(table):
+        files -= {each["remove"]["path"] for each in actions if "remove" in each}
+        files |= {each["add"]["path"] for each in actions if "add" in each}
+        yield files
+
+
+def assert_each_once(commits: int) -> int:
+    """Every row is there once, and no version has lost or repeated one that an earlier version had.
+
+    Returns the number of versions.
+    """
     known: dict[str, list[int]] = {}
-    reached = 0
-    for actions in entries():
-        for path in (each["remove"]["path"] for each in actions if "remove" in each):
-            files.pop(path, None)
-        for path in (each["add"]["path"] for each in actions if "add" in each):
-            known[path] = known.get(path) or numbers_in(path)
-            files[path] = known[path]
-        rows = [number for numbers in files.values() for number in numbers]
-        assert len(set(rows)) == len(rows) >= reached
-        reached = len(rows)
+    rows: set[int] = set()
+    versions = 0
+    for files in files_by_version(TABLE):
+        known |= {path: numbers_in(path) for path in files - known.keys()}
+        listed = [number for path in files for number in known[path]]
+        assert len(listed) == len(set(listed)), "a row is there twice"
+        assert rows <= set(listed), "a row was lost"
+        rows = set(listed)
+        versions += 1
     expected = list(range(commits * DAYS))
     assert sorted(rows) == expected
     assert sorted(arrow_dataset(open_table(TABLE)).to_table(columns=["number"])["number"].to_pylist()) == expected
+    return versions
 
 
-def racing(store: ObjectStore, archives: int, commits: int, compactions: int) -> Sequence[Callable[[], None]]:
-    """As many archives, two that append little, and one that compacts; each archive and the two make `commits`."""
-    works: list[Callable[[], None]] = [
-        partial(archive, store, TABLE, f"query {each}", range(each * commits, (each + 1) * commits))
-        for each in range(archives)
-    ]
-    half = commits // 2
-    first = archives * commits
-    works += [
+def assert_exported_in_order(publications: range) -> None:
+    """Each publication is one version, and of every version each day is that of its last publication."""
+    days: dict[str, str] = {}
+    for publication, files in zip(publications, files_by_version(CORRECTED), strict=True):
+        days[str(exported_day(publication))] = f"run-{publication}"
+        found = (unquote(path).split("/")[:2] for path in files)
+        assert sorted((day.removeprefix("day="), run.removeprefix("run=")) for day, run in found) == sorted(
+            days.items()
+        )
+
+
+def racing(store: ObjectStore, archives: int, commits: int, compactions: int, exports: range) -> None:
+    """As many archives, two that append little, one that compacts, and an export, at once.
+
+    Each archive and the two make `commits`.
+    """
+    first, half = archives * commits, commits // 2
+    create(store, TABLE)
+    race(
+        *(
+            partial(archive, store, TABLE, f"query {each}", range(each * commits, (each + 1) * commits))
+            for each in range(archives)
+        ),
         partial(append_small, store, TABLE, range(first, first + half)),
         partial(append_small, store, TABLE, range(first + half, first + 2 * half)),
         partial(compact, store, TABLE, compactions),
-    ]
-    return works
+        partial(export, store, f"s3://{BUCKET}/corrected", exports),
+    )
 
 
-def test_racing_writers_and_a_compaction_lose_no_commit_and_repeat_none(store: LocalObjectStore) -> None:
-    create(store.store, TABLE)
-
-    race(*racing(store.store, archives=2, commits=4, compactions=1))
+def test_racing_writers_a_compaction_and_an_export_lose_no_commit_and_repeat_none(store: LocalObjectStore) -> None:
+    racing(store.store, archives=2, commits=4, compactions=1, exports=range(1, 4))
 
     assert_each_once(commits=12)
+    assert_exported_in_order(range(1, 4))
 
 
 @pytest.mark.nightly
 def test_five_hundred_racing_commits_with_answers_lost_are_each_made_once(store: LocalObjectStore) -> None:
-    create(store.store, TABLE)
     store.inject(Fault("drop", every=7, of="_delta_log"))
 
-    race(*racing(store.store, archives=4, commits=100, compactions=12))
+    racing(store.store, archives=4, commits=100, compactions=12, exports=range(1, 51))
 
-    assert store.faults > 50
-    assert_each_once(commits=500)
+    lost = store.faults
+    store.inject(None)
+    versions = assert_each_once(commits=500)
+    assert_exported_in_order(range(1, 51))
+    print(f"{versions} versions, 50 exports, {lost} answers lost; 0 commits lost, 0 made twice")  # noqa: T201
+    assert lost > 50
 
 
 @pytest.mark.parametrize("fault", ["drop", "late_error"])

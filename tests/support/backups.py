@@ -32,6 +32,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "target_blocks": {"tenant": "text", "version": "text", "block": "blob"},
     "floor_plans": {"store": "text", "tenant": "text", "image": "blob"},
     "api_keys": {"id": "text", "scopes": "set<text>"},
+    "partition_growths": {"partitions": "int", "is_open": "boolean"},
     "alert_versions": {"id": "text", "number": "int"},
     "annotations": {"id": "text", "first_day": "date", "stores": "set<text>"},
     "saved_views": {"id": "text", "address": "text"},
@@ -137,10 +138,11 @@ def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 @dataclass
 class MemoryKafka:
-    """Implements `KafkaState`. Every topic has two partitions."""
+    """Implements `KafkaState`. Every topic has the same partitions."""
 
     known: dict[str, str] = field(default_factory=lambda: {topic: f"id of {topic}" for topic in TOPICS})
     first: dict[int, int] = field(default_factory=lambda: {0: 0, 1: 0})
+    ends: dict[int, int] = field(default_factory=lambda: {0: 100, 1: 100})
 
     def cluster_id(self) -> str:
         return "cluster"
@@ -154,7 +156,7 @@ class MemoryKafka:
 
     def end_offsets(self, topic: str) -> Mapping[int, int]:
         assert topic in self.known
-        return {0: 100, 1: 100}
+        return self.ends
 
 
 def row_of(table: str, **values: Any) -> dict[str, Any]:

@@ -16,13 +16,16 @@ from typing import Any
 
 import boto3
 import httpx
+import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
-from master_dataset.object_store import ObjectStore
+from master_dataset.object_store import ObjectStore, use
 
 KEY, SECRET = "test", "testtest"
 BUCKET = "lake"
+ROOT = f"s3://{BUCKET}/galatea"
+ACCESS = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_EC2_METADATA_DISABLED": "true"}
 _CONTROL = "/-/fault"
 Environ = dict[str, Any]
 Wsgi = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
@@ -67,6 +70,22 @@ class LocalObjectStore:
         _create_bucket(self.store)
 
     @property
+    def variables(self) -> dict[str, str]:
+        """Settings of a stack whose tables and checkpoints are here."""
+        return {
+            "GALATEA_MASTER_URI": f"{ROOT}/master",
+            "GALATEA_CORRECTED_URI": f"{ROOT}/corrected",
+            "GALATEA_CHECKPOINT_URI": f"{ROOT}/checkpoints",
+            "GALATEA_S3_ENDPOINT": self.store.endpoint,
+            "GALATEA_S3_REGION": self.store.region,
+            "GALATEA_S3_PATH_STYLE": "true",
+        }
+
+    def lose_answers(self, every: int = 20) -> None:
+        """From now on each n-th commit to a table is made, and its answer is lost."""
+        self.inject(Fault("drop", every=every, of="_delta_log"))
+
+    @property
     def faults(self) -> int:
         """How often something went wrong since `inject`."""
         return int(self._control("GET", ""))
@@ -88,6 +107,18 @@ def object_store_server() -> Iterator[LocalObjectStore]:
             yield found
         finally:
             process.kill()
+
+
+@contextmanager
+def object_store_for_stacks() -> Iterator[LocalObjectStore]:
+    """As `object_store_server`; this process and those that it starts have the credentials."""
+    with object_store_server() as served, pytest.MonkeyPatch.context() as patch:
+        for name, value in ACCESS.items():
+            patch.setenv(name, value)
+        try:
+            yield served
+        finally:
+            use(ObjectStore())
 
 
 def _create_bucket(store: ObjectStore) -> None:

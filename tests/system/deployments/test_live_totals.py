@@ -384,4 +384,4 @@ def test_ten_thousand_samples_of_a_live_chain_are_exact(stack: Stack, stores: Ma
     assert found.samples >= 10_000
     assert len(found.publications) >= 5
     assert (verdict.differing, verdict.totals_differing, verdict.examples) == (0, 0, [])
-    assert verdict.totals > 0
+    assert verdict.totals

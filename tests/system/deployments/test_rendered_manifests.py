@@ -3,10 +3,12 @@
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from galatea.cli.run import Runnable
 from tests.fast.unit.packaging.test_manifests import CHART, UNITS
 
 pytestmark = pytest.mark.nightly
@@ -18,7 +20,7 @@ VALUES = {
         "GALATEA_TLS_CERTIFICATE_FILE": "/run/galatea/tls.crt",
         "GALATEA_CHECKPOINT_URI": "s3://lake/checkpoints",
     },
-    "components": {"archive": {"replicas": 2}, "speed": {"replicas": 2}},
+    "components": {"api": {"replicas": 3}, "archive": {"replicas": 2}, "speed": {"replicas": 2}},
     "metrics": {"enabled": True, "serviceMonitor": {"enabled": True}},
     "persistence": {"storageClass": "shared"},
     "networkPolicy": {"from": [{"namespaceSelector": {"matchLabels": {"shops": "yes"}}}]},
@@ -39,7 +41,7 @@ def run(*words: str, given: str = "") -> str:
 
 
 @pytest.mark.parametrize("values", [{}, VALUES], ids=["defaults", "everything"])
-def test_kubernetes_accepts_what_helm_renders(values: dict[str, object], tmp_path: Path) -> None:
+def test_kubernetes_accepts_what_helm_renders(values: dict[str, Any], tmp_path: Path) -> None:
     helm = tool("helm", "go install helm.sh/helm/v3/cmd/helm@latest")
     uv = tool("uvx", "pip install uv")
     (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
@@ -57,7 +59,9 @@ def test_kubernetes_accepts_what_helm_renders(values: dict[str, object], tmp_pat
         "PodDisruptionBudget",
         "NetworkPolicy",
     }
-    assert sum(each["kind"] == "Deployment" for each in known) == 6
+    pods = {each["metadata"]["name"].removeprefix("shops-"): each for each in known if each["kind"] == "Deployment"}
+    wanted = {name: own["replicas"] for name, own in values.get("components", {}).items()}
+    assert {name: each["spec"]["replicas"] for name, each in pods.items()} == dict.fromkeys(Runnable, 1) | wanted
     (tmp_path / "rendered.yaml").write_text(yaml.safe_dump_all(known))
     run(uv, "kubernetes-validate", "--strict", "-k", KUBERNETES, str(tmp_path / "rendered.yaml"))
 

@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 
 from deploy.settings import Settings
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of
+from tests.support.object_stores import object_store_for_stacks
 from tests.system.deployments.standalone import Standalone, standalone
 
 pytestmark = pytest.mark.nightly
@@ -27,16 +28,25 @@ ON_CLUSTER = {
 }
 
 
+@pytest.fixture(params=["shared folder", "object store"])
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Settings of a master dataset and checkpoints that are not in the home; workers inherit the credentials."""
+    if request.param == "shared folder":
+        yield {"GALATEA_MASTER_URI": (tmp_path / "lake").as_uri(), "GALATEA_CHECKPOINT_URI": str(tmp_path / "marks")}
+        return
+    with object_store_for_stacks() as served:
+        yield served.variables
+
+
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Standalone]:
+def cluster(shared: dict[str, str], tmp_path: Path) -> Iterator[Standalone]:  # noqa: ARG001 - credentials come first
     with standalone(tmp_path / "cluster", Settings()) as running:
         yield running
 
 
 @pytest.fixture
-def on_cluster(cluster: Standalone, tmp_path: Path) -> Iterator[Stack]:
+def on_cluster(cluster: Standalone, shared: dict[str, str], tmp_path: Path) -> Iterator[Stack]:
     """A stack whose Spark is elsewhere, and whose master dataset and checkpoints are not in its home."""
-    shared = {"GALATEA_MASTER_URI": (tmp_path / "lake").as_uri(), "GALATEA_CHECKPOINT_URI": str(tmp_path / "marks")}
     settings, environment = settings_of(tmp_path / "home", GALATEA_SPARK_MASTER=cluster.master, **shared, **ON_CLUSTER)
     stack = Stack(settings, environment)
     try:

@@ -7,19 +7,16 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http.client import OK
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from master_dataset.object_store import ObjectStore, use
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.storage import exists, names_in, open_table
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of, started
-from tests.support.object_stores import BUCKET, KEY, SECRET, Fault, object_store_server
+from tests.support.object_stores import ROOT, LocalObjectStore, object_store_for_stacks
 
 STORE = "remote"
 CELLS = "/v1/views/sales/cells"
-ROOT = f"s3://{BUCKET}/galatea"
 MASTER, CORRECTED, CHECKPOINTS = f"{ROOT}/master", f"{ROOT}/corrected", f"{ROOT}/checkpoints"
 
 
@@ -47,32 +44,16 @@ def sold_in(stack: Stack) -> int:
 
 
 @contextmanager
-def stack_on_object_store(home: Path) -> Iterator[tuple[Stack, Any]]:
-    """A stack of its own. Every twentieth commit loses its answer."""
-    with object_store_server() as served, pytest.MonkeyPatch.context() as patch:
-        settings, environment = settings_of(
-            home,
-            GALATEA_MASTER_URI=MASTER,
-            GALATEA_CORRECTED_URI=CORRECTED,
-            GALATEA_CHECKPOINT_URI=CHECKPOINTS,
-            GALATEA_S3_ENDPOINT=served.store.endpoint,
-            GALATEA_S3_REGION=served.store.region,
-            GALATEA_S3_PATH_STYLE="true",
-        )
-        access = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_EC2_METADATA_DISABLED": "true"}
-        for name, value in access.items():
-            patch.setenv(name, value)
-        try:
-            with started(settings, environment | access) as stack:
-                yield stack, served
-        finally:
-            use(ObjectStore())
+def stack_on_object_store(home: Path) -> Iterator[tuple[Stack, LocalObjectStore]]:
+    """A stack of its own."""
+    with object_store_for_stacks() as served, started(*settings_of(home, **served.variables)) as stack:
+        yield stack, served
 
 
 @pytest.mark.nightly
 def test_what_is_sent_is_archived_answered_compacted_and_exported(tmp_path: Path) -> None:
     with stack_on_object_store(tmp_path / "home") as (stack, served):
-        served.inject(Fault("drop", every=20, of="_delta_log"))
+        served.lose_answers()
         for portion in range(6):
             stack.ingest(POS_TRANSACTIONS.topic, receipts(50 * portion, 50))
         stack.galatea("rebuild", "--wait")

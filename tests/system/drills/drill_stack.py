@@ -14,14 +14,16 @@ from typing import Any, NamedTuple
 
 import httpx
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from deploy.jars import ensure_jars
 from deploy.local.nodes import nodes_of
 from deploy.local.stack import Stack as Running
 from deploy.settings import Settings
+from master_dataset.delta.dataset import arrow_dataset
 from master_dataset.errors import OperatorError
+from master_dataset.storage import open_table
 from tests.integration.conftest import Stack, around_now, settings_of
+from tests.support.object_stores import object_store_for_stacks
 from tests.system.drills.faults import Faults, wait_until
 from tests.system.drills.host_faults import Disk, disks
 from tests.system.drills.load import Load, Mix
@@ -29,6 +31,7 @@ from tests.system.drills.receipts import STORES
 from tests.system.drills.sampler import METRIC, Sampler
 from tests.system.drills.till_roll import Due, TillRoll
 
+ON_OBJECT_STORE = "DRILLS_ON_OBJECT_STORE"
 COMPONENTS = ("kafka", "cassandra", "archive", "speed", "api")
 STARTS = 3
 REST_SECONDS = 900.0
@@ -125,7 +128,7 @@ class DrillStack:
         self.look()
         verdict = json.loads(compared.stdout or "{}")
         dead_letters = json.loads(self.galatea("dead-letters", "list", "--json").stdout or "{}").get("counts", {})
-        table = DeltaTable(f"{self.settings.paths.master_uri}/pos_transactions").to_pyarrow_dataset()
+        table = arrow_dataset(open_table(f"{self.settings.paths.master_uri}/pos_transactions"))
         places = table.filter(pc.field("store").isin(STORES)).to_table(columns=["partition", "offset"])
         archived = len(set(zip(*(places[name].to_pylist() for name in places.column_names), strict=True)))
         found = {
@@ -189,15 +192,22 @@ def _running(settings: Settings) -> Iterator[None]:
 def drill_stack(
     folder: Path, seed: int, mix: Mix, crash_at: str = "", place: Topology = ONE_NODE
 ) -> Iterator[DrillStack]:
-    """A stack of its own with epochs of a second, that is asked ten times a second and fed all the while."""
-    settings, environment = settings_of(folder / "home", GALATEA_KAFKA_BROKERS=str(place.brokers))
-    settings = settings.replace(crash_at=crash_at)
-    ensure_jars(settings)
-    before = dict(os.environ)
-    roll = TillRoll()
-    try:
+    """A stack of its own with epochs of a second, that is asked ten times a second and fed all the while.
+
+    With the variable ON_OBJECT_STORE, tables and checkpoints are on one, which loses answers to commits.
+    """
+    before, roll = dict(os.environ), TillRoll()
+    with ExitStack() as ended:
+        served = ended.enter_context(object_store_for_stacks()) if os.environ.get(ON_OBJECT_STORE) else None
+        more = served.variables if served else {}
+        settings, environment = settings_of(folder / "home", GALATEA_KAFKA_BROKERS=str(place.brokers), **more)
+        settings = settings.replace(crash_at=crash_at)
+        ensure_jars(settings)
+        ended.callback(_put_back, before)
         os.environ.update(environment)
         with disks(folder / "disks", [settings.home / name for name in place.disks]) as own, _running(settings):
+            if served is not None:
+                served.lose_answers()
             load = Load(settings.kafka.connection, seed, mix, roll)
             sampler = Sampler(settings, roll, around_now())
             load.start()
@@ -206,6 +216,8 @@ def drill_stack(
             yield DrillStack(Stack(settings, environment), Faults(settings), load, roll, sampler, disks=own)
             load.leave()
             sampler.leave()
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+
+
+def _put_back(environment: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)

@@ -13,7 +13,9 @@ import psutil
 
 from deploy.local.records import Records
 from deploy.local.stack import status
+from master_dataset.object_store import is_remote
 from master_dataset.sources import registered_sources
+from master_dataset.storage import delete_folder
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -90,7 +92,11 @@ class Faults:
 
     def lose_speed_checkpoint(self) -> str:
         """Delete it while speed writes to it: what it writes meanwhile may be left."""
-        shutil.rmtree(self._settings.home / "checkpoints" / "speed", ignore_errors=True)
+        checkpoints = f"{self._settings.paths.checkpoint_uri}/speed"
+        if is_remote(checkpoints):
+            delete_folder(checkpoints)
+        else:
+            shutil.rmtree(checkpoints, ignore_errors=True)
         return "lose checkpoints/speed"
 
     def crashed(self) -> list[str]:

@@ -2,7 +2,8 @@
 
 Calm and hostile rounds alternate, so that other load on the machine affects both. Prints the latency of honest clients
 in each, how soon hostile connections were closed, and the memory of the process; appends one line to the ledger,
-hostile.jsonl. `--long`: 2,000 slowloris clients.
+hostile.jsonl. `--long`: 2,000 slowloris clients. `--object-store`: tables and checkpoints are on an object store, which
+loses the answer of every twentieth commit.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +25,7 @@ import psutil
 
 from deploy.local.records import Records
 from tests.integration.conftest import Stack, around_now, settings_of
+from tests.support.object_stores import object_store_for_stacks
 from tests.system.drills.honest import Noted
 from tests.system.drills.ledger_line import append
 
@@ -210,12 +213,14 @@ def main() -> int:
     parser.add_argument("--long", action="store_true", help="2,000 of them")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=30, help="of each round")
+    parser.add_argument("--object-store", action="store_true", help="tables and checkpoints are on one")
     arguments = parser.parse_args()
     report = Report(
         2_000 if arguments.long else arguments.connections, arguments.others, arguments.rounds, arguments.seconds
     )
-    with tempfile.TemporaryDirectory(prefix="galatea-hostile-") as folder:
-        settings, environment = settings_of(Path(folder) / "home")
+    with tempfile.TemporaryDirectory(prefix="galatea-hostile-") as folder, ExitStack() as ended:
+        served = ended.enter_context(object_store_for_stacks()) if arguments.object_store else None
+        settings, environment = settings_of(Path(folder) / "home", **(served.variables if served else {}))
         stack = Stack(settings, environment)
         stack.run("up", "--detach", "--without-airflow")
         try:
@@ -224,7 +229,9 @@ def main() -> int:
             ]
             (Path(folder) / "stores.yaml").write_text(json.dumps({"stores": shops}))
             stack.run("stores", "load", str(Path(folder) / "stores.yaml"))
-            summary = Drill(stack, report).run().summary()
+            if served is not None:
+                served.lose_answers()
+            summary = Drill(stack, report).run().summary() | {"object_store": arguments.object_store}
         finally:
             stack.run("down")
     sys.stdout.write(json.dumps(summary, indent=1) + "\n")

@@ -24,7 +24,9 @@ def main() -> int:
     except GalateaError as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return 1
-    sys.stdout.write(json.dumps({"cells": verdict.cells, "differing": verdict.differing + verdict.totals_differing}))
+    sys.stdout.write(
+        json.dumps({"cells": verdict.cells, "differing": verdict.differing + (verdict.totals_differing or 0)})
+    )
     return 0
 
 

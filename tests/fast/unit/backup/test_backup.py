@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -174,6 +175,39 @@ def test_offsets_of_another_log_are_not_taken_for_those_of_the_archive(deploymen
         deployment.back_up()
     assert "galatea backup --without-offsets" in refused.value.do
     assert deployment.back_up(with_offsets=False)[1].topics == {}
+
+
+GROWTH = row_of("partition_growths", partitions=4, is_open=None)
+STEPS = [[GROWTH], [GROWTH | {"is_open": True}]]
+"""The table after each of them: partitions are added, and they are opened."""
+
+
+class GrowingKeyspace(MemoryKeyspace):
+    """In which a growth goes on while a table is read."""
+
+    def __init__(self, at: str, before: list[dict[str, Any]], after: list[dict[str, Any]]) -> None:
+        super().__init__(filled() | {"partition_growths": before})
+        self._at, self._after = at, after
+
+    def read(self, table: KeptTable, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        if table.name == self._at:
+            self.rows["partition_growths"] = self._after
+        return super().read(table, schema)
+
+
+@pytest.mark.parametrize("at", ["registry_versions", "api_keys", "archive_positions", "alerts_open_moved"])
+@pytest.mark.parametrize(("before", "after"), [([], STEPS[0]), (STEPS[0], STEPS[1]), ([], STEPS[1])])
+def test_partitions_that_are_added_meanwhile_end_the_backup(
+    tmp_path: Path, at: str, before: list[dict[str, Any]], after: list[dict[str, Any]]
+) -> None:
+    deployment = MemoryDeployment(tmp_path, GrowingKeyspace(at, before, after))
+
+    with pytest.raises(OperatorError, match="partitions were added to the topics meanwhile") as refused:
+        deployment.back_up()
+
+    assert "galatea backup" in refused.value.do
+    assert [path.name for path in deployment.backups.iterdir()] == [".lock"]
+    deployment.back_up()  # nothing changes any more
 
 
 def test_a_folder_that_is_no_backup_is_refused(tmp_path: Path) -> None:

@@ -130,6 +130,25 @@ def test_a_position_whose_record_is_gone_is_left_out_and_said(empty: MemoryDeplo
     assert any("from 40 to 54: they count if the master dataset has them" in what for _, what in plan.shown())
 
 
+def test_topics_that_have_grown_since_the_backup_are_refused(empty: MemoryDeployment, backup: Path) -> None:
+    empty.kafka.ends = dict.fromkeys(range(4), 100)
+
+    with pytest.raises(OperatorError, match="has 4 partitions, and had 2 when the backup was made"):
+        empty.restore(backup)
+
+
+def test_a_backup_of_topics_that_were_growing_is_refused_unless_they_were_created_again(tmp_path: Path) -> None:
+    growing = MemoryDeployment(tmp_path)
+    growing.keyspace.rows["partition_growths"] = [row_of("partition_growths", partitions=4, is_open=None)]
+    backup, _ = growing.back_up()
+    empty = MemoryDeployment(tmp_path, MemoryKeyspace())
+
+    with pytest.raises(OperatorError, match="was made while partitions were added"):
+        empty.restore(backup)
+    empty.kafka.known = dict.fromkeys(empty.kafka.known, "another id")
+    assert not empty.restore(backup).same
+
+
 def test_checkpoints_of_the_streams_are_deleted(empty: MemoryDeployment, backup: Path) -> None:
     for name in ("archive", "speed", "other"):
         (empty.folder / "checkpoints" / name).mkdir(parents=True)

@@ -20,7 +20,7 @@ from galatea.cli.run import Runnable
 
 DEPLOY = Path(__file__).parents[4] / "deploy"
 COMPOSE, CHART, UNITS = DEPLOY / "compose", DEPLOY / "chart", DEPLOY / "systemd"
-OF_COMPOSE = {"GALATEA_IMAGE", "GALATEA_ENV_FILE", "GALATEA_SECRETS", "GALATEA_PUBLISH"}
+OF_COMPOSE = {"GALATEA_IMAGE", "GALATEA_ENV_FILE", "GALATEA_SECRETS", "GALATEA_PUBLISH", "GALATEA_PUBLISH_API"}
 """Variables of the Compose files themselves."""
 _VARIABLE = re.compile(r"GALATEA_[A-Z_]*[A-Z]")
 
@@ -65,6 +65,15 @@ def test_no_process_in_a_container_has_rights_that_it_does_not_need() -> None:
         assert service["cap_drop"] == ["ALL"], name
         assert service["user"] == "10001:10001", name
         assert all(port.startswith("${GALATEA_PUBLISH:-127.0.0.1}:") for port in service.get("ports", ())), name
+
+
+def test_several_containers_of_a_service_get_in_each_others_way_nowhere() -> None:
+    services = read_yaml(COMPOSE / "compose.app.yaml")["services"]
+
+    for name, service in services.items():
+        assert not service.keys() & {"container_name", "hostname", "network_mode"}, name
+        assert "/var/lib/galatea/run:mode=1777" in service["tmpfs"], name  # whether this container is ready
+    assert services["api"]["ports"] == ["${GALATEA_PUBLISH:-127.0.0.1}:${GALATEA_PUBLISH_API:-8000}:8000"]
 
 
 def test_the_values_of_the_chart_satisfy_their_schema() -> None:

@@ -22,6 +22,7 @@ from deploy.settings import Settings
 from galatea.cli.doctor import doctor
 from master_dataset.errors import BrokerUnavailableError, RequestError, UnknownNameError
 from master_dataset.kafka.broker_versions import BrokerVersions, broker_versions, parse_versions
+from master_dataset.kafka.growth import Growth, Partitions
 from master_dataset.kafka.inspection import Broker, ClockOffset, TopicFacts
 from master_dataset.tls import Tls
 from tests.support.secured_servers import HOST, Authority, rejecting, serving
@@ -100,6 +101,62 @@ def test_partitions_and_copies_that_break_a_rule_are_named(facts: TopicFacts, fo
 
     assert found in finding.found
     assert (finding.ok, finding.blocks) == (False, blocks)
+
+
+GROWN = Partitions(2, (Growth(2, 4, NOW, NOW, is_open=True),))
+GROWING = Partitions(2, (Growth(2, 4, NOW),))
+
+
+@pytest.mark.parametrize(
+    ("count", "wanted", "recorded", "found", "do"),
+    [
+        (4, 2, GROWN, "GALATEA_KAFKA_PARTITIONS=2 is from before some were added", "=4 when it suits"),
+        (4, 8, GROWN, "GALATEA_KAFKA_PARTITIONS=8: they are not added yet", "galatea migrate"),
+        (2, 4, Partitions(2), "GALATEA_KAFKA_PARTITIONS=4: they are not added yet", "galatea migrate"),
+        (4, 4, GROWING, "4 partitions, of which 2 are read", "it continues"),
+        (2, 4, GROWING, "2 partitions, of which 2 are read", "it continues"),
+    ],
+)
+def test_an_old_or_a_coming_number_of_partitions_is_a_hint(
+    count: int, wanted: int, recorded: Partitions, found: str, do: str
+) -> None:
+    finding = topic_finding(
+        "pos_transactions", replace(FACTS, partitions=count), replace(RULES, partitions=wanted, recorded=recorded)
+    )
+
+    assert (finding.ok, finding.blocks) == (True, False)
+    assert found in finding.found
+    assert do in finding.do
+
+
+@pytest.mark.parametrize(
+    ("count", "wanted", "recorded", "found"),
+    [
+        (4, 2, Partitions(2), "another tool added some"),
+        (4, 4, Partitions(2), "another tool added some"),
+        (4, 2, None, "keys would move"),
+        (4, 3, GROWN, "keys would move"),
+        (6, 4, GROWN, "another tool added some"),
+    ],
+)
+def test_a_number_of_partitions_with_which_processes_do_not_start_is_a_fault(
+    count: int, wanted: int, recorded: Partitions | None, found: str
+) -> None:
+    finding = topic_finding(
+        "pos_transactions", replace(FACTS, partitions=count), replace(RULES, partitions=wanted, recorded=recorded)
+    )
+
+    assert (finding.ok, finding.blocks) == (False, True)
+    assert found in finding.found
+
+
+def test_a_hint_beside_a_fault_is_part_of_the_fault() -> None:
+    facts = replace(FACTS, partitions=4, options={**OPTIONS, "retention.ms": str(9 * DAY_MS)})
+    finding = topic_finding("pos_transactions", facts, replace(RULES, recorded=GROWN))
+
+    assert (finding.ok, finding.blocks) == (False, False)
+    assert "from before some were added" in finding.found
+    assert "less than GALATEA_KAFKA_RETENTION_DAYS" in finding.found
 
 
 def test_several_faults_of_a_topic_are_one_finding_with_each_step_once() -> None:
@@ -296,7 +353,7 @@ def test_one_user_needs_what_every_process_needs() -> None:
 
 def test_two_releases_at_once_are_named() -> None:
     assert same_release([("archive", "0.2.0"), ("speed", "0.2.0")], "0.2.0").ok
-    assert "no archive" in same_release([], "0.2.0").found
+    assert "no process" in same_release([], "0.2.0").found
     finding = same_release([("archive", "0.1.0"), ("speed", "0.2.0")], "0.2.0")
     assert finding.found == "several at once: archive: 0.1.0, speed: 0.2.0; this command: 0.2.0"
     assert (finding.ok, finding.blocks) == (False, False)
@@ -361,7 +418,9 @@ def test_settings_that_risk_something_are_named(tmp_path: Path) -> None:
 
     assert [each.ok for each in good] == [True]
     assert good[0].found.startswith("A 23 h + F 1 h <= D 24 h; speed rows 7 days + D <= records 14 days")
-    assert [each.check for each in risky if not each.ok] == ["skew", "retention"]
+    assert [each.check for each in risky if not each.ok] == ["skew"]
+    [hint] = [each for each in risky if each.ok and each.do]
+    assert (hint.check, hint.do) == ("retention", "GALATEA_KAFKA_RETENTION_DAYS=14 galatea migrate")
 
 
 def test_rights_are_checked_for_one_user_for_each_process_or_for_one_process(tmp_path: Path) -> None:

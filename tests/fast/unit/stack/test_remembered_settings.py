@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from deploy.checks.environment import home_findings
+from deploy.local.checkup import checkup
 from deploy.local.home import SUPERVISED, changed_settings, record_settings
 from deploy.local.stack import supervisor
 from deploy.settings import Settings
@@ -56,6 +58,19 @@ def test_what_is_changed_on_purpose_is_remembered(home: Path) -> None:
     record_settings(changed)
     assert Settings().layers.epoch_seconds == 10
     assert Settings(home=home).replace(epoch_seconds=4).layers.epoch_seconds == 4  # code of our own, for a test
+
+
+def test_doctor_names_a_variable_that_differs_and_checks_the_rest(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GALATEA_EPOCH_SECONDS", "5")
+
+    [finding] = home_findings(Settings.ignoring_record())
+
+    assert finding.blocks  # every other command refuses it
+    assert "GALATEA_EPOCH_SECONDS=5 instead of 2" in finding.found
+    assert str(home) in finding.found
+    assert finding in checkup(Settings.ignoring_record())
+    monkeypatch.setenv("GALATEA_EPOCH_SECONDS", "2")
+    assert not list(home_findings(Settings.ignoring_record()))
 
 
 def test_the_command_that_changes_a_home_is_recorded_before_it_reads_its_settings(

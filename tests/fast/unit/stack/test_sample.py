@@ -3,6 +3,7 @@
 from datetime import UTC, date, datetime, timedelta
 
 from batch_layer.verify.verification import Sample, Verdict
+from galatea.cli.verify import sentences
 
 DAYS = [date(2026, 1, 1) + timedelta(days=number) for number in range(100)]
 
@@ -27,3 +28,13 @@ def test_a_total_that_differs_is_a_difference_although_no_cell_is_one() -> None:
     assert Verdict(epoch, 1, 0, [], 0, totals=1, totals_differing=1).has_differences
     assert Verdict(epoch, 1, 1, [], 0, totals=1).has_differences
     assert not Verdict(epoch, 1, 0, [], 0, totals=1).has_differences
+
+
+def test_before_the_first_publication_totals_are_not_compared_and_it_is_said() -> None:
+    epoch = datetime(2026, 3, 7, tzinfo=UTC)
+    loading = Verdict(epoch, 1, 0, [], 0, totals=None, totals_differing=None)
+    compared = loading._replace(totals=1234, totals_differing=5)
+
+    assert not loading.has_differences
+    assert list(sentences(loading))[-1].startswith("nothing is published yet, so totals by group and day are not")
+    assert list(sentences(compared))[-1] == "1,234 totals by group and day compared, 5 differing"
