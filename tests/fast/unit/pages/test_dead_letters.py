@@ -117,22 +117,22 @@ def test_a_patched_dead_letter_is_sent_and_its_page_shows_the_outcome(operator: 
 
 
 def test_a_dead_letter_that_was_sent_links_to_where_it_counts_once_it_is_archived(operator: Browsing) -> None:
-    [place] = operator.asking.dead_letters.archive.receive(receipt({"happened_at": '"late"', "operation_id": '"40"'}))
+    [place] = operator.asking.dead_letters.archive.receive(receipt({"happened_at": '"late"', "operation_id": '"12"'}))
     path = f"{PATH}/{place.id}"
     body = TEXTAREA.search(operator.get(path))
     assert body
-    late_in_tokyo = unescape(body[1]).replace('"late"', '"2026-11-20T16:00:00Z"')
+    after_midnight = unescape(body[1]).replace('"late"', '"2026-11-20T23:30:00Z"')
 
-    sent = operator.send(path, form_of=path, body=late_in_tokyo, do="replay").headers["location"]
+    sent = operator.send(path, form_of=path, body=after_midnight, do="replay").headers["location"]
     before = operator.get(sent.removesuffix("#replays"))
     operator.asking.dead_letters.archive.catch_up()
     after = operator.get(sent.removesuffix("#replays"))
 
-    assert sent == f"{path}?store=40&day=2026-11-21#replays"
+    assert sent == f"{path}?store=12&day=2026-11-21#replays"
     assert "It counts within a few seconds." in before
-    assert "/stores/40?day" not in before
+    assert "/stores/12?day" not in before
     assert "It counts now." in after
-    assert '<a href="/stores/40?day=2026-11-21">Show Ginza on Sat 21 Nov 2026</a>' in after
+    assert '<a href="/stores/12?day=2026-11-21">Show Kosice on Sat' in after
     assert "It counts now." not in operator.get(f"{path}?store=nobody&day=2026-11-21")
 
 
