@@ -40,5 +40,5 @@ def test_a_reader_is_behind_when_something_waits_for_long(world: World) -> None:
 
     page = Browsing(Asking(world, watched=watch)).words("/stack")
 
-    assert "archive running writes the master dataset 1 record to read, the oldest waiting for 2.0 s" in page
-    assert "speed behind computes provisional cells 7 records to read, the oldest waiting for 61.0 s" in page
+    assert "archive running stores every event 1 record to read, the oldest waits for 2 s" in page
+    assert "speed behind counts live numbers 7 records to read, the oldest waits for 1 min 01 s" in page

@@ -117,7 +117,7 @@ def test_a_store_is_found_by_a_part_of_its_name(browsing: Browsing) -> None:
 def test_layers_show_the_cut_between_batch_and_speed(browsing: Browsing) -> None:
     page = browsing.get("/layers")
 
-    assert "cut 21 Nov 09:00 UTC" in page
+    assert "cut: 21 Nov, 09:00 UTC" in page
     assert "31 min 00 s" in page
 
 
