@@ -1,8 +1,8 @@
 """`/alerts/rules/...`: the form of an alert rule, tried before it is saved. For keys with the scope `configure`."""
 
 from collections.abc import Mapping, Sequence
-from http import HTTPStatus
 from datetime import timedelta
+from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -88,7 +88,7 @@ async def post_rule(visit: ConfigurerVisit) -> Response:
     except GalateaError as error:
         return await _form_page(visit, fields, tenant, error=error)
     fired = await _fired(visit, tried.rule, [store for store in stores.values() if store.tenant == tenant])
-    return await _form_page(visit, fields, tenant, tried=tried, fired=fired)
+    return await _form_page(visit, fields, tenant, tried=Tried(tried, fired))
 
 
 def _free_id(rules: AlertRules, tenant: str, rule: Mapping[str, Any]) -> str:
@@ -131,9 +131,7 @@ class _Fields(NamedTuple):
 def _fields_of_entry(entry: RuleEntry, kind: str) -> _Fields:
     """The form of a saved rule, filled in. `kind`: for a rule that cannot be read."""
     rule = fields_of(entry.rule) if entry.rule else {}
-    fields = {"kind": kind} | {
-        name: str(value) for name, value in rule.items() if name not in ("stores", "on", *SIDES)
-    }
+    fields = {"kind": kind} | {name: str(value) for name, value in rule.items() if name not in ("stores", "on", *SIDES)}
     side = next((side for side in SIDES if rule.get(side) is not None), "above")
     if fields.get("kind") == "threshold":
         fields |= {"side": side, "bound": plain_number(rule[side])}
@@ -163,12 +161,11 @@ async def _form_page(
     filled: _Fields,
     tenant: str,
     *,
-    tried: RulePreview | None = None,
+    tried: "Tried | None" = None,
     error: GalateaError | None = None,
-    fired: "Fired | None" = None,
 ) -> Response:
     """The form as it was filled in, with what the rule would do or what is wrong with it."""
-    problem = tried.problem if tried else None
+    problem = tried.preview.problem if tried else None
     if error:
         field = error.field if isinstance(error, BadRuleError) else ""
         problem = RuleProblem(field, error.message, error.do, error.code)
@@ -182,11 +179,11 @@ async def _form_page(
         "chosen": filled.stores,
         "kind": kind,
         "tenant": tenant,
-        "tried": tried,
-        "fired": fired,
+        "tried": tried.preview if tried else None,
+        "fired": tried.fired if tried else None,
         "problem": problem,
         "is_new": fields.get("version", "") in ("", "0"),
-        "sources": sorted(((source_name(each), each) for each in registered_sources())),
+        "sources": sorted((source_name(each), each) for each in registered_sources()),
         "metrics": metric_groups(),
         "groups": store_groups(stores),
         "names": names_of(stores),
@@ -247,6 +244,13 @@ class Fired(NamedTuple):
 
     windows: int
     stores: int
+
+
+class Tried(NamedTuple):
+    """What a rule would watch, and how often it would have fired, if that is known."""
+
+    preview: RulePreview
+    fired: Fired | None
 
 
 async def _fired(visit: Visit, rule: Rule | None, stores: Sequence[Store]) -> Fired | None:

@@ -1,4 +1,4 @@
-"""Views, states and sources in the words of people, and states in their units, from the whole numbers that are stored."""
+"""Views, states and sources in words, and states in the units of people, from the whole numbers that are stored."""
 
 import re
 from decimal import Decimal

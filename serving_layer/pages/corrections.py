@@ -22,7 +22,7 @@ from serving_layer.pages.cells import (
     view_name,
 )
 from serving_layer.pages.figures import instant
-from serving_layer.pages.language import noted
+from serving_layer.pages.language import UNKNOWN, noted
 from serving_layer.pages.pickers import names_of
 from serving_layer.pages.routing import OperatorVisit, page_router
 from serving_layer.responses.publications import Correction, CorrectionPage
@@ -179,7 +179,7 @@ def _corrected_cell(rows: Sequence[Correction], store: Store | None) -> Correcte
     return CorrectedCell(
         view=first.view,
         at=instant(first.window) or datetime.fromtimestamp(0, UTC),
-        dimensions=", ".join(f"{dimension_name(name)} {value or '–'}" for name, value in others.items()),
+        dimensions=", ".join(f"{dimension_name(name)} {value or UNKNOWN}" for name, value in others.items()),
         cause=first.cause,
         events=first.events_total,
         states=[

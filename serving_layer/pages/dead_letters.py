@@ -204,7 +204,8 @@ async def get_dead_letter(
     visit: OperatorVisit, topic: str, partition: Partition, offset: Offset, query: Annotated[ReplayedFilter, Query()]
 ) -> Response:
     """Its bytes, why it is not an event, and the outcome of its replays."""
-    return await _dead_letter_page(visit, RecordPosition(topic, partition, offset), counts_in=await _counts_in(visit, query))
+    shown = Shown(counts_in=await _counts_in(visit, query))
+    return await _dead_letter_page(visit, RecordPosition(topic, partition, offset), shown)
 
 
 async def _counts_in(visit: Visit, query: ReplayedFilter) -> CountsIn | None:
@@ -235,23 +236,28 @@ async def replay_one(visit: OperatorVisit, topic: str, partition: Partition, off
     try:
         [item], _ = await visit.operations.dead_letters.replay(request, visit.visitor.caller.name)
     except GalateaError as error:
-        return await _dead_letter_page(visit, position, text, error=error)
+        return await _dead_letter_page(visit, position, Shown(text, error=error))
     if item.outcome is ReplayStatus.SENT:
         stores = {store.id: store for store in await visit.queries.stores()}
         return RedirectResponse(_sent_path(visit.request.url.path, item, stores), HTTPStatus.SEE_OTHER)
-    return await _dead_letter_page(visit, position, text, item=item)
+    return await _dead_letter_page(visit, position, Shown(text, item))
 
 
-async def _dead_letter_page(
-    visit: Visit,
-    position: RecordPosition,
-    edited: str | None = None,
-    *,
-    item: DeadLetterResult | None = None,
-    error: GalateaError | None = None,
-    counts_in: CountsIn | None = None,
-) -> Response:
-    """`edited`: the text as it was filled in; None for the record as it is. `counts_in`: as it was just sent."""
+class Shown(NamedTuple):
+    """What the page of a dead letter shows besides it.
+
+    `edited`: the text as it was filled in; None for the record as it is. `item`, `error`: the result of the form.
+    `counts_in`: where the event counts that it was just sent as.
+    """
+
+    edited: str | None = None
+    item: DeadLetterResult | None = None
+    error: GalateaError | None = None
+    counts_in: CountsIn | None = None
+
+
+async def _dead_letter_page(visit: Visit, position: RecordPosition, shown: Shown) -> Response:
+    edited, item, error, counts_in = shown
     stored, history = await visit.operations.dead_letters.shown(position)
     text = editable_text(stored) or "" if edited is None else edited
     values = {

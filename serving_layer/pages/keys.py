@@ -89,7 +89,9 @@ async def _keys_page(
 ) -> Response:
     fresh = await visit.fresh()
     keys = sorted(await visit.operations.keys.keys(), key=lambda key: key.created_at, reverse=True)
-    listed = [ListedKey(key, REVOKED if key.revoked_at else ACTIVE if key.is_valid(fresh.at) else EXPIRED) for key in keys]
+    listed = [
+        ListedKey(key, REVOKED if key.revoked_at else ACTIVE if key.is_valid(fresh.at) else EXPIRED) for key in keys
+    ]
     values = {
         "keys": sorted(listed, key=lambda each: not each.is_active),
         "scopes": SCOPES,

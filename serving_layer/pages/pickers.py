@@ -79,7 +79,7 @@ async def lacking_stores(
 
 
 def id_from(name: str, taken: Iterable[str]) -> str:
-    """An id made of a name: letters, digits and hyphens, and unlike those that are taken. Empty for a name without any."""
+    """An id made of the letters and digits of a name, unlike those that are taken; empty for a name without any."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     words = "".join(each if each.isalnum() else " " for each in plain).split()
     base = "-".join(words)[: MAX_ID - 4].strip("-")

@@ -88,7 +88,10 @@ def _reader(name: str, measured: Sequence[LagMeasurement], fresh: FreshnessRepor
     backlog = _backlog(measured)
     detail = _("has read everything")
     if backlog.records:
-        one, many = "{number} record to read, the oldest waits for {time}", "{number} records to read, the oldest waits for {time}"
+        one, many = (
+            "{number} record to read, the oldest waits for {time}",
+            "{number} records to read, the oldest waits for {time}",
+        )
         detail = ngettext(one, many, backlog.records).format(
             number=rounded(backlog.records, 0), time=duration(round(backlog.seconds) * 1000)
         )

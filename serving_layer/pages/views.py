@@ -101,7 +101,9 @@ def view_groups(catalogue: Catalogue) -> Sequence[tuple[str, Sequence[tuple[str,
     groups: dict[str, list[tuple[str, str]]] = {}
     for view in catalogue.views.values():
         question = view.question.partition("?")[0]
-        groups.setdefault(source_name(view.source.topic), []).append((view.name, f"{view_name(view.name)}: {question}?"))
+        groups.setdefault(source_name(view.source.topic), []).append(
+            (view.name, f"{view_name(view.name)}: {question}?")
+        )
     return sorted((name, sorted(views, key=lambda each: each[1])) for name, views in groups.items())
 
 

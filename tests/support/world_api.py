@@ -287,9 +287,7 @@ class Asking:
         webhooks = WebhookService(self.endpoints, self.trying, MOST_WEBHOOKS, world.now)
         rollbacks = RollbackService(self.rolling_back)
         self.keys: WorldKeys = beside.keys if beside else WorldKeys()
-        operations = OperatorService(
-            self.recomputing, recomputes, rollbacks, corrections, service, webhooks, self.keys
-        )
+        operations = OperatorService(self.recomputing, recomputes, rollbacks, corrections, service, webhooks, self.keys)
         self.sessions: WorldSessions = beside.sessions if beside else WorldSessions()
         keys = KeyCache(self.keys, OPERATOR_KEY, "default", lambda: float(next(clock)), world.now)
         self.broker: WorldBroker = beside.broker if beside else WorldBroker()

@@ -51,10 +51,7 @@ def test_what_is_open_comes_first_with_what_where_since_when_and_how_sure(
     assert "The queue Q1 is too long. Kosice · since Sat 21 Nov, 10:20 6, limit 4 provisional" in is_open
     assert "Checked up to 09:30:00 UTC" in is_open
     assert "Too little was sold. 6, limit 4 Kosice Over: the condition ended, Sat 21 Nov, 09:50 final" in ended
-    assert (
-        "Nothing was sold. 6, limit 4 Ginza Retracted: late events, Sat 21 Nov, 18:01 final"
-        in ended
-    )
+    assert "Nothing was sold. 6, limit 4 Ginza Retracted: late events, Sat 21 Nov, 18:01 final" in ended
     assert "Canary" not in page
     assert with_alerts.alert_tables.known.as_of == AT
 
@@ -107,9 +104,8 @@ def test_a_rule_is_tried_before_it_is_saved(operator: Browsing) -> None:
 
     assert 'value="save"' not in empty
     assert 'value="save"' in tried.text
-    assert (
-        "Alerts when a queue is longer than 4 for 3 minutes, in every store. Watches 2 stores: Kosice, Ginza"
-        in (words(tried.text))
+    assert "Alerts when a queue is longer than 4 for 3 minutes, in every store. Watches 2 stores: Kosice, Ginza" in (
+        words(tried.text)
     )
     assert operator.asking.versions.rows == []
 

@@ -15,6 +15,7 @@ from serving_layer.pages.cells import (
     state_name,
 )
 from serving_layer.pages.corrections import corrected_days, first_loaded
+from serving_layer.pages.language import MINUS, UNKNOWN
 from serving_layer.responses.publications import Correction
 from views import registered_views
 
@@ -22,7 +23,7 @@ BRATISLAVA = Store(id="12", timezone="Europe/Bratislava", name="Kosice")
 STORES = {"12": BRATISLAVA}
 
 
-def row(  # noqa: PLR0913 - a test says what is not as ever
+def row(  # noqa: PLR0913, PLR0917 - a test says what is not as ever
     state: str,
     shown: int | None,
     corrected: int | None,
@@ -51,12 +52,12 @@ def row(  # noqa: PLR0913 - a test says what is not as ever
     [
         ("gross_sales", 123456, "EUR", "€1,234.56"),
         ("gross_sales", 5400, "JPY", "¥5,400"),
-        ("returns_value", -1290, "EUR", "€−12.90"),
+        ("returns_value", -1290, "EUR", f"€{MINUS}12.90"),
         ("units_sold", 1200, "EUR", "1,200"),
         ("wait_ms", 125_000, "EUR", "2 min 05 s"),
-        ("coldest_mc", -1500, "EUR", "−1.5 °C"),
+        ("coldest_mc", -1500, "EUR", f"{MINUS}1.5 °C"),
         ("device", "AgEH", "EUR", "estimate"),
-        ("units_sold", None, "EUR", "–"),
+        ("units_sold", None, "EUR", UNKNOWN),
     ],
 )
 def test_a_state_is_shown_in_its_unit(state: str, value: int | str | None, code: str, text: str) -> None:
@@ -65,7 +66,7 @@ def test_a_state_is_shown_in_its_unit(state: str, value: int | str | None, code:
 
 def test_a_difference_has_a_sign_and_a_change_in_percent() -> None:
     assert (shown_difference("gross_sales", 1290, "EUR"), percent_change(4380, 5670)) == ("+€12.90", "+29.5 %")
-    assert (shown_difference("receipts", -2, "EUR"), percent_change(4, 2)) == ("−2", "−50.0 %")
+    assert (shown_difference("receipts", -2, "EUR"), percent_change(4, 2)) == (f"{MINUS}2", f"{MINUS}50.0 %")
     assert [percent_change(*each) for each in ((None, 2), (0, 2), (1, 100), (10_000, 10_001))] == ["", "", "", ""]
 
 
@@ -110,7 +111,10 @@ def test_what_readers_had_never_seen_is_a_first_load_and_no_correction() -> None
 
 
 def test_the_newest_day_comes_first_and_unregistered_stores_have_days_in_utc() -> None:
-    rows = [row("lines", 1, 2, "2026-11-19T23:30:00Z", store="77"), row("lines", 1, 2, "2026-11-20T23:30:00Z", store="77")]
+    rows = [
+        row("lines", 1, 2, "2026-11-19T23:30:00Z", store="77"),
+        row("lines", 1, 2, "2026-11-20T23:30:00Z", store="77"),
+    ]
 
     assert [(each.day, each.zone) for each in corrected_days(rows, STORES)] == [
         (date(2026, 11, 20), "UTC"),

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from serving_layer.errors import TooBusyError
+from serving_layer.pages.language import UNKNOWN
 from serving_layer.responses.publications import RecomputeProblem, RecomputeProgress, RecomputeReport
 from tests.support.world import at
 from tests.support.world_api import OPERATOR_KEY
@@ -149,7 +150,7 @@ def test_the_history_lists_the_newest_recomputes_first(operator: Browsing) -> No
 
     assert history.index("taxes") < history.index("prices")
     assert "21 Nov 2026, 09:31 Preview ready prices operator Preview 14 days 2 min 05 s 1,200" in history
-    assert "Waiting taxes operator Preview – – –" in history
+    assert f"Waiting taxes operator Preview {UNKNOWN} {UNKNOWN} {UNKNOWN}" in history
 
 
 def test_the_history_of_a_new_stack_is_empty(operator: Browsing) -> None:
