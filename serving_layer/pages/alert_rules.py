@@ -225,12 +225,13 @@ def metric_groups() -> Sequence[tuple[str, Sequence[tuple[str, str]]]]:
 
 
 def _source(kind: str, fields: Mapping[str, str]) -> str:
-    """The source that the rule of a form needs; for a number, the sensor that some of its metrics need."""
+    """The source that the rule of a form needs; empty if there is none of that name."""
     if kind == "silence":
         return fields.get("source", "")
     if kind == "level":
         return LEVEL_SOURCES.get(fields.get("of", "queue"), "")
-    return view_named("traffic").source.topic
+    metric = alertable_metrics().get(fields.get("metric", ""))
+    return view_named(metric.view).source.topic if metric else ""
 
 
 # How often a rule would have fired

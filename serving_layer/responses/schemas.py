@@ -24,6 +24,7 @@ from serving_layer.responses.publications import (
     CorrectionPage,
     PublicationPage,
     Recompute,
+    RecomputeList,
     RolledBack,
     StartedRecompute,
 )
@@ -57,6 +58,7 @@ MODELS: tuple[type[msgspec.Struct], ...] = (
     Readiness,
     ReceiptPage,
     Recompute,
+    RecomputeList,
     Replayed,
     RolledBack,
     RulePreview,

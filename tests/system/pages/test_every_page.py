@@ -20,6 +20,7 @@ PAGES = [
     "/publications/1/rollback",
     "/corrections",
     "/recomputes",
+    "/keys",
     "/stack",
     "/login",
     "/docs",

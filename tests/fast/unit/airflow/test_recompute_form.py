@@ -23,7 +23,9 @@ def parameters() -> dict[str, dict[str, Any]]:
         assert isinstance(name, ast.Constant)
         assert isinstance(param, ast.Call)
         said = {each.arg: each.value for each in param.keywords} | ({"default": param.args[0]} if param.args else {})
-        values = {key: ast.literal_eval(said[key]) for key in ("type", "enum", "default") if key in said}
+        values: dict[str, Any] = {
+            key: ast.literal_eval(said[key]) for key in ("type", "enum", "default") if key in said
+        }
         found[str(name.value)] = values
     return found
 

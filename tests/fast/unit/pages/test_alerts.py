@@ -297,3 +297,41 @@ def test_a_rule_that_this_release_cannot_read_is_listed_and_can_be_replaced_or_r
     assert "No data from" in words(form)
     assert "What you save here replaces it." in words(form)
     assert "newer Watches nothing" not in operator.words("/alerts")
+
+
+def test_stores_that_lack_the_sensor_of_a_rule_say_so(operator: Browsing) -> None:
+    level = operator.words("/alerts/rules/new?kind=level&of=occupancy")
+    visitors = {"kind": "threshold", "metric": "traffic_in", "window": "hour", "side": "above", "bound": "50"}
+
+    assert "Kosice (no door counter)" in level
+    assert "Kosice (no queue sensor)" in operator.words(NEW)
+    assert "Kosice (no door counter)" in words(operator.send("/alerts/rules", form_of=NEW, **visitors, do="try").text)
+    assert "(no" not in operator.words("/alerts/rules/new?kind=silence")
+
+
+def test_the_id_of_a_new_rule_is_made_from_its_name(operator: Browsing) -> None:
+    fields = {name: value for name, value in LEVEL.items() if name != "id"}
+    for name in ("Schlange zu lang: Köln", "Schlange zu lang: Köln", ""):
+        operator.send("/alerts/rules", form_of=NEW, **fields, name=name, do="save")
+
+    ids = [row.id for row in operator.asking.versions.rows]
+    assert ids == ["default/schlange-zu-lang-koln", "default/schlange-zu-lang-koln-2", "default/queue-level"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"side": "above", "bound": "12"}, "In the last 28 days it would not have fired."),
+        ({"side": "above", "bound": "9"}, "In the last 28 days it would have fired about once."),
+        ({"side": "above", "bound": "9", "versus": "previous_week"}, ""),
+    ],
+)
+def test_a_limit_that_is_tried_says_how_often_it_would_have_fired(
+    operator: Browsing, fields: dict[str, str], said: str
+) -> None:
+    rule = {"kind": "threshold", "metric": "net_sales", "window": "hour", "stores": "12", "on": "yes"}
+
+    tried = words(operator.send("/alerts/rules", form_of=NEW, **rule, **fields, do="try").text)
+
+    assert said in tried
+    assert ("In the last 28 days" in tried) == bool(said)
