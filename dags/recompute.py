@@ -1,4 +1,8 @@
-"""Recompute chosen views, days or stores, and publish them or show what that would change."""
+"""Recompute chosen views, days or stores: show what would change, or publish it.
+
+It runs on demand only, and its form starts with a preview. Scheduled publications are the DAG `rebuild_views`, which
+has no form.
+"""
 
 from airflow.sdk import DAG, Param
 
@@ -10,54 +14,54 @@ NAMES = [view.name for view in registered_views()]
 FORM = {
     "views": Param(
         [],
-        type="array",
+        type=["null", "array"],  # Airflow's form requires a field unless its type allows null
         items={"type": "string", "enum": NAMES},
         examples=NAMES,
         uniqueItems=True,
         title="Views",
-        description="All views if none is chosen.",
+        description="None selected: all views.",
     ),
     "from": Param(
         None,
         type=["null", "string"],
         format="date",
         title="First day",
-        description="UTC day of `happened_at`, included. Empty: from the first one.",
+        description="By when events happened, in UTC. Empty: from the first day.",
     ),
     "to": Param(
         None,
         type=["null", "string"],
         format="date",
         title="Last day",
-        description="UTC day of `happened_at`, included. Empty: to the last one.",
+        description="Included. Empty: to the last day.",
     ),
     "stores": Param(
         [],
-        type="array",
+        type=["null", "array"],
         items={"type": "string", "minLength": 1, "maxLength": 256},
         uniqueItems=True,
         title="Stores",
-        description="Ids, one a line: only days on which one of them has events. Empty: all stores.",
+        description="Ids, one per line. Empty: all stores.",
     ),
     "mode": Param(
-        "publish",
+        "preview",
         type="string",
-        enum=["publish", "preview"],
+        enum=["preview", "publish"],
         title="Mode",
-        description="A preview shows what would change, and publishes nothing.",
+        description="A preview shows what would change and publishes nothing. To publish, run it again with `publish`.",
     ),
     "full": Param(
         False,  # noqa: FBT003 - Airflow's signature
         type="boolean",
-        title="Full",
-        description="Compute every day again, not only those that were touched.",
+        title="Every day",
+        description="Also days without new events.",
     ),
     "reason": Param(
         type="string",
         minLength=1,
         maxLength=500,
         title="Reason",
-        description="Kept with the publication.",
+        description="Shown in the history and with the publication.",
     ),
 }
 

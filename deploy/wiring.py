@@ -40,6 +40,7 @@ from serving_layer.tables import (
     AnnotationTables,
     AsyncSession,
     BatchTables,
+    KeyTables,
     LedgerTables,
     PublishedTables,
     ReceiptTables,
@@ -109,7 +110,8 @@ def operations_of(
     corrections = corrections_of(settings, answers.readers)
     dead_letters = DeadLetterService(dead_letters_of(settings), replayer_of(settings), answers.stores.all)
     launch, rollbacks = Launch(Recomputes(session), trigger), RollbackService(rolling_back)
-    return OperatorService(launch, recomputes, rollbacks, corrections, dead_letters, webhooks_of(settings))
+    keys = KeyTables(AsyncSession(session))
+    return OperatorService(launch, recomputes, rollbacks, corrections, dead_letters, webhooks_of(settings), keys)
 
 
 def readers_of(settings: "Settings") -> Readers:

@@ -11,8 +11,8 @@ import typer
 from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
-from master_dataset.errors import RequestError, UnknownNameError
-from serving_layer.keys.key import ALL_TENANTS, SCOPES, Key, Scope
+from master_dataset.errors import UnknownNameError
+from serving_layer.keys.key import SCOPES, Key, checked_scopes
 from serving_layer.tables import AsyncSession, KeyTables
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, rotate and revoke API keys.")
@@ -32,7 +32,7 @@ def create(
 ) -> None:
     """Create a key and print it once. It becomes valid within five seconds."""
     now = datetime.now(UTC)
-    text, key = Key.new(tenant, _scopes(tenant, scope), name, now, now + timedelta(days=days))
+    text, key = Key.new(tenant, checked_scopes(tenant, scope), name, now, now + timedelta(days=days))
     _with(lambda tables: tables.keep(key))
     _shown(text, key, as_json=as_json)
 
@@ -75,7 +75,7 @@ def rotate(
 def revoke(id_: Id, as_json: AsJson = False) -> None:
     """Revoke a key. It becomes invalid within five seconds."""
     old = _found(id_)
-    revoked = replace(old, revoked_at=old.revoked_at or datetime.now(UTC))
+    revoked = old.revoked(datetime.now(UTC))
     _with(lambda tables: tables.keep(revoked))
     if as_json:
         print_json(_described(revoked))
@@ -97,17 +97,6 @@ def _found(id_: str) -> Key:
     if id_ not in keys:
         raise UnknownNameError("key", id_, keys)
     return keys[id_]
-
-
-def _scopes(tenant: str, names: list[str]) -> list[Scope]:
-    """Check the scopes. UnknownNameError; RequestError for an operator of one tenant: a rebuild concerns all."""
-    for each in names:
-        if each not in SCOPES:
-            raise UnknownNameError("scope", each, SCOPES)
-    if "operate" in names and tenant != ALL_TENANTS:
-        message = "`operate` changes what every tenant sees, so a key for one tenant cannot have it."
-        raise RequestError(message, do="Use --tenant '*', or leave it out.")
-    return [scope for scope in SCOPES if scope in names]
 
 
 def _shown(text: str, key: Key, *, as_json: bool) -> None:

@@ -98,8 +98,8 @@ class ReplayStatus(StrEnum):
 class DeadLetterResult:
     """The result for one dead letter.
 
-    `to`: where it was sent. `of`: the archived event with its identity. `store`: whose event it would be. `rejection`:
-    why it was refused. Each is None where it does not apply.
+    `to`: where it was sent. `of`: the archived event with its identity. `store`: whose event it would be.
+    `happened_at`: of that event. `rejection`: why it was refused. Each is None where it does not apply.
     """
 
     position: RecordPosition
@@ -108,6 +108,7 @@ class DeadLetterResult:
     of: RecordPosition | None = None
     store: str | None = None
     rejection: DeadLetter | None = None
+    happened_at: datetime | None = None
 
     def shown(self) -> dict[str, object]:
         """As the command prints it in JSON."""
@@ -202,7 +203,10 @@ class Replayer:
             if check.event is None or check.key is None:
                 results.append(DeadLetterResult(check.position, ReplayStatus.REFUSED, rejection=check.rejection))
                 continue
-            result = DeadLetterResult(check.position, ReplayStatus.EVENT, store=check.event.store)
+            event = check.event
+            result = DeadLetterResult(
+                check.position, ReplayStatus.EVENT, store=event.store, happened_at=event.happened_at
+            )
             same = [each for each in deliveries[check.key] if each.identity == check.event.identity]
             if same and (first := first_of(same)).content == check.event.payload_hash:
                 result = replace(result, outcome=ReplayStatus.DUPLICATE, of=first.position)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.admin.dead_letters import DeadLetterService
 from serving_layer.admin.publications import RecomputeReader, RecomputeStarter, RollbackService
+from serving_layer.keys.key import KeyStore
 from serving_layer.webhooks.service import WebhookService
 from views.control.recompute import RecomputeRequest
 
@@ -20,6 +21,7 @@ class OperatorService:
     corrections: CorrectionsService
     dead_letters: DeadLetterService
     webhooks: WebhookService
+    keys: KeyStore
 
     async def start(self, request: RecomputeRequest, reason: str, by: str) -> str:
         """Like `RecomputeStarter.start`, but in a thread."""

@@ -1,15 +1,19 @@
 """Publications, recomputes and rollbacks as operators list and request them."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol
+
+from msgspec import UNSET
 
 from master_dataset.errors import UnknownNameError
 from serving_layer.errors import TooBusyError
 from serving_layer.responses import publications as responses
 from serving_layer.responses.encoding import iso_instant
 from serving_layer.responses.publications import (
+    ListedRecompute,
     Recompute,
     RecomputeProblem,
     RecomputeProgress,
@@ -72,12 +76,31 @@ class RecomputeRecord:
             report=self.report,
         )
 
+    def listed(self) -> ListedRecompute:
+        """The recompute in a list."""
+        report = self.report or RecomputeReport()
+        return ListedRecompute(
+            id=self.id,
+            state=self.state,
+            asked=self.asked,
+            asked_by=self.asked_by,
+            why=self.why,
+            asked_at=iso_instant(self.asked_at),
+            ended_at=iso_instant(self.ended_at) if self.state in ENDS else None,
+            publication=self.publication,
+            days=None if report.days is UNSET else report.days,
+            cells=(report.corrections.cells or 0) if report.corrections else None,
+        )
+
 
 class RecomputeReader(Protocol):
     """Reads the state of recomputes. Raises CassandraUnavailableError."""
 
     async def recompute(self, id_: str) -> RecomputeRecord | None:
         """None if there is no recompute with that id."""
+
+    async def newest(self, limit: int) -> Sequence[RecomputeRecord]:
+        """The newest recomputes, newest first. Their reports name no partitions."""
 
 
 async def require_recompute(recomputes: RecomputeReader, id_: str) -> RecomputeRecord:

@@ -21,6 +21,7 @@ from serving_layer.responses.publications import (
     CorrectionPage,
     PublicationPage,
     Recompute,
+    RecomputeList,
     RolledBack,
     StartedRecompute,
 )
@@ -179,6 +180,29 @@ async def start_recompute(
     id_ = await operations.start(body.to_request(answers.catalogue), body.reason, by.name)
     where = {"Location": f"{recomputes_router.prefix}/recomputes/{id_}"}
     return Response(encode(StartedRecompute(id_)), HTTPStatus.ACCEPTED, where, JSON)
+
+
+MAX_RECOMPUTES = 100
+
+
+class RecomputesQuery(BaseModel):
+    """How many recomputes are listed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    limit: int = Field(20, ge=1, le=MAX_RECOMPUTES)
+
+
+@recomputes_router.get("/recomputes", operation_id="list_recomputes", responses=returns(RecomputeList))
+async def list_recomputes(
+    query: Annotated[RecomputesQuery, Query()], operations: OperationsOf, _: Operator
+) -> Response:
+    """The newest recomputes, scheduled ones too, newest first. Needs the scope `operate`.
+
+    `days` that each computed and `cells` that it corrected are null until they are known.
+    """
+    found = await operations.recomputes.newest(query.limit)
+    return Response(encode(RecomputeList([record.listed() for record in found])), media_type=JSON)
 
 
 @recomputes_router.get("/recomputes/{id}", operation_id="get_recompute", responses=returns(Recompute))

@@ -5,10 +5,11 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, Protocol, Self, get_args
 
+from master_dataset.errors import RequestError, UnknownNameError
 from master_dataset.registry.stores import Store
 
 Scope = Literal["ingest", "read", "configure", "operate"]
@@ -54,12 +55,40 @@ class Key:
         """Whether it is neither expired nor revoked."""
         return all(end is None or now < end for end in (self.expires_at, self.revoked_at))
 
+    def revoked(self, now: datetime) -> Self:
+        """The key as it is once it is revoked; one that was revoked before stays as it is."""
+        return replace(self, revoked_at=self.revoked_at or now)
+
+
+def checked_scopes(tenant: str, names: Iterable[str]) -> list[Scope]:
+    """The scopes of a new key, each once.
+
+    Raises:
+        UnknownNameError: there is no such scope.
+        RequestError: an operator of one tenant, although a recompute concerns all.
+    """
+    wanted = list(names)
+    for each in wanted:
+        if each not in SCOPES:
+            raise UnknownNameError("scope", each, SCOPES)
+    if "operate" in wanted and tenant != ALL_TENANTS:
+        message = "`operate` changes what every tenant sees, so a key for one tenant cannot have it."
+        raise RequestError(message, do="Use the tenant `*`, or leave the scope out.")
+    return [scope for scope in SCOPES if scope in wanted]
+
 
 class KeyReader(Protocol):
     """Where keys are stored. Raises CassandraUnavailableError."""
 
     async def keys(self) -> Iterable[Key]:
         """All keys, also expired and revoked ones."""
+
+
+class KeyStore(KeyReader, Protocol):
+    """Where keys are stored, and can be changed."""
+
+    async def keep(self, key: Key) -> None:
+        """Write a key, new or changed."""
 
 
 def id_of(text: str) -> str:

@@ -15,6 +15,8 @@ from serving_layer.api.alerts import cut_of, read_token, write_token
 from serving_layer.api.parameters import DEFAULT_TENANT, tenant_of
 from serving_layer.keys.key import ALL_TENANTS
 from serving_layer.pages.figures import plain_number
+from serving_layer.pages.language import gettext as _
+from serving_layer.pages.language import noted
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
 from views.alerts.alert import Alert
 
@@ -22,20 +24,21 @@ router = page_router()
 PATH = "/alerts"
 MAX_OPEN, PAGE_SIZE = 100, 50
 ENDED: tuple[State, ...] = ("resolved", "retracted")
+ENDED_TEXTS: Mapping[str, str] = {"resolved": noted("Over"), "retracted": noted("Retracted")}
 REASON_TEXTS = {
-    "over": "the condition ended",
-    "corrected": "later events changed the number",
-    "heard": "events arrived again",
-    "closed": "the store closed",
-    "rule_changed": "the rule changed",
-    "forgotten": "no longer expected",
-    "waited": "late events, counted by a publication",
-    "late": "events that arrived after the window was evaluated",
-    "definition changed": "the definition of the metric changed",
-    "miskeyed": "events with the key of another store",
-    "rolled back": "a publication was rolled back",
-    "again": "later events withdrew it, and still later ones did not",
-    "unexplained": "the difference is unexplained",
+    "over": noted("the condition ended"),
+    "corrected": noted("later events changed the number"),
+    "heard": noted("data arrived again"),
+    "closed": noted("the store closed"),
+    "rule_changed": noted("the rule changed"),
+    "forgotten": noted("no longer expected"),
+    "waited": noted("late events"),
+    "late": noted("late events"),
+    "definition changed": noted("the definition of the metric changed"),
+    "miskeyed": noted("events with the key of another store"),
+    "rolled back": noted("a publication was rolled back"),
+    "again": noted("later events changed it twice"),
+    "unexplained": noted("the difference is unexplained"),
 }
 """Why an alert was resolved or retracted. Any other reason is shown as it is."""
 
@@ -165,12 +168,13 @@ class OpenAlerts(NamedTuple):
 def _numbers(alert: Alert) -> str:
     value, threshold = plain_number(alert.value), plain_number(alert.threshold)
     if alert.baseline is not None:
-        return f"{value}, a week before {plain_number(alert.baseline)}; bound {threshold} %"
-    return f"{value}, bound {threshold}"
+        text = _("{value}, a week before {baseline}; limit {threshold} %")
+        return text.format(value=value, baseline=plain_number(alert.baseline), threshold=threshold)
+    return _("{value}, limit {threshold}").format(value=value, threshold=threshold)
 
 
 def _ended(following: Alert | None) -> str:
     if following is None:
         return ""
-    reason = following.reason or ""
-    return f"{following.kind}: {REASON_TEXTS.get(reason, reason)}" if reason else following.kind
+    reason, ended = following.reason or "", _(ENDED_TEXTS.get(following.kind, following.kind))
+    return f"{ended}: {_(REASON_TEXTS[reason]) if reason in REASON_TEXTS else reason}" if reason else ended

@@ -1,28 +1,51 @@
-"""`/corrections`: what a publication changed in what readers had seen, and why. For operators."""
+"""`/corrections`: what a publication changed in what readers had seen, and why, by store and day. For operators."""
 
-from collections.abc import Sequence
-from itertools import groupby
-from typing import Annotated, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Annotated, NamedTuple, get_args
 
 from fastapi import Query, Response
 from pydantic import BaseModel, Field
 
+from master_dataset.registry.stores import DEFAULT_CURRENCY, Store
 from serving_layer.admin.corrections import CorrectionsRequest
 from serving_layer.admin.ledger import Cause
 from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.api.publications import read_token, write_token
+from serving_layer.pages.cells import (
+    dimension_name,
+    percent_change,
+    shown_difference,
+    shown_state,
+    state_name,
+    view_name,
+)
+from serving_layer.pages.figures import instant
+from serving_layer.pages.language import UNKNOWN, noted
+from serving_layer.pages.pickers import names_of
 from serving_layer.pages.routing import OperatorVisit, page_router
 from serving_layer.responses.publications import Correction, CorrectionPage
+from serving_layer.timeline import zone_named
+from views.core.cut import seconds
+from views.core.local_time import BusinessDays
 
 router = page_router()
 PAGE_SIZE = 100
 CAUSES: tuple[Cause, ...] = get_args(Cause)
-CAUSE_TEXTS = {
-    "waited": "speed had left the events to batch, because they arrived too late",
-    "definition changed": "the definition of the view changed",
-    "miskeyed": "one event was in two partitions",
-    "unexplained": "nothing explains the difference: an alarm",
-    "rolled back": "an older publication was published again",
+CAUSE_NAMES: Mapping[str, str] = {
+    "waited": noted("Late events"),
+    "definition changed": noted("New definition"),
+    "miskeyed": noted("Wrong partition"),
+    "unexplained": noted("Unexplained"),
+    "rolled back": noted("Rollback"),
+}
+CAUSE_TEXTS: Mapping[str, str] = {
+    "waited": noted("Events that arrived too late for live numbers. Nothing to do."),
+    "definition changed": noted("The view is computed in another way now. Nothing to do."),
+    "miskeyed": noted("One event arrived in two partitions. Configure the sender to use the store as the key."),
+    "unexplained": noted("Live numbers and events disagree. Run `galatea verify`, then `galatea speed restart`."),
+    "rolled back": noted("An older publication was published again. Nothing to do."),
 }
 
 
@@ -54,23 +77,120 @@ async def get_corrections(visit: OperatorVisit, query: Annotated[CorrectionsPage
     following = None
     if request.publication or request.recompute or fresh.basis.pointer.publication:  # publication 0 has no ledger
         page, following = await visit.operations.corrections.page(request)
+    stores = {store.id: store for store in await visit.queries.stores()}
+    rows = page.corrections if page else ()
     values = {
         "page": page,
-        "cells": rows_by_cell(page.corrections if page else ()),
+        "days": corrected_days(rows, stores),
+        "first_loaded": first_loaded(rows),
         "query": query,
-        "causes": CAUSES,
+        "causes": CAUSE_NAMES,
         "cause_texts": CAUSE_TEXTS,
-        "views": sorted(visit.queries.service.catalogue.views),
+        "views": sorted(visit.queries.service.catalogue.views, key=view_name),
+        "view_name": view_name,
+        "stores": names_of(stores.values()),
         "following": following and write_token(following),
     }
     return visit.page("corrections.html", fresh, values)
 
 
-def rows_by_cell(rows: Sequence[Correction]) -> Sequence[Sequence[Correction]]:
-    """The rows of a ledger grouped by cell. Of a new cell, states that are zero are left out, but not all of them."""
-    cells = (list(group) for _, group in groupby(rows, key=_cell))
-    return [[row for row in cell if row.shown is not None or row.corrected] or cell[:1] for cell in cells]
+class ChangedState(NamedTuple):
+    """One state of a cell, in the words and units of people. `id`: its technical name. `percent`: empty if none."""
+
+    id: str
+    name: str
+    shown: str
+    corrected: str
+    difference: str
+    percent: str
+
+
+@dataclass(frozen=True)
+class CorrectedCell:
+    """A cell that readers see differently now. `at`: when its window begins. `dimensions`: in words."""
+
+    view: str
+    at: datetime
+    dimensions: str
+    cause: str
+    events: int
+    states: Sequence[ChangedState]
+
+
+@dataclass(frozen=True)
+class CorrectedDay:
+    """The corrected cells of a store on a business day. `store`: None if it is not registered, and then in UTC."""
+
+    id: str
+    store: Store | None
+    day: date
+    cells: Sequence[CorrectedCell]
+
+    @property
+    def zone(self) -> str:
+        """The time zone of its times."""
+        return self.store.timezone if self.store else "UTC"
+
+
+def corrected_days(rows: Iterable[Correction], stores: Mapping[str, Store]) -> Sequence[CorrectedDay]:
+    """The cells of a ledger by store and business day, newest day first.
+
+    What did not change, and what readers had never seen, is left out.
+    """
+    cells: dict[tuple[str, date], dict[tuple[object, ...], list[Correction]]] = {}
+    for row in rows:
+        if _is_change(row):
+            place = (row.store, _business_day(row, stores.get(row.store)))
+            cells.setdefault(place, {}).setdefault(_cell(row), []).append(row)
+    days = [
+        CorrectedDay(id_, stores.get(id_), day, [_corrected_cell(each, stores.get(id_)) for each in found.values()])
+        for (id_, day), found in cells.items()
+    ]
+    return sorted(sorted(days, key=lambda each: each.id), key=lambda each: each.day, reverse=True)
+
+
+def first_loaded(rows: Iterable[Correction]) -> int:
+    """How many cells of these rows readers had never seen, because their store and day was loaded at once."""
+    return len({(row.store, _cell(row)) for row in rows if is_first_load(row)})
+
+
+def is_first_load(row: Correction) -> bool:
+    """Whether the whole store and day was new to readers: the ledger does not name the events of such a day."""
+    return row.shown is None and not row.events
+
+
+def _is_change(row: Correction) -> bool:
+    return not is_first_load(row) and row.difference != 0 and row.shown != row.corrected
+
+
+def _business_day(row: Correction, store: Store | None) -> date:
+    at = instant(row.window) or datetime.fromtimestamp(0, UTC)
+    return BusinessDays.of(store, zone_named(store.timezone)).day_of(seconds(at)) if store else at.date()
 
 
 def _cell(row: Correction) -> tuple[object, ...]:
-    return row.window, row.view, row.store, row.dimensions, row.cause
+    return row.view, row.window, tuple(row.dimensions.items()), row.cause
+
+
+def _corrected_cell(rows: Sequence[Correction], store: Store | None) -> CorrectedCell:
+    first = rows[0]
+    code = first.dimensions.get("currency") or (store.currency if store else DEFAULT_CURRENCY).code
+    others = {name: value for name, value in first.dimensions.items() if name != "currency"}
+    return CorrectedCell(
+        view=first.view,
+        at=instant(first.window) or datetime.fromtimestamp(0, UTC),
+        dimensions=", ".join(f"{dimension_name(name)} {value or UNKNOWN}" for name, value in others.items()),
+        cause=first.cause,
+        events=first.events_total,
+        states=[
+            ChangedState(
+                row.state,
+                state_name(row.state),
+                shown_state(row.state, row.shown, code),
+                shown_state(row.state, row.corrected, code),
+                shown_difference(row.state, row.difference, code),
+                percent_change(row.shown, row.corrected),
+            )
+            for row in rows
+        ],
+    )

@@ -5,9 +5,10 @@ For operators. A dead letter is replayed as it is, as an edited record, or many 
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import date
 from http import HTTPStatus
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 from urllib.parse import urlencode
 
 from fastapi import Path, Query, Response
@@ -20,6 +21,7 @@ from master_dataset.dead_letters.replay import DeadLetterResult, ReplayStatus
 from master_dataset.errors import GalateaError, RequestError
 from master_dataset.kafka.record import GREATEST_OFFSET, GREATEST_PARTITION, RecordPosition
 from master_dataset.parsing.results import MEANINGS, Reason
+from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
 from serving_layer.admin.dead_letters import DeadLetterReplayRequest
 from serving_layer.api.dead_letters import (
@@ -31,7 +33,13 @@ from serving_layer.api.dead_letters import (
     write_token,
 )
 from serving_layer.errors import BadQuestionError
+from serving_layer.pages.cells import source_name
+from serving_layer.pages.language import gettext as _
+from serving_layer.pages.language import noted
 from serving_layer.pages.routing import Form, OperatorVisit, Visit, invalid_field, page_router
+from serving_layer.timeline import zone_named
+from views.core.cut import seconds
+from views.core.local_time import BusinessDays
 
 router = page_router()
 
@@ -43,6 +51,7 @@ PAGE_SIZE = 50
 REPLAY_LIMIT = 200
 """Dead letters that one form replays; the next form continues after them."""
 FILTERS = ("reason", "source", "from", "to")
+FILTER_NAMES = {"reason": noted("Reason"), "source": noted("Source"), "from": noted("From"), "to": noted("To")}
 REPLAYED = {"": None, "open": False, "replayed": True}
 
 
@@ -94,6 +103,8 @@ async def get_dead_letters(visit: OperatorVisit, query: Annotated[DeadLettersPag
         "meanings": MEANINGS,
         "reasons": [reason.value for reason in Reason],
         "sources": list(registered_sources()),
+        "source_name": source_name,
+        "filter_names": FILTER_NAMES,
         "replay_limit": REPLAY_LIMIT,
     }
     return visit.page("dead_letters.html", fresh, values)
@@ -111,6 +122,15 @@ async def replay_many(visit: OperatorVisit) -> Response:
     return await _replayed_page(visit, form, items, following and write_token(following))
 
 
+OUTCOME_NAMES = {
+    "event": noted("become events"),
+    "sent": noted("sent"),
+    "duplicate": noted("exist already"),
+    "refused": noted("still invalid, not sent"),
+    "unknown": noted("not confirmed by Kafka"),
+}
+
+
 def _is_trial(form: Form) -> bool:
     return form.text("do") != "replay"
 
@@ -119,7 +139,7 @@ def _replay_request(form: Form) -> DeadLetterReplayRequest:
     filters = form.texts(*FILTERS)
     if not filters:
         raise BadQuestionError(
-            "A form without a filter would replay all dead letters.", do="Choose some of them first."
+            _("Without a filter, all dead letters would be sent again."), do=_("Choose a reason, source or time first.")
         )
     try:
         query = DeadLetterFilter.model_validate(filters).to_query(replayed=None)
@@ -148,6 +168,8 @@ async def _replayed_page(
         "following": following,
         "is_trial": _is_trial(form) or error is not None,
         "error": error,
+        "filter_names": FILTER_NAMES,
+        "outcome_names": OUTCOME_NAMES,
         "back": DeadLettersPageFilter.model_validate(form.texts(*FILTERS)).path(replayed="open"),
     }
     status = error.status if error else HTTPStatus.OK
@@ -163,10 +185,41 @@ Partition = Annotated[int, Path(ge=0, le=GREATEST_PARTITION)]
 Offset = Annotated[int, Path(ge=0, le=GREATEST_OFFSET)]
 
 
+class ReplayedFilter(BaseModel):
+    """The query string: where the event counts that this dead letter was just sent as. Empty if nothing was."""
+
+    store: str = Field("", max_length=256)
+    day: date | Literal[""] = ""
+
+
+class CountsIn(NamedTuple):
+    """The store and business day whose numbers have an event."""
+
+    store: Store
+    day: date
+
+
 @router.get(ONE_PATH)
-async def get_dead_letter(visit: OperatorVisit, topic: str, partition: Partition, offset: Offset) -> Response:
+async def get_dead_letter(
+    visit: OperatorVisit, topic: str, partition: Partition, offset: Offset, query: Annotated[ReplayedFilter, Query()]
+) -> Response:
     """Its bytes, why it is not an event, and the outcome of its replays."""
-    return await _dead_letter_page(visit, RecordPosition(topic, partition, offset))
+    shown = Shown(counts_in=await _counts_in(visit, query))
+    return await _dead_letter_page(visit, RecordPosition(topic, partition, offset), shown)
+
+
+async def _counts_in(visit: Visit, query: ReplayedFilter) -> CountsIn | None:
+    store = next((each for each in await visit.queries.stores() if each.id == query.store), None)
+    return CountsIn(store, query.day) if store and query.day else None
+
+
+def _sent_path(path: str, item: DeadLetterResult, stores: Mapping[str, Store]) -> str:
+    """The page of a dead letter that was sent, with where its event counts if its store is registered."""
+    store, at = stores.get(item.store or ""), item.happened_at
+    if store is None or at is None:
+        return f"{path}#replays"
+    day = BusinessDays.of(store, zone_named(store.timezone)).day_of(seconds(at))
+    return f"{path}?{urlencode({'store': store.id, 'day': day.isoformat()})}#replays"
 
 
 @router.post(ONE_PATH)
@@ -183,21 +236,28 @@ async def replay_one(visit: OperatorVisit, topic: str, partition: Partition, off
     try:
         [item], _ = await visit.operations.dead_letters.replay(request, visit.visitor.caller.name)
     except GalateaError as error:
-        return await _dead_letter_page(visit, position, text, error=error)
+        return await _dead_letter_page(visit, position, Shown(text, error=error))
     if item.outcome is ReplayStatus.SENT:
-        return RedirectResponse(f"{visit.request.url.path}#replays", HTTPStatus.SEE_OTHER)
-    return await _dead_letter_page(visit, position, text, item=item)
+        stores = {store.id: store for store in await visit.queries.stores()}
+        return RedirectResponse(_sent_path(visit.request.url.path, item, stores), HTTPStatus.SEE_OTHER)
+    return await _dead_letter_page(visit, position, Shown(text, item))
 
 
-async def _dead_letter_page(
-    visit: Visit,
-    position: RecordPosition,
-    edited: str | None = None,
-    *,
-    item: DeadLetterResult | None = None,
-    error: GalateaError | None = None,
-) -> Response:
-    """`edited`: the text as it was filled in; None for the record as it is."""
+class Shown(NamedTuple):
+    """What the page of a dead letter shows besides it.
+
+    `edited`: the text as it was filled in; None for the record as it is. `item`, `error`: the result of the form.
+    `counts_in`: where the event counts that it was just sent as.
+    """
+
+    edited: str | None = None
+    item: DeadLetterResult | None = None
+    error: GalateaError | None = None
+    counts_in: CountsIn | None = None
+
+
+async def _dead_letter_page(visit: Visit, position: RecordPosition, shown: Shown) -> Response:
+    edited, item, error, counts_in = shown
     stored, history = await visit.operations.dead_letters.shown(position)
     text = editable_text(stored) or "" if edited is None else edited
     values = {
@@ -210,6 +270,8 @@ async def _dead_letter_page(
         "item": item.shown() if item else None,
         "meaning": MEANINGS[Reason(stored.reason)],
         "error": error,
+        "counts_in": counts_in,
+        "source_name": source_name,
     }
     return visit.page("dead_letter.html", await visit.fresh(), values, status=error.status if error else HTTPStatus.OK)
 

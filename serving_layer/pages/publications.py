@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.api.publications import RollbackQuestion
 from serving_layer.errors import BadQuestionError
+from serving_layer.pages.language import gettext as _
 from serving_layer.pages.routing import Form, OperatorVisit, ReaderVisit, Visit, invalid_field, page_router
 
 router = page_router()
@@ -47,12 +48,13 @@ async def roll_back(visit: OperatorVisit, number: Number) -> Response:
     form = await visit.form()
     current = (await visit.queries.service.snapshot()).pointer.publication
     if form.text("seen") != str(current):
-        error = BadQuestionError(f"Readers see publication {current} by now.", do="Check again what would change.")
+        message = _("Readers see publication {number} by now.").format(number=current)
+        error = BadQuestionError(message, do=_("Check again what would change."))
         return await _rollback_form(visit, number, form, error)
     try:
         reason = RollbackQuestion(reason=form.text("reason")).reason
     except ValidationError as error:
-        invalid = invalid_field(error, "Correct it below, and send it again.")
+        invalid = invalid_field(error, _("Correct it below, then try again."))
         return await _rollback_form(visit, number, form, invalid)
     done = await visit.operations.rollbacks.run(number, reason, visit.visitor.caller.name, dry_run=False)
     return RedirectResponse(f"/publications?restored={done.publication}", HTTPStatus.SEE_OTHER)

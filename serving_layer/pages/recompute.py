@@ -1,26 +1,61 @@
-"""`/recomputes`: start a recompute with a form, then watch it until its report. For operators."""
+"""`/recomputes`: start a recompute with a form, watch it until its report, and what was recomputed. For operators."""
 
 from http import HTTPStatus
+from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import Response
+from fastapi import Query, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
 from master_dataset.errors import GalateaError
 from serving_layer.admin.publications import ENDS, require_recompute
 from serving_layer.api.publications import RecomputeQuestion
+from serving_layer.pages.cells import view_name
+from serving_layer.pages.figures import duration, instant
+from serving_layer.pages.language import gettext as _
+from serving_layer.pages.language import noted
+from serving_layer.pages.pickers import names_of, store_groups
 from serving_layer.pages.routing import Form, OperatorVisit, Visit, invalid_field, page_router
 from serving_layer.responses.encoding import fields_of
+from serving_layer.responses.publications import ListedRecompute
+from views.control.recompute import RecomputeRequest
 
 router = page_router()
 STEPS = ("asked", "planning", "planned", "computing", "computed")
+STATE_NAMES = {
+    "asked": noted("Waiting"),
+    "planning": noted("Planning"),
+    "planned": noted("Planned"),
+    "computing": noted("Computing"),
+    "computed": noted("Computed"),
+    "published": noted("Published"),
+    "previewed": noted("Preview ready"),
+    "unchanged": noted("No changes"),
+    "failed": noted("Failed"),
+}
+REPORT_NAMES = {
+    "base": noted("Compared with publication"),
+    "cut": noted("Covers what was received before"),
+    "days": noted("Days computed"),
+    "partitions_total": noted("Days by view and store"),
+    "blocks": noted("Blocks written"),
+    "repeats": noted("Duplicate events"),
+    "conflicts": noted("Duplicates with other content"),
+    "miskeyed": noted("Events in two partitions"),
+}
+LISTED = 20
+"""Recomputes in the history."""
 
 
 @router.get("/recomputes")
-async def get_form(visit: OperatorVisit) -> Response:
-    """The form, empty."""
-    return await _form_page(visit, Form(), None)
+async def get_form(visit: OperatorVisit, like: Annotated[str, Query(max_length=200)] = "") -> Response:
+    """The form and the history. `like`: a preview whose request the form repeats, to publish it."""
+    form = Form()
+    if like:
+        record = await require_recompute(visit.operations.recomputes, like)
+        form = _form_of(record.asked, record.why)
+    return await _form_page(visit, form, None)
 
 
 @router.post("/recomputes")
@@ -32,7 +67,7 @@ async def start(visit: OperatorVisit) -> Response:
         request = question.to_request(visit.queries.service.catalogue)
         id_ = await visit.operations.start(request, question.reason, visit.visitor.caller.name)
     except ValidationError as error:
-        return await _form_page(visit, form, invalid_field(error, "Correct it below, and send it again."))
+        return await _form_page(visit, form, invalid_field(error, _("Correct it below, then start again.")))
     except GalateaError as error:
         return await _form_page(visit, form, error)
     return RedirectResponse(f"/recomputes/{quote(id_, safe='')}", HTTPStatus.SEE_OTHER)
@@ -43,21 +78,63 @@ async def get_recompute(visit: OperatorVisit, id_: str) -> Response:
     """The progress of a recompute; once it has ended, its report."""
     record = (await require_recompute(visit.operations.recomputes, id_)).response()
     report = fields_of(record.report) if record.report else {}
-    values = {"record": record, "report": report, "has_ended": record.state in ENDS, "steps": STEPS}
+    values = {
+        "record": record,
+        "report": report,
+        "report_names": REPORT_NAMES,
+        "has_ended": record.state in ENDS,
+        "steps": STEPS,
+        "states": STATE_NAMES,
+        "view_name": view_name,
+        "names": names_of(await visit.queries.stores()),
+    }
     return visit.page("recompute_progress.html", await visit.fresh(), values)
 
 
 async def _form_page(visit: Visit, form: Form, error: GalateaError | None) -> Response:
-    """The form as it was filled in, with an error if there is one."""
-    values = {"views": sorted(visit.queries.service.catalogue.views), "form": form, "error": error}
+    """The form as it was filled in, with an error if there is one, above the history."""
+    stores = await visit.queries.stores()
+    history = [record.listed() for record in await visit.operations.recomputes.newest(LISTED)]
+    values = {
+        "views": sorted(visit.queries.service.catalogue.views, key=view_name),
+        "view_name": view_name,
+        "groups": store_groups(stores),
+        "names": names_of(stores),
+        "form": form,
+        "error": error,
+        "history": history,
+        "states": STATE_NAMES,
+        "took": took,
+        "is_running": any(each.state not in ENDS for each in history),
+    }
     return visit.page("recompute.html", await visit.fresh(), values, status=error.status if error else HTTPStatus.OK)
+
+
+def took(recompute: ListedRecompute) -> str:
+    """For how long it ran; empty while it runs."""
+    began, ended = instant(recompute.asked_at), instant(recompute.ended_at)
+    return duration((ended - began).total_seconds() * 1000) if began and ended else ""
+
+
+def _form_of(request: RecomputeRequest, why: str) -> Form:
+    """The form that requests the same, and publishes it."""
+    fields = {
+        "views": list(request.views),
+        "stores": list(request.stores),
+        "from": [request.first.isoformat()] if request.first else [],
+        "to": [request.last.isoformat()] if request.last else [],
+        "full": ["yes"] if request.full else [],
+        "reason": [why] if why else [],
+        "mode": ["publish"],
+    }
+    return Form({name: values for name, values in fields.items() if values})
 
 
 def _body(form: Form) -> dict[str, object]:
     """The form as a body of `POST /v1/recomputes`, which validates it."""
     return {
         "views": form.get("views", []),
-        "stores": form.ids("stores"),
+        "stores": [*form.get("stores", []), *form.ids("other_stores")],
         "full": form.text("full") == "yes",
         "mode": form.text("mode") or "preview",
         "reason": form.text("reason"),

@@ -1,4 +1,4 @@
-"""`/stack`: whether all readers are running, how far behind they are, and which alarms are active."""
+"""`/stack`: the status. Which alarms are active, whether all readers are running, and how far behind they are."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -8,6 +8,9 @@ from fastapi import Response
 
 from serving_layer.health.freshness import FreshnessReport
 from serving_layer.health.watched import READERS, LagMeasurement
+from serving_layer.pages.figures import duration, rounded
+from serving_layer.pages.language import gettext as _
+from serving_layer.pages.language import ngettext, noted
 from serving_layer.pages.routing import ReaderVisit, page_router
 
 router = page_router()
@@ -15,16 +18,20 @@ SILENT_AFTER = timedelta(seconds=60)
 """A running reader measures itself more often."""
 BEHIND_AFTER = timedelta(seconds=30)
 """Some records have always just arrived: a reader is behind only if one waits longer than its usual round."""
-ROLES = {"archive": "writes the master dataset", "speed": "computes provisional cells"}
+ROLES = {"archive": noted("stores every event"), "speed": noted("counts live numbers")}
+RUNNING, BEHIND, SILENT, NEVER_SEEN = noted("running"), noted("behind"), noted("silent"), noted("never seen")
+START = noted("Run `galatea status` on the machine; `galatea up` starts what is down.")
+WAIT = noted("It catches up by itself. If it does not within ten minutes, run `galatea doctor`.")
 
 
 class Component(NamedTuple):
-    """A process, judged by what it last wrote. `state`: running, behind, silent or never seen."""
+    """A process, judged by what it last wrote. `do`: what an operator does about its state; empty if nothing."""
 
     name: str
     role: str
     state: str
     detail: str
+    do: str = ""
 
 
 class TopicBacklog(NamedTuple):
@@ -39,7 +46,13 @@ async def get_stack(visit: ReaderVisit) -> Response:
     """What the processes report."""
     fresh = await visit.fresh()
     lag = sorted(fresh.lag, key=lambda each: (each.reader, each.topic, each.partition))
-    values = {"components": components(fresh), "lag": lag, "topics": backlog_by_topic(lag), "readers": READERS}
+    values = {
+        "components": components(fresh),
+        "lag": lag,
+        "topics": backlog_by_topic(lag),
+        "has_backlog": any(each.records for each in lag),
+        "readers": READERS,
+    }
     return visit.page("stack.html", fresh, values)
 
 
@@ -59,23 +72,32 @@ def _backlog(measured: Sequence[LagMeasurement]) -> TopicBacklog:
 def components(fresh: FreshnessReport) -> Sequence[Component]:
     """The readers by their measurements; Cassandra and the API are running, or there would be no page."""
     readers = [_reader(name, [each for each in fresh.lag if each.reader == name], fresh) for name in READERS]
-    cassandra = Component("cassandra", "stores cells and the pointer", "running", "answered just now")
+    answered = _("answered just now")
     return [
         *readers,
-        cassandra,
-        Component("api", "answers queries and serves this page", "running", "answered just now"),
+        Component("cassandra", _("stores the numbers"), "running", answered),
+        Component("api", _("answers queries and serves this page"), "running", answered),
     ]
 
 
 def _reader(name: str, measured: Sequence[LagMeasurement], fresh: FreshnessReport) -> Component:
-    role = ROLES[name]
+    role = _(ROLES[name])
     if not measured:
-        return Component(name, role, "never seen", "has not reported yet")
+        return Component(name, role, NEVER_SEEN, _("has not reported yet"), _(START))
     age = fresh.at - max(each.measured_at for each in measured)
     backlog = _backlog(measured)
-    plural = "s" * (backlog.records != 1)
-    detail = f"{backlog.records:,} record{plural} to read, the oldest waiting for {backlog.seconds:.1f} s"
+    detail = _("has read everything")
+    if backlog.records:
+        one, many = (
+            "{number} record to read, the oldest waits for {time}",
+            "{number} records to read, the oldest waits for {time}",
+        )
+        detail = ngettext(one, many, backlog.records).format(
+            number=rounded(backlog.records, 0), time=duration(round(backlog.seconds) * 1000)
+        )
     if age > SILENT_AFTER:
-        return Component(name, role, "silent", f"last report {int(age.total_seconds())} s ago; {detail}")
-    state = "behind" if backlog.seconds > BEHIND_AFTER.total_seconds() else "running"
-    return Component(name, role, state, detail if backlog.records else "has read everything")
+        ago = _("last report {time} ago").format(time=duration(age.total_seconds() * 1000))
+        return Component(name, role, SILENT, f"{ago}; {detail}", _(START))
+    if backlog.seconds > BEHIND_AFTER.total_seconds():
+        return Component(name, role, BEHIND, detail, _(WAIT))
+    return Component(name, role, RUNNING, detail)

@@ -1,7 +1,10 @@
-"""`/views`: which days of which stores are final, provisional, missing or corrected, for one view."""
+"""`/views`: which days of which stores are final, provisional, missing or corrected, for one view.
+
+A day is missing only if there should be data: the store was open, has the source, and had data in the weeks before.
+"""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Annotated, Literal, NamedTuple, Self
@@ -13,7 +16,10 @@ from master_dataset.registry.stores import Store
 from serving_layer.admin.corrections import CorrectionsRequest, CorrectionsService
 from serving_layer.health.freshness import FreshnessReport
 from serving_layer.pages.business_day import BusinessDay, open_periods
+from serving_layer.pages.cells import source_name, view_name
 from serving_layer.pages.figures import instant
+from serving_layer.pages.language import noted
+from serving_layer.pages.pickers import stores_with_cells
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure
 from serving_layer.pages.routing import ReaderVisit, page_router
 from serving_layer.query.catalogue import Catalogue
@@ -32,7 +38,18 @@ DAY = timedelta(days=1)
 MAX_CORRECTIONS = 1000
 """How many lines of the ledger are read: the grid shows where to look, the ledger itself says everything."""
 
-DayState = Literal["final", "provisional", "missing", "corrected", "closed", "later"]
+DayState = Literal["final", "provisional", "missing", "corrected", "closed", "later", "no source", "not begun"]
+"""`not begun`: no data yet, neither on that day nor in the weeks before."""
+STATE_TEXTS: Mapping[DayState, str] = {
+    "final": noted("final"),
+    "provisional": noted("provisional"),
+    "corrected": noted("corrected"),
+    "missing": noted("missing"),
+    "closed": noted("closed"),
+    "no source": noted("no sensor"),
+    "not begun": noted("no data yet"),
+    "later": noted("not started"),
+}
 
 
 class Grid(NamedTuple):
@@ -64,7 +81,9 @@ async def get_views(
     corrected = await CorrectedDays.read(corrections, catalogue.views[view], publication)
     values = {
         "view": corrected.view,
-        "views": sorted(catalogue.views),
+        "views": view_groups(catalogue),
+        "view_name": view_name,
+        "state_texts": STATE_TEXTS,
         "grid": await _grid(visit.queries, shown, ends, corrected, fresh),
         "last": ends,
         "earlier": ends - DAYS * DAY,
@@ -75,6 +94,17 @@ async def get_views(
         "is_readable": corrected.is_readable,
     }
     return visit.page("views.html", fresh, values)
+
+
+def view_groups(catalogue: Catalogue) -> Sequence[tuple[str, Sequence[tuple[str, str]]]]:
+    """The views with what they are about, by source in words: name, and the question that it answers."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for view in catalogue.views.values():
+        question = view.question.partition("?")[0]
+        groups.setdefault(source_name(view.source.topic), []).append(
+            (view.name, f"{view_name(view.name)}: {question}?")
+        )
+    return sorted((name, sorted(views, key=lambda each: each[1])) for name, views in groups.items())
 
 
 def _today(stores: Sequence[Store], now: datetime) -> date:
@@ -131,19 +161,21 @@ async def _grid(
     result = await queries.answer(query)
     if isinstance(result, QueryFailure):
         return Grid(days, [], result, query)
-    states = DayStates(queries, corrected, query.partial, iso_instant(fresh.at))
+    begun = await stores_with_cells(queries.service, fresh, corrected.view, days[-1])
+    states = DayStates(queries, corrected, query.partial, fresh.at, begun)
     rows = await asyncio.gather(*(states.of(store, days, result.series) for store in stores))
     return Grid(days, list(zip(stores, rows, strict=True)), None, query)
 
 
 @dataclass(frozen=True)
 class DayStates:
-    """Tells the states of a store's days. `now`: as responses write instants."""
+    """Tells the states of a store's days. `begun`: the stores that had data in the weeks before these days."""
 
     queries: PageQueries
     corrected: CorrectedDays
     is_partial: bool
-    now: str
+    now: datetime
+    begun: frozenset[str]
 
     async def of(self, store: Store, days: Sequence[date], series: Sequence[Series]) -> Sequence[DayState]:
         """The states of these days, newest first, from the series of all stores, whose points come oldest first.
@@ -152,19 +184,41 @@ class DayStates:
         """
         points: Sequence[Point] = next((each.points for each in series if each.store == store.id), ())
         by_day = dict(zip(reversed(days), points, strict=True)) if points else {}
-        return await asyncio.gather(*(self._state(store, day, by_day.get(day)) for day in days))
+        found = await asyncio.gather(*(self._state(store, day, by_day.get(day)) for day in days))
+        return self._explained(store, days, found, {day: point for day, point in by_day.items() if point.flags})
 
-    async def _state(self, store: Store, day: date, point: Point | None) -> DayState:
+    async def _state(self, store: Store, day: date, point: Point | None) -> DayState | None:
+        """None if there is no cell."""
         if point is None:
-            return "missing"
-        if point.start > self.now:
+            return None
+        if point.start > iso_instant(self.now):
             return "later"
         if not point.value and not await self._has_cells(store, day):  # a zero may have been counted
-            is_closed = bool(store.opening_hours) and not open_periods(store, day)
-            return "closed" if is_closed else "missing"
+            return None
         if self.corrected.has(store, day):
             return "corrected"
         return "final" if point.final else "provisional"
+
+    def _explained(
+        self, store: Store, days: Sequence[date], found: Sequence[DayState | None], flagged: Mapping[date, Point]
+    ) -> Sequence[DayState]:
+        """The states with why days have no cells. A day is missing if it should have some."""
+        today = BusinessDay.of(store, self.now).today
+        has_begun, explained = store.id in self.begun, list[DayState]()
+        for day, state in zip(reversed(days), reversed(found), strict=True):
+            if state in ("final", "provisional", "corrected"):
+                has_begun = True
+            if state is not None:
+                explained.append(state)
+            elif store.opening_hours and not open_periods(store, day):
+                explained.append("closed")
+            elif day in flagged and "no_source" in (flagged[day].flags or ()) and not has_begun:
+                explained.append("no source")
+            elif not has_begun:
+                explained.append("not begun")
+            else:
+                explained.append("later" if day >= today else "missing")
+        return explained[::-1]
 
     async def _has_cells(self, store: Store, day: date) -> bool:
         span = (day.isoformat(), (day + DAY).isoformat())

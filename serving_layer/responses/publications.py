@@ -186,6 +186,27 @@ class RecomputeReport(Struct):
     publication: int | UnsetType = UNSET
 
 
+class ListedRecompute(Struct):
+    """A recompute in the list. `days` that it computed and `cells` that it corrected: null until they are known."""
+
+    id: str
+    state: RecomputeState
+    asked: RecomputeRequest
+    asked_by: str
+    why: str
+    asked_at: Instant | None
+    ended_at: Instant | None
+    publication: int | None
+    days: int | None
+    cells: int | None
+
+
+class RecomputeList(Struct):
+    """The newest recomputes, newest first."""
+
+    recomputes: Sequence[ListedRecompute]
+
+
 class Recompute(Struct):
     """A recompute as it is now.
 

@@ -24,6 +24,7 @@ from serving_layer.responses.publications import (
     CorrectionPage,
     PublicationPage,
     Recompute,
+    RecomputeList,
     RolledBack,
     StartedRecompute,
 )
@@ -71,6 +72,7 @@ MODELS: tuple[type[msgspec.Struct], ...] = (
     Readiness,
     ReceiptPage,
     Recompute,
+    RecomputeList,
     Replayed,
     Report,
     RolledBack,

@@ -7,6 +7,7 @@ WatchTables       lag, alarms, webhook_endpoints, and what `publications` and `l
 """
 
 import asyncio
+import heapq
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeVar
@@ -19,7 +20,12 @@ from serving_layer.admin.publications import RecomputeRecord
 from serving_layer.alerts.history import HistoryCoverage
 from serving_layer.health.watched import AlarmEvent, EndpointHealth, LagMeasurement, PublicationStats
 from serving_layer.keys.key import Key
-from serving_layer.responses.publications import RecomputeProblem, RecomputeProgress, RecomputeReport
+from serving_layer.responses.publications import (
+    CorrectionTotals,
+    RecomputeProblem,
+    RecomputeProgress,
+    RecomputeReport,
+)
 from serving_layer.tables.alerts import AlertTables
 from serving_layer.tables.async_session import AsyncSession, day_of, instant_of, optional_instant
 from views.control.publication import SERIES
@@ -29,6 +35,8 @@ Model = TypeVar("Model")
 
 MOST_ALARM_EVENTS = 1000
 """How many events of one alarm are read."""
+IDS_AT_ONCE = 500
+"""Recomputes in a page of the driver: their plans, which lie beside them, make a page slow to read."""
 LEDGERS_BACK = 10
 """How many publications are searched for their ledgers: one is written soon after its publication."""
 _KEY_COLUMNS = "id, digest, tenant, scopes, name, created_at, expires_at, revoked_at"
@@ -60,6 +68,13 @@ class LedgerTables:
         return [LedgerBlock(of, day_of(day), block) for of, day, block in rows]
 
 
+class _ShortReport(msgspec.Struct):
+    """What a list says of a report, which may name ten thousand partitions."""
+
+    days: int | msgspec.UnsetType = msgspec.UNSET
+    corrections: CorrectionTotals | msgspec.UnsetType | None = msgspec.UNSET
+
+
 class RecomputeTables:
     """RecomputeReader."""
 
@@ -70,13 +85,26 @@ class RecomputeTables:
             "SELECT state, asked, asked_by, why, asked_at, updated_at, ended_at, progress, publication, problem, "
             "report FROM recomputes WHERE id = ?"
         )
+        self._ids = session.prepare("SELECT id, asked_at FROM recomputes")
+        self._ids.fetch_size = IDS_AT_ONCE
 
     async def recompute(self, id_: str) -> RecomputeRecord | None:
         """None for a row without a request: something wrote to an id that was never requested."""
+        return await self._read(id_, RecomputeReport)
+
+    async def newest(self, limit: int) -> Sequence[RecomputeRecord]:
+        """Reads the ids and instants of all, some ten thousand a year, and the rest of the newest ones only."""
+        asked = ((at, id_) for id_, at in await self._session.rows(self._ids) if at is not None)
+        ids = [id_ for _, id_ in heapq.nlargest(limit, asked)]
+        found = await asyncio.gather(*(self._read(id_, _ShortReport) for id_ in ids))
+        return [record for record in found if record]
+
+    async def _read(self, id_: str, report_type: "type[RecomputeReport | _ShortReport]") -> RecomputeRecord | None:
         rows = await self._session.rows(self._one, id_)
         if not rows or rows[0][1] is None:
             return None
         state, request, by, why, asked_at, updated_at, ended_at, progress, number, problem, report = rows[0]
+        said = _decoded(report, report_type)
         return RecomputeRecord(
             id_,
             state or "asked",
@@ -89,7 +117,7 @@ class RecomputeTables:
             _decoded(progress, RecomputeProgress),
             number,
             _decoded(problem, RecomputeProblem),
-            _decoded(report, RecomputeReport),
+            RecomputeReport(days=said.days, corrections=said.corrections) if isinstance(said, _ShortReport) else said,
         )
 
 

@@ -158,7 +158,7 @@ def test_another_airflow_needs_the_folder_the_package_and_two_connections(
     run("db", "migrate")
     run("connections", "add", "galatea", "--conn-json", json.dumps(own["AIRFLOW_CONN_GALATEA"]))
     run("connections", "add", "galatea_spark", "--conn-type", "spark", "--conn-host", "local[2]")
-    run("dags", "test", "recompute", "--conf", json.dumps({"reason": "from another Airflow"}))
+    run("dags", "test", "recompute", "--conf", json.dumps({"reason": "from another Airflow", "mode": "publish"}))
 
     assert scheduling.publications()[0]["why"] == "from another Airflow"
     assert scheduling.receipts()["batch"] == sold + 1

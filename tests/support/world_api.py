@@ -65,7 +65,7 @@ BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass
 class WorldKeys:
-    """KeyReader."""
+    """KeyStore."""
 
     kept: list[Key] = field(default_factory=list)
 
@@ -77,6 +77,9 @@ class WorldKeys:
 
     async def keys(self) -> Sequence[Key]:
         return self.kept
+
+    async def keep(self, key: Key) -> None:
+        self.kept = [each for each in self.kept if each.id != key.id] + [key]
 
 
 WELL = WebhookTrial("done", 204, None, 12)
@@ -295,8 +298,8 @@ class Asking:
         self.endpoints, self.trying = WorldEndpoints(), WorldTrying()
         webhooks = WebhookService(self.endpoints, self.trying, MOST_WEBHOOKS, world.now)
         rollbacks = RollbackService(self.rolling_back)
-        operations = OperatorService(self.recomputing, recomputes, rollbacks, corrections, service, webhooks)
         self.keys: WorldKeys = beside.keys if beside else WorldKeys()
+        operations = OperatorService(self.recomputing, recomputes, rollbacks, corrections, service, webhooks, self.keys)
         self.sessions: WorldSessions = beside.sessions if beside else WorldSessions()
         keys = KeyCache(self.keys, OPERATOR_KEY, "default", lambda: float(next(clock)), world.now)
         self.broker: WorldBroker = beside.broker if beside else WorldBroker()

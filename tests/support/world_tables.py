@@ -95,6 +95,10 @@ class WorldTables:
     async def recompute(self, id_: str) -> RecomputeRecord | None:
         return self.world.recomputes.get(id_)
 
+    async def newest(self, limit: int) -> Sequence[RecomputeRecord]:
+        records = sorted(self.world.recomputes.values(), key=lambda each: (str(each.asked_at), each.id), reverse=True)
+        return records[:limit]
+
     async def archived(self, topic: str) -> Sequence[Position]:
         return [Position(topic, 0, 0, self.world.speed_as_of)]
 

@@ -43,6 +43,7 @@ def test_the_run_has_the_id_of_its_recompute(airflow: Airflow) -> None:
     run = airflow.ask(run="recompute", conf={"reason": "late invoices"})
 
     assert [words[-1] for words in airflow.words()] == [run["id"]] * 3
+    assert "--dry-run" in airflow.words()[0]  # a form that does not say its mode is a preview
 
 
 def test_a_preview_publishes_nothing_and_updates_no_view(airflow: Airflow) -> None:

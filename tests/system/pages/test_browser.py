@@ -86,10 +86,13 @@ def test_without_scripts_all_numbers_are_there(browser: Browser, address: str) -
 def test_an_operator_signs_in_starts_a_preview_watches_it_and_leaves(browser: Browser, address: str) -> None:
     with opened(browser) as (page, complaints):
         sign_in(page, address, OPERATOR_KEY)
-        page.get_by_role("link", name="Recompute").click()
+        page.goto(f"{address}/recomputes")
+        page.get_by_label("Kosice, Hlavna").check()
         page.get_by_label("Reason").fill("to see")
         page.get_by_role("button", name="Start").click()
-        expect(page.get_by_role("heading", level=2)).to_have_text("Asked")
+        expect(page.get_by_role("heading", level=2)).to_have_text("Waiting")
+        page.get_by_role("link", name="Recomputes").first.click()
+        expect(page.get_by_role("table", name="Recomputes, newest first")).to_contain_text("to see")
 
         page.get_by_role("button", name="Sign out").click()
 
@@ -114,20 +117,22 @@ def test_an_operator_patches_a_dead_letter_and_sees_it_become_an_event(
 ) -> None:
     with opened(browser) as (page, complaints):
         sign_in(page, address, OPERATOR_KEY)
-        page.get_by_role("link", name="Dead letters").click()
+        page.goto(f"{address}/dead-letters")
         page.get_by_role("link", name="bad_time").first.click()
         page.get_by_role("link", name="pos_transactions/0/0").click()
         form = page.get_by_label("The record to send")
         expect(page.locator("mark")).to_have_text('"21.11.2026 13:58"')
         page.get_by_role("button", name="Check").click()
-        expect(page.get_by_role("alert")).to_contain_text("It would be rejected again")
+        expect(page.get_by_role("alert")).to_contain_text("Still invalid. Nothing was sent.")
 
         form.fill(form.input_value().replace("21.11.2026 13:58", "2026-11-21T13:58:00+01:00"))
         page.get_by_role("button", name="Fix and resend").click()
         expect(page.locator("#replays")).to_contain_text("sent, not archived yet")
         shops.dead_letters.archive.catch_up()
 
-        expect(page.locator("#replays .state")).to_have_text("event", timeout=30_000)
+        expect(page.locator("#replays .state")).to_have_text("event, counts", timeout=30_000)
+        page.get_by_role("link", name="Show Kosice, Hlavna").click()
+        expect(page).to_have_url(f"{address}/stores/12?day=2026-11-21")
         assert complaints == []
 
 
@@ -138,7 +143,22 @@ def test_without_scripts_many_dead_letters_are_tried_and_sent(browser: Browser, 
         page.get_by_label("Field").fill("/interval_ms")
         page.get_by_label("is set to").fill("900000")
         page.get_by_role("button", name="Check").click()
-        page.get_by_role("button", name="Replay 4 dead letters").click()
+        page.get_by_role("button", name="Resend 4 dead letters").click()
 
-        expect(page.get_by_role("heading", level=1)).to_have_text("Replayed")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Sent again")
         assert [record.topic for record in shops.dead_letters.sender.carried[-4:]] == ["people_counts"] * 4
+
+
+def test_an_operator_creates_a_key_and_revokes_it(browser: Browser, address: str) -> None:
+    with opened(browser) as (page, complaints):
+        sign_in(page, address, OPERATOR_KEY)
+        page.goto(f"{address}/keys")
+        page.get_by_label("Name").fill("Till 7")
+        page.get_by_role("button", name="Create").click()
+        expect(page.locator("#new-key")).to_contain_text("galatea_")
+
+        page.get_by_role("button", name="Revoke Till 7").click()
+
+        expect(page.get_by_role("status").filter(has_text="Revoked.")).to_be_visible()
+        expect(page.get_by_role("row", name="Till 7")).to_contain_text("revoked")
+        assert complaints == []

@@ -28,6 +28,7 @@ PAGES = [
     "/publications/1/rollback",
     "/corrections",
     "/recomputes",
+    "/keys",
     "/stack",
     "/login",
     "/docs",

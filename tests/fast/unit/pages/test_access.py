@@ -14,6 +14,7 @@ FOR_OPERATORS = [
     "/recomputes/any",
     "/dead-letters",
     "/dead-letters/pos_transactions/0/0",
+    "/keys",
     "/publications/1/rollback",
 ]
 FOR_READERS = ["/", "/stores/12", "/layers", "/views", "/publications", "/stack", "/saved", "/annotations"]

@@ -46,15 +46,12 @@ def test_what_is_open_comes_first_with_what_where_since_when_and_how_sure(
 ) -> None:
     page = browsing.words("/alerts")
 
-    first, second, third = (page.index(each) for each in ("Open now", "Resolved and retracted", "Rules"))
+    first, second, third = (page.index(each) for each in ("Open now", "Past alerts", "Rules"))
     is_open, ended = page[first:second], page[second:third]
-    assert "The queue Q1 is too long. Kosice · since Sat 21 Nov, 10:20 6, bound 4 provisional" in is_open
-    assert "Everything received before 21 Nov, 09:30:00 UTC is evaluated." in is_open
-    assert "Too little was sold. 6, bound 4 Kosice Resolved: the condition ended, Sat 21 Nov, 09:50 final" in ended
-    assert (
-        "Nothing was sold. 6, bound 4 Ginza Retracted: late events, counted by a publication, Sat 21 Nov, 18:01 final"
-        in ended
-    )
+    assert "The queue Q1 is too long. Kosice · since Sat 21 Nov, 10:20 6, limit 4 provisional" in is_open
+    assert "Checked up to 09:30:00 UTC" in is_open
+    assert "Too little was sold. 6, limit 4 Kosice Over: the condition ended, Sat 21 Nov, 09:50 final" in ended
+    assert "Nothing was sold. 6, limit 4 Ginza Retracted: late events, Sat 21 Nov, 18:01 final" in ended
     assert "Canary" not in page
     assert with_alerts.alert_tables.known.as_of == AT
 
@@ -65,14 +62,14 @@ def test_a_list_that_is_not_whole_says_so(with_alerts: Asking, browsing: Browsin
     with_alerts.alert_tables.known = HistoryCoverage(AT, AT - timedelta(hours=1))
     gap = browsing.words("/alerts")
 
-    assert "This list is incomplete. Next: galatea status" in unkept
-    assert "Alerts raised before 21 Nov 2026, 08:30 UTC were deleted before they could be listed." in gap
+    assert "This list is incomplete. Rules have not been checked yet. Next: galatea status" in unkept
+    assert "Alerts before 21 Nov 2026, 08:30 UTC were deleted before they could be listed." in gap
 
 
 def test_a_store_leads_to_its_alerts_and_the_page_to_the_stores(with_alerts: Asking, browsing: Browsing) -> None:
     assert '<a href="/alerts?store=12">1 open alert</a>' in browsing.get("/stores/12")
     assert '<a href="/alerts?store=40">alerts</a>' in browsing.get("/stores/40")
-    assert "Nothing is open here" in browsing.words("/alerts?store=40")
+    assert "No open alerts here." in browsing.words("/alerts?store=40")
     assert "The queue Q1" in browsing.words("/alerts?store=12")
     assert "The queue Q1" not in browsing.words("/alerts?rule=limit")
     browsing.get("/alerts?store=acme-1", status=404)
@@ -107,9 +104,8 @@ def test_a_rule_is_tried_before_it_is_saved(operator: Browsing) -> None:
 
     assert 'value="save"' not in empty
     assert 'value="save"' in tried.text
-    assert (
-        "Alerts when a queue is longer than 4 for 3 minutes, in every store. It would watch 2 stores now: 12, 40."
-        in (words(tried.text))
+    assert "Alerts when a queue is longer than 4 for 3 minutes, in every store. Watches 2 stores: Kosice, Ginza" in (
+        words(tried.text)
     )
     assert operator.asking.versions.rows == []
 
@@ -124,13 +120,13 @@ def test_a_rule_that_is_saved_stands_among_the_rules_and_can_be_changed_and_remo
     assert (saved.status_code, saved.headers["location"]) == (303, "/alerts?done=saved#rules")
     assert "Saved." in listed
     assert (
-        "Too long Alerts when a queue is longer than 4 for 3 minutes, in every store. applies from 09:32:00" in listed
+        "Too long Alerts when a queue is longer than 4 for 3 minutes, in every store. enabled from 09:32:00" in listed
     )
     assert changed.status_code == 303
     assert 'value="7"' in form
     assert 'name="version" value="2"' in form
     assert removed.headers["location"] == "/alerts?done=removed#rules"
-    assert "There are no rules yet" in operator.words("/alerts")
+    assert "No rules yet" in operator.words("/alerts")
     assert operator.asking.acts[-1] == ("operator", "POST /alerts/rules", 303)
 
 
@@ -140,7 +136,7 @@ def test_a_rule_that_is_saved_stands_among_the_rules_and_can_be_changed_and_remo
         ({"above": "1000"}, "above is 1000: what is counted is never longer. Write 0 to 999."),
         ({"above": "many"}, "above cannot be read"),
         ({"id": "No spaces"}, "Use at most 64 lower-case letters"),
-        ({"stores": "12 77"}, "stores names 77"),
+        ({"stores": "77"}, "stores names 77"),
         ({"minutes": "1440"}, "Write 0 to 1439."),
         ({"name": "x" * 300}, "Write a shorter one."),
     ],
@@ -224,12 +220,12 @@ def test_forms_are_for_keys_that_may_configure_and_for_their_own_tenant(asking: 
     browsing.get(NEW, status=401)
     browsing.sign_in(asking.keys.make("acme", "read"))
     browsing.get(NEW, status=403)
-    assert "Add a rule" not in browsing.words("/alerts")
+    assert "Add a rule:" not in browsing.words("/alerts")
 
     browsing.sign_in(asking.keys.make("acme", "read", "configure"))
     browsing.send("/alerts/rules", form_of=NEW, **LEVEL, do="save")
 
-    assert "Add a rule" in browsing.words("/alerts")
+    assert "Add a rule:" in browsing.words("/alerts")
     assert [row.id for row in asking.versions.rows] == ["acme/queue"]
     assert browsing.send("/alerts/rules", form_of=NEW, **LEVEL, tenant="default", do="save").status_code == 404
     browsing.get("/alerts/rules/new?kind=level&tenant=default", status=404)
@@ -283,7 +279,7 @@ def test_the_page_and_rest_say_the_same_also_while_the_look_at_a_publication_is_
     page = Browsing(asking).words("/alerts")
     [over_rest] = asking.body("/v1/alerts")["alerts"]
 
-    assert f"6, bound 4 {certainty} rule queue" in page
+    assert f"6, limit 4 {certainty} rule queue" in page
     assert over_rest["provisional"] is provisional
 
 
@@ -297,7 +293,45 @@ def test_a_rule_that_this_release_cannot_read_is_listed_and_can_be_replaced_or_r
     operator.send("/alerts/rules", form_of=NEW, **(LEVEL | {"id": "newer"}), version="1", do="save")
 
     assert "newer Watches nothing: this release cannot read it" in listed
-    assert "unreadable version 1" in listed
-    assert "Silent for so many minutes" in words(form)
+    assert "unreadable Change" in listed
+    assert "No data from" in words(form)
     assert "What you save here replaces it." in words(form)
     assert "newer Watches nothing" not in operator.words("/alerts")
+
+
+def test_stores_that_lack_the_sensor_of_a_rule_say_so(operator: Browsing) -> None:
+    level = operator.words("/alerts/rules/new?kind=level&of=occupancy")
+    visitors = {"kind": "threshold", "metric": "traffic_in", "window": "hour", "side": "above", "bound": "50"}
+
+    assert "Kosice (no door counter)" in level
+    assert "Kosice (no queue sensor)" in operator.words(NEW)
+    assert "Kosice (no door counter)" in words(operator.send("/alerts/rules", form_of=NEW, **visitors, do="try").text)
+    assert "(no" not in operator.words("/alerts/rules/new?kind=silence")
+
+
+def test_the_id_of_a_new_rule_is_made_from_its_name(operator: Browsing) -> None:
+    fields = {name: value for name, value in LEVEL.items() if name != "id"}
+    for name in ("Schlange zu lang: Köln", "Schlange zu lang: Köln", ""):
+        operator.send("/alerts/rules", form_of=NEW, **fields, name=name, do="save")
+
+    ids = [row.id for row in operator.asking.versions.rows]
+    assert ids == ["default/schlange-zu-lang-koln", "default/schlange-zu-lang-koln-2", "default/queue-level"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"side": "above", "bound": "12"}, "In the last 28 days it would not have fired."),
+        ({"side": "above", "bound": "9"}, "In the last 28 days it would have fired about once."),
+        ({"side": "above", "bound": "9", "versus": "previous_week"}, ""),
+    ],
+)
+def test_a_limit_that_is_tried_says_how_often_it_would_have_fired(
+    operator: Browsing, fields: dict[str, str], said: str
+) -> None:
+    rule = {"kind": "threshold", "metric": "net_sales", "window": "hour", "stores": "12", "on": "yes"}
+
+    tried = words(operator.send("/alerts/rules", form_of=NEW, **rule, **fields, do="try").text)
+
+    assert said in tried
+    assert ("In the last 28 days" in tried) == bool(said)

@@ -71,7 +71,7 @@ def test_older_ones_are_a_page_away(operator: Browsing) -> None:
 def test_where_there_is_none_the_page_says_so(browsing: Browsing) -> None:
     browsing.sign_in(OPERATOR_KEY)
 
-    assert "There are no dead letters" in browsing.get(PATH)
+    assert "No dead letters. Every record was valid." in browsing.get(PATH)
 
 
 def test_one_is_shown_with_the_field_that_fails_marked(operator: Browsing) -> None:
@@ -98,7 +98,7 @@ def test_a_trial_says_what_it_would_become_and_sends_nothing(operator: Browsing)
     bad = operator.send(ONE, form_of=ONE, body=body.replace("11:00:00Z", "noon"), do="try").text
 
     assert "It would become an event" in good
-    assert "It would be rejected again" in bad
+    assert "Still invalid. Nothing was sent." in bad
     assert "noon" in patched(bad)
     assert operator.asking.dead_letters.sender.carried == []
 
@@ -111,9 +111,29 @@ def test_a_patched_dead_letter_is_sent_and_its_page_shows_the_outcome(operator: 
 
     assert (response.status_code, response.headers["location"]) == (303, f"{ONE}#replays")
     assert "sent, not archived yet" in before
-    assert '<span class="state" data-state="final">event</span>' in after
+    assert '<span class="state" data-state="final">event, counts</span>' in after
     assert "<mark>&#34;yesterday&#34;</mark>" in after
-    assert '<span class="tag">event</span>' in operator.get(PATH)
+    assert '<span class="tag">counts</span>' in operator.get(PATH)
+
+
+def test_a_dead_letter_that_was_sent_links_to_where_it_counts_once_it_is_archived(operator: Browsing) -> None:
+    [place] = operator.asking.dead_letters.archive.receive(receipt({"happened_at": '"late"', "operation_id": '"12"'}))
+    path = f"{PATH}/{place.id}"
+    body = TEXTAREA.search(operator.get(path))
+    assert body
+    after_midnight = unescape(body[1]).replace('"late"', '"2026-11-20T23:30:00Z"')
+
+    sent = operator.send(path, form_of=path, body=after_midnight, do="replay").headers["location"]
+    before = operator.get(sent.removesuffix("#replays"))
+    operator.asking.dead_letters.archive.catch_up()
+    after = operator.get(sent.removesuffix("#replays"))
+
+    assert sent == f"{path}?store=12&day=2026-11-21#replays"
+    assert "It counts within a few seconds." in before
+    assert "/stores/12?day" not in before
+    assert "It counts now." in after
+    assert '<a href="/stores/12?day=2026-11-21">Show Kosice on Sat' in after
+    assert "It counts now." not in operator.get(f"{path}?store=nobody&day=2026-11-21")
 
 
 def test_a_form_that_was_not_changed_sends_the_bytes_as_they_are(operator: Browsing) -> None:
@@ -141,7 +161,7 @@ def test_what_is_there_already_and_what_the_broker_leaves_open_is_said(operator:
 
     there = operator.send(ONE, form_of=ONE, body=body, do="replay").text
 
-    assert "The broker did not confirm it" in unknown
+    assert "Kafka did not confirm it" in unknown
     assert "It exists already" in there
 
 
@@ -162,19 +182,19 @@ def test_many_are_tried_then_sent_with_one_field_set(operator: Browsing) -> None
     sent = operator.send(f"{PATH}/replay", form_of=listed, **fields, do="replay").text
     again = operator.send(f"{PATH}/replay", form_of=listed, **fields, do="replay").text
 
-    assert "Replay 2 dead letters" in tried
+    assert "Resend 2 dead letters" in tried
     assert len(operator.asking.dead_letters.sender.carried) == 2
     assert re.findall(r'dim">([^<]+)</h2><p class="big"><span class="figure"><span class="number">(\d)', sent) == [
-        ("were sent", "2"),
-        ("would be rejected again, not sent", "1"),
+        ("sent", "2"),
+        ("still invalid, not sent", "1"),
     ]
-    assert "were sent" not in again
+    assert 'dim">sent</h2>' not in again
 
 
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({}, "Choose some of them first."),
+        ({}, "Choose a reason, source or time first."),
         ({"reason": "none"}, "reason"),
         ({"reason": "bad_time", "pointer": "x", "value": "1"}, "not a pointer"),
         ({"reason": "bad_time", "pointer": "/a", "value": "yesterday"}, "not JSON"),

@@ -37,7 +37,7 @@ def test_before_anything_is_done_the_page_says_what_would_be(operator: Browsing,
 
     assert "Readers see now publication 2, cut 21 Nov 2026, 09:30 UTC" in page
     assert "They would see publication 1, cut 21 Nov 2026, 09:00 UTC" in page
-    assert "The new one would be publication 3" in page
+    assert "Published as publication 3" in page
     assert world.pointer.publication == 2
 
 

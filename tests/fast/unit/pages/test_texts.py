@@ -19,6 +19,8 @@ from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.support.world_clients import Browsing
 from tests.support.world_tables import WorldTables
 
+GRID_ROW = r'<th scope="row">(\w+ \d+ \w+)</th>(.*?)</tr>'
+
 
 def test_stores_are_shown_by_name_with_today_against_the_same_weekday(browsing: Browsing) -> None:
     page = browsing.words("/")
@@ -115,7 +117,7 @@ def test_a_store_is_found_by_a_part_of_its_name(browsing: Browsing) -> None:
 def test_layers_show_the_cut_between_batch_and_speed(browsing: Browsing) -> None:
     page = browsing.get("/layers")
 
-    assert "cut 21 Nov 09:00 UTC" in page
+    assert "cut: 21 Nov, 09:00 UTC" in page
     assert "31 min 00 s" in page
 
 
@@ -150,11 +152,33 @@ def test_the_grid_says_what_is_final_provisional_missing_or_closed(world: World)
     world.corrections["run-1", "sales"] = {("12", date(2026, 11, 14)): json.dumps([row])}
     page = Browsing(Asking(world)).get("/views?view=sales")
 
-    rows = re.findall(r'<th scope="row">(\w+ \d+ Nov)</th>(.*?)</tr>', page)
-    states = {day: re.findall(r'<span class="hidden">([^<]+)</span>', cells) for day, cells in rows}
-    assert states["Sat 21 Nov"] == ["missing", "provisional"]
-    assert states["Sun 15 Nov"] == ["missing", "closed, and no events"]
-    assert states["Sat 14 Nov"] == ["missing", "corrected"]
+    rows = re.findall(GRID_ROW, page)
+    states = {day: re.findall(r'<td title="([^"]+)"', cells) for day, cells in rows}
+    assert states["Sat 21 Nov"] == ["no data yet", "provisional"]
+    assert states["Fri 20 Nov"] == ["no data yet", "missing"]
+    assert states["Sun 15 Nov"] == ["no data yet", "closed"]
+    assert states["Sat 14 Nov"] == ["no data yet", "corrected"]
+    assert states["Fri 13 Nov"] == ["no data yet", "no data yet"]
+
+
+def test_a_day_is_missing_after_data_of_the_weeks_before_and_today_may_still_come(world: World) -> None:
+    world.pass_time("2026-11-27T06:00:00Z")
+
+    page = Browsing(Asking(world)).get("/views?view=sales")
+
+    states = {day: re.findall(r'<td title="([^"]+)"', cells) for day, cells in re.findall(GRID_ROW, page)}
+    assert [states[day][1] for day in ("Fri 27 Nov", "Thu 26 Nov")] == ["not started", "missing"]
+    world.pass_time("2026-12-14T12:00:00Z")
+    later = Browsing(Asking(world)).get("/views?view=sales")
+    states = {day: re.findall(r'<td title="([^"]+)"', cells) for day, cells in re.findall(GRID_ROW, later)}
+    assert {states[day][1] for day in ("Sat 12 Dec", "Tue 1 Dec")} == {"missing"}
+
+
+def test_a_store_without_the_sensor_misses_nothing(browsing: Browsing) -> None:
+    page = browsing.get("/views?view=traffic")
+
+    states = dict(re.findall(GRID_ROW, page))
+    assert set(re.findall(r'<td title="([^"]+)"', states["Fri 20 Nov"])) == {"no sensor"}
 
 
 def test_a_view_that_there_is_not_is_refused_with_the_nearest_name(browsing: Browsing) -> None:
@@ -205,7 +229,7 @@ def test_corrections_are_shown_to_operators_with_their_cause(world: World) -> No
 
     page = browsing.get("/corrections")
 
-    assert "No differences from publication 0. Published numbers are correct." in page
+    assert "No differences. Published numbers are correct." in page
     assert "is no token" in browsing.get("/corrections?after=x", status=422)
 
 

@@ -46,7 +46,7 @@ REMOVALS = {"remove_webhook", "remove_annotation", "remove_view", "revoke_share"
 
 
 def test_there_are_operations() -> None:
-    assert len(OPERATIONS) == 59
+    assert len(OPERATIONS) == 60
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

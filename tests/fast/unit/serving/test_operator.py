@@ -51,6 +51,7 @@ FOR_OPERATORS = [
     ("DELETE", "/v1/webhooks/hook", None, 204),
     ("GET", "/metrics", None, 200),
     ("GET", "/v1/corrections", None, 200),
+    ("GET", "/v1/recomputes", None, 200),
     ("GET", "/v1/recomputes/known", None, 200),
     ("GET", "/v1/dead-letters", None, 200),
     ("GET", "/v1/dead-letters/wifi_sightings/0/0", None, 200),

@@ -9,7 +9,7 @@ import pytest
 
 from master_dataset.errors import BrokerUnavailableError, DependencyUnavailableError
 from serving_layer.errors import TooBusyError
-from serving_layer.responses.publications import RecomputeProblem, RecomputeProgress
+from serving_layer.responses.publications import RecomputeProblem, RecomputeProgress, RecomputeReport
 from tests.support import World
 from tests.support.world_api import OPERATOR_KEY, Asking, Body
 from views.control.recompute import RecomputeRequest
@@ -171,3 +171,20 @@ def test_a_recompute_that_was_never_requested_is_unknown(asking: Asking, id_: st
     problem = asking.refusal(f"{PATH}/{id_}", key=OPERATOR_KEY)
 
     assert (problem["status"], problem["code"]) == (404, "unknown_name")
+
+
+def test_the_newest_recomputes_are_listed_first_up_to_a_limit(asking: Asking) -> None:
+    for hour in (9, 10, 11):
+        asking.world.pass_time(f"2026-11-21T{hour:02}:00:00Z")
+        asking.response(PATH, method="POST", key=OPERATOR_KEY, said=BECAUSE)
+    report = {"days": 3, "corrections": {"cells": 2}}
+    asking.world.recomputes["recompute-3"] = replace(
+        asking.world.recomputes["recompute-3"], state="previewed", report=msgspec.convert(report, RecomputeReport)
+    )
+
+    listed = asking.body(PATH, key=OPERATOR_KEY, limit=2)["recomputes"]
+
+    assert [each["id"] for each in listed] == ["recompute-3", "recompute-2"]
+    assert [(each["days"], each["cells"]) for each in listed] == [(3, 2), (None, None)]
+    assert asking.refusal(PATH, key=OPERATOR_KEY, limit=101)["status"] == 422
+    assert asking.response(PATH, key=asking.keys.make("default")).status_code == 403
