@@ -15,6 +15,7 @@ from serving_layer.pages import language
 from serving_layer.pages.figures import Figure, figure, instant, rounded
 from serving_layer.pages.language import gettext as _
 from serving_layer.responses.metrics import Point, Value
+from serving_layer.saved.annotations import Annotation
 from serving_layer.timeline import Grain
 
 MONDAY = date(2024, 1, 1)
@@ -196,6 +197,11 @@ def drawn(rows: Sequence[ChartRow]) -> Sequence[Mapping[str, object]]:
         }
         for row in rows
     ]
+
+
+def days_noted(notes: Sequence[Annotation]) -> Sequence[tuple[date, date]]:
+    """First and last day of annotations, in the order in which the page numbers them."""
+    return [(note.first_day, note.last_day) for note in notes]
 
 
 def _places(points: Sequence[Point], zone: str) -> list[tuple[int, str]]:

@@ -144,6 +144,7 @@ def _environment() -> Environment:
         "begun": charts.begun,
         "highest": charts.highest,
         "drawn": charts.drawn,
+        "days_noted": charts.days_noted,
         "with_code": _with_code,
     }
     made.globals |= {

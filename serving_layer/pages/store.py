@@ -16,6 +16,7 @@ from serving_layer.pages.figures import instant
 from serving_layer.pages.flags import DESCRIPTIVE_FLAGS, flag_text
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import ngettext, noted
+from serving_layer.pages.notes import notes_of
 from serving_layer.pages.overview import hours_before
 from serving_layer.pages.period import Period, PeriodFilter
 from serving_layer.pages.products import ProductRow, product_rows
@@ -104,6 +105,7 @@ async def get_store(visit: ReaderVisit, id_: str, asked: Annotated[PeriodFilter,
         "compared": _compared(panels["change:net_sales"]),
         "comparison": panels["change:net_sales"].query,
         "open_alerts": await _open_alerts(visit, store),
+        "notes": await notes_of(visit, [store], period, is_of_chain=False),
         "today_ends_at": today.today_ends_at if period.includes_today and not asked.day else None,
     }
     return visit.page("store.html", fresh, values)
