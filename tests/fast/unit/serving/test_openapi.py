@@ -43,7 +43,7 @@ def says_nothing(schema: dict[str, Any]) -> bool:
 
 
 def test_there_are_operations() -> None:
-    assert len(OPERATIONS) == 41
+    assert len(OPERATIONS) == 46
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -58,7 +58,13 @@ def test_every_json_response_has_a_schema(name: str) -> None:
 def test_only_files_streams_and_what_is_removed_have_no_json() -> None:
     without = {name for name, operation in OPERATIONS.items() if not dict(schemas(operation))}
 
-    assert without == {"follow_metric", "get_metrics_of_process", "remove_webhook"}
+    assert without == {
+        "follow_metric",
+        "get_floor_plan_image",
+        "get_metrics_of_process",
+        "remove_floor_plan",
+        "remove_webhook",
+    }
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
