@@ -21,6 +21,7 @@ RECOMPUTES = "/v1/recomputes"
 BECAUSE = {"reason": "because"}
 READING = {
     *("status", "doctor", "publications", "corrections", "verify", "reconcile", "lag", "views", "metrics", "ask"),
+    "stores show-floor-plan",
     *("sql", "plan-capacity", "recompute show", "stores list", "products list", "targets list", "keys list"),
     "annotations list",
     *("dead-letters list", "dead-letters show", "alerts rules", "alerts list", "webhooks list", "webhooks show"),

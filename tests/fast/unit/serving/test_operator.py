@@ -102,6 +102,8 @@ def test_every_route_is_in_one_of_both_tables(asking: Asking) -> None:
     tried |= {("GET", "/v1/live/{metric}")}  # has no end: see test_live.py
     tried |= {("POST", "/v1/alert-rules/preview")}  # changes nothing, and is for readers: see test_alert_rules.py
     tried |= {("POST", "/v1/products"), ("POST", "/v1/targets")}  # take files: see test_products.py, test_targets.py
+    plan = "/v1/stores/{store}/floor-plan"  # see test_floor_plans.py
+    tried |= {("GET", plan), ("PUT", plan), ("DELETE", plan), ("GET", f"{plan}/image"), ("PUT", f"{plan}/image")}
 
     assert operations == tried
 

@@ -217,7 +217,7 @@ def test_no_route_of_the_document_tells_a_tenant_of_another_s_rules_and_alerts_o
         for path, methods in asking.app.openapi()["paths"].items():
             for method in methods:
                 if path.startswith(("/v1/alert", "/v1/stores")):
-                    named = path.format(id=f"rule-of-{other}", alert_id=next(iter(theirs)))
+                    named = path.format(id=f"rule-of-{other}", alert_id=next(iter(theirs)), store=SHOPS[other][0])
                     for parameters in ({}, {"tenant": other}):
                         said = LEVEL | {"stores": [SHOPS[other][0]]}
                         answer = asking.response(
@@ -296,6 +296,7 @@ def test_a_dead_letter_leaves_no_trace_on_any_route_but_the_operators(asking: As
                     offset=0,
                     webhook="any",
                     period="daily",
+                    store="any",
                     alert_id="0" * 32,
                 )
                 question = {"day": "2026-11-21", "store": "101"} if "/raw/" in path else DAY if "{" in path else {}

@@ -271,6 +271,7 @@ def test_no_route_tells_a_secret_or_what_is_anothers(asking: Asking) -> None:
                         partition=0,
                         offset=0,
                         webhook=id_,
+                        store="any",
                         id="any",
                         alert_id="any",
                     )
