@@ -29,7 +29,7 @@ def test_a_key_is_created_shown_once_and_opens_what_it_may(operator: Browsing) -
     [key] = operator.asking.keys.kept
     assert found
     assert key.matches(found[1])
-    assert (key.tenant, key.scopes, key.name) == ("acme", {"read", "ingest"}, "Till 7")
+    assert (key.tenant, set(key.scopes), key.name) == ("acme", {"read", "ingest"}, "Till 7")
     assert key.expires_at
     assert key.expires_at - key.created_at == timedelta(days=30)
     assert response.headers["cache-control"] == "no-store"
