@@ -141,7 +141,7 @@ def test_without_scripts_many_dead_letters_are_tried_and_sent(browser: Browser, 
         sign_in(page, address, OPERATOR_KEY)
         page.goto(f"{address}/dead-letters?reason=missing_field")
         page.get_by_label("Field").fill("/interval_ms")
-        page.get_by_label("is set to").fill("900000")
+        page.get_by_label("New value").fill("900000")
         page.get_by_role("button", name="Check").click()
         page.get_by_role("button", name="Resend 4 dead letters").click()
 
