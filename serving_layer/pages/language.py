@@ -84,11 +84,12 @@ def noted(text: str) -> str:
 
 @cache
 def translations(language: Language) -> NullTranslations:
-    """The translations into a language."""
-    if language == _ENGLISH:
+    """The translations into a language; of one without a catalogue, English."""
+    catalogue = FOLDER / f"{language}.po"
+    if not catalogue.exists():
         return NullTranslations()
     compiled = BytesIO()
-    with (FOLDER / f"{language}.po").open("rb") as file:
+    with catalogue.open("rb") as file:
         write_mo(compiled, read_po(file, locale=language))
     compiled.seek(0)
     return GNUTranslations(compiled)
