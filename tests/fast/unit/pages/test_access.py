@@ -7,7 +7,7 @@ from serving_layer.pages.routing import RequireScope
 from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.support.world_clients import Browsing
 
-OPEN = {"/docs", "/problems", "/problems/{code}", "/login", "/logout", "/static/{name:path}"}
+OPEN = {"/docs", "/problems", "/problems/{code}", "/login", "/logout", "/language", "/static/{name:path}"}
 FOR_OPERATORS = [
     "/corrections",
     "/recomputes",
@@ -16,14 +16,14 @@ FOR_OPERATORS = [
     "/dead-letters/pos_transactions/0/0",
     "/publications/1/rollback",
 ]
-FOR_READERS = ["/", "/stores/12", "/layers", "/views", "/publications", "/stack"]
+FOR_READERS = ["/", "/stores", "/stores/12", "/products", "/layers", "/views", "/publications", "/stack"]
 
 
 def test_without_a_session_the_stores_of_the_shown_tenant_are_there(browsing: Browsing) -> None:
-    page = browsing.get("/")
-
-    assert "Kosice" in page
-    assert "Of another" not in page
+    for path in ("/", "/stores", "/products"):
+        page = browsing.get(path)
+        assert "Kosice" in page
+        assert "Of another" not in page
 
 
 def test_a_store_of_another_tenant_is_not_found_as_if_unknown(browsing: Browsing) -> None:
@@ -36,11 +36,14 @@ def test_a_store_of_another_tenant_is_not_found_as_if_unknown(browsing: Browsing
 def test_a_key_of_a_tenant_shows_its_stores_alone(asking: Asking, browsing: Browsing) -> None:
     browsing.sign_in(asking.keys.make("acme"))
 
-    page = browsing.get("/")
-    assert "Of another" in page
-    assert "Kosice" not in page
+    for path in ("/", "/stores"):
+        page = browsing.get(path)
+        assert "Of another" in page
+        assert "Kosice" not in page
+    assert "Kosice" not in browsing.get("/products")
     assert browsing.get("/stores/acme-1")
     assert browsing.get("/stores/12", status=404)
+    assert browsing.get("/products?store=12", status=404)
     assert "Kosice" not in browsing.get("/views")
 
 
