@@ -29,34 +29,9 @@ class BusinessDay:
         return cls(day or today, today, datetime.fromtimestamp(days.start(today + DAY), UTC))
 
     @property
-    def is_today(self) -> bool:
-        """Whether its numbers still grow."""
-        return self.day == self.today
-
-    @property
-    def is_ahead(self) -> bool:
-        """Whether it has not begun."""
-        return self.day > self.today
-
-    @property
-    def start(self) -> str:
-        """The start of a query for it, inclusive."""
-        return self.day.isoformat()
-
-    @property
     def end(self) -> str:
         """The end of a query for it, exclusive."""
         return (self.day + DAY).isoformat()
-
-    @property
-    def before(self) -> date:
-        """The day before."""
-        return self.day - DAY
-
-    @property
-    def after(self) -> date | None:
-        """The day after; None if it has not begun."""
-        return None if self.day >= self.today else self.day + DAY
 
     def back(self, days: int) -> str:
         """The day so many days before, as a query has it."""

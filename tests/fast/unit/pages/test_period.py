@@ -16,7 +16,7 @@ TODAY = date(2026, 11, 21)
 """A Saturday."""
 
 
-def period(today: date = TODAY, **asked: str) -> Period:
+def period(today: date = TODAY, /, **asked: str) -> Period:
     """The period of an address, in Bratislava."""
     store = Store(id="1", timezone="Europe/Bratislava")
     return Period.of(PeriodFilter(**asked), BusinessDays.of(store, zone_named(store.timezone)), today)
