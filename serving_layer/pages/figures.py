@@ -53,7 +53,7 @@ def money(value: Number, code: str, digits: int) -> Figure:
 
 def rounded(value: Number, digits: int) -> str:
     """A number with that many decimals. Ties are rounded away from zero, as browsers do."""
-    exact = Decimal(str(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    exact = Decimal(str(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, language.EXACT)
     return language.number(exact, digits)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import date, datetime, time
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, localcontext
 from functools import cache
 from gettext import GNUTranslations, NullTranslations
 from io import BytesIO
@@ -33,6 +34,8 @@ FOLDER = Path(__file__).parent / "locales"
 MINUS, UNKNOWN = "\N{MINUS SIGN}", "\N{EN DASH}"
 MAX_ACCEPTED = 20
 """How many languages of a header are read."""
+EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+"""For amounts of more digits than decimals usually have."""
 _ENGLISH: Language = "en"
 _BRITISH = "en_GB"
 """Days before months and a 24-hour clock, as most English-speaking countries have them."""
@@ -60,7 +63,7 @@ def language_of(request: Request) -> Language:
     if chosen in LANGUAGES:
         return chosen
     accepted = request.headers.get("accept-language", "").split(",", MAX_ACCEPTED)[:MAX_ACCEPTED]
-    wanted = [each.partition(";")[0].strip().replace("-", "_") for each in accepted]
+    wanted = [each.partition(";")[0].strip().lower().replace("-", "_") for each in accepted]
     return cast("Language", negotiate_locale([each for each in wanted if each], LANGUAGES) or _ENGLISH)
 
 
@@ -84,11 +87,12 @@ def noted(text: str) -> str:
 
 @cache
 def translations(language: Language) -> NullTranslations:
-    """The translations into a language."""
-    if language == _ENGLISH:
+    """The translations into a language; of one without a catalogue, English."""
+    catalogue = FOLDER / f"{language}.po"
+    if not catalogue.exists():
         return NullTranslations()
     compiled = BytesIO()
-    with (FOLDER / f"{language}.po").open("rb") as file:
+    with catalogue.open("rb") as file:
         write_mo(compiled, read_po(file, locale=language))
     compiled.seek(0)
     return GNUTranslations(compiled)
@@ -100,7 +104,8 @@ def translations(language: Language) -> NullTranslations:
 def number(value: object, digits: int) -> str:
     """A number with that many decimals, in groups of thousands, and with a real minus sign."""
     pattern = "#,##0" + ("." + "0" * digits if digits else "")
-    return format_decimal(value, pattern, _locale()).replace("-", MINUS)  # type: ignore[arg-type]  # any number
+    with localcontext(EXACT):
+        return format_decimal(value, pattern, _locale()).replace("-", MINUS)  # type: ignore[arg-type]  # any number
 
 
 def currency_symbol(code: str) -> str:

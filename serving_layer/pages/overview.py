@@ -154,7 +154,7 @@ async def _chain(visit: Visit, stores: Sequence[Store], period: Period, *, is_pa
         shown.append(Ranking(_("By {group}").format(group=group) if title.startswith("group:") else _(title), rows))
     return {
         "tiles": [_tile(catalogue, metric, now[metric], compared[metric], results) for metric in TILES],
-        "trend": _trend(trend, results[trend], [results[each] for each in before], stores[0].timezone),
+        "trend": _trend(trend, results[trend], [results[each] for each in before], stores),
         "rankings": [each for each in shown if each.rows],
     }
 
@@ -196,14 +196,16 @@ def _tile(
     return Tile(_(TILES[metric]), catalogue.metrics[metric].unit, now, compared, totals, None)
 
 
-def _trend(query: PageQuery, result: QueryResult, before: Sequence[QueryResult], zone: str) -> Trend:
-    """The development of the currency that most stores have."""
+def _trend(query: PageQuery, result: QueryResult, before: Sequence[QueryResult], stores: Sequence[Store]) -> Trend:
+    """The development of the currency that most stores have, by the clock of the first of these stores."""
+    zone = stores[0].timezone
     if isinstance(result, QueryFailure):
         return Trend(query, (), "", zone, result)
     series = max(result.series, key=lambda each: each.stores.counted if each.stores is not UNSET else 0, default=None)
     if series is None:
         return Trend(query, (), "", zone, None)
     code = code_of(result, series)
+    zone = next((store.timezone for store in stores if store.currency.code == code), zone)
     earlier = [
         each.points
         for answer in before

@@ -26,6 +26,7 @@ TOP, CATEGORIES, PAIRS = 20, 12, 10
 """Rows of the tables."""
 SPARK_DAYS = 28
 SALES, UNITS, PAIR = "sku_net_sales", "sku_units", "pair_receipts"
+WITH_SKU = "with_sku"
 
 
 class ProductsFilter(PeriodFilter):
@@ -110,11 +111,11 @@ async def get_products(visit: ReaderVisit, asked: Annotated[ProductsFilter, Quer
     if len(path) < MOST_LEVELS:
         level = f"{CATEGORY}:{len(path) + 1}" if path else CATEGORY
         wanted["categories"] = replace(top, by=("total", level), top=CATEGORIES)
-    pairs = replace(over(replace(base, metric=PAIR), period), by=("total", SKU, "with_sku"), sort="-value", top=PAIRS)
+    pairs = replace(over(replace(base, metric=PAIR), period), by=("total", SKU, WITH_SKU), sort="-value", top=PAIRS)
     wanted["pairs"] = replace(pairs, category=())
     results = dict(zip(wanted, await visit.queries.answer_all(list(wanted.values())), strict=True))
-    rows = product_rows(results["top"])
-    units, lines = await _details(visit, base, wanted["top"], rows)
+    rows, paired = product_rows(results["top"]), _paired(results["pairs"])
+    units, lines, titles = await _details(visit, base, wanted["top"], rows, paired)
     values = {
         "asked": asked,
         "period": period,
@@ -125,30 +126,46 @@ async def get_products(visit: ReaderVisit, asked: Annotated[ProductsFilter, Quer
         "failure": results["top"] if isinstance(results["top"], QueryFailure) else None,
         "products": [row._replace(units=units.get(row.sku), spark=lines.get((row.sku, row.currency))) for row in rows],
         "categories": product_rows(results["categories"]) if "categories" in results else (),
-        "pairs": _pairs(results["pairs"]),
+        "pairs": [_pair(each, titles) for each in paired],
         "is_partial": is_partial,
     }
     return visit.page("products.html", fresh, values)
 
 
+class Details(NamedTuple):
+    """`units`: by SKU. `lines`: how sales developed, by SKU and currency. `titles`: of products in pairs, by SKU."""
+
+    units: Mapping[str, Point]
+    lines: Mapping[tuple[str, str], Sparkline]
+    titles: Mapping[str, str]
+
+
 async def _details(
-    visit: Visit, base: PageQuery, top: PageQuery, rows: Sequence[ProductRow]
-) -> tuple[Mapping[str, Point], Mapping[tuple[str, str], Sparkline]]:
-    """Units of the products that are shown, by SKU, and how their sales developed, by SKU and currency."""
+    visit: Visit, base: PageQuery, top: PageQuery, rows: Sequence[ProductRow], paired: Sequence[Series]
+) -> Details:
+    """More about the products that are shown. `paired`: an answer names the first of two products only."""
     skus = tuple(sorted({row.sku for row in rows if row.sku}))
-    if not skus:
-        return {}, {}
-    units = replace(top, metric=UNITS, sku=skus, sort=None, top=None, share=False, compare=None)
+    both = tuple(sorted({sku for each in paired for name in (SKU, WITH_SKU) if (sku := each.dimensions.get(name))}))
+    units = replace(top, metric=UNITS, sort=None, top=None, share=False, compare=None)
     line = replace(base, sku=skus, grain="day", start=f"-{SPARK_DAYS - 1}d")
-    sold, sales = await visit.queries.answer_all([units, line])
-    return (
+    wanted = [replace(units, sku=skus), line] if skus else []
+    wanted += [replace(units, sku=both, category=())] if both else []
+    results = list(await visit.queries.answer_all(wanted))
+    sold, sales = results[:2] if skus else (None, None)
+    named = results[-1] if both else None
+    return Details(
         {sku: points[-1] for (sku, _code), points in _by_sku(sold).items()},
         {key: sparkline(points) for key, points in _by_sku(sales).items()},
+        {each.dimensions.get(SKU) or "": each.title for each in _series(named) if isinstance(each.title, str)},
     )
 
 
-def _by_sku(result: QueryResult) -> Mapping[tuple[str, str], Sequence[Point]]:
-    if isinstance(result, QueryFailure):
+def _series(result: QueryResult | None) -> Sequence[Series]:
+    return () if result is None or isinstance(result, QueryFailure) else result.series
+
+
+def _by_sku(result: QueryResult | None) -> Mapping[tuple[str, str], Sequence[Point]]:
+    if result is None or isinstance(result, QueryFailure):
         return {}
     series = [each for each in result.series if each.points]
     return {(sku, code_of(result, each)): each.points for each in series if (sku := each.dimensions.get(SKU))}
@@ -190,24 +207,14 @@ def _value(series: Series) -> str | None:
     return next((each for name, each in series.dimensions.items() if name != "currency"), None)
 
 
-def _pairs(result: QueryResult) -> Sequence[Pair]:
-    if isinstance(result, QueryFailure):
-        return ()
-    titles = {each.dimensions.get(SKU): each.title for each in result.series if isinstance(each.title, str)}
-
-    def name(sku: str | None) -> str:
-        return titles.get(sku) or sku or _("no SKU")
-
-    return [
-        Pair(name(each.dimensions.get(SKU)), name(each.dimensions.get("with_sku")), each.points[-1])
-        for each in result.series
-        if each.other is UNSET and each.points and each.points[-1].value and _is_first(each)
-    ]
+def _paired(result: QueryResult) -> Sequence[Series]:
+    return [each for each in _series(result) if each.other is UNSET and each.points and each.points[-1].value]
 
 
-def _is_first(series: Series) -> bool:
-    """A pair is counted in both directions; each is shown once."""
-    return (series.dimensions.get(SKU) or "") < (series.dimensions.get("with_sku") or "")
+def _pair(series: Series, titles: Mapping[str, str]) -> Pair:
+    skus = [series.dimensions.get(name) or "" for name in (SKU, WITH_SKU)]
+    one, other = (titles.get(sku) or sku or _("no SKU") for sku in skus)
+    return Pair(one, other, series.points[-1])
 
 
 def _number(point: Point) -> float:

@@ -104,14 +104,17 @@ async def get_stores(visit: ReaderVisit, asked: Annotated[StoresFilter, Query()]
     found = [store for store in every if asked.includes(store)]
     is_partial = bool(fresh.basis.missing)
     stores, is_sorted = await _sorted(visit.queries, asked, period, found, every, is_partial=is_partial)
-    first = (asked.page - 1) * PAGE_SIZE
+    pages = max(-(-len(found) // PAGE_SIZE), 1)
+    page = min(asked.page, pages)  # there may be fewer stores than when the link was made
+    first = (page - 1) * PAGE_SIZE
     lines = await _lines(visit.queries, stores[first : first + PAGE_SIZE], fresh.at, period)
     values = {
         "asked": asked,
         "period": period,
         "lines": lines,
         "count": len(found),
-        "pages": -(-len(found) // PAGE_SIZE),
+        "page": page,
+        "pages": pages,
         "is_table": (asked.view or ("table" if len(found) >= TABLE_FROM else "cards")) == "table",
         "is_sorted": is_sorted,
         "most_sorted": MOST_TOP,

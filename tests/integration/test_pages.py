@@ -166,7 +166,8 @@ def test_an_operator_previews_publishes_and_goes_back_without_a_mouse(shop: Shop
         page.goto(f"{shop.address}/login")
         fill(page, "Key", shop.key)
         enter(page)
-        follow(page, "Recompute")
+        follow(page, "Operations")
+        follow(page, "Recomputes")
         fill(page, "Reason", "to see")
         follow(page, "Start")
         expect(page.locator("#progress [aria-current=step]")).to_be_visible(timeout=PATIENCE_MS)
@@ -179,7 +180,7 @@ def test_an_operator_previews_publishes_and_goes_back_without_a_mouse(shop: Shop
         enter(page)
         expect(page.locator("tbody tr", has_text="net_sales").first).to_contain_text("waited")
 
-        follow(page, "Recompute")
+        follow(page, "Recomputes")
         reach(page, "Preview: write corrections, publish nothing")
         page.keyboard.press("ArrowDown")
         fill(page, "Reason", "it was right")
@@ -205,7 +206,12 @@ def test_nothing_keeps_anybody_out_of_real_numbers(shop: Shop, browser: Browser)
         sign_in(page, shop.address, shop.key)
         for path in (
             "/",
+            "/?range=last_7_days",
+            "/stores",
+            "/stores?view=table",
             f"/stores/{STORE}",
+            f"/stores/{STORE}?range=last_28_days",
+            "/products",
             "/layers",
             "/views",
             "/publications",

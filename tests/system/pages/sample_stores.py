@@ -9,7 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 from master_dataset.registry.floor_plans_file import read_image, read_lines
-from master_dataset.registry.stores import Sensor, Store, Zone, currency
+from master_dataset.registry.products import Product, ProductSpool
+from master_dataset.registry.stores import GroupVersion, Sensor, Store, Zone, currency
 from serving_layer.admin.ledger import Ledger
 from serving_layer.alerts.history import HistoryCoverage
 from serving_layer.alerts.rules import AlertRules, RuleAuthor
@@ -30,6 +31,7 @@ from views.alerts.alert import Window
 NOW = datetime(2026, 11, 21, 14, 7, 12, tzinfo=UTC)
 CUT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAYS = 16
+WEST, EAST = (GroupVersion(None, {"region": region}) for region in ("West", "East"))
 HOURS = dict.fromkeys(("mon", "tue", "wed", "thu", "fri", "sat"), ("08:00-20:00",))
 SENSORS = (Sensor("door", "people_counts", "A", date(2026, 1, 1)),)
 ZONES = {"shoes": 0.4, "hats": 0.15, "bags": 0.2, "fitting rooms": 0.1, "sale": 0.15}
@@ -49,8 +51,16 @@ STORES = (
         conversion_target=Decimal(40),
         sensors=SENSORS,
         zones=tuple(Zone(zone) for zone in (*ZONES, "checkout", "window")),
+        groups=(EAST,),
     ),
-    Store(id="7", timezone="Europe/Bratislava", name="Bratislava, Old Town", opening_hours=HOURS, country="SK"),
+    Store(
+        id="7",
+        timezone="Europe/Bratislava",
+        name="Bratislava, Old Town",
+        opening_hours=HOURS,
+        country="SK",
+        groups=(WEST,),
+    ),
     Store(
         id="40",
         timezone="Asia/Tokyo",
@@ -67,6 +77,16 @@ STORES = (
     ),
     Store(id="acme-1", timezone="Europe/Bratislava", name="Praha, Andel", tenant="acme"),
 )
+PRODUCTS = {
+    1290: Product("S-1", "Wool socks, two pairs", "Norden", ("Clothing", "Socks")),
+    2490: Product("T-7", "T-shirt, organic cotton", "Norden", ("Clothing", "Shirts")),
+    3990: Product("J-2", "Linen shirt", "Halden", ("Clothing", "Shirts")),
+    5990: Product("B-4", "Canvas backpack, 20 l", "Halden", ("Bags",)),
+    990: Product("C-9", "Coffee mug", "", ("Home", "Kitchen")),
+}
+"""By price, in minor units."""
+OFTEN_WITH = {5990: 990, 3990: 1290}
+"""What is on the same receipt now and then."""
 SHAPE = {8: 2, 9: 4, 10: 6, 11: 7, 12: 5, 13: 4, 14: 5, 15: 6, 16: 8, 17: 9, 18: 6, 19: 3}
 """Visitors by hour of the day, before randomness."""
 
@@ -98,8 +118,8 @@ class StoreDays:
         for _ in range(round(people * self.chance.uniform(0.28, 0.42))):
             self.number += 1
             when = at + timedelta(seconds=self.chance.randrange(3600))
-            price = self.chance.choice((1290, 2490, 3990, 5990, 990)) * self.price
-            yield when, "pos_transactions", receipt(written(when), minor=price, number=self.number, store=self.store.id)
+            lines = self._lines(self.chance.choice((1290, 2490, 3990, 5990, 990)))
+            yield when, "pos_transactions", receipt(written(when), lines, number=self.number, store=self.store.id)
         if not self.has_sensors:
             return
         for quarter in range(4):
@@ -139,6 +159,13 @@ class StoreDays:
                 who = {"sensor_id": "st", "zone": zone, "track": f"{at:%d%H}-{place}-{number}"}
                 yield entered, "zone_presence", self._record(entered, kind="enter", **who)
                 yield left, "zone_presence", self._record(left, kind="exit", entered_at=written(entered), **who)
+
+    def _lines(self, price: int) -> list[dict[str, object]]:
+        prices = [price, *([OFTEN_WITH[price]] if price in OFTEN_WITH and self.number % 3 == 0 else [])]
+        return [
+            {"title": (of := PRODUCTS[each]).title, "sku": of.sku, "price": each * self.price / 100, "amount": 1}
+            for each in prices
+        ]
 
     def _lately(self, at: datetime, people: int) -> Iterator[tuple[datetime, str, bytes]]:
         """Phones and queues, on the last day only, because they are many."""
@@ -324,12 +351,21 @@ def draw_plan(asking: Asking) -> None:
     asking.floor_plans.save(STORES[0].tenant, STORES[0].id, image=image, zones=zones)
 
 
+def load_products(asking: Asking) -> None:
+    """What the products are called, and their categories. Not over REST, as with alerts."""
+    with ProductSpool() as spool:
+        for line, product in enumerate(PRODUCTS.values(), 1):
+            spool.add(line, product)
+        asking.products.load("default", spool, replace=True)
+
+
 def sample_stack() -> Asking:
     """The application over all of it."""
     world = trading_days()
     watch = WorldWatch(world)
     watch.measured = measured()
     asking = Asking(world, readers=RememberedTables(world).readers, watched=watch)
+    load_products(asking)
     add_dead_letters(asking.dead_letters)
     raise_alerts(asking, NOW)
     draw_plan(asking)

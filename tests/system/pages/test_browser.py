@@ -2,29 +2,128 @@
 
 from datetime import timedelta
 
+import pytest
 from playwright.sync_api import Browser, expect
 
+from master_dataset.registry.stores import currency
+from serving_layer.pages.figures import figure
+from serving_layer.pages.language import COOKIE, LANGUAGES, Language, currency_symbol, has_symbol_first, speaking
 from tests.support import receipt
 from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.system.pages.sample_stores import NOW
 from tests.system.pages.window import opened, sign_in
 
 
-def test_the_chain_shows_what_all_stores_sold_and_the_best_first(browser: Browser, address: str) -> None:
+def test_the_overview_leads_to_a_store_over_the_same_days(browser: Browser, address: str) -> None:
     with opened(browser) as (page, complaints):
         sign_in(page, address, OPERATOR_KEY)
         page.goto(f"{address}/")
-        chain = page.get_by_role("region", name="The chain")
-        rows = chain.get_by_role("table", name="Best stores").locator("tbody tr")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+        page.get_by_role("link", name="7 days").click()
+        expect(page.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "true")
 
-        expect(chain.get_by_text("Net sales today").first).to_be_visible()
-        expect(chain.locator(".tile").first).to_contain_text("3 stores, provisional")
-        expect(rows).to_have_count(4)
-        expect(rows.first).to_contain_text("Kosice, Hlavna")
-        page.get_by_role("link", name="Tokyo, Ginza").last.click()
-        expect(page).to_have_url(f"{address}/stores/40")
+        page.get_by_role("table", name="Top stores").get_by_role("link", name="Kosice, Hlavna").click()
+
+        expect(page).to_have_url(f"{address}/stores/12?range=last_7_days")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Kosice, Hlavna")
+        expect(page.locator("#chart-1 canvas")).to_be_visible()
 
     assert complaints == []
+
+
+@pytest.mark.parametrize("path", ["/", "/stores/12?range=last_7_days", "/stores/12?range=yesterday&compare=none"])
+def test_a_chart_reads_out_what_its_table_says(browser: Browser, address: str, path: str) -> None:
+    with opened(browser) as (page, complaints):
+        page.goto(address + path)
+        chart = page.locator("figure.chart").first
+        expect(chart.locator("canvas")).to_be_visible()
+        chart.locator("summary").click()
+        rows = [[cell.inner_text() for cell in row.locator("th, td").all()] for row in chart.locator("tbody tr").all()]
+        plot, box = chart.locator(".u-over"), chart.locator(".u-over").bounding_box()
+        assert box
+        read = set()
+        for part in range(40):
+            plot.hover(position={"x": 1 + (box["width"] - 2) * part / 39, "y": 20})
+            read.add(chart.locator(".readout").inner_text())
+
+        said = {f"{label} · {value}" for label, value, *_ in rows}
+        found = {text for text in read if "not started" not in text}
+        assert len(found) >= 5
+        assert {
+            " · ".join(text.split(" · ")[:2]).rpartition(", ")[0].removesuffix(", provisional") for text in found
+        } <= said
+        assert complaints == []
+
+
+def test_a_chart_is_saved_as_a_picture(browser: Browser, address: str) -> None:
+    with opened(browser) as (page, complaints):
+        page.goto(f"{address}/stores/12")
+        expect(page.locator("#chart-1 canvas")).to_be_visible()
+        page.locator("#chart-1 summary").click()
+
+        with page.expect_download() as download:
+            page.locator("#chart-1").get_by_role("button", name="Save as picture (PNG)").click()
+
+        assert download.value.suggested_filename == "Kosice, Hlavna.png"
+        assert download.value.path().read_bytes().startswith(b"\x89PNG\r\n")
+        assert complaints == []
+
+
+def test_a_language_is_chosen_and_stays(browser: Browser, address: str) -> None:
+    with opened(browser) as (page, complaints):
+        page.goto(f"{address}/stores?view=table")
+        for name, language in (("Deutsch", "de"), ("Slovenčina", "sk"), ("Español", "es"), ("English", "en")):
+            page.get_by_role("button", name=name).click()
+            expect(page).to_have_url(f"{address}/stores?view=table")
+            expect(page.locator("html")).to_have_attribute("lang", language)
+            page.goto(f"{address}/stores/12")
+            expect(page.locator("html")).to_have_attribute("lang", language)
+            expect(page.locator("#live-state")).not_to_be_empty()
+            page.goto(f"{address}/stores?view=table")
+
+        assert complaints == []
+
+
+VALUES = (
+    0,
+    0.25,
+    0.35,
+    1.005,
+    2.5,
+    -2.5,
+    0.05,
+    -0.05,
+    999.95,
+    1234.565,
+    12345.675,
+    1234567.891,
+    8.345,
+    1e-9,
+    99999.995,
+)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_script_writes_numbers_as_the_server_does(browser: Browser, address: str, language: Language) -> None:
+    with opened(browser) as (page, complaints), speaking(language):
+        page.context.add_cookies([{"name": COOKIE, "value": language, "url": address}])
+        page.goto(f"{address}/stores/12")
+        expect(page.locator("#live-state")).not_to_be_empty()
+        written: dict[tuple[str, str, float], str] = {}
+        for unit, code in (("money", "EUR"), ("money", "CZK"), ("money", "KWD"), ("percent", "EUR"), ("n", "EUR")):
+            place = {
+                "unit": unit,
+                "digits": currency(code).digits,
+                "symbol": currency_symbol(code),
+                "symbolFirst": "yes" if has_symbol_first() else "",
+            }
+            texts = page.evaluate(
+                "([values, place]) => values.map((each) => galatea.full(each, place))", [VALUES, place]
+            )
+            written |= {(unit, code, value): text for value, text in zip(VALUES, texts, strict=True)}
+
+        assert written == {(unit, code, value): str(figure(value, unit, code)) for unit, code, value in written}
+        assert complaints == []
 
 
 def test_numbers_come_by_themselves_and_say_how_old_they_are(browser: Browser, address: str, shops: Asking) -> None:
@@ -65,7 +164,8 @@ def test_everything_is_reached_by_the_keyboard(browser: Browser, address: str) -
         page.keyboard.press("Enter")
         assert page.evaluate("document.activeElement.id") == "main"
 
-        page.get_by_label("Find a store").focus()
+        page.goto(f"{address}/stores")
+        page.get_by_label("Find").focus()
         page.keyboard.type("kosice")
         page.keyboard.press("Enter")
         page.locator("[id^=store-]").get_by_role("link", name="Kosice, Hlavna").press("Enter")
@@ -73,20 +173,49 @@ def test_everything_is_reached_by_the_keyboard(browser: Browser, address: str) -
         expect(page.get_by_role("heading", level=1)).to_have_text("Kosice, Hlavna")
 
 
-def test_without_scripts_all_numbers_are_there(browser: Browser, address: str) -> None:
+def test_without_scripts_everything_is_readable_and_every_control_works(browser: Browser, address: str) -> None:
     with opened(browser, scripts=False) as (page, _):
         page.goto(f"{address}/stores/12")
-
         page.locator("#chart-1 summary").click()
-
         expect(page.locator("#chart-1 table")).to_contain_text("11:00")
-        expect(page.locator(".tile").first).to_contain_text("EUR")
+        expect(page.get_by_role("button", name="Save as picture")).to_have_count(0)
+        expect(page.locator(".tile").first).to_contain_text("€")
+
+        page.locator("details.custom summary").click()
+        page.get_by_label("First day").fill("2026-11-09")
+        page.get_by_label("Last day").fill("2026-11-15")
+        page.locator("#compare").select_option("none")
+        page.locator("details.custom").get_by_role("button", name="Show").click()
+        expect(page.locator(".step strong")).to_contain_text("9 Nov")
+        expect(page.locator("details.custom summary")).to_contain_text("15 Nov 2026")
+        page.get_by_role("link", name="The period after").click()
+        expect(page.locator(".step strong")).to_contain_text("16 Nov")
+        page.get_by_role("link", name="Previous year").click()
+        expect(page.get_by_role("link", name="Previous year")).to_have_attribute("aria-current", "true")
+        page.get_by_role("link", name="Hours").click()
+        expect(page.get_by_role("link", name="Hours")).to_have_attribute("aria-current", "true")
+
+        page.goto(f"{address}/stores")
+        page.get_by_role("link", name="Table").click()
+        page.get_by_label("Sort by").select_option("name")
+        page.get_by_label("Group", exact=True).select_option("region:East")
+        page.get_by_role("search").get_by_role("button", name="Show").click()
+        expect(page.locator("tbody tr")).to_have_count(1)
+        page.get_by_role("button", name="Deutsch").click()
+        expect(page.locator("html")).to_have_attribute("lang", "de")
+        expect(page.locator("tbody tr")).to_have_count(1)
+
+        page.goto(f"{address}/products?range=last_7_days")
+        page.locator("#categories").get_by_role("link", name="Clothing").first.click()
+        expect(page.locator(".crumbs")).to_contain_text("Clothing")
+        expect(page.locator("#top-products tbody tr")).to_have_count(6)
 
 
 def test_an_operator_signs_in_starts_a_preview_watches_it_and_leaves(browser: Browser, address: str) -> None:
     with opened(browser) as (page, complaints):
         sign_in(page, address, OPERATOR_KEY)
-        page.goto(f"{address}/recomputes")
+        page.get_by_role("link", name="Operations").click()
+        page.get_by_role("link", name="Recomputes").click()
         page.get_by_label("Kosice, Hlavna").check()
         page.get_by_label("Reason").fill("to see")
         page.get_by_role("button", name="Start").click()
@@ -117,7 +246,8 @@ def test_an_operator_patches_a_dead_letter_and_sees_it_become_an_event(
 ) -> None:
     with opened(browser) as (page, complaints):
         sign_in(page, address, OPERATOR_KEY)
-        page.goto(f"{address}/dead-letters")
+        page.get_by_role("link", name="Operations").click()
+        page.get_by_role("link", name="Dead letters").click()
         page.get_by_role("link", name="bad_time").first.click()
         page.get_by_role("link", name="pos_transactions/0/0").click()
         form = page.get_by_label("The record to send")

@@ -11,8 +11,15 @@ from tests.system.pages.window import LAPTOP, NARROW, PHONE, WALL, barriers_in_b
 
 PAGES = [
     "/",
-    "/?q=nobody",
+    "/?range=last_28_days",
+    "/stores",
+    "/stores?view=table",
+    "/stores?q=nobody",
     "/stores/12",
+    "/stores/12?range=last_7_days",
+    "/stores/12?range=year_to_date&grain=week",
+    "/stores/12?day=2027-01-01",
+    "/stores/12?grain=month",
     "/stores/7",
     "/stores/none",
     "/floor-plans/12",
@@ -22,6 +29,9 @@ PAGES = [
     "/reports/daily",
     "/reports/daily?day=2026-11-21",
     "/reports/weekly",
+    "/products",
+    "/products?store=12&range=last_28_days",
+    "/products?category=nothing",
     "/layers",
     "/views",
     "/publications",
@@ -87,4 +97,4 @@ def test_no_page_is_wider_than_the_screen(operator: tuple[Page, list[str]], addr
         wide += [(width, over)] if over > 0 else []
 
     assert wide == []
-    assert [each for each in complaints if "404" not in each] == []
+    assert [each for each in complaints if "404" not in each and "422" not in each] == []

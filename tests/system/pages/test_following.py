@@ -30,11 +30,11 @@ def sell(shops: Asking, number: int, minor: int = 50_000) -> None:
 
 def test_a_line_is_drawn_by_the_script_as_it_was_by_the_page(browser: Browser, address: str) -> None:
     with opened(browser, scripts=False) as (page, _):
-        page.goto(address)
+        page.goto(f"{address}/stores?sort=name")
         as_loaded = [drawn(page, card) for card in range(3)]
 
     with opened(browser) as (page, _):
-        page.goto(address)
+        page.goto(f"{address}/stores?sort=name")
         expect(page.locator("#live-state")).to_have_text("Live")
         as_drawn = [drawn(page, card) for card in range(3)]
 
@@ -44,15 +44,17 @@ def test_a_line_is_drawn_by_the_script_as_it_was_by_the_page(browser: Browser, a
 
 def test_the_end_of_a_line_follows_the_number_above_it(browser: Browser, address: str, shops: Asking) -> None:
     with opened(browser) as (page, complaints):
-        page.goto(address)
+        page.goto(f"{address}/stores?sort=name")
         card = page.locator(".store", has_text="Bratislava")
         before = drawn(page, 0)
         number = card.locator("[data-show=value]").first
         said = number.inner_text()
+        path = card.locator(f"{LINE} path.end").first.get_attribute("d") or ""
 
         sell(shops, 11)
 
         expect(number).not_to_have_text(said)
+        expect(card.locator(f"{LINE} path.end").first).not_to_have_attribute("d", path)
         final, provisional, end, inner = drawn(page, 0)
         assert end == inner != before[2]
         assert provisional[-2:] == end[:2]
@@ -64,7 +66,7 @@ def test_the_end_of_a_line_follows_the_number_above_it(browser: Browser, address
 def test_a_shared_page_follows_without_a_key_or_a_cookie(browser: Browser, address: str, shops: Asking) -> None:
     with opened(browser) as (page, complaints):
         page.goto(f"{address}/shared/{OVERVIEW_TOKEN}")
-        number = page.locator(".store", has_text="Bratislava").locator("[data-show=value]").first
+        number = page.locator(".tile", has_text="Net sales").locator("[data-show=value][data-currency=EUR]")
         said = number.inner_text()
         with page.expect_request("**/v1/metrics/**") as asked:
             sell(shops, 13)
@@ -73,6 +75,24 @@ def test_a_shared_page_follows_without_a_key_or_a_cookie(browser: Browser, addre
         assert asked.value.headers["authorization"] == f"Share {OVERVIEW_TOKEN}"
         expect(page.locator("#live-state")).to_have_text("Live")
         assert page.context.cookies() == []
+        assert complaints == []
+
+
+def test_a_sale_is_on_the_overview_within_two_seconds(browser: Browser, address: str, shops: Asking) -> None:
+    with opened(browser) as (page, complaints):
+        page.clock.install()
+        page.goto(address)
+        sales = page.locator(".tile", has_text="Net sales").locator("[data-show=value][data-currency=EUR]")
+        expect(page.locator("#live-state")).to_have_text("Live")
+        before = sales.inner_text()
+
+        sell(shops, 13, minor=123_400)
+        for _ in range(2):  # two seconds of the page's clock, however long its requests take
+            with page.expect_response(lambda response: "/v1/metrics/" in response.url):
+                page.clock.run_for(1000)
+        expect(sales).not_to_have_text(before)
+
+        assert float(sales.inner_text().replace(",", "")) == float(before.replace(",", "")) + 1234
         assert complaints == []
 
 
@@ -117,7 +137,7 @@ def test_a_requested_day_stays(browser: Browser, address: str) -> None:
 
 def test_a_few_stores_share_all_of_a_wall(browser: Browser, address: str) -> None:
     with opened(browser, WALL) as (page, _):
-        page.goto(address)
+        page.goto(f"{address}/stores?sort=name")
         boxes = [box for card in page.locator(".store").all() if (box := card.bounding_box())]
 
     assert len(boxes) == 3

@@ -7,7 +7,16 @@ from serving_layer.pages.routing import RequireScope
 from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.support.world_clients import Browsing
 
-OPEN = {"/docs", "/problems", "/problems/{code}", "/login", "/logout", "/static/{name:path}", "/shared/{token}"}
+OPEN = {
+    "/docs",
+    "/problems",
+    "/problems/{code}",
+    "/login",
+    "/logout",
+    "/language",
+    "/static/{name:path}",
+    "/shared/{token}",
+}
 FOR_OPERATORS = [
     "/corrections",
     "/recomputes",
@@ -17,14 +26,25 @@ FOR_OPERATORS = [
     "/keys",
     "/publications/1/rollback",
 ]
-FOR_READERS = ["/", "/stores/12", "/layers", "/views", "/publications", "/stack", "/saved", "/annotations"]
+FOR_READERS = [
+    "/",
+    "/stores",
+    "/stores/12",
+    "/products",
+    "/layers",
+    "/views",
+    "/publications",
+    "/stack",
+    "/saved",
+    "/annotations",
+]
 
 
 def test_without_a_session_the_stores_of_the_shown_tenant_are_there(browsing: Browsing) -> None:
-    page = browsing.get("/")
-
-    assert "Kosice" in page
-    assert "Of another" not in page
+    for path in ("/", "/stores", "/products"):
+        page = browsing.get(path)
+        assert "Kosice" in page
+        assert "Of another" not in page
 
 
 def test_a_store_of_another_tenant_is_not_found_as_if_unknown(browsing: Browsing) -> None:
@@ -37,11 +57,14 @@ def test_a_store_of_another_tenant_is_not_found_as_if_unknown(browsing: Browsing
 def test_a_key_of_a_tenant_shows_its_stores_alone(asking: Asking, browsing: Browsing) -> None:
     browsing.sign_in(asking.keys.make("acme"))
 
-    page = browsing.get("/")
-    assert "Of another" in page
-    assert "Kosice" not in page
+    for path in ("/", "/stores"):
+        page = browsing.get(path)
+        assert "Of another" in page
+        assert "Kosice" not in page
+    assert "Kosice" not in browsing.get("/products")
     assert browsing.get("/stores/acme-1")
     assert browsing.get("/stores/12", status=404)
+    assert browsing.get("/products?store=12", status=404)
     assert "Kosice" not in browsing.get("/views")
 
 

@@ -14,7 +14,11 @@ from tests.support.world_clients import Browsing
 MOST_BYTES = 150_000
 PAGES = [
     "/",
+    "/stores",
+    "/stores?view=table",
     "/stores/12",
+    "/stores/12?range=year_to_date",
+    "/products",
     "/layers",
     "/views",
     "/publications",

@@ -20,10 +20,10 @@ def point(value: float | None = None, **more: Any) -> Point:
 @pytest.mark.parametrize(
     ("value", "unit", "code", "said"),
     [
-        (Decimal("4228.55"), "money", "EUR", "EUR 4,228.55"),
-        (Decimal("-18.2"), "money", "EUR", "EUR \N{MINUS SIGN}18.20"),
-        (4228, "money", "JPY", "JPY 4,228"),
-        (Decimal("1.234"), "money", "KWD", "KWD 1.234"),
+        (Decimal("4228.55"), "money", "EUR", "€4,228.55"),
+        (Decimal("-18.2"), "money", "EUR", "€\N{MINUS SIGN}18.20"),
+        (4228, "money", "JPY", "¥4,228"),
+        (Decimal("1.234"), "money", "KWD", "KWD\N{NO-BREAK SPACE}1.234"),
         (12345, "n", "EUR", "12,345"),
         (33.333, "percent", "EUR", "33.3 %"),
         (45_200, "ms", "EUR", "45 s"),
@@ -53,6 +53,23 @@ def test_a_change_is_in_percent_and_of_percentages_in_points() -> None:
         "",
     ]
     assert [direction(each) for each in points] == ["up", "level", "down", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("percent", "before", "said"),
+    [
+        (999.9, Decimal(24), "+999.9 %"),
+        (1000.0, Decimal(24), "from €24.00"),
+        (17_519.0, Decimal("0.01"), "from €0.01"),
+        (-1200.0, Decimal(-3), "from €\N{MINUS SIGN}3.00"),
+    ],
+)
+def test_a_change_from_almost_nothing_is_what_it_came_from(percent: float, before: Decimal, said: str) -> None:
+    assert change(point(30, change=percent, before=before), "money", "EUR") == said
+
+
+def test_percentage_points_are_never_so_many_that_they_mean_something_else() -> None:
+    assert change(point(30, change=5000.0, change_points=12.0, before=18.0), "percent") == "+12.0 points"
 
 
 def test_an_age_has_two_units_and_is_never_below_zero() -> None:

@@ -1,0 +1,110 @@
+"""The page of products: what sold best, in which categories, in which currency, and what is bought together."""
+
+import re
+
+import pytest
+
+from master_dataset.registry.stores import Store, currency
+from tests.support import World, receipt
+from tests.support.world_api import OPERATOR_KEY, Asking
+from tests.support.world_clients import Browsing, words
+
+MASTER = """sku,title,brand,category
+milk,Milk,Meadow,Food/Dairy
+bread,Bread,Mill,Food/Bakery
+soap,Soap,,Home
+"""
+
+
+def line(sku: str, price: float, amount: int = 1) -> dict[str, object]:
+    return {"title": f"till text of {sku}", "price": price, "amount": amount, "sku": sku}
+
+
+@pytest.fixture(scope="module")
+def browsing() -> Browsing:
+    """Milk and bread on two receipts together; soap alone, and what no master knows; yen in another store."""
+    world = World(
+        Store(id="1", timezone="UTC", name="North"),
+        Store(id="2", timezone="UTC", name="Ginza", currency=currency("JPY")),
+    )
+    sold = [[line("milk", 2.0), line("bread", 5.0)], [line("milk", 2.0, 2), line("bread", 5.0)], [line("soap", 3.0)]]
+    sold += [[line("unknown", 1.0)]]
+    for number, lines in enumerate(sold):
+        world.receive(receipt("2026-11-21T08:00:00Z", lines, number=number, store="1"), "2026-11-21T08:00:01Z")
+    world.receive(receipt("2026-11-21T08:00:00Z", [line("milk", 300)], store="2"), "2026-11-21T08:00:01Z")
+    world.receive(receipt("2026-11-14T08:00:00Z", [line("milk", 3.0)], store="1", number=9), "2026-11-14T08:00:01Z")
+    world.rebuild("2026-11-21T09:00:00Z")
+    world.pass_time("2026-11-21T09:31:00Z")
+    asking = Asking(world)
+    headers = {"content-type": "text/csv", "authorization": f"Bearer {OPERATOR_KEY}"}
+    loaded = asking.request("POST", "/v1/products", headers=headers, content=MASTER.encode())
+    assert loaded.status_code == 200, loaded.text
+    return Browsing(asking)
+
+
+def rows(page: str, region: str) -> list[str]:
+    """What the rows of a table say."""
+    table = page.partition(f'id="{region}"')[2].partition("<tbody>")[2].partition("</tbody>")[0]
+    return [words(row) for row in table.split("</tr>") if words(row)]
+
+
+def test_products_are_listed_by_their_sales_with_units_and_their_category(browsing: Browsing) -> None:
+    found = rows(browsing.get("/products?store=1"), "top-products")
+
+    assert found[0].startswith("Bread Food \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} Bakery €10.00 50.0 %")
+    assert found[1].startswith("Milk Food \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} Dairy €6.00 30.0 % +100.0 % 3")
+    assert found[2].startswith("Soap Home €3.00 15.0 %")
+    assert "till text of unknown" in found[3]
+    assert 'class="spark"' in browsing.get("/products?store=1")
+
+
+def test_two_currencies_are_not_added_up(browsing: Browsing) -> None:
+    found = rows(browsing.get("/products"), "top-products")
+
+    milk = [row for row in found if row.startswith("Milk")]
+    assert len(milk) == 2
+    assert any("¥300" in row for row in milk)
+    assert any("€6.00" in row for row in milk)
+
+
+def test_a_category_opens_and_leads_back(browsing: Browsing) -> None:
+    top = browsing.get("/products?store=1")
+    links = re.findall(r'href="(/products\?[^"]*category=[^"]+)"', top)
+    food = next(link for link in links if "Food" in link).replace("&amp;", "&")
+
+    inside = browsing.get(food)
+    assert rows(top, "categories")[0].startswith("Food €16.00")
+    assert [row.split()[0] for row in rows(inside, "top-products")] == ["Bread", "Milk"]
+    assert {row.split()[0] for row in rows(inside, "categories")} == {"Bakery", "Dairy"}
+    assert '<a href="/products?store=1">All categories</a>' in inside
+    assert '<span aria-current="true">Food</span>' in inside
+    dairy = browsing.get("/products?store=1&category=Food/Dairy")
+    assert [row.split()[0] for row in rows(dairy, "top-products")] == ["Milk"]
+    assert '<a href="/products?store=1&amp;category=Food">Food</a>' in dairy
+
+
+def test_a_pair_is_shown_once(browsing: Browsing) -> None:
+    assert rows(browsing.get("/products?store=1"), "pairs") == ["Bread + Milk 2"]
+
+
+@pytest.mark.parametrize("query", ["day=2026-11-01", "category=None", "category=Food/Dairy/Deep/Deeper/Deepest/More"])
+def test_without_any_product_the_page_says_so(browsing: Browsing, query: str) -> None:
+    response = browsing.response("GET", f"/products?{query}")
+
+    assert response.status_code == 200
+    assert "Top products</h2>" not in response.text
+
+
+def test_a_store_of_nobody_is_not_found(browsing: Browsing) -> None:
+    assert browsing.get("/products?store=none", status=404)
+
+
+def test_the_choice_of_a_store_keeps_the_period_and_the_category(browsing: Browsing) -> None:
+    form = (
+        browsing.get("/products?range=last_28_days&category=Food")
+        .partition('class="search"')[2]
+        .partition("</form>")[0]
+    )
+
+    assert 'name="range" value="last_28_days"' in form
+    assert 'name="category" value="Food"' in form
