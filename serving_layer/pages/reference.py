@@ -70,7 +70,7 @@ async def get_reference(request: Request) -> Response:
     """The reference of every operation and schema."""
     document: Document = request.app.openapi()
     values = {
-        "operations": _by_tag(document),
+        "by_tag": _by_tag(document),
         "schemas": [_schema(*each) for each in sorted(document["components"]["schemas"].items())],
     }
     return render(request, "api_reference.html", await visitor_if_known(request), values)
