@@ -11,8 +11,9 @@ from fastapi.responses import RedirectResponse
 from master_dataset.registry.file_rows import plain_date
 from serving_layer.api.parameters import DEFAULT_TENANT, tenant_of
 from serving_layer.errors import BadQuestionError
+from serving_layer.pages.language import noted
 from serving_layer.pages.routing import ConfigurerVisit, Form, ReaderVisit, page_router
-from serving_layer.saved.annotations import FIRST_DAY, KINDS, LAST_DAY, MAX_TEXT, NewAnnotation
+from serving_layer.saved.annotations import FIRST_DAY, LAST_DAY, MAX_TEXT, AnnotationKind, NewAnnotation
 
 router = page_router()
 PATH = "/annotations"
@@ -20,6 +21,13 @@ MAX_BYTES = 65_536
 BACK, AHEAD = timedelta(days=365), timedelta(days=366)
 """The days that are listed unless others are asked for, from today."""
 MAX_SHOWN = 500
+KIND_NAMES: dict[AnnotationKind, str] = {
+    "promotion": noted("promotion"),
+    "campaign": noted("campaign"),
+    "holiday": noted("holiday"),
+    "outage": noted("outage"),
+    "note": noted("note"),
+}
 _DAY = Query(pattern="^([0-9]{4}-[0-9]{2}-[0-9]{2})?$")
 
 
@@ -50,7 +58,7 @@ async def get_annotations(  # noqa: PLR0913, PLR0917 - the fields of its filter
         "store": store,
         "tenant": owner,
         "today": today,
-        "kinds": KINDS,
+        "kinds": KIND_NAMES,
         "max_text": MAX_TEXT,
         "done": done,
     }

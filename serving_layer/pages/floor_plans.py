@@ -22,9 +22,10 @@ from serving_layer.api.floor_plans import floor_plans_of, image_path
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.business_day import BusinessDay
 from serving_layer.pages.charts import Scale
-from serving_layer.pages.figures import Figure, figure
+from serving_layer.pages.figures import Figure, figure, rounded
 from serving_layer.pages.flags import DESCRIPTIVE_FLAGS, flag_text
-from serving_layer.pages.language import UNKNOWN
+from serving_layer.pages.language import UNKNOWN, noted
+from serving_layer.pages.language import gettext as _
 from serving_layer.pages.queries import PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import UPLOAD_TYPE, ConfigurerVisit, ReaderVisit, Visit, content_type, page_router
 from serving_layer.query.aggregate import NO_SOURCE
@@ -34,9 +35,31 @@ from serving_layer.responses.metrics import MetricResponse, Point
 router = page_router()
 Measure = Literal["avg_dwell_duration", "dwell_count", "zone_traffic_in"]
 MEASURES: Mapping[Measure, str] = {
-    "avg_dwell_duration": "Average dwell",
-    "dwell_count": "Dwells",
-    "zone_traffic_in": "Entries",
+    "avg_dwell_duration": noted("Average dwell"),
+    "dwell_count": noted("Dwells"),
+    "zone_traffic_in": noted("Entries"),
+}
+WITHIN_SENTENCES: Mapping[Measure, str] = {
+    "avg_dwell_duration": noted("average dwell"),
+    "dwell_count": noted("dwells"),
+    "zone_traffic_in": noted("entries"),
+}
+RANGES: Mapping[RangeName, str] = {
+    "today": noted("Today"),
+    "yesterday": noted("Yesterday"),
+    "last_7_days": noted("Last 7 days"),
+    "last_28_days": noted("Last 28 days"),
+    "last_30_days": noted("Last 30 days"),
+    "last_90_days": noted("Last 90 days"),
+    "this_week": noted("This week"),
+    "week_to_date": noted("Week to date"),
+    "month_to_date": noted("Month to date"),
+    "quarter_to_date": noted("Quarter to date"),
+    "year_to_date": noted("Year to date"),
+    "last_week": noted("Last week"),
+    "last_month": noted("Last month"),
+    "last_quarter": noted("Last quarter"),
+    "last_year": noted("Last year"),
 }
 COLUMNS: Sequence[Measure] = ("zone_traffic_in", "dwell_count", "avg_dwell_duration")
 SHARE: Measure = "dwell_count"
@@ -105,8 +128,8 @@ class ShownDays:
 
     @property
     def words(self) -> str:
-        """A named range, in words."""
-        return (self.range or "").replace("_", " ").capitalize()
+        """A named range, in words; empty for a day."""
+        return _(RANGES[self.range]) if self.range else ""
 
     def query(self, metric: Measure, store: Store, *, is_partial: bool) -> PageQuery:
         """The query of a metric by zone."""
@@ -151,7 +174,7 @@ class ZoneNumbers:
             zone,
             number,
             cells,
-            UNKNOWN if known is None else f"{known:.0f} %",
+            UNKNOWN if known is None else f"{rounded(known, 0)} %",
             scale.shade(colour.value) if scale and colour else None,
         )
 
@@ -167,7 +190,7 @@ class ZoneNumbers:
 
     def _why(self, answer: QueryResult, point: Point | None) -> str:
         if isinstance(answer, QueryFailure):
-            return "no answer"
+            return _("no answer")
         flags = [*(answer.flags or ()), *((point.flags or ()) if point else ())]
         if NO_SOURCE in flags:
             return flag_text(NO_SOURCE)
@@ -176,7 +199,7 @@ class ZoneNumbers:
             return "; ".join(reasons)
         if self.is_loading:
             return flag_text("loading")
-        return "no dwells to average" if point else "no events of this zone"
+        return _("no dwells to average") if point else _("no events of this zone")
 
 
 def _points(answer: QueryResult) -> dict[str, Point]:
@@ -296,10 +319,11 @@ async def _page(  # noqa: PLR0913 - what the page is about, then what was sent
         "failure": numbers.failure,
         "queries": [period.query(measure, store, is_partial=is_partial) for measure in COLUMNS],
         "shade": shade,
-        "measures": MEASURES,
+        "measures": {measure: _(title) for measure, title in MEASURES.items()},
+        "shaded_by": _(WITHIN_SENTENCES[shade]),
         "columns": COLUMNS,
         "shared": SHARE,
-        "ranges": RANGE_NAMES,
+        "ranges": RANGES,
         "draft": draft,
         "lines": draft.lines if draft else write_lines(plan.zones) if plan else "",
         "problem": problem,

@@ -6,11 +6,10 @@ Everything is escaped, and a name that is not passed to a template is an error.
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlencode
-from zoneinfo import ZoneInfo
 
 import orjson
 from fastapi import Request
@@ -64,10 +63,6 @@ def as_python(query: PageQuery, origin: str) -> str:
             'print(answer["series"][0]["points"], answer["as_of"])',
         ]
     )
-
-
-def _local(at: datetime | None, zone: str = "UTC", how: str = "%a %-d %b %Y, %H:%M") -> str:
-    return language.UNKNOWN if at is None else at.astimezone(ZoneInfo(zone)).strftime(how)
 
 
 def _with_code(sentence: str) -> Markup:
@@ -133,7 +128,6 @@ def _environment() -> Environment:
         "age": figures.age,
         "instant": figures.instant,
         "duration": figures.duration,
-        "local": _local,
         "clock": language.clock,
         "moment": language.moment,
         "day": language.day,

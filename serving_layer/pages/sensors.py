@@ -11,8 +11,10 @@ from fastapi import Query, Response
 from pydantic import BaseModel, Field
 
 from serving_layer.api.parameters import write_id
+from serving_layer.pages import language
 from serving_layer.pages.figures import SIGNS, age, instant, rounded
-from serving_layer.pages.language import UNKNOWN
+from serving_layer.pages.language import UNKNOWN, noted
+from serving_layer.pages.language import gettext as _
 from serving_layer.pages.routing import ReaderVisit, page_router
 from serving_layer.query.resolve import Hours
 from serving_layer.query.sensor_health import STORES_PER_PAGE, SensorsRequest
@@ -26,13 +28,16 @@ Shown = Literal["", "problems", "silent", "never", "gaps", "unknown", "ok"]
 PROBLEMS: tuple[SensorState, ...] = ("silent", "never", "gaps")
 ORDER = (*PROBLEMS, "unknown", "ok")
 STATE_TEXTS = {
-    "silent": "silent",
-    "never": "no signal",
-    "gaps": "gaps",
-    "unknown": "not known",
-    "ok": "ok",
+    "silent": noted("silent"),
+    "never": noted("no signal"),
+    "gaps": noted("gaps"),
+    "unknown": noted("not known"),
+    "ok": noted("ok"),
 }
-MEASURED_TEXTS = {"other_lines": "measured by all door lines of no other sensor", None: "nothing shows if it is alive"}
+MEASURED_TEXTS = {
+    "other_lines": noted("measured by all door lines of no other sensor"),
+    None: noted("nothing shows if it is alive"),
+}
 """What a visitor would not expect: heartbeats are counted by sensor, and a counter by its door line."""
 LOW_PERCENT = 95
 BAR_WIDTH, BAR_HEIGHT, BAR_GAP = 10, 24, 2
@@ -107,7 +112,7 @@ class SensorRow:
     @property
     def state(self) -> str:
         """In words."""
-        return STATE_TEXTS[self.health.state]
+        return _(STATE_TEXTS[self.health.state])
 
     @property
     def is_problem(self) -> bool:
@@ -124,12 +129,13 @@ class SensorRow:
     def signal_age(self) -> str:
         """How long ago that window ended."""
         if self.window is None:
-            return "none"
+            return _("none")
         passed = self.now - self.window[1]
         if passed < timedelta(minutes=1):
-            return "just now"
+            return _("just now")
         minutes = int(passed.total_seconds()) // 60
-        return f"{minutes} min ago" if minutes < 60 else f"{age(passed)} ago"  # noqa: PLR2004 - minutes of an hour
+        since = f"{minutes} min" if minutes < 60 else age(passed)  # noqa: PLR2004 - minutes of an hour
+        return _("{time} ago").format(time=since)
 
     @property
     def coverage(self) -> str:
@@ -160,8 +166,10 @@ class SensorRow:
     @property
     def by_day(self) -> str:
         """Coverage by day, in words."""
-        days = ((day.day, day.coverage_percent) for day in self.health.days)
-        return ", ".join(f"{day:%a} {'not known' if value is None else f'{value:.0f} %'}" for day, value in days)
+        days = ((language.day(day.day, "E"), day.coverage_percent) for day in self.health.days)
+        return ", ".join(
+            f"{day} {_('not known') if value is None else f'{rounded(value, 0)} %'}" for day, value in days
+        )
 
     @property
     def drift(self) -> str:
@@ -176,12 +184,13 @@ class SensorRow:
     @property
     def notes(self) -> Sequence[str]:
         """What to know about its numbers."""
-        found = [MEASURED_TEXTS[self.health.measured_by]] if self.health.measured_by in MEASURED_TEXTS else []
-        found += ["measured together with other sensors"] if self.health.shared else []
+        found = [_(MEASURED_TEXTS[self.health.measured_by])] if self.health.measured_by in MEASURED_TEXTS else []
+        found += [_("measured together with other sensors")] if self.health.shared else []
         first = self.health.days[0].day if self.health.days else None
         start, end = self.health.start, self.health.end
-        found += [f"since {start:%-d %b %Y}"] if start and first and start >= first else []
-        return [*found, f"until {end:%-d %b %Y}"] if end else found
+        if start and first and start >= first:
+            found.append(_("since {day}").format(day=language.day(start, "yMMMd")))
+        return [*found, _("until {day}").format(day=language.day(end, "yMMMd"))] if end else found
 
 
 def _bar(number: int, percent: float | None) -> DayBar:
@@ -212,8 +221,9 @@ async def get_sensors(visit: ReaderVisit, query: Annotated[SensorsPageFilter, Qu
     counts = {state: sum(row.health.state == state for row in rows) for state in ORDER}
     values = {
         "query": query,
+        "states": [(state, _(text)) for state, text in STATE_TEXTS.items()],
         "rows": sorted((row for row in rows if not query.states or row.health.state in query.states), key=_order),
-        "counts": {STATE_TEXTS[state]: (state, number) for state, number in counts.items() if number},
+        "counts": [(state, number, _(STATE_TEXTS[state])) for state, number in counts.items() if number],
         "total": len(rows),
         "stores": stores,
         "without": [store for store in found.stores if not store.sensors],
