@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Self
 
 from master_dataset.registry.stores import WEEKDAYS, Store
+from serving_layer.pages.language import gettext as _
 from serving_layer.timeline import zone_named
 from views.core.cut import seconds
 from views.core.local_time import BusinessDays, round_down
@@ -68,9 +69,14 @@ def open_periods(store: Store, day: date) -> Sequence[str]:
     return () if day in store.closed_on else store.opening_hours.get(WEEKDAYS[day.weekday()], ())
 
 
+def is_closed(store: Store, day: date) -> bool:
+    """Whether the store has opening hours, and none on that day."""
+    return bool(store.opening_hours) and not open_periods(store, day)
+
+
 def opening(store: Store, day: date) -> str:
     """When the store is open, as text; empty if its hours are unknown."""
     periods = open_periods(store, day)
     if periods:
-        return f"open {', '.join(periods)}"
-    return "closed" if store.opening_hours else ""
+        return _("open {hours}").format(hours=", ".join(periods))
+    return _("closed") if store.opening_hours else ""

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from master_dataset.registry.stores import Store
 from serving_layer.alerts.history import AlertsRequest
-from serving_layer.pages.business_day import BusinessDay, opening
+from serving_layer.pages.business_day import BusinessDay, is_closed, opening
 from serving_layer.pages.charts import ChartRow, HeatMap, chart_rows, heat_map
 from serving_layer.pages.figures import instant
 from serving_layer.pages.flags import DESCRIPTIVE_FLAGS, flag_text
@@ -102,6 +102,7 @@ async def get_store(visit: ReaderVisit, id_: str, asked: Annotated[PeriodFilter,
         "products_panel": panels[PRODUCTS],
         "context": _context(panels),
         "opening": opening(store, period.first) if period.days == 1 else "",
+        "is_closed": period.days == 1 and is_closed(store, period.first),
         "compared": _compared(panels["change:net_sales"]),
         "comparison": panels["change:net_sales"].query,
         "open_alerts": await _open_alerts(visit, store),

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from pydantic import Field
 
 from master_dataset.registry.stores import Store
-from serving_layer.pages.business_day import BusinessDay, opening
+from serving_layer.pages.business_day import BusinessDay, is_closed
 from serving_layer.pages.charts import Sparkline, provisional_share, sparkline
 from serving_layer.pages.language import noted
 from serving_layer.pages.overview import over, period_of_chain
@@ -122,7 +122,7 @@ async def get_stores(visit: ReaderVisit, asked: Annotated[StoresFilter, Query()]
         "groups": _groups(every),
         "is_partial": is_partial,
         "today_ends_at": min((line.day.today_ends_at for line in lines), default=None),
-        "opening": opening,
+        "is_closed": is_closed,
     }
     return visit.page("stores.html", fresh, values)
 
