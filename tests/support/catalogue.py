@@ -86,10 +86,11 @@ def _faults_of(language: Language, message: Message, found: Message | None) -> I
     if not texts or not all(texts):
         yield Fault(language, _text(message), "has no translation")
         return
-    wanted = sorted(set(PLACES.findall(_text(message))))
-    for text in texts:
+    sources = [message.id] if isinstance(message.id, str) else [message.id[0], *[message.id[1]] * (len(texts) - 1)]
+    for source, text in zip(sources, texts, strict=True):
+        wanted = sorted(set(PLACES.findall(source)))
         if sorted(set(PLACES.findall(text))) != wanted:
-            yield Fault(language, _text(message), f"has {wanted}, and its translation does not: {text}")
+            yield Fault(language, source, f"has {wanted}, and its translation does not: {text}")
 
 
 def _text(message: Message) -> str:
