@@ -21,13 +21,13 @@ HOSTILE = '<img src=x onerror="alert(1)">'
 def test_both_parts_have_every_figure_with_its_currency_and_what_it_was(asking: Asking) -> None:
     mail = mail_of(report_of(asking))
 
-    assert mail.subject == "default, day Fri 20 Nov 2026: net sales EUR 15.50 (+55.0 %), GBP 5.00"
+    assert mail.subject == "default, day Fri 20 Nov 2026: net sales €15.50 (+55.0 %), £5.00"
     html, text = words(mail.html), " ".join(mail.text.split())
     for said in (html, text):
-        assert "EUR 15.50" in said
-        assert "was EUR 10.00" in said
+        assert "€15.50" in said
+        assert "was €10.00" in said
         assert "+55.0 %" in said
-        assert "GBP 5.00" in said
+        assert "£5.00" in said
         assert "of 1 stores; 1 without a sensor" not in said
         assert "1 store; 1 without a sensor" in said
         assert "Final up to Sat 21 Nov, 06:00 UTC; every figure of this report is final" in said
@@ -39,7 +39,7 @@ def test_what_is_provisional_is_said_in_the_subject_and_beside_each_figure(askin
 
     assert mail.subject.endswith(", provisional")
     assert "100 % of net sales in GBP can still change with the next publication" in words(mail.html)
-    assert re.search(r"Net sales +GBP 20.00 .*provisional", mail.text)
+    assert re.search(r"Net sales +£20.00 .*provisional", mail.text)
 
 
 def test_what_is_not_known_is_a_dash_with_the_reason() -> None:
@@ -62,7 +62,7 @@ def test_corrections_are_sentences(world: World) -> None:
     text = mail_of(report_of(Asking(world))).text
 
     assert (
-        "Wed 18 Nov, Kosice: net sales EUR 12.90 lower, 1 receipt fewer: events arrived too late to be counted live."
+        "Wed 18 Nov, Kosice: net sales €12.90 lower, 1 receipt fewer: events arrived too late to be counted live."
     ) in text
 
 
@@ -93,7 +93,7 @@ def test_amounts_keep_every_digit(asking: Asking) -> None:
     report = report_of(asking)
     report.figures[0].value = Decimal("123456789012345678.91")
 
-    assert Document.of(report).figures[0].value == "EUR 123,456,789,012,345,678.91"
+    assert Document.of(report).figures[0].value == "€123,456,789,012,345,678.91"
 
 
 def test_the_page_says_the_same_and_leads_to_the_periods_beside(asking: Asking) -> None:
@@ -101,7 +101,7 @@ def test_the_page_says_the_same_and_leads_to_the_periods_beside(asking: Asking) 
     said = browsing.words("/reports/daily")
 
     assert "Daily report: default" in said
-    assert "Net sales EUR 15.50" in said
+    assert "Net sales €15.50" in said
     assert OTHER.name not in said
     assert 'href="/reports/daily?day=2026-11-19"' in browsing.get("/reports/daily")
     assert 'href="/reports/daily?day=2026-11-21"' not in browsing.get("/reports/daily")

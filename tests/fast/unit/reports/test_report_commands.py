@@ -43,7 +43,7 @@ def test_a_report_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     report()
 
     assert "Daily report: default" in (said := capsys.readouterr().out)
-    assert "EUR 15.50" in said
+    assert "€15.50" in said
 
 
 def test_a_report_is_written_and_sent_to_an_address(
@@ -53,7 +53,7 @@ def test_a_report_is_written_and_sent_to_an_address(
 
     said = json.loads(capsys.readouterr().out)
     assert (said["sent"], said["already_sent"], said["report"]["tenant"]) == (["anna@shop.example"], [], "acme")
-    assert "EUR 77.00" in (home / "report.html").read_text()
+    assert "€77.00" in (home / "report.html").read_text()
     assert len(server.mails) == 1
 
 

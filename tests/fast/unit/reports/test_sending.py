@@ -50,13 +50,13 @@ def test_a_mail_has_plain_text_and_html_and_says_the_numbers(
     deliver(report, [ANNA], settings(tmp_path, server.port))
 
     [mail] = server.mails
-    assert mail["Subject"] == "default, day Fri 20 Nov 2026: net sales EUR 15.50 (+55.0 %), GBP 5.00"
+    assert mail["Subject"] == "default, day Fri 20 Nov 2026: net sales €15.50 (+55.0 %), £5.00"
     assert (mail["From"], mail["To"]) == ("Galatea <reports@shop.example>", ANNA)
     assert mail["Auto-Submitted"] == "auto-generated"
     assert mail["Date"]
     assert [part.get_content_type() for part in mail.walk()] == ["multipart/alternative", "text/plain", "text/html"]
     for kind in ("plain", "html"):
-        assert "EUR 15.50" in body(mail, kind)
+        assert "€15.50" in body(mail, kind)
     assert server.envelopes[0].mail_from == "reports@shop.example"
 
 

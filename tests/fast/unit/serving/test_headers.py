@@ -28,6 +28,7 @@ FILLED = {
     "name": next(iter(assets())),
     "code": "unknown_name",
     "token": "x" * 43,
+    "period": "daily",
 }
 COMMON = {
     "x-content-type-options": "nosniff",

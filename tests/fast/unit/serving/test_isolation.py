@@ -121,7 +121,11 @@ def own_questions(of: MarkedTenant) -> Mapping[Place, Question]:
         ("GET", "/metrics"): Question(),
         ("GET", "/openapi.json"): Question(),
         ("GET", "/"): PAGE,
+        ("GET", "/stores"): PAGE,
         ("GET", "/stores/{id_}"): Question({"day": str(DAY)}),
+        ("GET", "/products"): Question({"day": str(DAY)}),
+        ("GET", "/receipts"): Question({"from": f"{DAY}T09:00:00Z"}),
+        ("POST", "/language"): Question(form={"language": "de"}),
         ("GET", "/sensors"): PAGE,
         ("GET", "/floor-plans/{id_}"): Question({"day": str(DAY)}),
         ("POST", "/floor-plans/{id_}"): Question(form={"do": "preview", "zones": f"zone-{of.mark} 1 1 50 50"}),
@@ -202,6 +206,7 @@ UNMARKED: Mapping[Place, str] = {
     ("GET", "/login"): OF_EVERYBODY,
     ("POST", "/login"): "refuses a key without saying which",
     ("POST", "/logout"): "a redirection",
+    ("POST", "/language"): "a redirection",
     ("GET", "/static/{name}"): OF_EVERYBODY,
 }
 """Routes whose answers have no mark, not even those to the owner, each with the reason."""
@@ -222,7 +227,7 @@ HARMLESS = {
     *("as_of", "publication", "number", "limit", "page", "before", "restored", "if-match"),
     *("view", "metric", "source", "shade", "cause", "reason", "state", "replayed", "replace", "kind", "of", "done"),
     *("code", "topic", "partition", "name", "days", "period", "silent_after"),
-    *("token", "first_day", "last_day", "first"),
+    *("token", "first_day", "last_day", "first", "group", "q", "like", "revoked"),
 }
 """Parameters whose values belong to no tenant."""
 

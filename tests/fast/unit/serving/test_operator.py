@@ -104,8 +104,10 @@ def test_every_route_is_in_one_of_both_tables(asking: Asking) -> None:
     tried |= {("POST", "/v1/products"), ("POST", "/v1/targets")}  # take files: see test_products.py, test_targets.py
     plan = "/v1/stores/{store}/floor-plan"  # see test_floor_plans.py
     tried |= {("GET", plan), ("PUT", plan), ("DELETE", plan), ("GET", f"{plan}/image"), ("PUT", f"{plan}/image")}
+    saved = {each for each in operations if each[1].startswith(("/v1/annotations", "/v1/saved-views", "/v1/shares"))}
+    reports = {("GET", "/v1/reports/{period}")}
 
-    assert operations == tried
+    assert operations == tried | saved | reports  # of every scope: see tests/fast/unit/saved, tests/fast/unit/reports
 
 
 @pytest.mark.parametrize(("path", "question"), FOR_ALL)
