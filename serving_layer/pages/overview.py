@@ -42,6 +42,9 @@ FIRST_GROUPS = ("region", "country", "format", "brand")
 """Of the groups that stores have, the first of these is shown; otherwise the first by name."""
 
 
+SeriesKey = tuple[str, tuple[tuple[str, str], ...], str, bool]
+
+
 class Total(NamedTuple):
     """A number of the chain, in one currency if it is of money. `change`: with what it is compared with, or None."""
 
@@ -70,12 +73,22 @@ class Tile:
 
 
 class RankedRow(NamedTuple):
-    """One group, or one store (`id`). `width`: of its bar, in percent of the greatest value with this currency."""
+    """One group, or one store (`id`).
+
+    Attributes:
+        name: as people call it.
+        id: of a store; None for a group.
+        currency: of its sales.
+        point: its sales.
+        change: the same, with what it is compared with; None if it is not known.
+        width: of its bar, in percent of the greatest value with this currency.
+    """
 
     name: str
     id: str | None
     currency: str
     point: Point
+    change: Point | None
     width: float
 
 
@@ -137,20 +150,23 @@ async def _chain(visit: Visit, stores: Sequence[Store], period: Period, *, is_pa
     now = {metric: replace(total, metric=metric) for metric in TILES}
     compared = {metric: replace(query, compare=period.compared_with) for metric, query in now.items()}
     trend = replace(total, grain=period.grain, compare=None if period.grain == "hour" else period.compared_with)
-    ranked = replace(total, by=(), compare=period.compared_with, sort="-value", top=LEADING)
+    ranked = replace(total, by=(), sort="-value", top=LEADING)
     rankings = {noted("Top stores"): ranked}
     if len(stores) > LEADING:
         rankings[noted("Bottom stores")] = replace(ranked, sort="value")
     if group:
         rankings[f"group:{group}"] = replace(ranked, by=(f"group:{group}",), top=GROUPS_SHOWN)
-    wanted = [*now.values(), *compared.values(), trend, *rankings.values()]
+    changes = {query: replace(query, compare=period.compared_with) for query in rankings.values()}
+    if not period.includes_today:  # a comparison ends with the last full quarter of an hour, and the number does not
+        rankings = {title: changes[query] for title, query in rankings.items()}
+    wanted = [*now.values(), *compared.values(), trend, *rankings.values(), *changes.values()]
     before = hours_before(trend, period)
     results = dict(zip([*wanted, *before], await visit.queries.answer_all([*wanted, *before]), strict=True))
     names = {store.id: store.name or _("Store {id}").format(id=store.id) for store in stores}
     catalogue = visit.queries.service.catalogue
     shown = []
     for title, query in rankings.items():
-        rows = ranked_rows(results[query], names)
+        rows = ranked_rows(results[query], results[changes.get(query, query)], names)
         shown.append(Ranking(_("By {group}").format(group=group) if title.startswith("group:") else _(title), rows))
     return {
         "tiles": [_tile(catalogue, metric, now[metric], compared[metric], results) for metric in TILES],
@@ -221,13 +237,14 @@ def _group_shown(stores: Sequence[Store]) -> str | None:
     return next((name for name in FIRST_GROUPS if name in known), min(known, default=None))
 
 
-def ranked_rows(result: QueryResult, names: Mapping[str, str]) -> list[RankedRow]:
-    """The rows of an answer that has one point per series. `names`: of stores."""
+def ranked_rows(result: QueryResult, compared: QueryResult, names: Mapping[str, str]) -> list[RankedRow]:
+    """The rows of an answer with one point per series. `compared`: the same with a comparison. `names`: of stores."""
     if isinstance(result, QueryFailure):
         return []
     series = [each for each in result.series if each.points]
     if any(each.store is not UNSET for each in series):  # all others are many stores, and no row
         series = [each for each in series if each.store is not UNSET]
+    changes = changes_of(compared)
     greatest: dict[str, float] = {}
     for each in series:
         if each.other is UNSET:
@@ -239,10 +256,25 @@ def ranked_rows(result: QueryResult, names: Mapping[str, str]) -> list[RankedRow
             None if each.store is UNSET else each.store,
             code := code_of(result, each),
             each.points[-1],
+            changes.get(series_key(each, code)),
             min(100 * max(_number(each.points[-1]), 0.0) / (greatest.get(code) or 1.0), 100),
         )
         for each in series
     ]
+
+
+def changes_of(compared: QueryResult) -> Mapping[SeriesKey, Point]:
+    """The points of an answer that has one per series, to be found by `series_key`."""
+    if isinstance(compared, QueryFailure):
+        return {}
+    return {series_key(each, code_of(compared, each)): each.points[-1] for each in compared.series if each.points}
+
+
+def series_key(series: Series, code: str) -> SeriesKey:
+    """What tells a series from the others of its answer. `code`: of its currency."""
+    store = series.store if series.store is not UNSET else ""
+    parts = {**(series.group if series.group is not UNSET else {}), **series.dimensions}
+    return store, tuple(sorted((name, value or "") for name, value in parts.items())), code, series.other is not UNSET
 
 
 def _name(series: Series, names: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ from pydantic import Field
 from master_dataset.registry.products_file import MOST_LEVELS
 from serving_layer.pages.charts import Sparkline, sparkline
 from serving_layer.pages.language import gettext as _
-from serving_layer.pages.overview import code_of, over, period_of_chain
+from serving_layer.pages.overview import changes_of, code_of, over, period_of_chain, series_key
 from serving_layer.pages.period import PeriodFilter
 from serving_layer.pages.queries import PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
@@ -57,6 +57,7 @@ class ProductRow(NamedTuple):
         detail: the whole path of its category; empty if it has none.
         currency: of its sales.
         point: its sales in the period.
+        change: the same, with what it is compared with; None if it is not known.
         width: of its bar, in percent of the greatest value.
         units: how many were sold; None if that was not asked for.
         spark: how its sales developed; likewise.
@@ -68,6 +69,7 @@ class ProductRow(NamedTuple):
     detail: str
     currency: str
     point: Point
+    change: Point | None
     width: float
     units: Point | None = None
     spark: Sparkline | None = None
@@ -106,15 +108,21 @@ async def get_products(visit: ReaderVisit, asked: Annotated[ProductsFilter, Quer
         partial=is_partial,
         category=("/".join(path),) if path else (),
     )
-    top = replace(over(base, period), compare=period.compared_with, sort="-value", top=TOP, share=True)
+    top = replace(over(base, period), sort="-value", top=TOP, share=True)
     wanted = {"top": top}
     if len(path) < MOST_LEVELS:
         level = f"{CATEGORY}:{len(path) + 1}" if path else CATEGORY
         wanted["categories"] = replace(top, by=("total", level), top=CATEGORIES)
     pairs = replace(over(replace(base, metric=PAIR), period), by=("total", SKU, WITH_SKU), sort="-value", top=PAIRS)
     wanted["pairs"] = replace(pairs, category=())
+    compared = {
+        f"change:{name}": replace(wanted[name], compare=period.compared_with) for name in wanted.keys() - {"pairs"}
+    }
+    if not period.includes_today:  # a comparison ends with the last full quarter of an hour, and the number does not
+        wanted |= {name: compared[f"change:{name}"] for name in wanted.keys() - {"pairs"}}
+    wanted |= compared
     results = dict(zip(wanted, await visit.queries.answer_all(list(wanted.values())), strict=True))
-    rows, paired = product_rows(results["top"]), _paired(results["pairs"])
+    rows, paired = product_rows(results["top"], results["change:top"]), _paired(results["pairs"])
     units, lines, titles = await _details(visit, base, wanted["top"], rows, paired)
     values = {
         "asked": asked,
@@ -122,10 +130,15 @@ async def get_products(visit: ReaderVisit, asked: Annotated[ProductsFilter, Quer
         "stores": every,
         "store": named[0] if named else None,
         "levels": [Level(part, "/".join(path[: number + 1])) for number, part in enumerate(path)],
-        "query": top,
+        "query": wanted["top"],
         "failure": results["top"] if isinstance(results["top"], QueryFailure) else None,
-        "products": [row._replace(units=units.get(row.sku), spark=lines.get((row.sku, row.currency))) for row in rows],
-        "categories": product_rows(results["categories"]) if "categories" in results else (),
+        "products": [
+            row._replace(units=units.get((row.sku, row.currency)), spark=lines.get((row.sku, row.currency)))
+            for row in rows
+        ],
+        "categories": product_rows(results["categories"], results["change:categories"])
+        if "categories" in results
+        else (),
         "pairs": [_pair(each, titles) for each in paired],
         "is_partial": is_partial,
     }
@@ -133,9 +146,9 @@ async def get_products(visit: ReaderVisit, asked: Annotated[ProductsFilter, Quer
 
 
 class Details(NamedTuple):
-    """`units`: by SKU. `lines`: how sales developed, by SKU and currency. `titles`: of products in pairs, by SKU."""
+    """`units`, and `lines` how sales developed: by SKU and currency. `titles`: of products in pairs, by SKU."""
 
-    units: Mapping[str, Point]
+    units: Mapping[tuple[str, str], Point]
     lines: Mapping[tuple[str, str], Sparkline]
     titles: Mapping[str, str]
 
@@ -146,7 +159,7 @@ async def _details(
     """More about the products that are shown. `paired`: an answer names the first of two products only."""
     skus = tuple(sorted({row.sku for row in rows if row.sku}))
     both = tuple(sorted({sku for each in paired for name in (SKU, WITH_SKU) if (sku := each.dimensions.get(name))}))
-    units = replace(top, metric=UNITS, sort=None, top=None, share=False, compare=None)
+    units = replace(top, metric=UNITS, by=(*base.by, "currency"), sort=None, top=None, share=False, compare=None)
     line = replace(base, sku=skus, grain="day", start=f"-{SPARK_DAYS - 1}d")
     wanted = [replace(units, sku=skus), line] if skus else []
     wanted += [replace(units, sku=both, category=())] if both else []
@@ -154,7 +167,7 @@ async def _details(
     sold, sales = results[:2] if skus else (None, None)
     named = results[-1] if both else None
     return Details(
-        {sku: points[-1] for (sku, _code), points in _by_sku(sold).items()},
+        {key: points[-1] for key, points in _by_sku(sold).items()},
         {key: sparkline(points) for key, points in _by_sku(sales).items()},
         {each.dimensions.get(SKU) or "": each.title for each in _series(named) if isinstance(each.title, str)},
     )
@@ -168,14 +181,24 @@ def _by_sku(result: QueryResult | None) -> Mapping[tuple[str, str], Sequence[Poi
     if result is None or isinstance(result, QueryFailure):
         return {}
     series = [each for each in result.series if each.points]
-    return {(sku, code_of(result, each)): each.points for each in series if (sku := each.dimensions.get(SKU))}
+    return {
+        (sku, each.dimensions.get("currency") or code_of(result, each)): each.points
+        for each in series
+        if (sku := each.dimensions.get(SKU))
+    }
 
 
-def product_rows(result: QueryResult) -> list[ProductRow]:
-    """The rows of an answer that is split by product or by category and has one point per series."""
+def product_rows(result: QueryResult, compared: QueryResult) -> list[ProductRow]:
+    """The rows of an answer that is split by product or by category and has one point per series.
+
+    Args:
+        result: the answer.
+        compared: the same with a comparison.
+    """
     if isinstance(result, QueryFailure):
         return []
     series = [each for each in result.series if each.points and each.points[-1].value]
+    changes = changes_of(compared)
     greatest: dict[str, float] = {}
     for each in series:
         if each.other is UNSET:
@@ -189,6 +212,7 @@ def product_rows(result: QueryResult) -> list[ProductRow]:
             each.category if isinstance(each.category, str) else "",
             code := code_of(result, each),
             each.points[-1],
+            changes.get(series_key(each, code)),
             min(100 * max(_number(each.points[-1]), 0.0) / (greatest.get(code) or 1.0), 100),
         )
         for each in series

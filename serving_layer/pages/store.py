@@ -19,7 +19,7 @@ from serving_layer.pages.language import ngettext, noted
 from serving_layer.pages.notes import notes_of
 from serving_layer.pages.overview import hours_before
 from serving_layer.pages.period import Period, PeriodFilter
-from serving_layer.pages.products import ProductRow, product_rows
+from serving_layer.pages.products import product_rows
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
 from serving_layer.query.aggregate import NO_SOURCE
@@ -98,7 +98,7 @@ async def get_store(visit: ReaderVisit, id_: str, asked: Annotated[PeriodFilter,
         "productivity": panels[PRODUCTIVITY],
         "heat": _heat_map(panels[PRODUCTIVITY]),
         "tills": panels[TILLS],
-        "products": _products(panels[PRODUCTS]),
+        "products": product_rows(panels[PRODUCTS].result, panels[f"change:{PRODUCTS}"].result),
         "products_panel": panels[PRODUCTS],
         "context": _context(panels),
         "opening": opening(store, period.first) if period.days == 1 else "",
@@ -225,9 +225,8 @@ def _page_queries(store: Store, period: Period, *, is_partial: bool) -> Mapping[
     if period.days < 7 * WEEKS:
         start = (period.first - timedelta(weeks=WEEKS)).isoformat()
         weeks = replace(weeks, start=start, end=period.first.isoformat())
-    products = replace(
-        query("sku_net_sales", "total", period.compared_with), by=("sku",), sort="-value", top=TOP_PRODUCTS
-    )
+    products = replace(query("sku_net_sales", "total"), by=("sku",), sort="-value", top=TOP_PRODUCTS)
+    queries |= {f"change:{PRODUCTS}": replace(products, compare=period.compared_with)}
     tills = replace(query("till_share", "total"), by=("till",), sort="-value", top=TOP_TILLS)
     queries |= {STAYS: query("visits_by_stay_time", "total"), PRODUCTIVITY: weeks, PRODUCTS: products, TILLS: tills}
     if period.days <= MAX_CONTEXT_DAYS:
@@ -291,10 +290,6 @@ def _without_sensor(panels: Mapping[str, Panel]) -> Sequence[str]:
 
 def _heat_map(panel: Panel) -> HeatMap | None:
     return heat_map(panel.series.points, panel.unit, panel.code) if panel.series else None
-
-
-def _products(panel: Panel) -> Sequence[ProductRow]:
-    return () if isinstance(panel.result, QueryFailure) else product_rows(panel.result)
 
 
 # Beside the numbers

@@ -55,6 +55,23 @@ def test_the_best_and_the_worst_stores_and_the_groups_are_ranked(chain: Browsing
     assert said.index("West €21,000.00", groups) < said.index("East €7,000.00", groups)
 
 
+def test_a_sale_of_this_quarter_hour_is_in_every_number_and_in_no_comparison() -> None:
+    asking = asking_of(grouped("1", "West"), grouped("2", "West"))
+    asking.world.receive(
+        receipt("2026-11-21T12:01:00Z", minor=50_000, store="1", number=9), "2026-11-21T12:01:01Z"
+    )  # fmt: skip
+    asking.world.pass_time(datetime(2026, 11, 21, 12, 2, tzinfo=UTC))
+    browsing = Browsing(asking)
+
+    overview, store, products = (browsing.words(path) for path in ("/", "/stores/1", "/products?store=1"))
+
+    assert "Net sales €3,500.00 ±0.0 %" in overview
+    assert "Shop 1 €1,500.00 ±0.0 %" in overview
+    assert "West €3,500.00 ±0.0 %" in overview
+    assert "thing €1,500.00 ±0.0 %" in store
+    assert "thing €1,500.00 100.0 % ±0.0 % 2" in products
+
+
 def test_a_range_is_in_the_address_and_goes_along_to_the_stores(chain: Browsing) -> None:
     page = chain.get("/?range=last_7_days&compare=none")
 
