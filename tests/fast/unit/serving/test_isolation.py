@@ -124,7 +124,7 @@ def own_questions(of: MarkedTenant) -> Mapping[Place, Question]:
         ("GET", "/stores"): PAGE,
         ("GET", "/stores/{id_}"): Question({"day": str(DAY)}),
         ("GET", "/products"): Question({"day": str(DAY)}),
-        ("GET", "/receipts"): Question({"from": f"{DAY}T09:00:00Z"}),
+        ("GET", "/receipts"): Question({"store": of.store, "from": f"{DAY}T09:00:00Z"}),
         ("POST", "/language"): Question(form={"language": "de"}),
         ("GET", "/sensors"): PAGE,
         ("GET", "/floor-plans/{id_}"): Question({"day": str(DAY)}),
