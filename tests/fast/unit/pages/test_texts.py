@@ -268,6 +268,5 @@ def test_stores_turn_when_the_first_of_their_days_ends(browsing: Browsing) -> No
     assert f'data-lasts="{until_midnight_in_tokyo}"' in browsing.get("/stores")
 
 
-def test_the_reference_lists_the_operations_and_a_problem_says_what_to_do(browsing: Browsing) -> None:
+def test_the_reference_lists_the_operations(browsing: Browsing) -> None:
     assert "GET /v1/recomputes" in browsing.words("/docs")
-    assert "HTTP status 404. Who acts:" in browsing.words("/problems/unknown_name")

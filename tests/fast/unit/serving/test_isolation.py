@@ -212,6 +212,8 @@ UNMARKED: Mapping[Place, str] = {
 """Routes whose answers have no mark, not even those to the owner, each with the reason."""
 REFUSED = {
     ("POST", "/alerts/rules"),
+    ("POST", "/keys"),
+    ("POST", "/keys/revoke"),
     ("POST", "/annotations"),
     ("GET", "/shared/{token}"),
     ("GET", "/publications/{number}/rollback"),
