@@ -21,6 +21,7 @@ RECOMPUTES = "/v1/recomputes"
 BECAUSE = {"reason": "because"}
 READING = {
     *("status", "doctor", "publications", "corrections", "verify", "reconcile", "lag", "views", "metrics", "ask"),
+    "sensors",
     "stores show-floor-plan",
     *("sql", "plan-capacity", "recompute show", "stores list", "products list", "targets list", "keys list"),
     "annotations list",
@@ -29,8 +30,10 @@ READING = {
 """Commands that change nothing."""
 NOT_AUDITED = {"run", "jars", "ingest", "simulate", "prove", "demo", "webhooks test"}
 """Commands that send events, which the master dataset keeps, load software, or are run by what starts components."""
-NOT_AUDITED_OVER_REST = {"POST /v1/events/{source}", "POST /v1/alert-rules/preview", "POST /login", "POST /logout"}
-"""Events, which the master dataset keeps, a preview that changes nothing, and sessions."""
+NOT_AUDITED_OVER_REST = {
+    *("POST /v1/events/{source}", "POST /v1/alert-rules/preview", "POST /login", "POST /logout", "POST /language"),
+}
+"""Events, which the master dataset keeps, a preview that changes nothing, sessions, and the language of a browser."""
 
 
 @pytest.fixture

@@ -267,6 +267,7 @@ def test_no_route_tells_a_secret_or_what_is_anothers(asking: Asking) -> None:
                         view="sales",
                         source="pos_transactions",
                         topic="pos_transactions",
+                        period="daily",
                         number=1,
                         partition=0,
                         offset=0,
