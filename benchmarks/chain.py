@@ -98,7 +98,7 @@ def published(
     with local.own_home() as settings:
         now = datetime.now(UTC).replace(microsecond=0, second=0)
         history = History(settings, receipts, days, first, now, shape=shape)
-        with local.running(settings, "cassandra"):
+        with local.running(settings, "kafka", "cassandra"):  # the rebuild asks which partitions are open
             session = session_of(settings.cassandra.address)
             Registry(session).save(_store(number) for number in range(1, shape.stores + 1))
             history.rebuild()
