@@ -107,6 +107,7 @@
       ctx.save();
       ctx.strokeStyle = ctx.fillStyle = colour("--note");
       ctx.lineWidth = 2 * ratio;
+      ctx.textAlign = "left";
       ctx.font = `${Math.round(rem() * 0.7 * ratio)}px system-ui, sans-serif`;
       this.notes.forEach(([first, last], number) => {
         // A week or a month belongs to an annotation that begins within it.
