@@ -87,12 +87,11 @@ def noted(text: str) -> str:
 
 @cache
 def translations(language: Language) -> NullTranslations:
-    """The translations into a language; of one without a catalogue, English."""
-    catalogue = FOLDER / f"{language}.po"
-    if not catalogue.exists():
+    """The translations into a language."""
+    if language == _ENGLISH:
         return NullTranslations()
     compiled = BytesIO()
-    with catalogue.open("rb") as file:
+    with (FOLDER / f"{language}.po").open("rb") as file:
         write_mo(compiled, read_po(file, locale=language))
     compiled.seek(0)
     return GNUTranslations(compiled)
