@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from master_dataset.errors import GalateaError
 from master_dataset.registry.stores import Store
-from serving_layer.pages.period import Period
+from serving_layer.pages.period import PagePeriod
 from serving_layer.pages.queries import QueryFailure
 from serving_layer.pages.routing import Visit
 from serving_layer.saved.annotations import Annotation
@@ -23,7 +23,7 @@ class Notes(NamedTuple):
     failure: QueryFailure | None = None
 
 
-async def notes_of(visit: Visit, stores: Sequence[Store], period: Period, *, is_of_chain: bool) -> Notes:
+async def notes_of(visit: Visit, stores: Sequence[Store], period: PagePeriod, *, is_of_chain: bool) -> Notes:
     """The annotations that touch a period, by day.
 
     Args:

@@ -18,7 +18,7 @@ from serving_layer.pages.charts import ChartRow, chart_rows
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import noted
 from serving_layer.pages.notes import notes_of
-from serving_layer.pages.period import Period, PeriodFilter
+from serving_layer.pages.period import PagePeriod, PeriodFilter
 from serving_layer.pages.queries import PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
 from serving_layer.query.catalogue import Catalogue
@@ -129,22 +129,26 @@ async def get_overview(visit: ReaderVisit, asked: Annotated[PeriodFilter, Query(
     return visit.page("overview.html", fresh, values)
 
 
-def period_of_chain(asked: PeriodFilter, stores: Sequence[Store], fresh: FreshnessReport) -> Period:
+def period_of_chain(asked: PeriodFilter, stores: Sequence[Store], fresh: FreshnessReport) -> PagePeriod:
     """The period of a page about many stores: its dates are those of the first store. BadQuestionError."""
     if not stores:
-        return Period.of(asked, BusinessDays.of(Store(id="", timezone="UTC"), zone_named("UTC")), fresh.at.date())
+        return PagePeriod.of(asked, BusinessDays.of(Store(id="", timezone="UTC"), zone_named("UTC")), fresh.at.date())
     first = stores[0]
-    return Period.of(asked, BusinessDays.of(first, zone_named(first.timezone)), BusinessDay.of(first, fresh.at).today)
+    return PagePeriod.of(
+        asked, BusinessDays.of(first, zone_named(first.timezone)), BusinessDay.of(first, fresh.at).today
+    )
 
 
-def over(query: PageQuery, period: Period) -> PageQuery:
+def over(query: PageQuery, period: PagePeriod) -> PageQuery:
     """The query over that period: a range by its name, so that every store has its own today."""
     if period.preset:
         return replace(query, range=period.preset)
     return replace(query, start=period.dates.start.isoformat(), end=period.dates.end.isoformat())
 
 
-async def _chain(visit: Visit, stores: Sequence[Store], period: Period, *, is_partial: bool) -> Mapping[str, object]:
+async def _chain(
+    visit: Visit, stores: Sequence[Store], period: PagePeriod, *, is_partial: bool
+) -> Mapping[str, object]:
     group = _group_shown(stores)
     total = over(PageQuery(SALES, by=("total",), grain="total", partial=is_partial), period)
     now = {metric: replace(total, metric=metric) for metric in TILES}
@@ -175,7 +179,7 @@ async def _chain(visit: Visit, stores: Sequence[Store], period: Period, *, is_pa
     }
 
 
-def hours_before(query: PageQuery, period: Period) -> Sequence[PageQuery]:
+def hours_before(query: PageQuery, period: PagePeriod) -> Sequence[PageQuery]:
     """The query for the hours behind those of the period: in full, where a comparison would end with the hours of now.
 
     None at other grains, where points say what they are compared with.

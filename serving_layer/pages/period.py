@@ -6,7 +6,7 @@ A page says days as people do: `first` and `last` are both included, where `from
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, Self, cast
 from urllib.parse import urlencode
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -73,7 +73,7 @@ class PresetLink(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Period:
+class PagePeriod:
     """What a page is about.
 
     Attributes:
@@ -93,7 +93,7 @@ class Period:
     asked: PeriodFilter
 
     @classmethod
-    def of(cls, asked: PeriodFilter, days: BusinessDays, today: date, usual: Preset = "today") -> "Period":
+    def of(cls, asked: PeriodFilter, days: BusinessDays, today: date, usual: Preset = "today") -> Self:
         """Read the period of a request.
 
         Args:

@@ -18,7 +18,7 @@ from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import ngettext, noted
 from serving_layer.pages.notes import notes_of
 from serving_layer.pages.overview import hours_before
-from serving_layer.pages.period import Period, PeriodFilter
+from serving_layer.pages.period import PagePeriod, PeriodFilter
 from serving_layer.pages.products import product_rows
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
@@ -82,7 +82,7 @@ async def get_store(visit: ReaderVisit, id_: str, asked: Annotated[PeriodFilter,
     store = await visit.queries.store(id_)
     fresh = await visit.fresh()
     today, is_partial = BusinessDay.of(store, fresh.at), bool(fresh.basis.missing)
-    period = Period.of(asked, BusinessDays.of(store, zone_named(store.timezone)), today.today)
+    period = PagePeriod.of(asked, BusinessDays.of(store, zone_named(store.timezone)), today.today)
     panels = await _panels(visit.queries, store, period, fresh.at, is_partial=is_partial)
     values = {
         "store": store,
@@ -201,7 +201,7 @@ def _has_begun(point: Point, until: datetime) -> bool:
     return start is None or start <= until
 
 
-def _page_queries(store: Store, period: Period, *, is_partial: bool) -> Mapping[str, PageQuery]:
+def _page_queries(store: Store, period: PagePeriod, *, is_partial: bool) -> Mapping[str, PageQuery]:
     """The queries of the page by panel.
 
     A comparison ends with the last full quarter of an hour, on both sides; a current number does not. So each metric
@@ -236,7 +236,7 @@ def _page_queries(store: Store, period: Period, *, is_partial: bool) -> Mapping[
 
 
 async def _panels(
-    queries: PageQueries, store: Store, period: Period, now: datetime, *, is_partial: bool
+    queries: PageQueries, store: Store, period: PagePeriod, now: datetime, *, is_partial: bool
 ) -> Mapping[str, Panel]:
     by_panel = _page_queries(store, period, is_partial=is_partial)
     results = dict(zip(by_panel, await queries.answer_all(list(by_panel.values())), strict=True))

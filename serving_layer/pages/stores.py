@@ -16,7 +16,7 @@ from serving_layer.pages.business_day import BusinessDay, is_closed
 from serving_layer.pages.charts import Sparkline, provisional_share, sparkline
 from serving_layer.pages.language import noted
 from serving_layer.pages.overview import over, period_of_chain
-from serving_layer.pages.period import Period, PeriodFilter
+from serving_layer.pages.period import PagePeriod, PeriodFilter
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import ReaderVisit, page_router
 from serving_layer.query.resolve import MOST_TOP, Sort
@@ -135,7 +135,7 @@ def _groups(stores: Sequence[Store]) -> Sequence[tuple[str, str]]:
 async def _sorted(  # noqa: PLR0913 - what is sorted by what
     queries: PageQueries,
     asked: StoresFilter,
-    period: Period,
+    period: PagePeriod,
     found: Sequence[Store],
     every: Sequence[Store],
     *,
@@ -157,7 +157,7 @@ async def _sorted(  # noqa: PLR0913 - what is sorted by what
     return sorted(found, key=lambda store: rank.get(store.id, len(rank))), True
 
 
-async def _lines(queries: PageQueries, stores: Sequence[Store], now: datetime, period: Period) -> list[StoreLine]:
+async def _lines(queries: PageQueries, stores: Sequence[Store], now: datetime, period: PagePeriod) -> list[StoreLine]:
     """Stores share answers if their days have the same date and their money the same currency."""
     groups: dict[tuple[date, str], list[Store]] = {}
     days = {store.id: BusinessDay.of(store, now) for store in stores}
@@ -172,7 +172,12 @@ async def _lines(queries: PageQueries, stores: Sequence[Store], now: datetime, p
 
 
 async def _lines_of_group(
-    queries: PageQueries, stores: Sequence[Store], days: Mapping[str, BusinessDay], period: Period, *, is_partial: bool
+    queries: PageQueries,
+    stores: Sequence[Store],
+    days: Mapping[str, BusinessDay],
+    period: PagePeriod,
+    *,
+    is_partial: bool,
 ) -> list[StoreLine]:
     by_panel = _page_queries(stores, days[stores[0].id], period, is_partial=is_partial)
     results = dict(zip(by_panel, await queries.answer_all(list(by_panel.values())), strict=True))
@@ -184,7 +189,7 @@ async def _lines_of_group(
 
 
 def _page_queries(
-    stores: Sequence[Store], day: BusinessDay, period: Period, *, is_partial: bool
+    stores: Sequence[Store], day: BusinessDay, period: PagePeriod, *, is_partial: bool
 ) -> dict[str, PageQuery]:
     """By panel: each metric, how it changed (`change:`), the `spark` of sales, and the `parts` of their sum."""
     ids = tuple(store.id for store in stores)

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from master_dataset.registry.stores import Store
 from serving_layer.errors import BadQuestionError
-from serving_layer.pages.period import BOUNDS, PRESETS, Period, PeriodFilter
+from serving_layer.pages.period import BOUNDS, PRESETS, PagePeriod, PeriodFilter
 from serving_layer.timeline import zone_named
 from views.core.local_time import BusinessDays
 
@@ -16,10 +16,10 @@ TODAY = date(2026, 11, 21)
 """A Saturday."""
 
 
-def period(today: date = TODAY, /, **asked: str) -> Period:
+def period(today: date = TODAY, /, **asked: str) -> PagePeriod:
     """The period of an address, in Bratislava."""
     store = Store(id="1", timezone="Europe/Bratislava")
-    return Period.of(PeriodFilter(**asked), BusinessDays.of(store, zone_named(store.timezone)), today)
+    return PagePeriod.of(PeriodFilter(**asked), BusinessDays.of(store, zone_named(store.timezone)), today)
 
 
 @pytest.mark.parametrize(
