@@ -146,23 +146,43 @@ def over(query: PageQuery, period: PagePeriod) -> PageQuery:
     return replace(query, start=period.dates.start.isoformat(), end=period.dates.end.isoformat())
 
 
+def as_now(query: PageQuery, period: PagePeriod) -> PageQuery:
+    """The query for the numbers of now, beside their comparison.
+
+    A comparison ends with the last full quarter of an hour, and a number that still grows does not. Once nothing grows,
+    one query answers both.
+    """
+    return query if period.includes_today else replace(query, compare=period.compared_with)
+
+
+def bar_widths(result: MetricResponse, series: Sequence[Series]) -> list[float]:
+    """Of series with one point, in percent of the greatest value of their currency, where all others do not count."""
+    greatest: dict[str, float] = {}
+    for each in series:
+        if each.other is UNSET:
+            code = code_of(result, each)
+            greatest[code] = max(greatest.get(code, 0.0), _number(each.points[-1]))
+    return [
+        min(100 * max(_number(each.points[-1]), 0.0) / (greatest.get(code_of(result, each)) or 1.0), 100)
+        for each in series
+    ]
+
+
 async def _chain(
     visit: Visit, stores: Sequence[Store], period: PagePeriod, *, is_partial: bool
 ) -> Mapping[str, object]:
     group = _group_shown(stores)
     total = over(PageQuery(SALES, by=("total",), grain="total", partial=is_partial), period)
-    now = {metric: replace(total, metric=metric) for metric in TILES}
+    now = {metric: as_now(replace(total, metric=metric), period) for metric in TILES}
     compared = {metric: replace(query, compare=period.compared_with) for metric, query in now.items()}
     trend = replace(total, grain=period.grain, compare=None if period.grain == "hour" else period.compared_with)
-    ranked = replace(total, by=(), sort="-value", top=LEADING)
+    ranked = as_now(replace(total, by=(), sort="-value", top=LEADING), period)
     rankings = {noted("Top stores"): ranked}
     if len(stores) > LEADING:
         rankings[noted("Bottom stores")] = replace(ranked, sort="value")
     if group:
         rankings[f"group:{group}"] = replace(ranked, by=(f"group:{group}",), top=GROUPS_SHOWN)
     changes = {query: replace(query, compare=period.compared_with) for query in rankings.values()}
-    if not period.includes_today:  # a comparison ends with the last full quarter of an hour, and the number does not
-        rankings = {title: changes[query] for title, query in rankings.items()}
     wanted = [*now.values(), *compared.values(), trend, *rankings.values(), *changes.values()]
     before = hours_before(trend, period)
     results = dict(zip([*wanted, *before], await visit.queries.answer_all([*wanted, *before]), strict=True))
@@ -170,7 +190,7 @@ async def _chain(
     catalogue = visit.queries.service.catalogue
     shown = []
     for title, query in rankings.items():
-        rows = ranked_rows(results[query], results[changes.get(query, query)], names)
+        rows = ranked_rows(results[query], results[changes[query]], names)
         shown.append(Ranking(_("By {group}").format(group=group) if title.startswith("group:") else _(title), rows))
     return {
         "tiles": [_tile(catalogue, metric, now[metric], compared[metric], results) for metric in TILES],
@@ -249,11 +269,6 @@ def ranked_rows(result: QueryResult, compared: QueryResult, names: Mapping[str, 
     if any(each.store is not UNSET for each in series):  # all others are many stores, and no row
         series = [each for each in series if each.store is not UNSET]
     changes = changes_of(compared)
-    greatest: dict[str, float] = {}
-    for each in series:
-        if each.other is UNSET:
-            code = code_of(result, each)
-            greatest[code] = max(greatest.get(code, 0.0), _number(each.points[-1]))
     return [
         RankedRow(
             _name(each, names),
@@ -261,9 +276,9 @@ def ranked_rows(result: QueryResult, compared: QueryResult, names: Mapping[str, 
             code := code_of(result, each),
             each.points[-1],
             changes.get(series_key(each, code)),
-            min(100 * max(_number(each.points[-1]), 0.0) / (greatest.get(code) or 1.0), 100),
+            width,
         )
-        for each in series
+        for each, width in zip(series, bar_widths(result, series), strict=True)
     ]
 
 

@@ -12,12 +12,11 @@ from pydantic import Field
 from master_dataset.registry.products_file import MOST_LEVELS
 from serving_layer.pages.charts import Sparkline, sparkline
 from serving_layer.pages.language import gettext as _
-from serving_layer.pages.overview import changes_of, code_of, over, period_of_chain, series_key
+from serving_layer.pages.overview import as_now, bar_widths, changes_of, code_of, over, period_of_chain, series_key
 from serving_layer.pages.period import PeriodFilter
 from serving_layer.pages.queries import PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
 from serving_layer.products.dimensions import CATEGORY, SKU
-from serving_layer.responses.encoding import Number
 from serving_layer.responses.metrics import Point, Series
 
 router = page_router()
@@ -108,7 +107,7 @@ async def get_products(visit: ReaderVisit, asked: Annotated[ProductsFilter, Quer
         partial=is_partial,
         category=("/".join(path),) if path else (),
     )
-    top = replace(over(base, period), sort="-value", top=TOP, share=True)
+    top = as_now(replace(over(base, period), sort="-value", top=TOP, share=True), period)
     wanted = {"top": top}
     if len(path) < MOST_LEVELS:
         level = f"{CATEGORY}:{len(path) + 1}" if path else CATEGORY
@@ -118,8 +117,6 @@ async def get_products(visit: ReaderVisit, asked: Annotated[ProductsFilter, Quer
     compared = {
         f"change:{name}": replace(wanted[name], compare=period.compared_with) for name in wanted.keys() - {"pairs"}
     }
-    if not period.includes_today:  # a comparison ends with the last full quarter of an hour, and the number does not
-        wanted |= {name: compared[f"change:{name}"] for name in wanted.keys() - {"pairs"}}
     wanted |= compared
     results = dict(zip(wanted, await visit.queries.answer_all(list(wanted.values())), strict=True))
     rows, paired = product_rows(results["top"], results["change:top"]), _paired(results["pairs"])
@@ -199,11 +196,6 @@ def product_rows(result: QueryResult, compared: QueryResult) -> list[ProductRow]
         return []
     series = [each for each in result.series if each.points and each.points[-1].value]
     changes = changes_of(compared)
-    greatest: dict[str, float] = {}
-    for each in series:
-        if each.other is UNSET:
-            code = code_of(result, each)
-            greatest[code] = max(greatest.get(code, 0.0), _number(each.points[-1]))
     return [
         ProductRow(
             _name(each),
@@ -213,9 +205,9 @@ def product_rows(result: QueryResult, compared: QueryResult) -> list[ProductRow]
             code := code_of(result, each),
             each.points[-1],
             changes.get(series_key(each, code)),
-            min(100 * max(_number(each.points[-1]), 0.0) / (greatest.get(code) or 1.0), 100),
+            width,
         )
-        for each in series
+        for each, width in zip(series, bar_widths(result, series), strict=True)
     ]
 
 
@@ -239,7 +231,3 @@ def _pair(series: Series, titles: Mapping[str, str]) -> Pair:
     skus = [series.dimensions.get(name) or "" for name in (SKU, WITH_SKU)]
     one, other = (titles.get(sku) or sku or _("no SKU") for sku in skus)
     return Pair(one, other, series.points[-1])
-
-
-def _number(point: Point) -> float:
-    return float(point.value) if isinstance(point.value, Number) else 0.0

@@ -17,7 +17,7 @@ from serving_layer.pages.flags import DESCRIPTIVE_FLAGS, flag_text
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import ngettext, noted
 from serving_layer.pages.notes import notes_of
-from serving_layer.pages.overview import hours_before
+from serving_layer.pages.overview import as_now, hours_before
 from serving_layer.pages.period import PagePeriod, PeriodFilter
 from serving_layer.pages.products import product_rows
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
@@ -204,9 +204,8 @@ def _has_begun(point: Point, until: datetime) -> bool:
 def _page_queries(store: Store, period: PagePeriod, *, is_partial: bool) -> Mapping[str, PageQuery]:
     """The queries of the page by panel.
 
-    A comparison ends with the last full quarter of an hour, on both sides; a current number does not. So each metric
-    is asked for twice: as it is (`now:`) and compared (`change:`). Lines of hours have their own query for what is
-    drawn behind them (`before:`); other lines are compared point by point.
+    Each metric is asked for as it is (`now:`) and compared (`change:`), see `as_now`. Lines of hours have their own
+    query for what is drawn behind them (`before:`); other lines are compared point by point.
     """
 
     def query(metric: str, grain: Grain, compare: str | None = None) -> PageQuery:
@@ -214,7 +213,7 @@ def _page_queries(store: Store, period: PagePeriod, *, is_partial: bool) -> Mapp
         return PageQuery(metric, (store.id,), start, end, grain, partial=is_partial, compare=compare)
 
     totals = {metric: query(metric, "total") for metric in (*TILES, *PASSING, *QUEUE)}
-    queries = {f"now:{metric}": total for metric, total in totals.items()}
+    queries = {f"now:{metric}": as_now(total, period) for metric, total in totals.items()}
     queries |= {f"change:{metric}": replace(total, compare=period.compared_with) for metric, total in totals.items()}
     compare = None if period.grain == "hour" else period.compared_with
     for metric in (*CHARTS, WAITS):
@@ -228,7 +227,8 @@ def _page_queries(store: Store, period: PagePeriod, *, is_partial: bool) -> Mapp
     products = replace(query("sku_net_sales", "total"), by=("sku",), sort="-value", top=TOP_PRODUCTS)
     queries |= {f"change:{PRODUCTS}": replace(products, compare=period.compared_with)}
     tills = replace(query("till_share", "total"), by=("till",), sort="-value", top=TOP_TILLS)
-    queries |= {STAYS: query("visits_by_stay_time", "total"), PRODUCTIVITY: weeks, PRODUCTS: products, TILLS: tills}
+    queries |= {STAYS: query("visits_by_stay_time", "total"), PRODUCTIVITY: weeks, PRODUCTS: as_now(products, period)}
+    queries |= {TILLS: tills}
     if period.days <= MAX_CONTEXT_DAYS:
         grain: Grain = "hour" if period.days == 1 else "day"
         queries |= {CONTEXT: replace(query("net_sales", grain), context="holidays,weather")}

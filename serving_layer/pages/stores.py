@@ -15,7 +15,7 @@ from master_dataset.registry.stores import Store
 from serving_layer.pages.business_day import BusinessDay, is_closed
 from serving_layer.pages.charts import Sparkline, provisional_share, sparkline
 from serving_layer.pages.language import noted
-from serving_layer.pages.overview import over, period_of_chain
+from serving_layer.pages.overview import as_now, over, period_of_chain
 from serving_layer.pages.period import PagePeriod, PeriodFilter
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import ReaderVisit, page_router
@@ -193,11 +193,12 @@ def _page_queries(
 ) -> dict[str, PageQuery]:
     """By panel: each metric, how it changed (`change:`), the `spark` of sales, and the `parts` of their sum."""
     ids = tuple(store.id for store in stores)
-    now = {metric: over(PageQuery(metric, ids, grain="total", partial=is_partial), period) for metric in METRICS}
+    totals = {metric: over(PageQuery(metric, ids, grain="total", partial=is_partial), period) for metric in METRICS}
+    now = {metric: as_now(query, period) for metric, query in totals.items()}
     compared = period.compared_with
-    changes = {f"change:{metric}": replace(query, compare=compared) for metric, query in now.items()}
+    changes = {f"change:{metric}": replace(query, compare=compared) for metric, query in totals.items()}
     spark = PageQuery(SALES, ids, day.back(SPARK_DAYS - 1), day.end, "day", partial=is_partial)
-    return {**now, **changes, "spark": spark, "parts": replace(now[SALES], grain=period.grain)}
+    return {**now, **changes, "spark": spark, "parts": replace(totals[SALES], grain=period.grain)}
 
 
 def _line(
