@@ -115,11 +115,6 @@ class SensorRow:
         return _(STATE_TEXTS[self.health.state])
 
     @property
-    def is_problem(self) -> bool:
-        """Whether somebody should look at it."""
-        return self.health.state in PROBLEMS
-
-    @property
     def window(self) -> tuple[datetime, datetime] | None:
         """The window of its last signal; None if there is none."""
         start = instant(self.health.last_signal)
