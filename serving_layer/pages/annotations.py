@@ -1,19 +1,25 @@
-"""`/annotations`: what happened on which days, and a form to add to it."""
+"""`/annotations`: what happened on which days, and a form to add to it; and the annotations that charts show."""
 
+import asyncio
+from collections.abc import Sequence
 from datetime import date, timedelta
 from http import HTTPStatus
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 from urllib.parse import urlencode
 
 from fastapi import Query, Response
 from fastapi.responses import RedirectResponse
 
+from master_dataset.errors import GalateaError
 from master_dataset.registry.file_rows import plain_date
+from master_dataset.registry.stores import Store
 from serving_layer.api.parameters import DEFAULT_TENANT, tenant_of
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.language import noted
-from serving_layer.pages.routing import ConfigurerVisit, Form, ReaderVisit, page_router
-from serving_layer.saved.annotations import FIRST_DAY, LAST_DAY, MAX_TEXT, AnnotationKind, NewAnnotation
+from serving_layer.pages.period import PagePeriod
+from serving_layer.pages.queries import QueryFailure
+from serving_layer.pages.routing import ConfigurerVisit, Form, ReaderVisit, Visit, page_router
+from serving_layer.saved.annotations import FIRST_DAY, LAST_DAY, MAX_TEXT, Annotation, AnnotationKind, NewAnnotation
 
 router = page_router()
 PATH = "/annotations"
@@ -101,3 +107,43 @@ def _day(name: str, text: str) -> date | None:
 def _back(tenant: str, done: str, *, sees_all: bool) -> Response:
     filters = {"tenant": tenant} if sees_all and tenant != DEFAULT_TENANT else {}
     return RedirectResponse(f"{PATH}?{urlencode({**filters, 'done': done})}", HTTPStatus.SEE_OTHER)
+
+
+# On charts
+
+MAX_TENANTS, MAX_ON_CHARTS = 20, 50
+"""Of how many tenants an operator sees annotations on one page, and how many a page shows."""
+
+
+class ChartAnnotations(NamedTuple):
+    """What a page shows. `has_more`: whether it leaves some out. `failure`: why nothing is known; None if it is."""
+
+    rows: Sequence[Annotation]
+    has_more: bool = False
+    failure: QueryFailure | None = None
+
+
+async def annotations_of(
+    visit: Visit, stores: Sequence[Store], period: PagePeriod, *, is_of_chain: bool
+) -> ChartAnnotations:
+    """The annotations that touch a period, by day.
+
+    Args:
+        visit: whose page it is.
+        stores: those that the page is about.
+        period: its days.
+        is_of_chain: whether the page is about all stores of the tenants, also those that are not registered any more.
+    """
+    if visit.request.app.state.saved is None:
+        return ChartAnnotations(())
+    tenants = sorted({store.tenant for store in stores})
+    about = None if is_of_chain else [store.id for store in stores]
+    between = visit.saved.annotations.annotations_between
+    read = (between(tenant, about, period.first, period.last) for tenant in tenants[:MAX_TENANTS])
+    try:
+        found = [each for annotations in await asyncio.gather(*read) for each in annotations]
+    except GalateaError as error:
+        return ChartAnnotations((), failure=QueryFailure.of(error))
+    rows = sorted(found, key=lambda each: (each.first_day, each.last_day, each.text))
+    has_more = len(rows) > MAX_ON_CHARTS or len(tenants) > MAX_TENANTS
+    return ChartAnnotations(rows[:MAX_ON_CHARTS], has_more)

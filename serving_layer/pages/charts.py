@@ -199,9 +199,9 @@ def drawn(rows: Sequence[ChartRow]) -> Sequence[Mapping[str, object]]:
     ]
 
 
-def days_noted(notes: Sequence[Annotation]) -> Sequence[tuple[date, date]]:
+def annotated_days(annotations: Sequence[Annotation]) -> Sequence[tuple[date, date]]:
     """First and last day of annotations, in the order in which the page numbers them."""
-    return [(note.first_day, note.last_day) for note in notes]
+    return [(each.first_day, each.last_day) for each in annotations]
 
 
 def _places(points: Sequence[Point], zone: str) -> list[tuple[int, str]]:

@@ -13,11 +13,11 @@ from msgspec import UNSET
 from master_dataset.registry.stores import Store
 from serving_layer.health.freshness import FreshnessReport
 from serving_layer.pages.alerts import newest_open_alerts
+from serving_layer.pages.annotations import annotations_of
 from serving_layer.pages.business_day import BusinessDay
 from serving_layer.pages.charts import ChartRow, chart_rows
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import noted
-from serving_layer.pages.notes import notes_of
 from serving_layer.pages.period import PagePeriod, PeriodFilter
 from serving_layer.pages.queries import PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
@@ -122,7 +122,7 @@ async def get_overview(visit: ReaderVisit, asked: Annotated[PeriodFilter, Query(
         "is_partial": bool(fresh.basis.missing),
         "today_ends_at": min((BusinessDay.of(store, fresh.at).today_ends_at for store in stores), default=None),
         "alerts": await newest_open_alerts(visit, ALERTS_SHOWN),
-        "notes": await notes_of(visit, stores, period, is_of_chain=True),
+        "annotations": await annotations_of(visit, stores, period, is_of_chain=True),
     }
     if stores:
         values |= await _chain(visit, stores, period, is_partial=bool(fresh.basis.missing))

@@ -138,7 +138,7 @@ def _environment() -> Environment:
         "begun": charts.begun,
         "highest": charts.highest,
         "drawn": charts.drawn,
-        "days_noted": charts.days_noted,
+        "annotated_days": charts.annotated_days,
         "with_code": _with_code,
     }
     made.globals |= {

@@ -10,13 +10,13 @@ from msgspec import UNSET
 
 from master_dataset.registry.stores import Store
 from serving_layer.alerts.history import AlertsRequest
+from serving_layer.pages.annotations import annotations_of
 from serving_layer.pages.business_day import BusinessDay, is_closed, opening
 from serving_layer.pages.charts import ChartRow, HeatMap, chart_rows, heat_map
 from serving_layer.pages.figures import instant
 from serving_layer.pages.flags import DESCRIPTIVE_FLAGS, flag_text
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import ngettext, noted
-from serving_layer.pages.notes import notes_of
 from serving_layer.pages.overview import as_now, hours_before
 from serving_layer.pages.period import PagePeriod, PeriodFilter
 from serving_layer.pages.products import product_rows
@@ -106,7 +106,7 @@ async def get_store(visit: ReaderVisit, id_: str, asked: Annotated[PeriodFilter,
         "compared": _compared(panels["change:net_sales"]),
         "comparison": panels["change:net_sales"].query,
         "open_alerts": await _open_alerts(visit, store),
-        "notes": await notes_of(visit, [store], period, is_of_chain=False),
+        "annotations": await annotations_of(visit, [store], period, is_of_chain=False),
         "today_ends_at": today.today_ends_at if period.includes_today and not asked.day else None,
     }
     return visit.page("store.html", fresh, values)

@@ -32,7 +32,7 @@
       this.readout = element.parentElement.querySelector(".readout");
       this.rows = JSON.parse(element.dataset.rows);
       this.known = new Map(this.rows.map((row) => [row.start, row]));
-      this.notes = JSON.parse(element.dataset.notes);
+      this.annotations = JSON.parse(element.dataset.annotations);
       this.isHourly = element.dataset.grain === "hour";
       const language = document.documentElement.lang, timeZone = element.dataset.zone;
       this.axisLabel = new Intl.DateTimeFormat(language === "en" ? "en-GB" : language, { day: "numeric", month: "short", timeZone });
@@ -87,7 +87,7 @@
           this.line("--accent", { width: lineWidth, dash: [rem() * 0.36, rem() * 0.3], points: dots }),
           { stroke: colour("--accent"), width: lineWidth, paths: () => null, points: { ...dots, width: lineWidth } }, // what is not over: no line leads to a part of a point
         ],
-        hooks: { drawClear: [(plot) => this.rain(plot)], draw: [(plot) => this.note(plot)], setCursor: [(plot) => this.read(plot.cursor.idx ?? this.latest())] },
+        hooks: { drawClear: [(plot) => this.rain(plot)], draw: [(plot) => this.annotate(plot)], setCursor: [(plot) => this.read(plot.cursor.idx ?? this.latest())] },
       };
     }
     rain(plot) {
@@ -101,15 +101,15 @@
       ctx.restore();
     }
     // The days of an annotation, above the plot, with its number in the list of the page.
-    note(plot) {
+    annotate(plot) {
       const { ctx, bbox } = plot, ends = (n) => this.points[n + 1] ? seconds(this.points[n + 1].start) : Infinity, ratio = devicePixelRatio;
       const day = (point) => point.date ?? new Intl.DateTimeFormat("en-CA", { timeZone: this.element.dataset.zone }).format(Date.parse(point.start));
       ctx.save();
-      ctx.strokeStyle = ctx.fillStyle = colour("--note");
+      ctx.strokeStyle = ctx.fillStyle = colour("--annotation");
       ctx.lineWidth = 2 * ratio;
       ctx.textAlign = "left";
       ctx.font = `${Math.round(rem() * 0.7 * ratio)}px system-ui, sans-serif`;
-      this.notes.forEach(([first, last], number) => {
+      this.annotations.forEach(([first, last], number) => {
         // A week or a month belongs to an annotation that begins within it.
         const within = this.points.flatMap((point, n) => day(point) <= last && (day(point) >= first || (this.points[n + 1] && day(this.points[n + 1]) > first)) ? [n] : []);
         if (!within.length) return;
