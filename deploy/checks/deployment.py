@@ -12,6 +12,7 @@ from deploy.checks.environment import (
     disk_finding,
     generation_finding,
     home_findings,
+    report_findings,
     spark_and_folder_findings,
 )
 from deploy.checks.finding import Finding, Group, fault, good, hint
@@ -52,7 +53,7 @@ def deployment_groups(settings: "Settings", process: str = "") -> Iterator[Group
     yield Group("spark and disk", [disk_finding(settings), *spark_and_folder_findings(settings)])
     is_readable = not process and not any(each.blocks for each in of_cassandra)
     running = [generation_finding(settings)] if is_readable else []
-    yield Group("running", [airflow_finding(settings), *running, *alarm_findings(settings)])
+    yield Group("running", [airflow_finding(settings), *report_findings(settings), *running, *alarm_findings(settings)])
 
 
 def users_of(settings: "Settings", process: str) -> Mapping[str, tuple["Settings", Rights]]:

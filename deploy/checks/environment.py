@@ -16,6 +16,9 @@ from deploy.cassandra import session_of
 from deploy.checks.finding import Finding, attempt, fault, good
 from deploy.local.home import RESET_OR_MIGRATE, changed_settings
 from deploy.local.records import Records
+from deploy.reports.mail import MailServer
+from deploy.reports.pdf import chromium_of
+from deploy.reports.recipients import read_reports
 from deploy.secret_files import operator_key
 from deploy.spark import on_cluster
 from master_dataset.errors import CassandraUnavailableError
@@ -119,6 +122,28 @@ def airflow_finding(settings: "Settings") -> Finding:
         return f"{url} lets the user `{settings.airflow.user}` in, and knows the DAGs"
 
     return attempt("airflow", reach, blocks=False)
+
+
+def report_findings(settings: "Settings") -> Iterator[Finding]:
+    """Check what reports need, as far as it is configured: who gets which, and that the mail server lets Galatea in."""
+    if settings.reports.file:
+        yield attempt("reports", lambda: _scheduled(settings), blocks=False)
+    if settings.smtp.host:
+        yield attempt("mail server", lambda: _mail_server(settings), blocks=False)
+
+
+def _scheduled(settings: "Settings") -> str:
+    reports = read_reports(Path(settings.reports.file))
+    if any(each.pdf for each in reports):
+        chromium_of(settings.reports)
+    return f"{len(reports)} to {sum(len(each.to) for each in reports)} recipients"
+
+
+def _mail_server(settings: "Settings") -> str:
+    smtp = settings.smtp
+    with MailServer(smtp):
+        signed_in = f"lets the user `{smtp.user}` in" if smtp.user else "asks for no user"
+        return f"{smtp.host}:{smtp.port} {signed_in}; encrypted: {'no' if smtp.tls == 'none' else smtp.tls}"
 
 
 def generation_finding(settings: "Settings") -> Finding:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import psutil
 
 from deploy.airflow.component import is_installed
-from deploy.checks.environment import GIB, disk_finding, generation_finding, home_findings, remote_findings
+from deploy.checks.environment import (
+    GIB,
+    disk_finding,
+    generation_finding,
+    home_findings,
+    remote_findings,
+    report_findings,
+)
 from deploy.checks.finding import Finding
 from deploy.jars import missing_jars
 from deploy.java import find_java
@@ -41,6 +48,7 @@ def checkup(settings: "Settings") -> list[Finding]:
         disk_finding(settings),
         _copies(settings),
         *remote_findings(settings),
+        *report_findings(settings),
     ]
     leftovers = list(_leftovers(settings, running=running))
     return [

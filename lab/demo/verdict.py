@@ -6,7 +6,7 @@ layers have read everything. Only events since the cut that are too old for the 
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -22,6 +22,7 @@ from serving_layer.store.cells import MergedCells
 from serving_layer.store.readers import Readers
 from serving_layer.store.snapshot import ReadSnapshot, SnapshotReader
 from serving_layer.tables import AsyncSession, BatchTables, PublishedTables, ReceiptTables, SpeedTables, StoreTables
+from views.core.local_time import Span
 from views.core.merge import Cell
 from views.core.view import View
 
@@ -66,20 +67,17 @@ class MergedCellReader:
         cells = MergedCells(self._readers, self._ttl)
         for start in range(0, len(self.stores), AT_ONCE):
             stores = self.stores[start : start + AT_ONCE]
-            yield _table(view, list(zip(stores, asyncio.run(self._cells(cells, basis, view, stores)), strict=True)))
+            found = asyncio.run(cells.read(basis, view, self._spans(stores)))
+            yield _table(view, [(store, found[store][0]) for store in stores])
             read(start + len(stores))
 
-    async def _cells(
-        self, cells: MergedCells, basis: ReadSnapshot, view: View, stores: Sequence[str]
-    ) -> list[list[Cell]]:
-        return await asyncio.gather(*(cells.read(basis, view, store, *self._span) for store in stores))
+    def _spans(self, stores: Sequence[str]) -> Mapping[str, Sequence[Span]]:
+        return {store: [Span(*self._span)] for store in stores}
 
     async def _moment(self) -> MergedSnapshot:
         basis = await SnapshotReader(self._readers, self._ttl, partial(datetime.now, UTC)).read(partial=False)
-        cells, waiting = MergedCells(self._readers, self._ttl), 0
-        for store in self.stores:
-            waiting += await cells.waiting(basis, receipt_views(), store, *self._span)
-        return MergedSnapshot(basis, waiting)
+        waiting = await MergedCells(self._readers, self._ttl).waiting(basis, receipt_views(), self._spans(self.stores))
+        return MergedSnapshot(basis, waiting.total())
 
 
 def _table(view: View, found: Sequence[tuple[str, Sequence[Cell]]]) -> pa.Table:

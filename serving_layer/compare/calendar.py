@@ -7,7 +7,7 @@ January. A year has 52 weeks, or 53 where more than three days of January would 
 called by the calendar year in which it begins: 2023 is 2023-01-29 until 2024-02-03, 53 weeks.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple, Protocol
@@ -21,7 +21,7 @@ from views.core.local_time import ONE_DAY, Span
 MONTHS_OF_A_YEAR = 12
 
 
-class ComparisonCalendar(Protocol):
+class ComparisonCalendar(Hashable, Protocol):
     """Maps dates to the dates that they are compared with. No two dates have the same one, and their order is kept."""
 
     @property

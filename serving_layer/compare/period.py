@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
+from functools import lru_cache
 from itertools import groupby
 from zoneinfo import ZoneInfo
 
@@ -90,6 +91,12 @@ def comparison_period(at: QueryRange, now: Timeline, calendar: ComparisonCalenda
     timeline = Timeline(tuple(span for span, _ in placed), tuple(point for _, point in placed))
     counted = tuple(day for day in dates if not windows.isdisjoint(_windows(at.days, day)))
     return ComparisonPeriod(timeline, frozenset(windows), counted, lengths)
+
+
+@lru_cache(maxsize=32)
+def comparison_until(of: QueryRange, until: int, calendar: ComparisonCalendar) -> ComparisonPeriod | None:
+    """As `comparison_period` of the part of a range before `until`. Stores whose days are alike share it."""
+    return comparison_period(of.until(until), of.timeline, calendar)
 
 
 def _by_point(at: QueryRange, now: Timeline, dated: Iterable[Dated]) -> Iterator[tuple[int, list[date]]]:

@@ -1,6 +1,7 @@
 """Adds the pages to the application, and makes a page of every error that a browser meets outside of them."""
 
 import inspect
+import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
 
@@ -33,6 +34,7 @@ from serving_layer.pages import (
     stores,
     views,
 )
+from serving_layer.pages.recent import RecentAnswers
 from serving_layer.pages.routing import error_page
 from serving_layer.pages.sessions import SessionAuthorization, Sessions
 
@@ -71,6 +73,7 @@ FOR_PROGRAMS = ("/v1/", "/static/")
 def install(app: FastAPI, sessions: Sessions) -> None:
     """Add the pages, after the routes of `/v1`. `app.state.authenticator` decides who can see them."""
     app.state.sessions = sessions
+    app.state.recent_answers = RecentAnswers(time.monotonic)
     for module in MODULES:
         app.router.routes.extend(module.router.routes)
     app.add_middleware(SessionAuthorization, sessions=sessions)

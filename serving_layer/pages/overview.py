@@ -176,16 +176,21 @@ async def _chain(
     now = {metric: as_now(replace(total, metric=metric), period) for metric in TILES}
     compared = {metric: replace(query, compare=period.compared_with) for metric, query in now.items()}
     trend = replace(total, grain=period.grain, compare=None if period.grain == "hour" else period.compared_with)
-    ranked = as_now(replace(total, by=(), sort="-value", top=LEADING), period)
+    ranked = replace(total, by=(), sort="-value", top=LEADING)
     rankings = {noted("Top stores"): ranked}
     if len(stores) > LEADING:
         rankings[noted("Bottom stores")] = replace(ranked, sort="value")
     if group:
         rankings[f"group:{group}"] = replace(ranked, by=(f"group:{group}",), top=GROUPS_SHOWN)
-    changes = {query: replace(query, compare=period.compared_with) for query in rankings.values()}
-    wanted = [*now.values(), *compared.values(), trend, *rankings.values(), *changes.values()]
     before = hours_before(trend, period)
-    results = dict(zip([*wanted, *before], await visit.queries.answer_all([*wanted, *before]), strict=True))
+    wanted = [*now.values(), *compared.values(), trend, *rankings.values(), *before]
+
+    def changes_of_shown(found: Mapping[PageQuery, QueryResult]) -> list[PageQuery]:
+        """For each ranking what says how its rows changed: of the stores that it shows, not of all."""
+        return [_change_query(query, found[query], period) for query in rankings.values()]
+
+    results = await visit.queries.answer_with(wanted, changes_of_shown)
+    changes = dict(zip(rankings.values(), changes_of_shown(results), strict=True))
     names = {store.id: store.name or _("Store {id}").format(id=store.id) for store in stores}
     catalogue = visit.queries.service.catalogue
     shown = []
@@ -197,6 +202,14 @@ async def _chain(
         "trend": _trend(trend, results[trend], [results[each] for each in before], stores),
         "rankings": [each for each in shown if each.rows],
     }
+
+
+def _change_query(ranking: PageQuery, result: QueryResult, period: PagePeriod) -> PageQuery:
+    compared = replace(ranking, compare=period.compared_with)
+    if ranking.by or isinstance(result, QueryFailure):
+        return compared
+    shown = tuple(sorted(each.store for each in result.series if each.store is not UNSET))
+    return replace(compared, stores=shown, sort=None, top=None) if shown else ranking
 
 
 def hours_before(query: PageQuery, period: PagePeriod) -> Sequence[PageQuery]:

@@ -7,7 +7,7 @@ when the page's script asks again, so both show the same number.
 import asyncio
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from master_dataset.errors import GalateaError
 from master_dataset.registry.stores import Store
 from serving_layer.api.parameters import write_id
 from serving_layer.keys.key import Caller
+from serving_layer.pages.recent import MANY_STORES, RecentAnswers
 from serving_layer.query.cells import CellsRequest
 from serving_layer.query.ranges import RangeName
 from serving_layer.query.resolve import MOST_METRICS, MetricRequest, MetricsRequest, Sort
@@ -26,7 +27,7 @@ from serving_layer.query.sensor_health import SensorsRequest
 from serving_layer.responses.metrics import CellsResponse, MetricResponse, MetricsResponse
 from serving_layer.responses.sensors import SensorList
 from serving_layer.service import QueryService
-from serving_layer.store.snapshot import ReadVersion
+from serving_layer.store.snapshot import ReadSnapshot, ReadVersion
 from serving_layer.timeline import Grain
 from views.core import View
 
@@ -146,16 +147,26 @@ def batches(queries: Iterable[PageQuery]) -> Iterator[QueryBatch]:
 class PageQueries:
     """The query service on behalf of the visitor of one page. Only here do pages say whose stores they read."""
 
-    def __init__(self, service: QueryService, caller: Caller, asked: set[str] | None = None) -> None:
+    def __init__(
+        self,
+        service: QueryService,
+        caller: Caller,
+        asked: set[str] | None = None,
+        recent: "RecentAnswers[Mapping[PageQuery, QueryResult]] | None" = None,
+    ) -> None:
         """Ask nothing yet.
 
         Args:
             service: answers.
             caller: whose stores are visible.
             asked: collects the addresses in REST of all queries; None where nobody needs them.
+            recent: answers about many stores that may be some seconds old; None where they may not.
         """
         self.service = service
-        self._caller, self._asked = caller, asked
+        self.snapshot: ReadSnapshot | None = None
+        """The oldest snapshot that numbers of the page are from, if that was not read for this page; None if all are
+        new."""
+        self._caller, self._asked, self._recent = caller, asked, recent
 
     async def stores(self) -> list[Store]:
         """The registered stores that the visitor can see, by name."""
@@ -169,18 +180,54 @@ class PageQueries:
         return await self.service.stores.registered(id_, self._caller)
 
     async def answer_all(self, queries: Sequence[PageQuery]) -> Sequence[QueryResult]:
-        """The answers, in order, all from one publication and one reading of speed."""
+        """The answers, in order, all from one publication and one reading of speed. About many stores, see `recent`."""
+        found = await self.answer_with(queries, lambda _: ())
+        return [found[query] for query in queries]
+
+    async def answer_with(
+        self,
+        queries: Sequence[PageQuery],
+        others: Callable[[Mapping[PageQuery, QueryResult]], Sequence[PageQuery]],
+    ) -> Mapping[PageQuery, QueryResult]:
+        """As `answer_all`, also of queries that depend on these answers alone: `others` says which."""
         if not queries:
-            return []
+            return {}
+        found = await self._answer_recent(queries, others)
         if self._asked is not None:
-            self._asked.update(query.path for query in queries)
+            self._asked.update(query.path for query in found)
+        return found
+
+    async def _answer_recent(
+        self,
+        queries: Sequence[PageQuery],
+        others: Callable[[Mapping[PageQuery, QueryResult]], Sequence[PageQuery]],
+    ) -> Mapping[PageQuery, QueryResult]:
         try:
             version = await self.service.read_version(queries[0].request, self._caller)
         except GalateaError as error:
-            return [QueryFailure.of(error)] * len(queries)
+            failed: dict[PageQuery, QueryResult] = dict.fromkeys(queries, QueryFailure.of(error))
+            return failed | dict.fromkeys(others(failed), QueryFailure.of(error))
+
+        async def computed(version: ReadVersion) -> Mapping[PageQuery, QueryResult]:
+            found = await self._answer_at(queries, version)
+            return found | await self._answer_at([query for query in others(found) if query not in found], version)
+
+        if self._recent is None or await self._most_stores(queries) < MANY_STORES:
+            return await computed(version)
+        recent = await self._recent.get((self._caller.visibility_scope, tuple(queries)), version, computed)
+        snapshot = recent.version.snapshot
+        if recent.version.key != version.key and (self.snapshot is None or snapshot.as_of_at < self.snapshot.as_of_at):
+            self.snapshot = snapshot
+        return recent.result
+
+    async def _most_stores(self, queries: Sequence[PageQuery]) -> int:
+        if all(query.stores for query in queries):
+            return max(len(query.stores) for query in queries)
+        return len(await self.stores())
+
+    async def _answer_at(self, queries: Sequence[PageQuery], version: ReadVersion) -> dict[PageQuery, QueryResult]:
         answered = await asyncio.gather(*(self._answer_batch(batch, version) for batch in batches(queries)))
-        results = {query: result for each in answered for query, result in each.items()}
-        return [results[query] for query in queries]
+        return {query: result for each in answered for query, result in each.items()}
 
     async def answer(self, query: PageQuery) -> QueryResult:
         """The answer to one query."""

@@ -3,7 +3,7 @@
 import hmac
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -90,6 +90,8 @@ class Visit:
         self, template: str, fresh: FreshnessReport, values: Mapping[str, object], *, status: int = 200
     ) -> HTMLResponse:
         """The page for this visitor. `values`: what the template refers to."""
+        if self.queries.snapshot is not None:
+            fresh = replace(fresh, basis=self.queries.snapshot)
         return render(self.request, template, self.visitor, {"fresh": fresh, **values}, status=status)
 
 
@@ -107,12 +109,17 @@ class RequireScope:
         if shared is not None:
             if self.scope != "read" or request.method != "GET":
                 raise ScopeMissingError("This cannot be shared.", do="Sign in with a key.")
-            return Visit(request, visitor, PageQueries(request.app.state.answers, visitor.caller, shared.asked))
+            return Visit(request, visitor, _queries(request, visitor, shared.asked))
         authenticator: Authenticator = request.app.state.authenticator
         await authorize(
             request.scope, authenticator, visitor.authorization, self.scope
         )  # which also counts the request
-        return Visit(request, visitor, PageQueries(request.app.state.answers, visitor.caller))
+        return Visit(request, visitor, _queries(request, visitor))
+
+
+def _queries(request: Request, visitor: Visitor, asked: set[str] | None = None) -> PageQueries:
+    state = request.app.state
+    return PageQueries(state.answers, visitor.caller, asked, state.recent_answers)
 
 
 ReaderVisit = Annotated[Visit, Depends(RequireScope("read"))]

@@ -9,8 +9,10 @@ render      SeriesValues  -> MetricResponse    round, and say what the answer wa
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
+from datetime import timedelta
 from functools import partial
 from itertools import zip_longest
+from typing import TypeVar
 
 from msgspec import UNSET, UnsetType
 
@@ -25,7 +27,7 @@ from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.day_columns import NeedsWindowsError
 from serving_layer.query.day_totals import DayTotals, MergedDays, takes_day_cells
 from serving_layer.query.evaluate import GroupValues, evaluate, evaluate_groups
-from serving_layer.query.fetch import fetch, fetch_context
+from serving_layer.query.fetch import StoreData, fetch, fetch_context
 from serving_layer.query.groups import Totals, refuse_many_days
 from serving_layer.query.ranking import points_written, ranked, ranked_top
 from serving_layer.query.render import render, render_groups
@@ -39,8 +41,14 @@ from serving_layer.store.snapshot import ReadSnapshot, provenance
 from views.core.cut import seconds
 from views.core.local_time import ONE_DAY
 
+Each = TypeVar("Each")
+
 STORES_AT_ONCE = 8
-"""How many stores of a total, or of an SQL table, are read side by side."""
+"""How many stores of an SQL table are read side by side."""
+STORES_TOGETHER, STORE_DAYS_TOGETHER = 50, 1500
+"""So many stores of a total, and about so many of their days, are read together."""
+TOGETHER_AT_ONCE = 2
+"""How many of such groups of stores are read side by side."""
 MOST_BYTES = 32 * 1024 * 1024
 """The longest JSON of an answer that is built as a whole: several metrics, or a table. Half a million points."""
 
@@ -127,17 +135,15 @@ async def answer_query(  # noqa: PLR0913, PLR0917 - what it is answered from
     stages: tracing.Stages = tracing.NO_STAGES,
 ) -> MetricResponse:
     """The stages after `resolve`: the response to one resolved query. `products`, `targets`: None if it reads none."""
+    found: list[StoreStates] = []
     size = 0
-
-    async def store_states(of: StoreQuery) -> StoreStates:
-        nonlocal size
+    for some in _together([query], query.stores):
         with stages.stage("fetch"):
-            data = await fetch(query, of, snapshot, cells, products)
-        size += data.size
-        with stages.stage("aggregate"):
-            return await off_loop(data.size, lambda: aggregate(query, data))  # at once, so that these cells can go
-
-    found = await asyncio.gather(*map(store_states, query.stores))
+            read = await fetch(query, some, snapshot, cells, products)
+        cells_read = sum(data.size for data in read)
+        size += cells_read
+        with stages.stage("aggregate"):  # at once, so that these cells can go
+            found += await off_loop(cells_read, partial(_aggregated, query, read))
     with stages.stage("fetch"):
         context = await fetch_context(query, snapshot, cells)
 
@@ -184,20 +190,20 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
     totals[0].refuse_slow(set(left))
     if is_limited:
         refuse_many_days(queries, set(left))
-    rest, adding = iter(left), asyncio.Lock()
+    rest, adding = iter(_together(queries, left)), asyncio.Lock()
 
     async def merge_stores() -> None:
-        for store in rest:
-            same_cells = cells.for_one_answer() if len(queries) > 1 else cells
+        for some in rest:
+            same_cells = cells.for_one_answer(keep_merged=True) if len(queries) > 1 else cells
             for query, stores, into in zip(queries, by_store, totals, strict=True):
-                if store in stores:
-                    with stages.stage("fetch"):
-                        data = await fetch(query, stores[store], snapshot, same_cells, products)
-                    async with adding:
-                        with stages.stage("aggregate"):
-                            await off_loop(data.size, partial(into.add, data))
+                with stages.stage("fetch"):
+                    chosen = [stores[store] for store in some if store in stores]
+                    read = await fetch(query, chosen, snapshot, same_cells, products)
+                async with adding:
+                    with stages.stage("aggregate"):
+                        await off_loop(sum(data.size for data in read), partial(_add_all, into, read))
 
-    readers = [asyncio.ensure_future(merge_stores()) for _ in range(STORES_AT_ONCE)]
+    readers = [asyncio.ensure_future(merge_stores()) for _ in range(TOGETHER_AT_ONCE)]
     try:
         await asyncio.gather(*readers)
     finally:  # if one fails, the others need not go on
@@ -216,6 +222,27 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
         await _label_skus(query, response, products)
         await _add_targets(query, response, snapshot, targets, into.missing)
     return responses
+
+
+def _aggregated(query: ResolvedQuery, read: Iterable[StoreData]) -> list[StoreStates]:
+    return [aggregate(query, data) for data in read]
+
+
+def _together(queries: Sequence[ResolvedQuery], stores: Sequence[Each]) -> Sequence[Sequence[Each]]:
+    """Stores in groups that are read together: fewer, if each has many cells."""
+    days = max((_days_read(of) for query in queries for of in query.stores), default=1)
+    size = min(STORES_TOGETHER, max(1, STORE_DAYS_TOGETHER // days))
+    return [stores[at : at + size] for at in range(0, len(stores), size)]
+
+
+def _days_read(of: StoreQuery) -> int:
+    periods = 1 if of.calendar is None else 2
+    return periods * (1 + timedelta(seconds=of.timeline.end - of.timeline.start) // ONE_DAY)
+
+
+def _add_all(totals: Totals, read: Iterable[StoreData]) -> None:
+    for data in read:
+        totals.add(data)
 
 
 async def _merged_days(

@@ -10,6 +10,7 @@ from serving_layer.responses.metrics import CellsResponse, CellStates
 from serving_layer.store.cells import MergedCells
 from serving_layer.store.snapshot import ReadSnapshot, as_of
 from views.core import View
+from views.core.local_time import Span
 from views.core.merge import Cell
 
 
@@ -43,14 +44,12 @@ async def answer_cells(
     Raises:
         DefinitionNotPublishedError, CellMissingError, CassandraUnavailableError: as for any answer.
     """
-    read = await asyncio.gather(*(cells.read(snapshot, view, *span) for span in spans))
-    waiting = await asyncio.gather(*(cells.waiting(snapshot, [view], *span) for span in spans))
-    shown = [
-        _cell_states(view, store, cell)
-        for (store, _, _), found in zip(spans, read, strict=True)
-        for cell in sorted(found, key=_order)
-    ]
-    return CellsResponse(view.name, shown, as_of(snapshot, sum(waiting)))
+    by_store = {store: [Span(start, end)] for store, start, end in spans}
+    read, waiting = await asyncio.gather(
+        cells.read(snapshot, view, by_store), cells.waiting(snapshot, [view], by_store)
+    )
+    shown = [_cell_states(view, store, cell) for store in by_store for cell in sorted(read[store][0], key=_order)]
+    return CellsResponse(view.name, shown, as_of(snapshot, waiting.total()))
 
 
 def _order(cell: Cell) -> tuple[int, tuple[str, ...]]:

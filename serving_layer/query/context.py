@@ -21,6 +21,7 @@ from serving_layer.store.cells import MergedCells
 from serving_layer.store.snapshot import ReadSnapshot
 from serving_layer.timeline import Timeline, place_in_week, timeline
 from views.core.cut import seconds
+from views.core.local_time import Span
 from views.core.merge import Cell
 from views.weather import WEATHER
 
@@ -98,7 +99,8 @@ def _timeline(query: "ResolvedQuery", of: "StoreQuery") -> Timeline:
 
 async def _rows(of: "StoreQuery", line: Timeline, snapshot: ReadSnapshot, cells: MergedCells) -> list[WeatherRow]:
     found: dict[int, list[Cell]] = {}
-    for cell in await cells.read(snapshot, WEATHER, of.store.id, line.start, line.end):
+    read = await cells.read(snapshot, WEATHER, {of.store.id: [Span(line.start, line.end)]})
+    for cell in read[of.store.id][0]:
         found.setdefault(line.point_of(cell.key.window), []).append(cell)
     rows: list[WeatherRow] = []
     for point, observed in sorted(found.items()):

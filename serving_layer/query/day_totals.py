@@ -31,7 +31,7 @@ from serving_layer.query.day_rows import DayRows, FreshRow
 from serving_layer.query.groups import GroupKey, GroupStates, MergedPoint, Totals, Values
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.sensor_coverage import sensor_sources
-from serving_layer.store.cells import MergedCells, waiting_reach
+from serving_layer.store.cells import MergedCells
 from serving_layer.store.day_cells import DayTable, NamedDays, Texts, ViewDays
 from serving_layer.store.snapshot import ReadSnapshot
 from serving_layer.timeline import PointLabel, QueryRange, zone_named
@@ -158,13 +158,13 @@ class DayTotals:
             CellMissingError, CassandraUnavailableError: see `fetch`.
         """
         ids = [of.store.id for of in self.stores]
-        spans = {of.store.id: Span(of.timeline.start, of.timeline.end) for of in self.stores}
+        spans = {of.store.id: [Span(of.timeline.start, of.timeline.end)] for of in self.stores}
         fresh = {}
         for days in self.days:
             speed = await cells.speed.rows_of(snapshot, days.view, ids)
             number = sum(map(len, speed.values()))
             fresh[days.view.name] = await off_loop(number, partial(self._fresh, speed, snapshot))
-        waiting = await cells.speed.waiting_of(snapshot, waiting_reach(self.query.views), spans)
+        waiting = (await cells.waiting(snapshot, self.query.views, spans)).total()
         merging = await off_loop(len(ids), lambda: _Merging(self, fresh))
         for named in self.days:
             more = fresh[named.view.name]

@@ -1,14 +1,15 @@
 """Stage 2, fetch: read the cells that a query needs, all from one snapshot.
 
-The only stage that reads data. Cells come merged from both layers; nothing is added up here. Each store is fetched by
-a call of its own, so that its cells can be aggregated and released while others are read.
+The only stage that reads data. Cells come merged from both layers; nothing is added up here. Stores are fetched a few
+at a time, so that their cells can be aggregated and released while others are read.
 """
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
-from serving_layer.compare.period import ComparisonPeriod, comparison_period
+from serving_layer.compare.period import ComparisonPeriod, comparison_until
 from serving_layer.products.attribution import AnswerProducts, StoreProducts
 from serving_layer.products.dimensions import SKU
 from serving_layer.query.context import context_rows
@@ -65,18 +66,35 @@ class StoreData:
         return sum(len(cells) for each in periods for cells in each.cells.values())
 
 
+@dataclass(frozen=True)
+class _Periods:
+    """The periods of one store of a query.
+
+    Attributes:
+        until: see `StoreData`.
+        comparison: likewise.
+        periods: now, and before if there is a comparison.
+        spans: the windows that are read for each.
+    """
+
+    until: int
+    comparison: ComparisonPeriod | None
+    periods: Sequence[Period]
+    spans: Sequence[Span]
+
+
 async def fetch(
     query: ResolvedQuery,
-    of: StoreQuery,
+    stores: Sequence[StoreQuery],
     snapshot: ReadSnapshot,
     cells: MergedCells,
     products: AnswerProducts | None = None,
-) -> StoreData:
-    """Read the cells of one store, of both periods where the query compares.
+) -> list[StoreData]:
+    """Read the cells of some stores, of both periods where the query compares.
 
     Args:
         query: what to read.
-        of: the store.
+        stores: different ones.
         snapshot: the state of both layers that the answer is computed from.
         cells: the merged cells of both layers.
         products: the products that the answer reads; None if no tenant has loaded any.
@@ -86,6 +104,29 @@ async def fetch(
         CellMissingError: the manifest names a cell that is not there.
         CassandraUnavailableError: Cassandra does not answer.
     """
+    periods = {of.store.id: _periods(query, of, snapshot) for of in stores}
+    spans = {store: each.spans for store, each in periods.items()}
+    views = {view.name: view for view in (*query.views, *query.proofs)}
+    waiting, found = await asyncio.gather(
+        cells.waiting(snapshot, query.views, {store: _disjoint(own) for store, own in spans.items()}),
+        asyncio.gather(*(cells.read(snapshot, view, spans) for view in views.values())),
+    )
+
+    def data_of(of: StoreQuery) -> StoreData:
+        at, own = periods[of.store.id], [each[of.store.id] for each in found]
+        now, *before = (
+            PeriodData(period, dict(zip(views, parts, strict=True)))
+            for period, parts in zip(at.periods, zip(*own, strict=True), strict=True)
+        )
+        return StoreData(of, at.until, now, at.comparison, before[0] if before else None, waiting[of.store.id])
+
+    read = list(map(data_of, stores))
+    if products is None or not query.reads_attributes:
+        return read
+    return [await _with_products(query, data, products) for data in read]
+
+
+def _periods(query: ResolvedQuery, of: StoreQuery, snapshot: ReadSnapshot) -> _Periods:
     start, end = of.timeline.start, of.timeline.end
     known_until = seconds(snapshot.as_of_at)
     begun, over = round_up(known_until), round_down(known_until)
@@ -94,26 +135,17 @@ async def fetch(
     periods = [replace(_asked_period(query, of, until, begun, over), is_loading=loading)]
     comparison = None
     if of.calendar is not None and start < until:
-        comparison = comparison_period(of.range.until(until), of.timeline, of.calendar)
+        comparison = comparison_until(of.range, until, of.calendar)
     if comparison is not None:
         periods.append(replace(_earlier_period(query, of, comparison, begun, over), is_loading=loading))
-    spans = [_span_read(query, of, period) for period in periods]
-    views = {view.name: view for view in (*query.views, *query.proofs)}
+    return _Periods(until, comparison, periods, [_span_read(query, of, period) for period in periods])
 
-    async def read(period: Period, span: Span) -> PeriodData:
-        found = await asyncio.gather(*(cells.read(snapshot, view, of.store.id, *span) for view in views.values()))
-        return PeriodData(period, dict(zip(views, found, strict=True)))
 
-    waiting, (now, *before) = await asyncio.gather(
-        asyncio.gather(*(cells.waiting(snapshot, query.views, of.store.id, *span) for span in _disjoint(spans))),
-        asyncio.gather(*map(read, periods, spans)),
-    )
-    data = StoreData(of, until, now, comparison, before[0] if before else None, sum(waiting))
-    if products is None or not query.reads_attributes:
-        return data
-    skus = {sku for each in (now, *before) for view in query.views for sku in _skus(view, each.cells[view.name])}
-    days = BusinessDays.of(of.store, zone_named(of.store.timezone))
-    return replace(data, products=await products.of_store(of.store.tenant, days, skus))
+async def _with_products(query: ResolvedQuery, data: StoreData, products: AnswerProducts) -> StoreData:
+    store, periods = data.query.store, [each for each in (data.now, data.before) if each]
+    skus = {sku for each in periods for view in query.views for sku in _skus(view, each.cells[view.name])}
+    days = BusinessDays.of(store, zone_named(store.timezone))
+    return replace(data, products=await products.of_store(store.tenant, days, skus))
 
 
 def _skus(view: View, cells: Sequence[Cell]) -> Iterable[str | None]:
@@ -133,9 +165,15 @@ def _asked_period(query: ResolvedQuery, of: StoreQuery, until: int, begun: int, 
     start, end = of.timeline.start, of.timeline.end
     only = open_windows(of.store, start, end) if query.counts_open_windows else None
     if until < end:
-        finished = frozenset(range(start, until, STEP))
+        finished = _windows(start, until)
         only = finished if only is None else finished & only
     return Period(of.timeline, begun, over, only)
+
+
+@lru_cache(maxsize=32)
+def _windows(start: int, end: int) -> frozenset[int]:
+    """All of [start, end). Most stores of an answer share them."""
+    return frozenset(range(start, end, STEP))
 
 
 def _earlier_period(
@@ -143,8 +181,10 @@ def _earlier_period(
 ) -> Period:
     """The windows that those are compared with."""
     line = comparison.timeline
-    is_open = open_windows(of.store, line.start, line.end) if query.counts_open_windows else comparison.windows
-    return Period(line, begun, over, is_open & comparison.windows)
+    only = comparison.windows
+    if query.counts_open_windows:
+        only &= open_windows(of.store, line.start, line.end)
+    return Period(line, begun, over, only)
 
 
 def _span_read(query: ResolvedQuery, of: StoreQuery, period: Period) -> Span:

@@ -149,8 +149,9 @@ async def _of_store(
     request: SensorsRequest, store: Store, period: Period, snapshot: ReadSnapshot, cells: MergedCells
 ) -> tuple[SensorStore, list[SensorHealth], int]:
     views, span = _views(store), Span(period.timeline.start, period.timeline.end)
-    read = await asyncio.gather(*(cells.read(snapshot, view, store.id, *span) for view in views))
-    waiting = await cells.waiting(snapshot, views, store.id, *span) if views else 0
+    found = await asyncio.gather(*(cells.read(snapshot, view, {store.id: [span]}) for view in views))
+    read = [each[store.id][0] for each in found]
+    waiting = (await cells.waiting(snapshot, views, {store.id: [span]})).total() if views else 0
     by_view = dict(zip((view.name for view in views), read, strict=True))
     until = seconds(snapshot.as_of_at)
 

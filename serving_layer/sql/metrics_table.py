@@ -81,7 +81,7 @@ class MetricsTable:
                 for first, until in parts_of(needed.span, days, with_cells, DAYS_AT_ONCE["day"]):
                     request = MetricRequest(metric.id, (store.id,), first.isoformat(), until.isoformat(), grain="day")
                     query = resolve(request, [store], self._catalogue)
-                    data = await fetch(query, query.stores[0], reading.version.snapshot, reading.cells)
+                    [data] = await fetch(query, query.stores, reading.version.snapshot, reading.cells)
                     values = await asyncio.to_thread(_values, reading, store, query, data)
                     tables.append(arrow_table(chosen, values))
                     reading.budget.add(tables[-1].num_rows, self.name, FILTER)

@@ -220,7 +220,7 @@ class ViewTable:
         for query in self._queries(needed, store, part.start, part.end).values():
             same = tuple(view.name for view in query.proofs), query.counts_open_windows
             if same not in known:
-                known[same] = await fetch(query, query.stores[0], reading.version.snapshot, reading.cells)
+                [known[same]] = await fetch(query, query.stores, reading.version.snapshot, reading.cells)
             reads.append(_MetricRead(query, replace(known[same], query=query.stores[0])))
         return _Part(self, store, reads[0], reads[1:])
 

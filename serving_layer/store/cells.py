@@ -5,10 +5,11 @@ every answer. docs/explanation/caching.md has the details.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from datetime import date, datetime, timedelta
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Self
 
 from cachetools import LRUCache
@@ -58,14 +59,42 @@ class BatchCells:
         self._stores: SharedCache[tuple[str, str], Mapping[date, frozenset[str]]] = SharedCache(4096)
         self._blocks: LRUCache[tuple[str, str, DayRun], Cells] = LRUCache(CELLS_KEPT, getsizeof=_size)
 
-    async def read(self, manifest: str, view: View, store: str, start: int, end: int) -> list[Cells]:
-        """The cells of each UTC day that [start, end) touches. CellMissingError if one is named and not there."""
-        runs = await self.runs(manifest, view.name, start, end)
-        needed = [(day, run) for day, run in runs if store in await self.stores(run, view, day)]
+    async def read(
+        self, manifest: str, view: View, spans: Mapping[str, Sequence[Span]]
+    ) -> Mapping[str, Sequence[Sequence[Cells]]]:
+        """The cells of each UTC day that spans touch.
+
+        Args:
+            manifest: its name.
+            view: whose cells.
+            spans: per store.
+
+        Returns:
+            Per store and span the cells of days in order, without days that have none.
+
+        Raises:
+            CellMissingError: one is named, and not there.
+        """
+        runs = {span: await self.runs(manifest, view.name, *span) for span in set(chain(*spans.values()))}
+        named = list(set(chain(*runs.values())))
+        known = await asyncio.gather(*(self.stores(run, view, day) for day, run in named))
+        stores_of = dict(zip(named, known, strict=True))
+        needed = {
+            store: {each: None for span in own for each in runs[span] if store in stores_of[each]}
+            for store, own in spans.items()
+        }
+        found = await asyncio.gather(*(self._cells(view, store, list(own)) for store, own in needed.items() if own))
+        cells = dict(zip((store for store, own in needed.items() if own), found, strict=True))
+        return {
+            store: [[cells[store][each] for each in runs[span] if each in needed[store]] for span in own]
+            for store, own in spans.items()
+        }
+
+    async def _cells(self, view: View, store: str, needed: Sequence[DayRun]) -> Mapping[DayRun, Cells]:
         held = {each: self._blocks.get((view.definition_hash, store, each)) for each in needed}
         absent = [each for each, cells in held.items() if cells is None]
         loaded = await self._load(view, store, absent) if absent else {}
-        return [cells for each in needed if (cells := loaded.get(each) or held[each])]
+        return {each: loaded[each] if cells is None else cells for each, cells in held.items()}
 
     async def days(self, manifest: str, view: str) -> Mapping[date, str]:
         """The run of each UTC day of which a view has published cells."""
@@ -142,35 +171,27 @@ class SpeedCells:
         self._reads: SingleFlight[Sequence[SpeedBlock]] = SingleFlight()
         self._reads_of: SingleFlight[Mapping[str, Sequence[SpeedBlock]]] = SingleFlight()
 
-    async def read(self, snapshot: ReadSnapshot, view: View, store: str, start: int, end: int) -> list[Addition]:
-        """The rows of windows in [start, end). Empty if the snapshot has no speed layer."""
-        return [row for row in await self.rows(snapshot, view, store) if start <= row.key.window < end]
-
     async def waiting(
-        self, snapshot: ReadSnapshot, reach: Mapping[str, tuple[int, int]], store: str, start: int, end: int
-    ) -> int:
-        """How many events of these windows wait for the next publication. An upper bound (R6).
+        self, snapshot: ReadSnapshot, reach: Mapping[str, tuple[int, int]], spans: Mapping[str, Sequence[Span]]
+    ) -> Counter[str]:
+        """How many events wait for the next publication, per store. An upper bound (R6).
 
-        `reach`: by the name under which events wait, how many seconds before and after a window they may happen.
+        Args:
+            snapshot: of the rows that count.
+            reach: by the name under which events wait, how many seconds before and after a window they may happen.
+            spans: the windows of each store. They do not overlap.
         """
-        spans = {name: range(start - before, end + after) for name, (before, after) in reach.items()}
-        return _waiting(await self.rows(snapshot, WAITING, store), snapshot.pointer.cut, spans)
-
-    async def waiting_of(
-        self, snapshot: ReadSnapshot, reach: Mapping[str, tuple[int, int]], spans: Mapping[str, Span]
-    ) -> int:
-        """As `waiting`, of many stores in few reads. `spans`: the windows of each store."""
-        found = 0
+        found = Counter[str]()
         for store, rows in (await self.rows_of(snapshot, WAITING, list(spans))).items():
-            start, end = spans[store]
-            own = {name: range(start - before, end + after) for name, (before, after) in reach.items()}
-            found += _waiting(rows, snapshot.pointer.cut, own)
+            for start, end in spans[store]:
+                own = {name: range(start - before, end + after) for name, (before, after) in reach.items()}
+                found[store] += _waiting(rows, snapshot.pointer.cut, own)
         return found
 
     async def read_ahead(self, snapshot: ReadSnapshot, shapes: Iterable[Shape], stores: Sequence[str]) -> None:
         """Read the rows of many stores in few reads, if they are kept for `rows`. Here they are not."""
 
-    async def rows(self, snapshot: ReadSnapshot, shape: Shape, store: str) -> list[Addition]:
+    async def rows(self, snapshot: ReadSnapshot, shape: Shape, store: str) -> Sequence[Addition]:
         """Every row that may count, whatever its window. Empty if the snapshot has no speed layer."""
         if not snapshot.has_speed:
             return []
@@ -190,6 +211,8 @@ class SpeedCells:
         """As `rows`, of many stores in few reads; a store without any is left out."""
         if not snapshot.has_speed:
             return {}
+        if len(stores) == 1:
+            return {stores[0]: await self.rows(snapshot, shape, stores[0])}
         generation, cut = snapshot.pointer.generation, snapshot.pointer.cut
         together = [tuple(stores[at : at + STORES_TOGETHER]) for at in range(0, len(stores), STORES_TOGETHER)]
 
@@ -267,39 +290,34 @@ class SpeedOnce(SpeedCells):
     def __init__(self, rows: SpeedCells) -> None:
         """`rows`: reads them."""
         self._from = rows
-        self._read: dict[tuple[str, str], asyncio.Task[list[Addition]]] = {}
-        self._read_of: dict[tuple[str, tuple[str, ...]], asyncio.Task[Mapping[str, Sequence[Addition]]]] = {}
+        self._read: dict[tuple[str, str], asyncio.Task[Mapping[str, Sequence[Addition]]]] = {}
 
     async def read_ahead(self, snapshot: ReadSnapshot, shapes: Iterable[Shape], stores: Sequence[str]) -> None:
         """Read the rows of many stores in few reads. `rows` gives them then."""
+        await asyncio.gather(*(task for shape in shapes for task in self._begun(snapshot, shape, stores)))
 
-        async def of(store: str, found: Awaitable[Mapping[str, Sequence[Addition]]]) -> list[Addition]:
-            return list((await found).get(store, ()))
+    def _begun(
+        self, snapshot: ReadSnapshot, shape: Shape, stores: Sequence[str]
+    ) -> set[asyncio.Task[Mapping[str, Sequence[Addition]]]]:
+        """The reads of the rows of some stores. Those that were not read yet are read together from now on."""
+        left = [store for store in stores if (shape.name, store) not in self._read]
+        if left:
+            task = asyncio.ensure_future(self._from.rows_of(snapshot, shape, left))
+            self._read |= dict.fromkeys(((shape.name, store) for store in left), task)
+        return {self._read[shape.name, store] for store in stores}
 
-        reads: list[Awaitable[object]] = []
-        for shape in shapes:
-            left = [store for store in stores if (shape.name, store) not in self._read]
-            found = asyncio.ensure_future(self._from.rows_of(snapshot, shape, left))
-            for store in left:
-                self._read[shape.name, store] = asyncio.ensure_future(of(store, found))
-            reads += [found, *(self._read[shape.name, store] for store in left)]
-        await asyncio.gather(*reads)
-
-    async def rows(self, snapshot: ReadSnapshot, shape: Shape, store: str) -> list[Addition]:
+    async def rows(self, snapshot: ReadSnapshot, shape: Shape, store: str) -> Sequence[Addition]:
         """The rows, as they were when they were first read."""
-        key = (shape.name, store)
-        if key not in self._read:
-            self._read[key] = asyncio.ensure_future(self._from.rows(snapshot, shape, store))
-        return await self._read[key]
+        return (await self.rows_of(snapshot, shape, [store])).get(store, ())
 
     async def rows_of(
         self, snapshot: ReadSnapshot, shape: Shape, stores: Sequence[str]
     ) -> Mapping[str, Sequence[Addition]]:
-        """The rows, as they were when they were first read for the same stores."""
-        key = (shape.name, tuple(stores))
-        if key not in self._read_of:
-            self._read_of[key] = asyncio.ensure_future(self._from.rows_of(snapshot, shape, stores))
-        return await self._read_of[key]
+        """The rows, as they were when they were first read."""
+        for task in self._begun(snapshot, shape, stores):
+            await task
+        found = ((store, self._read[shape.name, store].result().get(store)) for store in stores)
+        return {store: rows for store, rows in found if rows}
 
 
 class MergedCells:
@@ -312,6 +330,7 @@ class MergedCells:
         self.days = DayCells(self.batch, readers.batch)
         self._reading = asyncio.Semaphore(READS_AT_ONCE)
         self.speed = SpeedCells(readers.speed, speed_ttl, self._reading)
+        self._merged: dict[tuple[str, str, *tuple[Span, ...]], Sequence[Sequence[Cell]]] | None = None
 
     def with_rows(self, counts: Callable[[SpeedBlock], bool]) -> Self:
         """The same cells, of some speed rows only. `counts`: whether a row is one of them."""
@@ -340,21 +359,28 @@ class MergedCells:
         is_one = len({view.name for view in views}) <= 1
         return self if is_one or not snapshot.has_speed else await self.settled(snapshot)
 
-    def for_one_answer(self) -> Self:
-        """The same cells, with speed rows that are read once and stay as they were."""
+    def for_one_answer(self, *, keep_merged: bool = False) -> Self:
+        """The same cells, with speed rows that are read once and stay as they were.
+
+        `keep_merged`: keep what was merged, too, for other metrics of the same windows.
+        """
         same = copy(self)
         same.speed = SpeedOnce(self.speed)
+        same._merged = {} if keep_merged else None  # noqa: SLF001 - of this class
         return same
 
-    async def read(self, snapshot: ReadSnapshot, view: View, store: str, start: int, end: int) -> list[Cell]:
-        """The merged cells of a store.
+    async def read(
+        self, snapshot: ReadSnapshot, view: View, spans: Mapping[str, Sequence[Span]]
+    ) -> Mapping[str, Sequence[Sequence[Cell]]]:
+        """The merged cells of stores, in few reads.
 
         Args:
             snapshot: the state of both layers that is read.
             view: whose cells.
-            store: its id.
-            start: the first window, in seconds since 1970.
-            end: where the last window ends.
+            spans: per store, of windows, in seconds since 1970.
+
+        Returns:
+            Per store, and per span of it, the cells. Nobody changes them.
 
         Raises:
             DefinitionNotPublishedError: the view has changed since it was published.
@@ -362,17 +388,47 @@ class MergedCells:
             CassandraUnavailableError: Cassandra does not answer.
         """
         snapshot.refuse_unpublished(view)
-        published, fresh = await asyncio.gather(
-            self.batch.read(snapshot.pointer.manifest, view, store, start, end),
-            self.speed.read(snapshot, view, store, start, end),
-        )
-        batch = ((key, states) for cells in published for key, states in cells if start <= key.window < end)
-        number = sum(map(len, published)) + len(fresh)
-        return await off_loop(number, lambda: list(merge_cells(view, batch, fresh, snapshot.pointer.cut)))
+        if (kept := self._merged) is None:
+            return await self._read(snapshot, view, spans)
+        left = {store: own for store, own in spans.items() if (view.name, store, *own) not in kept}
+        found = await self._read(snapshot, view, left) if left else {}
+        kept |= {(view.name, store, *left[store]): cells for store, cells in found.items()}
+        return {store: kept[view.name, store, *own] for store, own in spans.items()}
 
-    async def waiting(self, snapshot: ReadSnapshot, views: Iterable[View], store: str, start: int, end: int) -> int:
-        """How many events of the views' sources in these windows are left to the next publication."""
-        return await self.speed.waiting(snapshot, waiting_reach(views), store, start, end)
+    async def _read(
+        self, snapshot: ReadSnapshot, view: View, spans: Mapping[str, Sequence[Span]]
+    ) -> Mapping[str, Sequence[Sequence[Cell]]]:
+        batch, speed = await asyncio.gather(
+            self.batch.read(snapshot.pointer.manifest, view, spans), self.speed.rows_of(snapshot, view, list(spans))
+        )
+
+        def merged() -> dict[str, Sequence[Sequence[Cell]]]:
+            return {
+                store: [
+                    _merged(view, days, speed.get(store, ()), span, snapshot.pointer.cut)
+                    for days, span in zip(batch[store], own, strict=True)
+                ]
+                for store, own in spans.items()
+            }
+
+        published = sum(len(cells) for of in batch.values() for days in of for cells in days)
+        return await off_loop(published + sum(map(len, speed.values())), merged)
+
+    async def waiting(
+        self, snapshot: ReadSnapshot, views: Iterable[View], spans: Mapping[str, Sequence[Span]]
+    ) -> Counter[str]:
+        """How many events of the views' sources are left to the next publication, per store.
+
+        `spans`: the windows of each store. They do not overlap.
+        """
+        return await self.speed.waiting(snapshot, waiting_reach(views), spans)
+
+
+def _merged(view: View, days: Iterable[Cells], speed: Iterable[Addition], span: Span, cut: datetime) -> list[Cell]:
+    """The merged cells of the windows in a span. `days`: all cells of the days that it touches."""
+    start, end = span
+    batch = ((key, states) for cells in days for key, states in cells if start <= key.window < end)
+    return list(merge_cells(view, batch, (row for row in speed if start <= row.key.window < end), cut))
 
 
 def waiting_reach(views: Iterable[View]) -> Mapping[str, tuple[int, int]]:

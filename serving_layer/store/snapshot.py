@@ -127,9 +127,13 @@ class ReadVersion(NamedTuple):
     @property
     def key(self) -> tuple[Hashable, ...]:
         """Equal as long as nothing has changed that an answer is computed from; part of cache keys and entity tags."""
+        return (*self.key_without_events, self.snapshot.positions)
+
+    @property
+    def key_without_events(self) -> tuple[Hashable, ...]:
+        """Equal as long as nothing has changed but that the speed layer has read more events."""
         return (
             *self.batch_key,
-            self.snapshot.positions,
             self.now,
             tuple((master.tenant, master.version) for master in self.products),
             tuple((each.tenant, each.version) for each in self.targets),

@@ -2,7 +2,7 @@
 // It evaluates no metric: it formats numbers and draws sparklines, exactly as `figures.py` and `charts.py` do.
 "use strict";
 (() => {
-  const METRICS = "/v1/metrics/", MAX_METRICS = 10, EVERY_MS = 1000, MAX_WAIT_MS = 30000, RELOAD_AFTER_MS = 30000, MIN_DELAY_MS = 250, MAX_UNCHANGED_MS = 10000;
+  const METRICS = "/v1/metrics/", MAX_METRICS = 10, EVERY_MS = 1000, MAX_WAIT_MS = 30000, RELOAD_AFTER_MS = 30000, MIN_DELAY_MS = 250, TIMES_TAKEN = 4, MAX_UNCHANGED_MS = 10000;
   const shareToken = location.pathname.match(/^\/shared\/([\w-]{43})$/)?.[1]; // a shared page has no cookie, its address is its right
   const bar = document.querySelector("[data-live]");
   const responses = new Map(); // address -> { etag, body }
@@ -211,7 +211,8 @@
       }
       tick += 1;
     }
-    timer = setTimeout(update, Math.max(MIN_DELAY_MS, startedAt + EVERY_MS - Date.now()));
+    const tookMs = Date.now() - startedAt; // numbers of many stores are not asked for all the time
+    timer = setTimeout(update, Math.max(MIN_DELAY_MS, EVERY_MS - tookMs, Math.min(TIMES_TAKEN * tookMs, MAX_UNCHANGED_MS)));
   }
   document.addEventListener("visibilitychange", update);
 

@@ -16,6 +16,7 @@ from tests.fast.model.serving import place_of
 from views.control.generation import claimed_ends
 from views.control.publication import Pointer
 from views.core.cut import seconds, utc
+from views.core.local_time import Span
 
 if TYPE_CHECKING:
     from tests.fast.model.oracle import Shown
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 _LOOP = asyncio.new_event_loop()
 _DAY = timedelta(days=1)
-_SPAN = (seconds(BEGUN - 6 * _DAY), seconds(BEGUN + 60 * _DAY))
+_SPAN = Span(seconds(BEGUN - 6 * _DAY), seconds(BEGUN + 60 * _DAY))
 
 
 class ModelTables:
@@ -125,7 +126,7 @@ class Requests:
                 again = _LOOP.run_until_complete(self._basis_reader().read(partial=False))
                 basis = replace(again, pointer=replace(again.pointer, manifest=pointer.manifest))
             for store in STORES:
-                for cell in _LOOP.run_until_complete(self._cells.read(basis, view, store, *_SPAN)):
+                for cell in _LOOP.run_until_complete(self._cells.read(basis, view, {store: [_SPAN]}))[store][0]:
                     shown[place_of(view, store, cell.key)] = cell.merged  # type: ignore[assignment]
         ends = {part.number: len(part.records) for part in world.topic.parts}
         most = world.oracle.expected(pointer.cut, ends, code.number)
@@ -145,6 +146,6 @@ class Requests:
         for view in code.views:
             meanwhile()
             for store in STORES:
-                for cell in _LOOP.run_until_complete(cells.read(basis, view, store, *_SPAN)):
+                for cell in _LOOP.run_until_complete(cells.read(basis, view, {store: [_SPAN]}))[store][0]:
                     shown[place_of(view, store, cell.key)] = cell.merged  # type: ignore[assignment]
         return shown

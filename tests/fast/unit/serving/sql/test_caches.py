@@ -105,9 +105,9 @@ def test_settled_days_are_read_once_for_all_statements_that_follow(
 ) -> None:
     read = list[date]()
 
-    async def recorded(query: ResolvedQuery, of: StoreQuery, *rest: Any) -> StoreData:
-        read.append(instant(of.timeline.start).date())
-        return await fetch(query, of, *rest)
+    async def recorded(query: ResolvedQuery, stores: Sequence[StoreQuery], *rest: Any) -> list[StoreData]:
+        read.extend(instant(of.timeline.start).date() for of in stores)
+        return await fetch(query, stores, *rest)
 
     with AskingSql(shops.world) as sql:
         sql.rows("select day, net_sales from sales_day")
