@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import date
+from functools import lru_cache
 
 from msgspec import UNSET
 
@@ -9,17 +10,16 @@ from serving_layer.query.aggregate import StoreStates
 from serving_layer.query.store_facts import WINDOWS_OF_AN_HOUR
 from serving_layer.responses.encoding import iso_epoch
 from serving_layer.responses.metrics import Compared, PeriodCompared
+from serving_layer.timeline import QueryRange
 from views.core.local_time import ONE_DAY, STEP, open_windows
 
 
 def periods_compared(of: StoreStates, calendar: str) -> Compared:
     """The two periods of one store: local dates from (inclusive) to (exclusive), how many, and their hours."""
-    at, before = of.query.range, of.comparison
-    windows = frozenset(range(of.query.timeline.start, of.until, STEP))
-    dates = [day for day, _ in at.days.touched(at.span._replace(end=of.until))]
+    before = of.comparison
     return Compared(
         calendar=calendar,
-        now=_period(of, dates, windows),
+        now=_period(of, *_over(of.query.range, of.until)),
         before=_period(of, before.dates, before.windows) if before else None,
         partial=of.is_partial or UNSET,
         until=iso_epoch(of.until) if of.is_partial else UNSET,
@@ -38,6 +38,13 @@ def together(one: Compared, other: Compared) -> Compared:
     )
 
 
+@lru_cache(maxsize=32)
+def _over(at: QueryRange, until: int) -> tuple[Sequence[date], frozenset[int]]:
+    """The dates and windows of a range as far as it is over. Stores whose days are alike share them."""
+    dates = tuple(day for day, _ in at.days.touched(at.span._replace(end=until)))
+    return dates, frozenset(range(at.timeline.start, until, STEP))
+
+
 def _period(of: StoreStates, dates: Sequence[date], windows: frozenset[int]) -> PeriodCompared | None:
     if of.spans is not None:  # the store is in the group for a part of the time
         windows = frozenset(window for window in windows if any(span.start <= window < span.end for span in of.spans))
@@ -45,7 +52,8 @@ def _period(of: StoreStates, dates: Sequence[date], windows: frozenset[int]) -> 
         dates = [day for day in dates if day in there]
     if not windows:
         return None
-    is_open = open_windows(of.query.store, min(windows), max(windows) + STEP)
+    hours = of.query.store.opening_hours
+    is_open = open_windows(of.query.store, min(windows), max(windows) + STEP) if hours else frozenset()
     return PeriodCompared(
         start=dates[0],
         end=dates[-1] + ONE_DAY,

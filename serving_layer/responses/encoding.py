@@ -48,7 +48,7 @@ class Problem(Struct):
 
 def iso_epoch(at: int) -> str:
     """ISO 8601 in UTC with `Z`."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat()}Z"
 
 
 @overload
