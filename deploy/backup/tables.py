@@ -57,8 +57,6 @@ TRUTH = (
             KeptTable("alert_versions"),
             KeptTable("annotations"),
             KeptTable("saved_views"),
-            KeptTable("share_digests", expires="id"),
-            KeptTable("share_links", expires="expires_at"),
             KeptTable(ENDPOINTS),
             GROWTHS,
             KeptTable("floor_plans", rows_at_once=8),  # up to 2 MB each
@@ -102,6 +100,8 @@ COMPUTED: Mapping[str, str] = {
     "raw_pos_transactions": "the next generation of the speed layer, as far as the topic goes back",
     "lag": "every reader, all the time",
     "page_sessions": "browsers, when they sign in again",
+    "share_links": "people, who make links again: one that was revoked after the backup would open its page once more",
+    "share_digests": "the same: who holds the token of a revoked link still has it",
     "api_rates": "every api process, every second",
     "process_releases": "every process, all the time",
     "alarms": "whoever notices something; the next publication settles them",

@@ -28,6 +28,9 @@ READ: Scope = "read"
 AUDITED_SCOPES = frozenset({"configure", "operate"})
 """Requests with these scopes that change something are written to the audit log."""
 SAFE_METHODS = frozenset({"GET", "HEAD"})
+MAX_AUDITED = 64
+"""Characters of one detail of a form in the audit log."""
+_AUDITED_DETAILS = "galatea.audited_details"
 AUTHENTICATED_READER = "galatea.reader"
 """Key of the ASGI scope: the caller that was already authorized with the scope `read`."""
 _BEARER = HTTPBearer(auto_error=False, scheme_name="key", description="A key of `galatea keys create`.")
@@ -118,7 +121,16 @@ async def authorize(of: HTTPScope, authenticator: "Authenticator", authorization
 def audit_change(of: HTTPScope, caller: Caller) -> None:
     """Write the request to the audit log when its response begins. `authorize` does it where the scope is audited."""
     act = f"{of['method']} {of['path']}"
-    slot_of(of).on_end(lambda status: of["app"].state.audit(caller.name, act, status))
+
+    def write(status: int) -> None:
+        of["app"].state.audit(caller.name, " ".join((act, *of.get(_AUDITED_DETAILS, ()))), status)
+
+    slot_of(of).on_end(write)
+
+
+def audit_details(of: HTTPScope, *details: str) -> None:
+    """What a form of several actions does, for the audit log: its action and the id that it is about."""
+    of[_AUDITED_DETAILS] = [each[:MAX_AUDITED] for each in details if each]
 
 
 async def _authorize_share(of: HTTPScope, authenticator: "Authenticator", token: str, scope: Scope) -> Caller:

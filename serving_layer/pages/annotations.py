@@ -13,6 +13,7 @@ from fastapi.responses import RedirectResponse
 from master_dataset.errors import GalateaError
 from master_dataset.registry.file_rows import plain_date
 from master_dataset.registry.stores import Store
+from serving_layer.api.caller import audit_details
 from serving_layer.api.parameters import DEFAULT_TENANT, tenant_of
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.language import noted
@@ -78,10 +79,12 @@ async def post_annotation(visit: ConfigurerVisit) -> Response:
     caller, annotations = visit.visitor.caller, visit.saved.annotations
     owner = tenant_of(caller, form.text("tenant") or None, DEFAULT_TENANT)
     if form.text("do") == "remove":
+        audit_details(visit.request.scope, "remove", form.text("id"))
         await annotations.remove(owner, form.text("id"))
         return _back(owner, "removed", sees_all=caller.sees_all)
     _, stores = await visit.queries.service.stores.all()
-    await annotations.add(owner, [_annotation(form)], stores, (caller.name, visit.saved.now()))
+    [added] = await annotations.add(owner, [_annotation(form)], stores, (caller.name, visit.saved.now()))
+    audit_details(visit.request.scope, "add", added.id)
     return _back(owner, "added", sees_all=caller.sees_all)
 
 

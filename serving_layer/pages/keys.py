@@ -8,6 +8,7 @@ from fastapi import Query, Response
 from fastapi.responses import RedirectResponse
 
 from master_dataset.errors import GalateaError, UnknownNameError
+from serving_layer.api.caller import audit_details
 from serving_layer.api.parameters import DEFAULT_TENANT
 from serving_layer.errors import BadQuestionError
 from serving_layer.keys.key import SCOPES, Key, Scope, checked_scopes
@@ -53,6 +54,7 @@ async def create_key(visit: OperatorVisit) -> Response:
     try:
         text, key = _new_key(form, (await visit.fresh()).at)
         await visit.operations.keys.keep(key)
+        audit_details(visit.request.scope, key.id)
     except GalateaError as error:
         return await _keys_page(visit, form, error=error)
     return await _keys_page(visit, Form(), created=text)
@@ -63,6 +65,7 @@ async def revoke_key(visit: OperatorVisit) -> Response:
     """Revoke a key; it is refused within five seconds."""
     form = await visit.form()
     id_, keys = form.text("id"), {key.id: key for key in await visit.operations.keys.keys()}
+    audit_details(visit.request.scope, id_)
     if id_ not in keys:
         raise UnknownNameError("key", id_, keys)
     await visit.operations.keys.keep(keys[id_].revoked((await visit.fresh()).at))

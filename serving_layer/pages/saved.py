@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from fastapi import Query, Response
 from fastapi.responses import RedirectResponse
 
-from serving_layer.api.caller import audit_change
+from serving_layer.api.caller import audit_change, audit_details
 from serving_layer.api.parameters import DEFAULT_TENANT, tenant_of
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
@@ -36,8 +36,11 @@ async def post_saved(visit: ReaderVisit) -> Response:
     form = await visit.form(MAX_BYTES)
     caller, views, shares = visit.visitor.caller, visit.saved.views, visit.saved.shares
     action, id_ = form.text("do"), form.text("id")
+    audit_details(visit.request.scope, action, id_)
     if action == "save":
-        await views.save(caller, form.text("name"), _address(visit, form.text("address")), visit.saved.now())
+        address = _address(visit, form.text("address"))
+        view = await views.save(caller, form.text("name"), address, visit.saved.now())
+        audit_details(visit.request.scope, action, view.id)
         return _back("saved")
     if action == "rename":
         await views.rename(caller, id_, form.text("name"))
@@ -56,6 +59,7 @@ async def post_saved(visit: ReaderVisit) -> Response:
     page = _address(visit, form.text("address")), tenant_of(caller, form.text("tenant") or None, DEFAULT_TENANT)
     _, stores = await visit.queries.service.stores.all()
     token, link = await shares.make(caller, page, int(hours), form.text("embedder"), stores)
+    audit_details(visit.request.scope, action, link.id)
     return await _page(visit, made=link, token=token)
 
 

@@ -36,8 +36,6 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "alert_versions": {"id": "text", "number": "int"},
     "annotations": {"id": "text", "first_day": "date", "stores": "set<text>"},
     "saved_views": {"id": "text", "address": "text"},
-    "share_digests": {"digest": "blob", "id": "text"},
-    "share_links": {"id": "text", "stores": "set<text>", "expires_at": "timestamp"},
     "webhook_endpoints": {"id": "text", "begun_at": "timestamp"},
     "webhook_skips": {"id": "text", "topic": "text", "asked_at": "timestamp"},
     "seen_titles": {"sku": "text", "title": "text"},

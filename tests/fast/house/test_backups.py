@@ -14,3 +14,7 @@ def test_every_table_of_the_schema_is_in_exactly_one_class() -> None:
     kept = [table.name for table in kept_tables()]
 
     assert sorted([*kept, *COMPUTED]) == sorted(created)
+
+
+def test_a_backup_has_no_share_links_because_a_restore_would_open_revoked_ones() -> None:
+    assert {"share_links", "share_digests"} <= COMPUTED.keys()

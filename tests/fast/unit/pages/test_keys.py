@@ -33,7 +33,7 @@ def test_a_key_is_created_shown_once_and_opens_what_it_may(operator: Browsing) -
     assert key.expires_at
     assert key.expires_at - key.created_at == timedelta(days=30)
     assert response.headers["cache-control"] == "no-store"
-    assert operator.asking.acts[-1] == ("operator", "POST /keys", 200)
+    assert operator.asking.acts[-1] == ("operator", f"POST /keys {key.id}", 200)
     page = operator.get("/keys")
     assert f"Till 7 {key.id} active acme ingest, read" in words(page)
     assert found[1].rpartition("_")[2] not in page

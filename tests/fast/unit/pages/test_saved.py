@@ -67,7 +67,27 @@ def test_a_link_is_made_shown_once_opened_and_revoked(asking: Asking) -> None:
     assert (link.origin, link.stores) == (EMBEDDER, frozenset({"12"}))
     assert send(browsing, do="revoke", id=link.id) == 303
     Browsing(asking).get(found[1], status=410)
-    assert [act for _, act, _ in asking.acts] == ["POST /saved"] * 2
+    assert [act for _, act, _ in asking.acts] == [f"POST /saved share {link.id}", f"POST /saved revoke {link.id}"]
+
+
+def test_the_audit_log_names_the_action_and_the_id_of_a_form(asking: Asking) -> None:
+    browsing = sign_in(asking, "read", "configure")
+
+    send(browsing, do="save", name="x", address="/")
+    [view] = asking.views.kept.values()
+    send(browsing, do="remove", id=view.id)
+    send(browsing, do="revoke", id="a" * 1000)
+    browsing.send("/annotations", form_of="/annotations", do="add", first_day="2026-11-21", kind="note", text="x")
+    [note] = asking.annotations.kept.values()
+    browsing.send("/annotations", form_of="/annotations", do="remove", id=note.id)
+
+    assert [(act, status) for _, act, status in asking.acts] == [
+        (f"POST /saved save {view.id}", 303),
+        (f"POST /saved remove {view.id}", 303),
+        (f"POST /saved revoke {'a' * 64}", 404),
+        (f"POST /annotations add {note.id}", 303),
+        (f"POST /annotations remove {note.id}", 303),
+    ]
 
 
 @pytest.mark.parametrize(
