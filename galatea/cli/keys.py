@@ -56,7 +56,10 @@ def rotate(
     ] = 24,
     as_json: AsJson = False,
 ) -> None:
-    """Replace a key with a new one that has the same scopes. Both are valid during the overlap."""
+    """Replace a key with a new one that has the same scopes. Both are valid during the overlap.
+
+    The new key has a new id: saved views and share links stay with the old one, and with keys that may `configure`.
+    """
     now = datetime.now(UTC)
     old = _found(id_)
     lasts = old.expires_at - old.created_at if old.expires_at else timedelta(days=365)

@@ -40,6 +40,8 @@ KEPT_SECONDS = 30 * 86_400
 """How long a link that has ended still says so, and is listed."""
 MAX_SHARES = 200
 """Links of one tenant that have not ended."""
+KEPT_FACTOR = 5
+"""How many times as many links of one tenant are kept, with those that have ended."""
 REFRESH_SECONDS = 2.0
 """How long a link may be used in one process after it was revoked in another."""
 STALE_SECONDS = 5.0
@@ -177,11 +179,11 @@ class ShareLinks:
             BadAddressError: the page cannot be shared.
             BadQuestionError: `hours` or `origin` is not allowed.
             UnknownNameError: the caller sees no registered store of that id.
-            TooManySavedError: the tenant has as many links as it may have.
+            TooManySavedError: the tenant has as many open links as it may have, or too many that have ended lately.
         """
         require_key(caller)
         if not MIN_HOURS <= hours <= MAX_HOURS:
-            message = f"A link cannot live for {hours} hours."
+            message = f"A link cannot be valid for {hours} hours."
             raise BadQuestionError(message, do=f"Use {MIN_HOURS} to {MAX_HOURS:,} hours.")
         if origin and origin not in self.origins:
             do = "Leave `origin` out, or let the operator list it in `GALATEA_API_EMBED_ORIGINS`."
@@ -194,14 +196,22 @@ class ShareLinks:
             if store not in stores or not caller.sees(stores[store]):
                 raise UnknownNameError("store", store, [id_ for id_, each in stores.items() if caller.sees(each)])
             tenant = stores[store].tenant
+        await self._require_room(tenant)
         now = self.now()
-        if sum(each.state(now) == "open" for each in await self._store.all(tenant)) >= self.most:
-            message = f"The tenant `{tenant}` has {self.most} share links, and may have no more."
-            raise TooManySavedError(message, do="Revoke some that are needed no more.")
         token, expires_at = secrets.token_urlsafe(_TOKEN_BYTES), now + timedelta(hours=hours)
         link = ShareLink(tenant, new_id(), address.text, shown, origin, caller.name, now, expires_at)
         await self._store.add(_digest(token), link, hours * 3600 + KEPT_SECONDS)
         return token, link
+
+    async def _require_room(self, tenant: str) -> None:
+        kept, now = await self._store.all(tenant), self.now()
+        if sum(each.state(now) == "open" for each in kept) >= self.most:
+            message = f"The tenant `{tenant}` already has {self.most} open share links, the maximum."
+            raise TooManySavedError(message, do="Revoke some that are no longer needed.")
+        if len(kept) >= KEPT_FACTOR * self.most:
+            message = f"The tenant `{tenant}` has {len(kept):,} share links, most of which have ended."
+            do = f"Wait: those that have ended are forgotten after {KEPT_SECONDS // 86_400} days."
+            raise TooManySavedError(message, do=do)
 
     async def listed(self, caller: Caller) -> list[ShareLink]:
         """The links that the key made; with the scope `configure`, all of its tenant or tenants. Newest first."""
@@ -223,9 +233,8 @@ class ShareLinks:
             raise UnknownNameError("share link", id_, (), do="`GET /v1/shares` lists those that there are.")
         require_own(caller, link.made_by, "share link")
         now = self.now()
-        if link.revoked_at is None:
-            seconds = max(0, int((link.expires_at - now).total_seconds())) + KEPT_SECONDS
-            await self._store.change(replace(link, revoked_at=now), seconds)
+        if link.state(now) == "open":
+            await self._store.change(replace(link, revoked_at=now), KEPT_SECONDS)
         self._known.clear()
 
     async def open(self, token: str, client: str) -> ShareLink:

@@ -8,11 +8,18 @@ import pytest
 
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.stores import Store
-from serving_layer.errors import BadAddressError, RateLimitedError, ShareEndedError, UnknownShareError
+from serving_layer.errors import (
+    BadAddressError,
+    RateLimitedError,
+    ShareEndedError,
+    TooManySavedError,
+    UnknownShareError,
+)
 from serving_layer.keys.key import Caller
 from serving_layer.keys.rates import RateLimiter
 from serving_layer.saved.addresses import parse_address
 from serving_layer.saved.shares import (
+    KEPT_FACTOR,
     KEPT_SECONDS,
     REFRESH_SECONDS,
     STALE_SECONDS,
@@ -91,7 +98,32 @@ def test_a_revoked_link_is_closed_at_once_and_elsewhere_within_two_seconds(timed
     timed.seconds = REFRESH_SECONDS
     with pytest.raises(ShareEndedError):
         asyncio.run(timed.other.open(token, ""))
-    assert timed.store.seconds[link.id] == 24 * 3600 + KEPT_SECONDS
+    assert timed.store.seconds[link.id] == KEPT_SECONDS
+
+
+def test_a_link_that_has_ended_is_kept_no_longer_because_it_is_revoked(timed: Timed) -> None:
+    _, revoked = timed.make(hours=24)
+    _, expired = timed.make(hours=1)
+    asyncio.run(timed.one.revoke(READER, revoked.id))
+    timed.now += timedelta(hours=1)
+    before = dict(timed.store.seconds), dict(timed.store.kept)
+
+    for each in (revoked, expired):
+        asyncio.run(timed.one.revoke(READER, each.id))
+
+    assert (timed.store.seconds, timed.store.kept) == before
+
+
+def test_a_tenant_cannot_make_and_revoke_links_without_end(timed: Timed) -> None:
+    timed.one.most = 2
+    for _ in range(KEPT_FACTOR * 2):
+        _, link = timed.make()
+        asyncio.run(timed.one.revoke(READER, link.id))
+
+    with pytest.raises(TooManySavedError, match="10 share links, most of which have ended"):
+        timed.make()
+    timed.store.kept.pop(link.id)  # its time is over
+    timed.make()
 
 
 def test_a_known_link_outlives_cassandra_only_briefly(timed: Timed) -> None:
