@@ -19,15 +19,20 @@ from serving_layer.keys.rates import RateLimiter
 from serving_layer.limits import LIMITS
 
 
+SHARED_AT_ONCE = 64
+"""Default limit of concurrent requests of a share link, of everybody who has it: a quarter of those of a process."""
+
+
 class ConcurrencyLimiter:
     """Concurrent requests of each tenant key, in this process: they protect it, so each process has as many.
 
-    Requests without a key share one limit. Keys of all tenants are not limited.
+    Requests without a key share one limit. Those of a share link share a limit of their own. Keys of all tenants are
+    not limited.
     """
 
-    def __init__(self, max_requests: int) -> None:
-        """`max_requests`: of one key."""
-        self._max = max_requests
+    def __init__(self, max_requests: int, max_shared: int = SHARED_AT_ONCE) -> None:
+        """`max_requests`: of one key. `max_shared`: of one share link."""
+        self._max, self._max_shared = max_requests, max_shared
         self._in_progress: Counter[str] = Counter()
 
     def enter(self, caller: Caller) -> Callable[[int], None] | None:
@@ -37,13 +42,14 @@ class ConcurrencyLimiter:
             A function to call when the request ends; None if the caller is not limited.
 
         Raises:
-            TooManyAtOnceError: the key is at its limit.
+            TooManyAtOnceError: the key or share link is at its limit.
         """
         if caller.tenant is None:
             return None
         name = caller.name
-        if self._in_progress[name] >= self._max:
-            message = f"{self._max} requests of this key are already in progress."
+        most, who = (self._max_shared, "share link") if caller.share else (self._max, "key")
+        if self._in_progress[name] >= most:
+            message = f"{most} requests of this {who} are already in progress."
             raise TooManyAtOnceError(message, do="Wait for a response, then try again.")
         self._in_progress[name] += 1
         return lambda _: self._leave(name)

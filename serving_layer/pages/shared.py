@@ -4,10 +4,12 @@ The page is rendered as for a reader who sees only its stores. Then everything i
 navigation, and links. Its script may ask REST what the page itself asked when it was rendered, and nothing else.
 """
 
+import asyncio
 import re
 from collections.abc import Callable
 from http import HTTPStatus
 from urllib.parse import quote
+from weakref import WeakValueDictionary
 
 from cachetools import LRUCache
 from fastapi import Request, Response
@@ -76,6 +78,7 @@ class SharedPages:
         self._clock = clock
         self._asked: LRUCache[str, LRUCache[str, float]] = LRUCache(MAX_LINKS)
         self._rendered_at: LRUCache[str, float] = LRUCache(MAX_LINKS)
+        self._rendering: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def page(self, of: Scope, link: ShareLink) -> Response:
         """The page of a link as everybody who has it may see it.
@@ -95,13 +98,17 @@ class SharedPages:
     async def admits(self, of: Scope, link: ShareLink) -> bool:
         """Whether the page of a link asks what the request with this ASGI scope asks.
 
-        Another process may have rendered the page: one that does not know the queries renders it once.
+        Another process may have rendered the page: one that does not know the queries renders it once, for all who ask
+        meanwhile.
         """
         wanted = _queries_in(of)
         if not wanted or self._knows(link, wanted):
             return bool(wanted)
-        if self._clock() - self._rendered_at.get(link.id, float("-inf")) >= RENDER_SECONDS:
-            await self.page(of, link)
+        rendering = self._rendering.setdefault(link.id, asyncio.Lock())  # gone when nobody waits for it any more
+        async with rendering:
+            is_recent = self._clock() - self._rendered_at.get(link.id, float("-inf")) < RENDER_SECONDS
+            if not is_recent and not self._knows(link, wanted):
+                await self.page(of, link)
         return self._knows(link, wanted)
 
     def _knows(self, link: ShareLink, wanted: set[str]) -> bool:

@@ -156,7 +156,8 @@
       asOf = body.as_of.speed_as_of || body.as_of.cut;
       for (const each of body.answers || [body]) metrics.get(encodeURIComponent(each.metric)).forEach((place) => show(place, each));
     } catch (error) {
-      if (metrics.size > 1 && error.status < 500) metrics.forEach((places) => separate.add(places[0].dataset.query));
+      const isRefused = error.status < 500 && ![408, 429].includes(error.status); // not one that may pass a moment later
+      if (metrics.size > 1 && isRefused) metrics.forEach((places) => separate.add(places[0].dataset.query));
       throw error;
     }
     return !before || responses.get(address).etag !== before;

@@ -1,15 +1,19 @@
 """Whoever has a share link sees its page, live, and nothing else, whatever they try."""
 
+import asyncio
 import re
 from datetime import timedelta
 from html import unescape
 
 import httpx
 import pytest
+from fastapi import Response
+from starlette.types import Scope
 
 from master_dataset.registry.stores import Store
-from serving_layer.pages.shared import without_ways_out
-from serving_layer.saved.shares import WRONG_TOKENS_PER_MINUTE
+from serving_layer.limits import LIMITS
+from serving_layer.pages.shared import SharedPages, without_ways_out
+from serving_layer.saved.shares import WRONG_TOKENS_PER_MINUTE, ShareLink
 from tests.support import World
 from tests.support.world_api import EMBEDDER, OPERATOR_KEY, Asking
 from tests.support.world_clients import ORIGIN, Browsing
@@ -225,6 +229,31 @@ def test_another_process_answers_the_script_too(asking: Asking, path: str) -> No
     other = Browsing(Asking(asking.world, beside=asking))
 
     assert {other.response("GET", each, header(path)).status_code for each in asked} == {200}
+
+
+def test_a_process_that_does_not_know_the_queries_renders_the_page_once_for_all(
+    asking: Asking, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = queries(Browsing(asking).get(path))
+    other = Asking(asking.world, beside=asking)
+    rendered: list[str] = []
+    render = SharedPages.page
+
+    async def page(self: SharedPages, of: Scope, link: ShareLink) -> Response:
+        rendered.append(link.id)
+        await asyncio.sleep(0)
+        return await render(self, of, link)
+
+    async def ask() -> list[int]:
+        transport = httpx.ASGITransport(other.app)
+        async with httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers=header(path)) as client:
+            return [each.status_code for each in await asyncio.gather(*map(client.get, asked * 3))]
+
+    monkeypatch.setattr(SharedPages, "page", page)
+
+    assert len(asked) * 3 > LIMITS.requests_per_key
+    assert set(asyncio.run(ask())) == {200}
+    assert len(rendered) == 1
 
 
 def test_an_expired_link_says_so(browsing: Browsing, path: str) -> None:

@@ -12,9 +12,11 @@ from serving_layer.errors import (
     BadAddressError,
     RateLimitedError,
     ShareEndedError,
+    TooManyAtOnceError,
     TooManySavedError,
     UnknownShareError,
 )
+from serving_layer.keys.authenticator import ConcurrencyLimiter
 from serving_layer.keys.key import Caller
 from serving_layer.keys.rates import RateLimiter
 from serving_layer.saved.addresses import parse_address
@@ -269,6 +271,22 @@ def test_callers_of_links_share_caches_with_nobody_who_sees_something_else() -> 
     assert scopes[0] == tenant.visibility_scope
     limited = Caller("b", "default", frozenset({"read"}), frozenset({"12"}))
     assert [limited.sees(each) for each in STORES.values()] == [True, False, False]
+
+
+def test_everybody_who_has_a_link_shares_more_concurrent_requests_than_a_key_has() -> None:
+    limiter = ConcurrencyLimiter(1, max_shared=2)
+    shared = Caller("share-1", "default", frozenset({"read"}), share="1")
+
+    limiter.enter(READER)
+    with pytest.raises(TooManyAtOnceError, match="1 requests of this key"):
+        limiter.enter(READER)
+    leave = limiter.enter(shared)
+    limiter.enter(shared)
+    with pytest.raises(TooManyAtOnceError, match="2 requests of this share link"):
+        limiter.enter(shared)
+    assert leave
+    leave(200)
+    limiter.enter(shared)
 
 
 def test_a_link_has_a_rate_of_its_own() -> None:
