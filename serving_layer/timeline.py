@@ -13,8 +13,11 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import cached_property, lru_cache
 from itertools import groupby, pairwise
+from threading import Lock
 from typing import Literal, NamedTuple, Self, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cachetools import LRUCache, cached
 
 from master_dataset.registry.file_rows import plain_date
 from serving_layer.errors import BadQuestionError
@@ -25,6 +28,8 @@ from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span, clock, offs
 
 Grain = Literal["15m", "hour", "day", "week", "month", "year", "weekday", "hour_of_week", "total"]
 GRAINS: tuple[Grain, ...] = get_args(Grain)
+MOST_WINDOWS = 400_000
+"""How many windows of ranges, and of what they are compared with, are kept for stores that share them: 40 MB each."""
 
 
 class WeekPlace(NamedTuple):
@@ -282,6 +287,12 @@ class QueryRange:
     def last(self) -> date:
         """The day after the last one."""
         return self.days.day_of(self.span.end - STEP) + ONE_DAY
+
+
+@cached(LRUCache(MOST_WINDOWS, getsizeof=len), lock=Lock())
+def windows_between(start: int, end: int) -> frozenset[int]:
+    """All windows of [start, end). Most stores of an answer share them."""
+    return frozenset(range(start, end, STEP))
 
 
 @dataclass(frozen=True)

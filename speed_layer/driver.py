@@ -6,7 +6,7 @@
 The end offsets come from Spark's own offset log, which Spark writes before a micro-batch runs and replays it from.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from tempfile import TemporaryDirectory
@@ -52,13 +52,14 @@ class SpeedDriver:
         self._shapes = shapes_of(views)
         self._generations = Generations(connect())
         self._taken_over = False
+        self._recorded: dict[tuple[str, int], int] = {}  # topic and partition to the position
         self._traces: Accumulator[TraceContexts] | None = None
         self.refusal: CheckpointOutOfStepError | GenerationReplacedError | None = None
         """The error that ended the query, if it is of one of these types."""
 
     def start(self, spark: SparkSession, generation: Generation, feed: Feed, checkpoint: str) -> StreamingQuery:
         """Start or continue the query of this generation, after a former one of this process has ended."""
-        self.refusal, self._traces = None, trace_contexts(spark)
+        self.refusal, self._traces, self._recorded = None, trace_contexts(spark), {}
         feed = replace(feed, traces=self._traces)
         of_visits = [view for view in self._views if view.counts_visits]
         self._visits = VisitTracker(of_visits, self._ages, feed, self._horizons.skew) if of_visits else None
@@ -119,10 +120,16 @@ class SpeedDriver:
                 self._visits.recover(batch.sparkSession, before)
             self._write_visits(self._visits, generation, number, output, batch.sparkSession)
         failpoint(Failpoint.SPEED_COUNTED)
-        self._generations.record(generation.number, _progress(ends, _latest(output)))
+        self._record(generation, _progress(ends, _latest(output)))
         failpoint(Failpoint.SPEED_RECORDED)
         if not self._taken_over:
             self._taken_over = self._take_over(generation)
+
+    def _record(self, generation: Generation, progress: Iterable[Reached]) -> None:
+        """Record how far partitions were read, of those that have moved since this query recorded them last."""
+        moved = [each for each in progress if self._recorded.get(each[:2]) != each.position]
+        self._generations.record(generation.number, moved)
+        self._recorded |= {each[:2]: each.position for each in moved}
 
     def _write_visits(
         self, tracker: VisitTracker, generation: Generation, number: int, output: pa.Table, spark: SparkSession

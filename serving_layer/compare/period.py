@@ -14,12 +14,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
-from functools import lru_cache
 from itertools import groupby
+from threading import Lock
 from zoneinfo import ZoneInfo
 
+from cachetools import LRUCache, cached
+
 from serving_layer.compare.calendar import ComparisonCalendar
-from serving_layer.timeline import QueryRange, Timeline, clock_hours, weekday_and_hour
+from serving_layer.timeline import MOST_WINDOWS, QueryRange, Timeline, clock_hours, weekday_and_hour
 from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span, clock, offset
 
 Placed = tuple[Span, int]
@@ -93,7 +95,11 @@ def comparison_period(at: QueryRange, now: Timeline, calendar: ComparisonCalenda
     return ComparisonPeriod(timeline, frozenset(windows), counted, lengths)
 
 
-@lru_cache(maxsize=32)
+def _windows_kept(period: ComparisonPeriod | None) -> int:
+    return 1 if period is None else len(period.windows)
+
+
+@cached(LRUCache(MOST_WINDOWS, getsizeof=_windows_kept), lock=Lock())
 def comparison_until(of: QueryRange, until: int, calendar: ComparisonCalendar) -> ComparisonPeriod | None:
     """As `comparison_period` of the part of a range before `until`. Stores whose days are alike share it."""
     return comparison_period(of.until(until), of.timeline, calendar)

@@ -2,6 +2,7 @@
 
 import inspect
 import time
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
 
@@ -34,6 +35,7 @@ from serving_layer.pages import (
     stores,
     views,
 )
+from serving_layer.pages.queries import is_complete
 from serving_layer.pages.recent import RecentAnswers
 from serving_layer.pages.routing import error_page
 from serving_layer.pages.sessions import SessionAuthorization, Sessions
@@ -70,10 +72,13 @@ FOR_PROGRAMS = ("/v1/", "/static/")
 """Errors below these paths stay problem documents, whatever the request accepts."""
 
 
-def install(app: FastAPI, sessions: Sessions) -> None:
-    """Add the pages, after the routes of `/v1`. `app.state.authenticator` decides who can see them."""
+def install(app: FastAPI, sessions: Sessions, clock: Callable[[], float] = time.monotonic) -> None:
+    """Add the pages, after the routes of `/v1`. `app.state.authenticator` decides who can see them.
+
+    `clock`: monotonic seconds.
+    """
     app.state.sessions = sessions
-    app.state.recent_answers = RecentAnswers(time.monotonic)
+    app.state.recent_answers = RecentAnswers(clock, is_complete)
     for module in MODULES:
         app.router.routes.extend(module.router.routes)
     app.add_middleware(SessionAuthorization, sessions=sessions)

@@ -186,10 +186,10 @@ async def _chain(
     wanted = [*now.values(), *compared.values(), trend, *rankings.values(), *before]
 
     def changes_of_shown(found: Mapping[PageQuery, QueryResult]) -> list[PageQuery]:
-        """For each ranking what says how its rows changed: of the stores that it shows, not of all."""
+        """For each ranking what says how its rows changed: of stores only those that it shows."""
         return [_change_query(query, found[query], period) for query in rankings.values()]
 
-    results = await visit.queries.answer_with(wanted, changes_of_shown)
+    results = await visit.queries.answer_recent(wanted, changes_of_shown)
     changes = dict(zip(rankings.values(), changes_of_shown(results), strict=True))
     names = {store.id: store.name or _("Store {id}").format(id=store.id) for store in stores}
     catalogue = visit.queries.service.catalogue
@@ -205,10 +205,14 @@ async def _chain(
 
 
 def _change_query(ranking: PageQuery, result: QueryResult, period: PagePeriod) -> PageQuery:
+    """What a ranking is compared with. Of stores those alone that it shows, on the same dates as all of them."""
     compared = replace(ranking, compare=period.compared_with)
-    if ranking.by or isinstance(result, QueryFailure):
+    if ranking.by or isinstance(result, QueryFailure) or not period.compared_with:
         return compared
     shown = tuple(sorted(each.store for each in result.series if each.store is not UNSET))
+    dates = result.answered_range
+    if dates is not UNSET and dates.start is not UNSET and dates.end is not UNSET:
+        compared = replace(compared, range=None, start=dates.start.isoformat(), end=dates.end.isoformat())
     return replace(compared, stores=shown, sort=None, top=None) if shown else ranking
 
 

@@ -117,6 +117,8 @@ class QueryFailure(NamedTuple):
 
 
 QueryResult = MetricResponse | QueryFailure
+OtherQueries = Callable[[Mapping["PageQuery", QueryResult]], Sequence["PageQuery"]]
+"""Which queries follow from answers."""
 
 
 class QueryBatch(NamedTuple):
@@ -164,8 +166,7 @@ class PageQueries:
         """
         self.service = service
         self.snapshot: ReadSnapshot | None = None
-        """The oldest snapshot that numbers of the page are from, if that was not read for this page; None if all are
-        new."""
+        """What the numbers of the page are from, if they may be some seconds old; None if they are new."""
         self._caller, self._asked, self._recent = caller, asked, recent
 
     async def stores(self) -> list[Store]:
@@ -180,30 +181,32 @@ class PageQueries:
         return await self.service.stores.registered(id_, self._caller)
 
     async def answer_all(self, queries: Sequence[PageQuery]) -> Sequence[QueryResult]:
-        """The answers, in order, all from one publication and one reading of speed. About many stores, see `recent`."""
-        found = await self.answer_with(queries, lambda _: ())
+        """The answers, in order, all from one publication and one reading of how far the speed layer is."""
+        if not queries:
+            return []
+        self._note(queries)
+        try:
+            version = await self._version(queries)
+        except GalateaError as error:
+            return [QueryFailure.of(error)] * len(queries)
+        found = await self._answer_at(queries, version)
         return [found[query] for query in queries]
 
-    async def answer_with(
-        self,
-        queries: Sequence[PageQuery],
-        others: Callable[[Mapping[PageQuery, QueryResult]], Sequence[PageQuery]],
+    async def answer_recent(
+        self, queries: Sequence[PageQuery], others: OtherQueries
     ) -> Mapping[PageQuery, QueryResult]:
-        """As `answer_all`, also of queries that depend on these answers alone: `others` says which."""
-        if not queries:
-            return {}
-        found = await self._answer_recent(queries, others)
-        if self._asked is not None:
-            self._asked.update(query.path for query in found)
-        return found
+        """As `answer_all`, of a page that asks only once; about many stores the answers may be some seconds old.
 
-    async def _answer_recent(
-        self,
-        queries: Sequence[PageQuery],
-        others: Callable[[Mapping[PageQuery, QueryResult]], Sequence[PageQuery]],
-    ) -> Mapping[PageQuery, QueryResult]:
+        Args:
+            queries: the queries; there is at least one.
+            others: more queries, which follow from `queries` and their answers and from nothing else.
+
+        Returns:
+            The answers to all of them.
+        """
+        self._note(queries)
         try:
-            version = await self.service.read_version(queries[0].request, self._caller)
+            version = await self._version(queries)
         except GalateaError as error:
             failed: dict[PageQuery, QueryResult] = dict.fromkeys(queries, QueryFailure.of(error))
             return failed | dict.fromkeys(others(failed), QueryFailure.of(error))
@@ -212,18 +215,25 @@ class PageQueries:
             found = await self._answer_at(queries, version)
             return found | await self._answer_at([query for query in others(found) if query not in found], version)
 
-        if self._recent is None or await self._most_stores(queries) < MANY_STORES:
-            return await computed(version)
-        recent = await self._recent.get((self._caller.visibility_scope, tuple(queries)), version, computed)
-        snapshot = recent.version.snapshot
-        if recent.version.key != version.key and (self.snapshot is None or snapshot.as_of_at < self.snapshot.as_of_at):
-            self.snapshot = snapshot
-        return recent.result
+        if self._recent is None or await self._visible() < MANY_STORES:
+            found = await computed(version)
+        else:
+            recent = await self._recent.get((self._caller.visibility_scope, tuple(queries)), version, computed)
+            found, self.snapshot = recent.result, recent.version.snapshot
+        self._note(found)
+        return found
 
-    async def _most_stores(self, queries: Sequence[PageQuery]) -> int:
-        if all(query.stores for query in queries):
-            return max(len(query.stores) for query in queries)
-        return len(await self.stores())
+    async def _version(self, queries: Sequence[PageQuery]) -> ReadVersion:
+        return await self.service.read_version(queries[0].request, self._caller)
+
+    async def _visible(self) -> int:
+        """How many stores the visitor can see."""
+        _, stores = await self.service.stores.all()
+        return sum(map(self._caller.sees, stores.values()))
+
+    def _note(self, queries: Iterable[PageQuery]) -> None:
+        if self._asked is not None:
+            self._asked.update(query.path for query in queries)
 
     async def _answer_at(self, queries: Sequence[PageQuery], version: ReadVersion) -> dict[PageQuery, QueryResult]:
         answered = await asyncio.gather(*(self._answer_batch(batch, version) for batch in batches(queries)))
@@ -260,6 +270,11 @@ class PageQueries:
             )
             return {query: result for each in answered for query, result in each.items()}
         return dict(zip(batch.queries, _answers(body, len(batch.queries)), strict=True))
+
+
+def is_complete(results: Mapping[PageQuery, QueryResult]) -> bool:
+    """Whether every query has an answer."""
+    return not any(isinstance(result, QueryFailure) for result in results.values())
 
 
 def _answers(body: bytes, count: int) -> Sequence[MetricResponse]:

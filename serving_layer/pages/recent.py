@@ -16,7 +16,7 @@ from serving_layer.store.snapshot import ReadVersion
 MANY_STORES = 100
 """From so many stores on, answers may be some seconds old."""
 TIMES_COMPUTED, MOST_SECONDS = 10, 20.0
-"""They are shown for that many times as long as it took to compute them, and at most for so many seconds."""
+"""Once computed, they are shown for that many times as long as it took, and at most for so many seconds."""
 RENEWED_AFTER = 0.25
 """Of that time, after which the next visit has them computed again in the background."""
 PAGES_KEPT = 64
@@ -31,13 +31,13 @@ class Computed(Generic[Result]):
     Attributes:
         version: what they were computed from.
         result: the answers.
-        began_at: when that began, in monotonic seconds.
+        at: when they were there, in monotonic seconds.
         lasts: for how many seconds from then on they may be shown while events arrive.
     """
 
     version: ReadVersion
     result: Result
-    began_at: float
+    at: float
     lasts: float
 
 
@@ -50,9 +50,14 @@ class RecentAnswers(Generic[Result]):
     Nothing but events may have arrived since: a publication, a change of the registry or another day needs new answers.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        """Nothing is kept yet. `clock`: monotonic seconds."""
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float], is_kept: Callable[[Result], bool]) -> None:
+        """Nothing is kept yet.
+
+        Args:
+            clock: monotonic seconds.
+            is_kept: whether a result may be shown again: what failed may not.
+        """
+        self._clock, self._is_kept = clock, is_kept
         self._kept: LRUCache[Hashable, Computed[Result]] = LRUCache(PAGES_KEPT)
         self._computing: dict[Hashable, asyncio.Task[Computed[Result]]] = {}
 
@@ -68,7 +73,7 @@ class RecentAnswers(Generic[Result]):
         kept = self._kept.get(key)
         if kept is not None and kept.version.key == version.key:
             return kept
-        age = 0.0 if kept is None else self._clock() - kept.began_at
+        age = 0.0 if kept is None else self._clock() - kept.at
         if kept is None or age > kept.lasts:
             return await asyncio.shield(self._computed(key, version, compute))
         if age > RENEWED_AFTER * kept.lasts:
@@ -89,8 +94,10 @@ class RecentAnswers(Generic[Result]):
             result = await compute(version)
         finally:
             del self._computing[key]
-        lasts = min(TIMES_COMPUTED * (self._clock() - began_at), MOST_SECONDS)
-        self._kept[key] = found = Computed(version, result, began_at, lasts)
+        at = self._clock()
+        found = Computed(version, result, at, min(TIMES_COMPUTED * (at - began_at), MOST_SECONDS))
+        if self._is_kept(result):
+            self._kept[key] = found
         return found
 
 

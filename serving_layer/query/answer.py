@@ -8,8 +8,7 @@ render      SeriesValues  -> MetricResponse    round, and say what the answer wa
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
-from datetime import timedelta
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import zip_longest
 from typing import TypeVar
@@ -31,7 +30,7 @@ from serving_layer.query.fetch import StoreData, fetch, fetch_context
 from serving_layer.query.groups import Totals, refuse_many_days
 from serving_layer.query.ranking import points_written, ranked, ranked_top
 from serving_layer.query.render import render, render_groups
-from serving_layer.query.resolve import MetricRequest, ResolvedQuery, StoreQuery, resolve_all
+from serving_layer.query.resolve import MetricRequest, ResolvedQuery, resolve_all
 from serving_layer.query.targets import AnswerTargets, refuse_without_targets
 from serving_layer.query.top import TopSeries, top_series
 from serving_layer.responses.encoding import encode, encoded
@@ -43,11 +42,13 @@ from views.core.local_time import ONE_DAY
 
 Each = TypeVar("Each")
 
-STORES_AT_ONCE = 8
-"""How many stores of an SQL table are read side by side."""
-STORES_TOGETHER, STORE_DAYS_TOGETHER = 50, 1500
-"""So many stores of a total, and about so many of their days, are read together."""
-TOGETHER_AT_ONCE = 2
+STORES_TOGETHER, CELLS_TOGETHER = 50, 100_000
+"""So many stores, and about so many cells, are read together."""
+FIRST_TOGETHER = 4
+"""So many are read together while it is not known how many cells each has."""
+PIECE = 20_000
+"""Cells are added up in pieces of about so many, and other answers have their turn in between."""
+GROUPS_AT_ONCE = 2
 """How many of such groups of stores are read side by side."""
 MOST_BYTES = 32 * 1024 * 1024
 """The longest JSON of an answer that is built as a whole: several metrics, or a table. Half a million points."""
@@ -137,13 +138,14 @@ async def answer_query(  # noqa: PLR0913, PLR0917 - what it is answered from
     """The stages after `resolve`: the response to one resolved query. `products`, `targets`: None if it reads none."""
     found: list[StoreStates] = []
     size = 0
-    for some in _together([query], query.stores):
+    together = _Together(query.stores)
+    for some in together:
         with stages.stage("fetch"):
             read = await fetch(query, some, snapshot, cells, products)
-        cells_read = sum(data.size for data in read)
-        size += cells_read
+        size += together.note(read)
         with stages.stage("aggregate"):  # at once, so that these cells can go
-            found += await off_loop(cells_read, partial(_aggregated, query, read))
+            for cells_of_piece, piece in _pieces(read):
+                found += await off_loop(cells_of_piece, partial(_aggregated, query, piece))
     with stages.stage("fetch"):
         context = await fetch_context(query, snapshot, cells)
 
@@ -190,20 +192,22 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
     totals[0].refuse_slow(set(left))
     if is_limited:
         refuse_many_days(queries, set(left))
-    rest, adding = iter(_together(queries, left)), asyncio.Lock()
+    together, adding = _Together(left), asyncio.Lock()
 
     async def merge_stores() -> None:
-        for some in rest:
+        for some in together:
             same_cells = cells.for_one_answer(keep_merged=True) if len(queries) > 1 else cells
             for query, stores, into in zip(queries, by_store, totals, strict=True):
                 with stages.stage("fetch"):
                     chosen = [stores[store] for store in some if store in stores]
                     read = await fetch(query, chosen, snapshot, same_cells, products)
+                together.note(read)
                 async with adding:
                     with stages.stage("aggregate"):
-                        await off_loop(sum(data.size for data in read), partial(_add_all, into, read))
+                        for cells_of_piece, piece in _pieces(read):
+                            await off_loop(cells_of_piece, partial(_add_all, into, piece))
 
-    readers = [asyncio.ensure_future(merge_stores()) for _ in range(TOGETHER_AT_ONCE)]
+    readers = [asyncio.ensure_future(merge_stores()) for _ in range(GROUPS_AT_ONCE)]
     try:
         await asyncio.gather(*readers)
     finally:  # if one fails, the others need not go on
@@ -228,16 +232,39 @@ def _aggregated(query: ResolvedQuery, read: Iterable[StoreData]) -> list[StoreSt
     return [aggregate(query, data) for data in read]
 
 
-def _together(queries: Sequence[ResolvedQuery], stores: Sequence[Each]) -> Sequence[Sequence[Each]]:
-    """Stores in groups that are read together: fewer, if each has many cells."""
-    days = max((_days_read(of) for query in queries for of in query.stores), default=1)
-    size = min(STORES_TOGETHER, max(1, STORE_DAYS_TOGETHER // days))
-    return [stores[at : at + size] for at in range(0, len(stores), size)]
+class _Together(Iterator[Sequence[Each]]):
+    """Stores in groups that are read together: the more cells they have, the fewer."""
+
+    def __init__(self, stores: Sequence[Each]) -> None:
+        self._stores, self._at, self._most = stores, 0, FIRST_TOGETHER
+
+    def __next__(self) -> Sequence[Each]:
+        some = self._stores[self._at : self._at + self._most]
+        self._at += len(some)
+        if not some:
+            raise StopIteration
+        return some
+
+    def note(self, read: Sequence[StoreData]) -> int:
+        """How many cells were read of some stores; the next groups depend on it."""
+        cells = [data.size for data in read]
+        if cells:
+            self._most = min(STORES_TOGETHER, max(1, CELLS_TOGETHER // max(*cells, 1)))
+        return sum(cells)
 
 
-def _days_read(of: StoreQuery) -> int:
-    periods = 1 if of.calendar is None else 2
-    return periods * (1 + timedelta(seconds=of.timeline.end - of.timeline.start) // ONE_DAY)
+def _pieces(read: Iterable[StoreData]) -> Iterator[tuple[int, Sequence[StoreData]]]:
+    """Stores with at least `PIECE` cells together, and how many these are; the last ones may have fewer."""
+    piece: list[StoreData] = []
+    size = 0
+    for data in read:
+        piece.append(data)
+        size += data.size
+        if size >= PIECE:
+            yield size, piece
+            piece, size = [], 0
+    if piece:
+        yield size, piece
 
 
 def _add_all(totals: Totals, read: Iterable[StoreData]) -> None:

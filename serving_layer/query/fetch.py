@@ -7,7 +7,6 @@ at a time, so that their cells can be aggregated and released while others are r
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 from serving_layer.compare.period import ComparisonPeriod, comparison_until
 from serving_layer.products.attribution import AnswerProducts, StoreProducts
@@ -17,10 +16,10 @@ from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.responses.metrics import Context
 from serving_layer.store.cells import MergedCells
 from serving_layer.store.snapshot import ReadSnapshot
-from serving_layer.timeline import Period, zone_named
+from serving_layer.timeline import Period, windows_between, zone_named
 from views.core import View
 from views.core.cut import seconds
-from views.core.local_time import STEP, BusinessDays, Span, open_windows, round_down, round_up
+from views.core.local_time import BusinessDays, Span, open_windows, round_down, round_up
 from views.core.merge import Cell
 
 
@@ -165,15 +164,9 @@ def _asked_period(query: ResolvedQuery, of: StoreQuery, until: int, begun: int, 
     start, end = of.timeline.start, of.timeline.end
     only = open_windows(of.store, start, end) if query.counts_open_windows else None
     if until < end:
-        finished = _windows(start, until)
+        finished = windows_between(start, until)
         only = finished if only is None else finished & only
     return Period(of.timeline, begun, over, only)
-
-
-@lru_cache(maxsize=32)
-def _windows(start: int, end: int) -> frozenset[int]:
-    """All of [start, end). Most stores of an answer share them."""
-    return frozenset(range(start, end, STEP))
 
 
 def _earlier_period(

@@ -10,16 +10,16 @@ from serving_layer.query.aggregate import StoreStates
 from serving_layer.query.store_facts import WINDOWS_OF_AN_HOUR
 from serving_layer.responses.encoding import iso_epoch
 from serving_layer.responses.metrics import Compared, PeriodCompared
-from serving_layer.timeline import QueryRange
+from serving_layer.timeline import QueryRange, windows_between
 from views.core.local_time import ONE_DAY, STEP, open_windows
 
 
 def periods_compared(of: StoreStates, calendar: str) -> Compared:
     """The two periods of one store: local dates from (inclusive) to (exclusive), how many, and their hours."""
-    before = of.comparison
+    at, before = of.query.range, of.comparison
     return Compared(
         calendar=calendar,
-        now=_period(of, *_over(of.query.range, of.until)),
+        now=_period(of, _dates_over(at, of.until), windows_between(at.timeline.start, of.until)),
         before=_period(of, before.dates, before.windows) if before else None,
         partial=of.is_partial or UNSET,
         until=iso_epoch(of.until) if of.is_partial else UNSET,
@@ -39,10 +39,9 @@ def together(one: Compared, other: Compared) -> Compared:
 
 
 @lru_cache(maxsize=32)
-def _over(at: QueryRange, until: int) -> tuple[Sequence[date], frozenset[int]]:
-    """The dates and windows of a range as far as it is over. Stores whose days are alike share them."""
-    dates = tuple(day for day, _ in at.days.touched(at.span._replace(end=until)))
-    return dates, frozenset(range(at.timeline.start, until, STEP))
+def _dates_over(at: QueryRange, until: int) -> Sequence[date]:
+    """The dates of a range as far as it is over. Stores whose days are alike share them."""
+    return tuple(day for day, _ in at.days.touched(at.span._replace(end=until)))
 
 
 def _period(of: StoreStates, dates: Sequence[date], windows: frozenset[int]) -> PeriodCompared | None:

@@ -12,7 +12,6 @@ import pyarrow as pa
 from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store, currency
 from serving_layer.keys.key import Caller
-from serving_layer.query.answer import STORES_AT_ONCE
 from serving_layer.sql.cursors import Cursor
 from serving_layer.sql.results import SqlStateError, SqlType
 from serving_layer.store.cells import MergedCells
@@ -30,6 +29,8 @@ SQL_TYPES: Mapping[pa.DataType, SqlType] = {
     INSTANT: SqlType.TIMESTAMPTZ,
 }
 """All others are decimals."""
+STORES_AT_ONCE = 8
+"""How many stores of a table are read side by side."""
 PRECISION = 38
 LEAST_DIGITS = 2
 

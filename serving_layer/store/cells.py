@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from datetime import date, datetime, timedelta
+from functools import partial
 from itertools import chain, groupby
 from typing import Self
 
@@ -212,7 +213,8 @@ class SpeedCells:
         if not snapshot.has_speed:
             return {}
         if len(stores) == 1:
-            return {stores[0]: await self.rows(snapshot, shape, stores[0])}
+            own = await self.rows(snapshot, shape, stores[0])
+            return {stores[0]: own} if own else {}
         generation, cut = snapshot.pointer.generation, snapshot.pointer.cut
         together = [tuple(stores[at : at + STORES_TOGETHER]) for at in range(0, len(stores), STORES_TOGETHER)]
 
@@ -402,17 +404,12 @@ class MergedCells:
             self.batch.read(snapshot.pointer.manifest, view, spans), self.speed.rows_of(snapshot, view, list(spans))
         )
 
-        def merged() -> dict[str, Sequence[Sequence[Cell]]]:
-            return {
-                store: [
-                    _merged(view, days, speed.get(store, ()), span, snapshot.pointer.cut)
-                    for days, span in zip(batch[store], own, strict=True)
-                ]
-                for store, own in spans.items()
-            }
-
-        published = sum(len(cells) for of in batch.values() for days in of for cells in days)
-        return await off_loop(published + sum(map(len, speed.values())), merged)
+        found: dict[str, Sequence[Sequence[Cell]]] = {}
+        for store, own in spans.items():
+            parts, rows = batch[store], speed.get(store, ())
+            number = sum(map(len, chain.from_iterable(parts))) + len(rows)
+            found[store] = await off_loop(number, partial(_merged, view, parts, rows, own, snapshot.pointer.cut))
+        return found
 
     async def waiting(
         self, snapshot: ReadSnapshot, views: Iterable[View], spans: Mapping[str, Sequence[Span]]
@@ -424,11 +421,16 @@ class MergedCells:
         return await self.speed.waiting(snapshot, waiting_reach(views), spans)
 
 
-def _merged(view: View, days: Iterable[Cells], speed: Iterable[Addition], span: Span, cut: datetime) -> list[Cell]:
-    """The merged cells of the windows in a span. `days`: all cells of the days that it touches."""
-    start, end = span
-    batch = ((key, states) for cells in days for key, states in cells if start <= key.window < end)
-    return list(merge_cells(view, batch, (row for row in speed if start <= row.key.window < end), cut))
+def _merged(
+    view: View, parts: Sequence[Sequence[Cells]], speed: Sequence[Addition], spans: Sequence[Span], cut: datetime
+) -> list[list[Cell]]:
+    """The merged cells of the windows of each span. `parts`: per span all cells of the days that it touches."""
+    found = []
+    for days, (start, end) in zip(parts, spans, strict=True):
+        batch = ((key, states) for cells in days for key, states in cells if start <= key.window < end)
+        rows = (row for row in speed if start <= row.key.window < end)
+        found.append(list(merge_cells(view, batch, rows, cut)))
+    return found
 
 
 def waiting_reach(views: Iterable[View]) -> Mapping[str, tuple[int, int]]:

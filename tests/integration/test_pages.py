@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.integration.conftest import PATIENCE_SECONDS, UNTIL_A_CUT_COVERS_IT, Stack
+from tests.integration.conftest import PATIENCE_SECONDS, UNTIL_A_CUT_COVERS_IT, Stack, until
 from tests.support import receipt
 from tests.system.pages.window import barriers_in_both_schemes, chromium, opened, sign_in
 
@@ -17,6 +17,7 @@ PATIENCE_MS = PATIENCE_SECONDS * 1000
 STORE = "pages-1"
 SALES = 8
 MOST_TABS = 200
+REVOKED_WITHIN_SECONDS = 2.5
 FOCUSED = "(each => (each.labels?.[0] || each).textContent.replace(/\\s+/g, ' ').trim())(document.activeElement)"
 STAYS = "window.stays = true"
 """Gone when the page is loaded again."""
@@ -54,6 +55,11 @@ class Shop(NamedTuple):
         first, last = (f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%d}" for days in (-30, 2))
         body = self.stack.get("/v1/metrics/net_sales", store=STORE, grain="total", **{"from": first, "to": last})
         return body["series"][0]["points"][0]["value"] or 0, body["as_of"]["waiting_for_batch"]
+
+    def sold_today(self) -> float:
+        """What it sold since midnight where it is."""
+        body = self.stack.get("/v1/metrics/net_sales", store=STORE, grain="total", range="today")
+        return body["series"][0]["points"][0]["value"] or 0
 
     def wait_until_sold(self, amount: float) -> None:
         """Until REST says so."""
@@ -226,3 +232,81 @@ def test_nothing_keeps_anybody_out_of_real_numbers(shop: Shop, browser: Browser)
         assert complaints == []
 
     assert found == []
+
+
+@pytest.mark.nightly
+def test_an_hour_leads_to_its_receipts_in_every_language(shop: Shop, browser: Browser) -> None:
+    hour = f"{datetime.now(ZoneInfo(shop.zone)):%H}:00"
+    before = shop.sold()[0]
+    shop.sell(300, 1234)
+    shop.wait_until_sold(round(before + 12.34, 2))
+    with opened(browser) as (page, complaints):
+        sign_in(page, shop.address, shop.key)
+        page.goto(f"{shop.address}/")
+        page.get_by_role("link", name="7 days").click()
+        page.goto(f"{shop.address}/stores/{STORE}?range=today")
+        chart = page.locator("figure.chart").first
+        chart.locator("summary").click()
+        chart.get_by_role("link", name=hour).first.click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text(f"Receipts, {hour}")
+        for name, amount in {"Deutsch": "12,34 €", "Slovenčina": "12,34 €", "Español": "12,34 €"}.items():
+            page.get_by_role("button", name=name).click()
+            expect(page.locator("tbody tr", has_text=amount).first).to_be_visible()
+        page.get_by_role("button", name="English").click()
+        expect(page.locator("tbody tr", has_text="€12.34").first).to_be_visible()
+        assert complaints == []
+
+
+@pytest.mark.nightly
+def test_a_dead_letter_is_fixed_and_sent_again_and_counts(shop: Shop, browser: Browser) -> None:
+    before = shop.sold()[0]
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    value = receipt(at, minor=700, number=400, store=STORE)
+    shop.stack.ingest("pos_transactions", [value.replace(at.encode(), b"yesterday, about noon")])
+
+    def mine() -> list[str]:
+        found = shop.stack.get("/v1/dead-letters", source="pos_transactions", limit=50)["dead_letters"]
+        return [each["id"] for each in found if "about noon" in str(each)]
+
+    until(lambda: bool(mine()), "the record is no dead letter yet")
+    with opened(browser) as (page, complaints):
+        sign_in(page, shop.address, shop.key)
+        page.goto(f"{shop.address}/dead-letters/{mine()[0]}")
+        form = page.get_by_label("The record to send")
+        form.fill(form.input_value().replace("yesterday, about noon", at))
+        page.get_by_role("button", name="Fix and resend").click()
+        expect(page.locator("#replays .state")).to_have_text("event, counts", timeout=PATIENCE_MS)
+        page.get_by_role("link", name="Show Seen, in a browser").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Seen, in a browser")
+        assert complaints == []
+    assert shop.sold()[0] == before + 7
+
+
+@pytest.mark.nightly
+def test_a_share_link_shows_a_store_live_until_it_is_revoked(shop: Shop, browser: Browser) -> None:
+    before = shop.sold()[0]
+    with opened(browser) as (page, complaints), opened(browser) as (other, _):
+        sign_in(page, shop.address, shop.key)
+        page.goto(f"{shop.address}/stores/{STORE}?range=today")
+        page.get_by_text("Save or share this page").click()
+        page.get_by_role("button", name="Make a link").click()
+        link = page.locator("#made-link").inner_text()
+
+        assert other.goto(link)
+        expect(other.get_by_role("heading", level=1)).to_have_text("Seen, in a browser")
+        expect(other.locator("#live-state")).to_have_text("Live", timeout=PATIENCE_MS)
+        other.evaluate(STAYS)
+        shop.sell(500, 300)
+        shop.wait_until_sold(round(before + 3, 2))
+        sales = other.locator("[data-show=value]").first
+        expect(sales).to_contain_text(f"{shop.sold_today():,.2f}", timeout=PATIENCE_MS)
+        assert other.evaluate("window.stays") is True
+
+        page.goto(f"{shop.address}/saved")
+        page.get_by_role("button", name=f"Revoke /stores/{STORE}").first.click()
+        expect(page.get_by_role("status").first).to_contain_text("Revoked.")
+        time.sleep(REVOKED_WITHIN_SECONDS)
+        ended = other.goto(link)
+        assert ended
+        assert ended.status == 410
+        assert complaints == []

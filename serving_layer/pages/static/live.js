@@ -2,14 +2,15 @@
 // It evaluates no metric: it formats numbers and draws sparklines, exactly as `figures.py` and `charts.py` do.
 "use strict";
 (() => {
-  const METRICS = "/v1/metrics/", MAX_METRICS = 10, EVERY_MS = 1000, MAX_WAIT_MS = 30000, RELOAD_AFTER_MS = 30000, MIN_DELAY_MS = 250, TIMES_TAKEN = 4, MAX_UNCHANGED_MS = 10000;
+  const METRICS = "/v1/metrics/", MAX_METRICS = 10, EVERY_MS = 1000, MAX_WAIT_MS = 30000, RELOAD_AFTER_MS = 30000, MIN_DELAY_MS = 250, TIMES_TAKEN = 4, MAX_PAUSE_MS = 60000, MAX_UNCHANGED_MS = 10000;
   const shareToken = location.pathname.match(/^\/shared\/([\w-]{43})$/)?.[1]; // a shared page has no cookie, its address is its right
   const bar = document.querySelector("[data-live]");
   const responses = new Map(); // address -> { etag, body }
   const separate = new Set(); // queries that failed together with others, so they are sent alone
   const requestedAt = new Map(); // group of queries -> when
   const openedAt = Date.now(), lastsMs = 1000 * Number(document.getElementById("main").dataset.lasts || Infinity);
-  let tick = 0, changedAt = 0, waitUntil = 0, lastAt = 0, asOf = "", timer = 0;
+  const loadedAt = new Map(); // id of a region -> when it was last asked for
+  let changedAt = 0, waitUntil = 0, lastAt = 0, asOf = "", timer = 0;
 
   const language = document.documentElement.lang, texts = JSON.parse(document.body.dataset.texts || "{}");
   const tr = (text, values = {}) => Object.entries(values).reduce((all, [name, value]) => all.replace(`{${name}}`, value), texts[text] ?? text);
@@ -176,8 +177,10 @@
 
   // Regions that are not metrics are taken from the page itself, loaded again.
   async function updateRegions() {
-    const due = [...document.querySelectorAll("[data-region]")].filter((each) => tick % Math.max(1, Math.round(each.dataset.region * 1000 / EVERY_MS)) === 0);
-    if (!due.length || !tick) return;
+    const now = Date.now();
+    const due = [...document.querySelectorAll("[data-region]")].filter(({ id, dataset }) => now - (loadedAt.get(id) ?? openedAt) >= dataset.region * 1000 - EVERY_MS / 2);
+    if (!due.length) return;
+    for (const { id } of due) loadedAt.set(id, now);
     const response = await fetch(location.href, { cache: "no-store" });
     reloadIfRefused(response);
     if (!response.ok) throw new Error(`status ${response.status}`);
@@ -210,10 +213,9 @@
         waitUntil = Date.now() + Math.min(Math.max(error.waitMs || 0, EVERY_MS), MAX_WAIT_MS);
         setStatus("waiting", tr("No response; these are the last known numbers"), [ago(), error.message].filter(Boolean).join(": "));
       }
-      tick += 1;
     }
     const tookMs = Date.now() - startedAt; // numbers of many stores are not asked for all the time
-    timer = setTimeout(update, Math.max(MIN_DELAY_MS, EVERY_MS - tookMs, Math.min(TIMES_TAKEN * tookMs, MAX_UNCHANGED_MS)));
+    timer = setTimeout(update, Math.max(MIN_DELAY_MS, EVERY_MS - tookMs, Math.min(TIMES_TAKEN * tookMs, MAX_PAUSE_MS)));
   }
   document.addEventListener("visibilitychange", update);
 

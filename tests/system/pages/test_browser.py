@@ -9,7 +9,7 @@ from master_dataset.registry.stores import currency
 from serving_layer.pages.figures import figure
 from serving_layer.pages.language import COOKIE, LANGUAGES, Language, currency_symbol, has_symbol_first, speaking
 from tests.support import receipt
-from tests.support.world_api import OPERATOR_KEY, Asking
+from tests.support.world_api import EMBEDDER, OPERATOR_KEY, Asking
 from tests.system.pages.sample_stores import NOW
 from tests.system.pages.window import opened, sign_in
 
@@ -292,3 +292,28 @@ def test_an_operator_creates_a_key_and_revokes_it(browser: Browser, address: str
         expect(page.get_by_role("status").filter(has_text="Revoked.")).to_be_visible()
         expect(page.get_by_role("row", name="Till 7")).to_contain_text("revoked")
         assert complaints == []
+
+
+def test_a_shared_page_is_shown_in_frames_of_one_site_alone(browser: Browser, address: str) -> None:
+    with opened(browser) as (page, _):
+        sign_in(page, address, OPERATOR_KEY)
+        page.goto(f"{address}/stores/12")
+        page.get_by_text("Save or share this page").click()
+        page.get_by_label("Show it inside pages of").select_option(EMBEDDER)
+        page.get_by_role("button", name="Make a link").click()
+        link = page.locator("#made-link").inner_text()
+
+    shown = {}
+    for site in (EMBEDDER, "https://elsewhere.example"):
+        with opened(browser) as (page, _):
+            frame = f'<iframe title="numbers" src="{link}" width="1000" height="700"></iframe>'
+            page.route(f"{site}/*", lambda route, frame=frame: route.fulfill(body=frame, content_type="text/html"))
+            with page.expect_response(link):
+                page.goto(f"{site}/board")
+            inside = page.frame_locator("iframe")
+            if site == EMBEDDER:
+                expect(inside.get_by_role("heading", level=1)).to_have_text("Kosice, Hlavna")
+                expect(inside.locator("#live-state")).to_have_text("Live")
+            shown[site] = inside.get_by_role("heading", name="Kosice, Hlavna").count()
+
+    assert shown == {EMBEDDER: 1, "https://elsewhere.example": 0}
