@@ -18,7 +18,6 @@ from serving_layer.keys.key import ANONYMOUS, OPERATOR, Caller, Key, KeyReader, 
 from serving_layer.keys.rates import RateLimiter
 from serving_layer.limits import LIMITS
 
-
 SHARED_AT_ONCE = 64
 """Default limit of concurrent requests of a share link, of everybody who has it: a quarter of those of a process."""
 

@@ -8,6 +8,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 from weakref import WeakValueDictionary
 
@@ -16,14 +17,19 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from starlette.types import Message, Scope
 
+from master_dataset.errors import GalateaError
 from serving_layer.api.caller import client_of, saved_of
 from serving_layer.errors import ShareEndedError, UnknownShareError
 from serving_layer.http.load_shedding import FRAMED_KEY, slot_of
+from serving_layer.http.problems import ERRORS, HEADERS_OF
 from serving_layer.pages.rendering import POLICY, render
 from serving_layer.pages.routing import page_router
 from serving_layer.pages.sessions import SHARED_VISIT, SharedVisit
 from serving_layer.saved.addresses import SHARED_PATH, parse_address
 from serving_layer.saved.shares import ShareLink
+
+if TYPE_CHECKING:
+    from serving_layer.keys.authenticator import Authenticator
 
 router = page_router()
 METRICS = "/v1/metrics/"
@@ -43,21 +49,31 @@ _HOST = b"host"
 
 @router.get(f"{SHARED_PATH}{{token}}")
 async def get_shared(request: Request, token: str) -> Response:
-    """The page of a link, or what became of the link."""
-    saved = await saved_of(request)
-    try:
-        link = await saved.shares.open(token, client_of(request.scope))
-    except (ShareEndedError, UnknownShareError) as error:
-        values = {"message": error.message, "do": error.do}
-        ended = render(request, "shared_ended.html", None, values, status=error.status)
-        page = without_ways_out(bytes(ended.body).decode())
-        return _guarded(request, HTMLResponse(page, error.status), "")
-    authenticator = request.app.state.authenticator
-    authenticator.rates.count(link.caller, "read")
-    slot_of(request.scope).on_end(authenticator.concurrency.enter(link.caller))
+    """The page of a link, or why there is none: also in the frame of its origin, where nothing else would say it."""
     pages: SharedPages = request.app.state.shared_pages
-    origin = link.origin if link.origin in saved.shares.origins else ""
-    return _guarded(request, await pages.page(request.scope, link), origin)
+    authenticator: Authenticator = request.app.state.authenticator
+    origin = ""
+    try:
+        shares = (await saved_of(request)).shares
+        link = await shares.find(token, client_of(request.scope))
+        origin = link.origin if link.origin in shares.origins else ""
+        shares.require_open(link)
+        authenticator.rates.count(link.caller, "read")
+        if end := authenticator.concurrency.enter(link.caller):
+            slot_of(request.scope).on_end(end)
+        response = await pages.page(request.scope, link)
+    except GalateaError as error:
+        response = _refused(request, error)
+    return _guarded(request, response, origin)
+
+
+def _refused(request: Request, error: GalateaError) -> Response:
+    ERRORS.labels(error.code).inc()
+    has_ended = isinstance(error, ShareEndedError | UnknownShareError)
+    values = {"message": error.message, "do": error.do, "has_ended": has_ended}
+    page = render(request, "shared_ended.html", None, values, status=error.status)
+    kept = {"Content-Language": page.headers["Content-Language"], **HEADERS_OF.get(error.status, {})}
+    return HTMLResponse(without_ways_out(bytes(page.body).decode()), error.status, kept)
 
 
 def _guarded(request: Request, response: Response, origin: str) -> Response:

@@ -238,7 +238,20 @@ class ShareLinks:
         self._known.clear()
 
     async def open(self, token: str, client: str) -> ShareLink:
-        """The link of a token.
+        """The link of a token, which has not ended. Raises what `find` and `require_open` raise."""
+        link = await self.find(token, client)
+        self.require_open(link)
+        return link
+
+    def require_open(self, link: ShareLink) -> None:
+        """Raise ShareEndedError if the link has expired or was revoked."""
+        state = link.state(self.now())
+        if state != "open":
+            message = f"This share link {'has expired' if state == 'expired' else 'was revoked'}."
+            raise ShareEndedError(message, do="Ask whoever sent it for another one.")
+
+    async def find(self, token: str, client: str) -> ShareLink:
+        """The link of a token, also if it has ended.
 
         Args:
             token: from anybody, so it may be anything.
@@ -246,7 +259,6 @@ class ShareLinks:
 
         Raises:
             UnknownShareError: there is no such link.
-            ShareEndedError: it has expired or was revoked.
             RateLimitedError: too many unknown tokens came from this address.
             CassandraUnavailableError: the link could not be read for `STALE_SECONDS`.
         """
@@ -255,10 +267,6 @@ class ShareLinks:
         if link is None:
             self._wrong.hit(self._most_wrong, client)
             raise UnknownShareError("There is no such share link.", do="Ask whoever sent it for another one.")
-        state = link.state(self.now())
-        if state != "open":
-            message = f"This share link {'has expired' if state == 'expired' else 'was revoked'}."
-            raise ShareEndedError(message, do="Ask whoever sent it for another one.")
         return link
 
     async def _found(self, digest: bytes, client: str) -> ShareLink | None:

@@ -11,6 +11,8 @@ from fastapi import Response
 from starlette.types import Scope
 
 from master_dataset.registry.stores import Store
+from serving_layer.keys.authenticator import ConcurrencyLimiter
+from serving_layer.keys.rates import RateLimiter
 from serving_layer.limits import LIMITS
 from serving_layer.pages.shared import SharedPages, without_ways_out
 from serving_layer.saved.shares import WRONG_TOKENS_PER_MINUTE, ShareLink
@@ -277,6 +279,46 @@ def test_a_revoked_link_says_so(browsing: Browsing, path: str) -> None:
     assert "was revoked" in page
     assert 'href="/' not in page.partition("<body>")[2]
     assert browsing.response("GET", asked, header(path)).status_code == 410
+
+
+def test_the_frame_of_a_link_says_that_it_has_ended(asking: Asking) -> None:
+    browsing, framed = Browsing(asking), shared(asking, "/stores/12", origin=EMBEDDER)
+    asking.world.pass_time(asking.world.now() + timedelta(hours=24))
+
+    ended = browsing.response("GET", framed)
+
+    assert (ended.status_code, "has expired" in ended.text) == (410, True)
+    assert f"frame-ancestors {EMBEDDER};" in ended.headers["content-security-policy"]
+    assert "x-frame-options" not in ended.headers
+    asking.app.state.saved.shares.origins = ()
+    assert browsing.response("GET", framed).headers["x-frame-options"] == "DENY"
+
+
+def test_every_error_of_a_shared_page_is_guarded_as_the_page_is(asking: Asking, path: str) -> None:
+    browsing = Browsing(asking)
+    browsing.get(path)
+    authenticator = asking.app.state.authenticator
+    refused: list[httpx.Response] = []
+
+    object.__setattr__(authenticator, "rates", RateLimiter(1, 1, shared=1))
+    refused.extend(browsing.response("GET", path) for _ in range(2))
+    object.__setattr__(authenticator, "rates", RateLimiter(9, 9, shared=9))
+    object.__setattr__(authenticator, "concurrency", ConcurrencyLimiter(1, max_shared=0))
+    refused.append(browsing.response("GET", path))
+    asking.shares.is_away = True
+    refused.append(browsing.response("GET", f"/shared/{'x' * 43}"))
+    asking.app.state.saved = None
+    refused.append(browsing.response("GET", path))
+
+    assert [each.status_code for each in refused] == [200, 429, 429, 503, 404]
+    for each in refused[1:]:
+        assert "This cannot be shown" in each.text
+        assert "<form" not in each.text
+        assert each.headers["referrer-policy"] == "no-referrer"
+        assert each.headers["cache-control"] == "no-store"
+        assert each.headers["x-robots-tag"] == "noindex, nofollow"
+        assert "form-action 'none'" in each.headers["content-security-policy"]
+    assert [each.headers.get("retry-after") for each in refused[1:]] == ["1", "1", "2", None]
 
 
 @pytest.mark.parametrize("token", ["x" * 43, "x", "%00", "x" * 5000])
