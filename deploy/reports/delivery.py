@@ -7,7 +7,7 @@ from deploy.reports.mail import Mail, MailServer
 from deploy.reports.pdf import pdf_of
 from deploy.reports.sent import SentReports, report_id
 from deploy.settings import Settings
-from master_dataset.errors import MailNotSentError
+from master_dataset.errors import GalateaError, MailNotSentError
 from serving_layer.reports.mail import mail_of
 from serving_layer.responses.reports import Report
 
@@ -19,6 +19,11 @@ class Delivery:
     sent: Sequence[str]
     already: Sequence[str]
     refused: Sequence[tuple[str, MailNotSentError]]
+
+    @property
+    def failures(self) -> Sequence[GalateaError]:
+        """Why somebody has not got it."""
+        return [error for _, error in self.refused]
 
 
 def deliver(

@@ -1,20 +1,23 @@
-"""Which reports were sent to whom, so that a task that is tried again sends nobody the same mail twice.
+"""Which reports were sent to whom: a command that is repeated sends nobody the same mail twice, and leaves no period out.
 
-A record is a file in the home, written as soon as the mail server has taken the mail. A process that is killed between
-the two sends that one mail again: it has the same Message-ID, by which mail servers and clients recognize it.
+Two kinds of records are files in the home, written as soon as the mail server has taken a mail: who has got one report,
+and up to which day each recipient has got every report of a tenant. A process that is killed between the two sends that
+one mail again: it has the same Message-ID, by which mail servers and clients recognize it.
 """
 
 import fcntl
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import msgspec
+
 from deploy.secret_files import write_private
-from serving_layer.responses.reports import Report
+from serving_layer.responses.reports import Report, ReportPeriodName
 
 KEPT = timedelta(days=400)
 """Of records, counted from the day of the report that is sent."""
@@ -22,8 +25,24 @@ KEPT = timedelta(days=400)
 
 def report_id(report: Report, recipient: str = "") -> str:
     """The id of a report, or of its mail to somebody: the same whenever it is made."""
-    parts = [report.tenant, report.period, report.days.first.isoformat(), recipient]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+    return _id(report.tenant, report.period, report.days.first.isoformat(), recipient)
+
+
+class _Record(msgspec.Struct):
+    """The content of the record of one report. `sent`: by recipient when it was sent, in UTC."""
+
+    tenant: str
+    period: ReportPeriodName
+    first: date
+    sent: dict[str, str]
+
+
+class _Served(msgspec.Struct):
+    """Up to which day each recipient has got every report that there was for them."""
+
+    tenant: str
+    period: ReportPeriodName
+    last_days: dict[str, date]
 
 
 @dataclass(frozen=True)
@@ -36,16 +55,14 @@ class SentReport:
     def recipients(self) -> dict[str, str]:
         """By address when it was sent, in UTC."""
         try:
-            found: dict[str, str] = json.loads(self.file.read_text(encoding="utf-8"))["sent"]
+            return msgspec.json.decode(self.file.read_bytes(), type=_Record).sent
         except FileNotFoundError:
             return {}
-        return found
 
     def add(self, report: Report, recipient: str) -> None:
         """Record that the mail server has taken the mail to somebody."""
         sent = self.recipients | {recipient: datetime.now(UTC).isoformat(timespec="seconds")}
-        about = {"tenant": report.tenant, "period": report.period, "first": report.days.first.isoformat()}
-        write_private(self.file, json.dumps({**about, "sent": sent}, indent=1) + "\n")
+        _write(self.file, _Record(report.tenant, report.period, report.days.first, sent))
 
 
 class SentReports:
@@ -58,13 +75,47 @@ class SentReports:
     @contextmanager
     def of(self, report: Report) -> Iterator[SentReport]:
         """The record of a report. While it is used, another process that sends reports waits."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (self.folder / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with self._locked():
             self._forget_before(report.days.first - KEPT)
             yield SentReport(self.folder / f"{report.days.first}-{report.period}-{report_id(report)}.json")
 
+    def last_days(self, tenant: str, period: ReportPeriodName) -> dict[str, date]:
+        """By recipient, the day up to which they have got every report that there was for them."""
+        try:
+            return msgspec.json.decode(self._served(tenant, period).read_bytes(), type=_Served).last_days
+        except FileNotFoundError:
+            return {}
+
+    def advance(self, tenant: str, period: ReportPeriodName, last_days: Mapping[str, date]) -> None:
+        """Record up to which day recipients have got every report. A later day that is recorded stays."""
+        if not last_days:
+            return
+        oldest = max(last_days.values()) - KEPT
+        with self._locked():
+            known = {to: day for to, day in self.last_days(tenant, period).items() if day >= oldest}
+            newest = {to: max(day, known.get(to, day)) for to, day in last_days.items()}
+            _write(self._served(tenant, period), _Served(tenant, period, known | newest))
+
+    def _served(self, tenant: str, period: ReportPeriodName) -> Path:
+        return self.folder / f"served-{period}-{_id(tenant, period)}.json"
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
     def _forget_before(self, day: date) -> None:
+        """Forget records of reports about earlier days. Those that begin with `served` are no such records."""
         for file in self.folder.glob("*.json"):
             if file.name < day.isoformat():
                 file.unlink(missing_ok=True)
+
+
+def _id(*parts: str) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def _write(file: Path, record: _Record | _Served) -> None:
+    write_private(file, msgspec.json.format(msgspec.json.encode(record), indent=1).decode() + "\n")

@@ -1,6 +1,6 @@
-"""`galatea send-reports`: sends the reports of `GALATEA_REPORTS_FILE` whose period has just ended."""
+"""`galatea send-reports`: sends the reports of `GALATEA_REPORTS_FILE` that are due."""
 
-from datetime import timedelta
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +9,10 @@ from deploy.settings import Settings
 from galatea.cli.options import AsJson
 from galatea.cli.report import fetch, outcome
 from galatea.cli.rest import KeyFile
-from master_dataset.errors import GalateaError, OperatorError
+from master_dataset.errors import OperatorError
 
 if TYPE_CHECKING:
+    from deploy.reports.due import DueReport
     from deploy.reports.recipients import ScheduledReport
     from serving_layer.responses.reports import Report
 
@@ -19,58 +20,45 @@ if TYPE_CHECKING:
 def send_reports(*, key_file: KeyFile = None, as_json: AsJson = False) -> None:
     """Send the reports of GALATEA_REPORTS_FILE that are due, each recipient once. Safe to repeat.
 
-    A daily report is due when the day is over in every store of the tenant, a weekly one on the day after the week.
+    A report is due when its day or week is over in every store of the tenant. Each recipient gets every period since
+    the last one that they got, at most 7 days or 2 weeks; whoever is new in the file gets the newest one.
     """
+    from deploy.reports.due import DueReports
     from deploy.reports.recipients import read_reports
 
     settings = Settings()
     scheduled = read_reports(Path(settings.reports.file)) if settings.reports.file else ()
-    done: list[dict[str, Any]] = []
-    failures: list[GalateaError] = []
-    for each in scheduled:
-        try:
-            result, refused = _sent(settings, each, key_file)
-        except GalateaError as error:  # the other reports have nothing to do with it
-            result, refused = {"tenant": each.tenant, "period": each.period, "error": error.message}, [error]
-        done.append(result)
-        failures += refused
+
+    def report_of(each: "ScheduledReport", day: date | None) -> "Report":
+        return fetch(settings, each.period, each.tenant, None if day is None else day.isoformat(), key_file)
+
+    due = DueReports(settings, report_of)
+    done = [result for each in scheduled for result in due.send(each)]
     if as_json:
-        print_json({"reports": done})
+        print_json({"reports": [_json(each) for each in done]})
     elif not scheduled:
         print_message("  no reports are configured: GALATEA_REPORTS_FILE names the file that says who gets which")
     else:
         print_table(("tenant", "period", "from", "result"), [_row(each) for each in done])
+    failures = [error for each in done for error in each.failures]
     if failures:
         first = failures[0]
         message = f"{len(failures)} of the reports or recipients failed; the first: {first.message}"
         raise OperatorError(message, do=f"{first.do}; then galatea send-reports, which sends what is left")
 
 
-def _sent(
-    settings: Settings, each: "ScheduledReport", key_file: Path | None
-) -> tuple[dict[str, Any], list[GalateaError]]:
-    """The result of one report, and the recipients' errors."""
-    from deploy.reports.delivery import deliver
-
-    report = fetch(settings, each.period, each.tenant, None, key_file)
-    if not _is_due(report):
-        about = {"tenant": report.tenant, "period": report.period, "first": report.days.first}
-        return {**about, "last": report.days.last, "due": False}, []
-    done = deliver(report, each.to, settings, pdf=each.pdf)
-    return outcome(report, done), [error for _, error in done.refused]
+def _json(each: "DueReport") -> dict[str, Any]:
+    about = {} if each.report is None else {"first": each.report.days.first, "last": each.report.days.last}
+    said: dict[str, Any] = {"tenant": each.scheduled.tenant, "period": each.scheduled.period, **about}
+    if each.report is not None and each.delivery is not None:
+        said = outcome(each.report, each.delivery)
+    return said if each.error is None else said | {"error": each.error.message}
 
 
-def _is_due(report: "Report") -> bool:
-    """Whether its period is the one that ended last: of weeks, only on the day after."""
-    return report.over and report.latest_day < report.days.last + timedelta(days=1)
-
-
-def _row(each: dict[str, Any]) -> tuple[str, str, str, str]:
-    if "error" in each:
-        said = each["error"]
-    elif each.get("due") is False:
-        said = "not due today"
-    else:
-        counts = ((len(each["sent"]), "sent"), (len(each["already_sent"]), "before"), (len(each["refused"]), "refused"))
-        said = ", ".join(f"{number} {what}" for number, what in counts if number)
-    return each["tenant"], each["period"], str(each.get("first", "")), said
+def _row(each: "DueReport") -> tuple[str, str, str, str]:
+    said = [each.error.message] if each.error else []
+    if done := each.delivery:
+        counts = ((done.sent, "sent"), (done.already, "already sent"), (done.refused, "refused"))
+        said = [f"{len(addresses)} {what}" for addresses, what in counts if addresses] + said
+    first = str(each.report.days.first) if each.report else ""
+    return each.scheduled.tenant, each.scheduled.period, first, ", ".join(said)

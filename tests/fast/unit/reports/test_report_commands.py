@@ -1,14 +1,18 @@
 """`galatea report` and `galatea send-reports` over the REST interface of a World."""
 
 import json
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from deploy.reports import due
 from galatea.cli.report import report
 from galatea.cli.send_reports import send_reports
 from master_dataset.errors import OperatorError, RequestError, UnknownNameError
+from tests.fast.unit.reports.conftest import OTHER
 from tests.support.mail_server import ReceivedMails, mail_server
 from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.support.world_clients import served
@@ -85,9 +89,72 @@ def test_what_is_due_is_sent_once(home: Path, server: ReceivedMails, capsys: pyt
     first, second = (json.loads(each) for each in capsys.readouterr().out.replace("}\n{", "}\x00{").split("\x00"))
     daily, weekly = first["reports"]
     assert (daily["sent"], daily["first"]) == (["anna@shop.example", "ben@shop.example"], "2026-11-20")
-    assert weekly["due"] is False  # it is no Monday
+    assert (weekly["sent"], weekly["first"]) == (["anna@shop.example"], "2026-11-09")
     assert second["reports"][0]["already_sent"] == ["anna@shop.example", "ben@shop.example"]
-    assert len(server.mails) == 2
+    assert [each["sent"] for each in second["reports"]] == [[], []]
+    assert len(server.mails) == 3
+
+
+def firsts(server: ReceivedMails, recipient: str = "anna@shop.example") -> list[str]:
+    """The days or weeks that somebody has a report about, in the order in which the mails came."""
+    return [str(re.findall(r"(\w{3} \d+ \w{3})\b", mail["Subject"])[0]) for mail in server.of(recipient)]
+
+
+@pytest.fixture
+def denver(home: Path, asking: Asking) -> Path:
+    """One store in Denver, whose weeks begin on Sunday."""
+    asking.world.stores[OTHER.id] = replace(OTHER, timezone="America/Denver", week_starts_on="sun")
+    return home
+
+
+def test_no_day_and_no_week_is_left_out_when_the_clocks_change(
+    denver: Path, server: ReceivedMails, asking: Asking
+) -> None:
+    write(
+        denver,
+        "tenant: acme, period: daily, to: [anna@shop.example]",
+        "tenant: acme, period: weekly, to: [ben@shop.example]",
+    )
+    asking.world.pass_time("2027-03-14T06:10:00Z")  # Saturday evening
+    send_reports()
+    asking.world.pass_time("2027-03-15T06:10:00Z")  # Monday: the clocks were set forward
+    send_reports()
+
+    assert firsts(server) == ["Fri 12 Mar", "Sat 13 Mar", "Sun 14 Mar"]
+    assert firsts(server, "ben@shop.example") == ["Sun 28 Feb", "Sun 7 Mar"]
+
+
+def test_what_was_missed_is_sent_later_for_so_many_days_and_a_new_recipient_gets_the_newest_day(
+    home: Path, server: ReceivedMails, asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(due.MOST_OWED, "daily", 3)
+    write(home, "tenant: acme, period: daily, to: [anna@shop.example]")
+    send_reports()
+    asking.world.pass_time("2026-11-23T06:10:00Z")
+    write(home, "tenant: acme, period: daily, to: [anna@shop.example, ben@shop.example]")
+    send_reports()
+    assert firsts(server) == ["Fri 20 Nov", "Sat 21 Nov", "Sun 22 Nov"]
+    assert firsts(server, "ben@shop.example") == ["Sun 22 Nov"]
+
+    asking.world.pass_time("2026-11-29T06:10:00Z")
+    send_reports()
+    assert firsts(server)[3:] == ["Thu 26 Nov", "Fri 27 Nov", "Sat 28 Nov"]
+
+
+def test_a_recipient_who_was_refused_gets_what_they_lack_and_nobody_gets_it_twice(
+    home: Path, server: ReceivedMails, asking: Asking
+) -> None:
+    write(home, "tenant: acme, period: daily, to: [anna@shop.example, ben@shop.example]")
+    send_reports()
+    asking.world.pass_time("2026-11-23T06:10:00Z")
+    server.refused["ben@shop.example"] = "550 no such user"
+    with pytest.raises(OperatorError, match="2 of the reports or recipients failed"):
+        send_reports()
+    server.refused.clear()
+    send_reports()
+
+    for to in ("anna@shop.example", "ben@shop.example"):
+        assert firsts(server, to) == ["Fri 20 Nov", "Sat 21 Nov", "Sun 22 Nov"]
 
 
 def test_a_week_is_due_on_the_day_after_it(home: Path, server: ReceivedMails, asking: Asking) -> None:
