@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.api.caller import AnswersOf, Configurer, Reader, SavedOf
-from serving_layer.api.parameters import DEFAULT_TENANT, MAX_PAGE, Day, StoreIds, TenantName, tenant_of
+from serving_layer.api.parameters import MAX_PAGE, Day, StoreIds, TenantName, registered_tenant
 from serving_layer.api.request_bodies import FILE_BODY, BodyLimitRoute, file_body
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.saved import AnnotationEntry, AnnotationPage, LoadedAnnotations
@@ -92,7 +92,7 @@ async def list_annotations(
 
     `stores` is empty for an annotation of all stores. `next` is null on the last page.
     """
-    tenant = tenant_of(caller, query.tenant, DEFAULT_TENANT)
+    tenant = await registered_tenant(caller, query.tenant, answers)
     if query.store:
         await answers.stores.visible(query.store, caller)  # a store that is misspelled has no annotations
     found = await saved.annotations.annotations_between(
@@ -115,7 +115,7 @@ async def add_annotation(
 ) -> Response:
     """Add an annotation. Needs the scope `configure`; safe to repeat: one that says the same has the same id."""
     new = NewAnnotation(body.first_day, body.last_day, body.kind, body.text, body.stores)
-    tenant = tenant_of(by, query.tenant, DEFAULT_TENANT)
+    tenant = await registered_tenant(by, query.tenant, answers)
     _, stores = await answers.stores.all()
     [made] = await saved.annotations.add(tenant, [new], stores, (by.name, saved.now()))
     return _json(made.response(), HTTPStatus.CREATED)
@@ -134,7 +134,7 @@ async def load_annotations(
 
     Fields: `first_day`, `last_day`, `kind`, `text` and `stores`, which are separated by commas.
     """
-    tenant = tenant_of(by, query.tenant, DEFAULT_TENANT)
+    tenant = await registered_tenant(by, query.tenant, answers)
     _, stores = await answers.stores.all()
     async with file_body(request, "annotations") as body:
         wanted = await asyncio.to_thread(read_body, body)
@@ -147,10 +147,11 @@ async def remove_annotation(
     id: AnnotationId,  # noqa: A002 - the name in the path
     query: Annotated[TenantQuery, Query()],
     saved: SavedOf,
+    answers: AnswersOf,
     by: Configurer,
 ) -> Response:
     """Remove an annotation. Needs the scope `configure`."""
-    await saved.annotations.remove(tenant_of(by, query.tenant, DEFAULT_TENANT), id)
+    await saved.annotations.remove(await registered_tenant(by, query.tenant, answers), id)
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 

@@ -15,7 +15,7 @@ from master_dataset.errors import UnknownNameError
 from master_dataset.registry.registry import require_tenant
 from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.errors import BadQuestionError
-from serving_layer.keys.key import Caller
+from serving_layer.keys.key import ALL_TENANTS, Caller
 from serving_layer.query.ranges import RangeName
 from serving_layer.service import QueryService
 
@@ -167,7 +167,7 @@ def tenant_of(caller: Caller, named: str | None, default: str) -> str:
 
 
 async def registered_tenant(caller: Caller, named: str | None, answers: QueryService) -> str:
-    """The tenant whose products or targets a request is about: for keys of all tenants, one that has stores.
+    """The tenant whose products, targets or annotations a request is about: for keys of all tenants, one with stores.
 
     Args:
         caller: whose key may be for one tenant or for all.
@@ -175,9 +175,11 @@ async def registered_tenant(caller: Caller, named: str | None, answers: QuerySer
         answers: knows the stores of all tenants.
 
     Raises:
-        UnknownNameError: the tenant has no stores, or the key is that of another one.
+        UnknownNameError: the tenant is `*` or has no stores, or the key is that of another one.
     """
     tenant = tenant_of(caller, named, DEFAULT_TENANT)
+    if tenant == ALL_TENANTS:
+        raise UnknownNameError("tenant", tenant, (), do="Name one tenant.")
     if caller.tenant is None:
         _, stores = await answers.stores.all()
         require_tenant(tenant, stores.values())

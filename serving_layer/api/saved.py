@@ -8,14 +8,16 @@ from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.api.caller import AnswersOf, Keeper, Reader, SavedOf
-from serving_layer.api.parameters import DEFAULT_TENANT, TenantName, tenant_of
+from serving_layer.api.parameters import DEFAULT_TENANT, TenantName, registered_tenant, tenant_of
 from serving_layer.api.request_bodies import BodyLimitRoute
+from serving_layer.keys.key import Caller
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.saved import SavedViewEntry, SavedViewList, ShareEntry, ShareList
 from serving_layer.responses.schemas import returns
-from serving_layer.saved.addresses import MAX_ADDRESS, parse_address, require_page
+from serving_layer.saved.addresses import MAX_ADDRESS, PageAddress, parse_address, require_page, shown_stores
 from serving_layer.saved.shares import MAX_HOURS, MIN_HOURS
 from serving_layer.saved.views import MAX_NAME
+from serving_layer.service import QueryService
 
 ADDRESS = "/stores/12?day=2026-11-21"
 VIEW: dict[str, Any] = {
@@ -150,10 +152,28 @@ async def share_page(request: Request, body: ShareBody, saved: SavedOf, answers:
     """
     address = parse_address(body.address)
     require_page(address, request.app.routes)
-    page = address, tenant_of(caller, body.tenant, DEFAULT_TENANT)
+    page = address, await tenant_shown(address, caller, body.tenant, answers)
     _, stores = await answers.stores.all()
     token, link = await saved.shares.make(caller, page, body.hours, body.origin or "", stores)
     return _json(link.response(saved.shares.now(), token), HTTPStatus.CREATED)
+
+
+async def tenant_shown(address: PageAddress, caller: Caller, named: str | None, answers: QueryService) -> str:
+    """The tenant whose stores a shared page shows if it shows all of them.
+
+    Args:
+        address: of the page.
+        caller: who shares it.
+        named: the tenant that the request names; None if it names none.
+        answers: knows the stores of all tenants.
+
+    Raises:
+        BadAddressError: the page cannot be shared.
+        UnknownNameError: as of `registered_tenant`.
+    """
+    if named is None and shown_stores(address) is not None:
+        return tenant_of(caller, None, DEFAULT_TENANT)  # its stores say whose it is
+    return await registered_tenant(caller, named, answers)
 
 
 @router.delete("/shares/{id}", operation_id="revoke_share", status_code=HTTPStatus.NO_CONTENT)

@@ -14,7 +14,7 @@ from master_dataset.errors import GalateaError
 from master_dataset.registry.file_rows import plain_date
 from master_dataset.registry.stores import Store
 from serving_layer.api.caller import audit_details
-from serving_layer.api.parameters import DEFAULT_TENANT, tenant_of
+from serving_layer.api.parameters import DEFAULT_TENANT, registered_tenant, tenant_of
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.language import noted
 from serving_layer.pages.period import PagePeriod
@@ -52,7 +52,12 @@ async def get_annotations(  # noqa: PLR0913, PLR0917 - the fields of its filter
         await visit.queries.store(store)
     fresh = await visit.fresh()
     today = fresh.at.date()
-    owner = tenant_of(visit.visitor.caller, tenant or None, DEFAULT_TENANT)
+    caller = visit.visitor.caller
+    owner = (
+        await registered_tenant(caller, tenant, visit.queries.service)
+        if tenant
+        else tenant_of(caller, None, DEFAULT_TENANT)  # the page opens also if this one has no stores
+    )
     first_day, last_day = _day("first", first) or today - BACK, _day("last", last) or today + AHEAD
     annotations = visit.saved.annotations
     found = await annotations.annotations_between(owner, [store] if store else None, first_day, last_day)
@@ -77,7 +82,7 @@ async def post_annotation(visit: ConfigurerVisit) -> Response:
     """Add an annotation or remove one."""
     form = await visit.form(MAX_BYTES)
     caller, annotations = visit.visitor.caller, visit.saved.annotations
-    owner = tenant_of(caller, form.text("tenant") or None, DEFAULT_TENANT)
+    owner = await registered_tenant(caller, form.text("tenant") or None, visit.queries.service)
     if form.text("do") == "remove":
         audit_details(visit.request.scope, "remove", form.text("id"))
         await annotations.remove(owner, form.text("id"))

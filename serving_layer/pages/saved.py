@@ -8,7 +8,7 @@ from fastapi import Query, Response
 from fastapi.responses import RedirectResponse
 
 from serving_layer.api.caller import audit_change, audit_details
-from serving_layer.api.parameters import DEFAULT_TENANT, tenant_of
+from serving_layer.api.saved import tenant_shown
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
 from serving_layer.saved.addresses import SHARED_PATH, PageAddress, parse_address, require_page
@@ -56,9 +56,10 @@ async def post_saved(visit: ReaderVisit) -> Response:
     hours = form.text("hours")
     if not (hours.isascii() and hours.isdecimal() and len(hours) <= _DIGITS):
         raise BadQuestionError("The form does not say when the link expires.", do="Choose one of the times.")
-    page = _address(visit, form.text("address")), tenant_of(caller, form.text("tenant") or None, DEFAULT_TENANT)
-    _, stores = await visit.queries.service.stores.all()
-    token, link = await shares.make(caller, page, int(hours), form.text("embedder"), stores)
+    answers, address = visit.queries.service, _address(visit, form.text("address"))
+    tenant = await tenant_shown(address, caller, form.text("tenant") or None, answers)
+    _, stores = await answers.stores.all()
+    token, link = await shares.make(caller, (address, tenant), int(hours), form.text("embedder"), stores)
     audit_details(visit.request.scope, action, link.id)
     return await _page(visit, made=link, token=token)
 

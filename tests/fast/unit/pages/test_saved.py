@@ -171,6 +171,18 @@ def test_a_filter_that_is_wrong_is_refused(asking: Asking, query: str) -> None:
     assert sign_in(asking).response("GET", f"/annotations?{query}").status_code in {404, 422}
 
 
+@pytest.mark.parametrize("tenant", ["*", "nobody"])
+def test_forms_of_operators_name_a_tenant_that_has_stores(asking: Asking, tenant: str) -> None:
+    operator = Browsing(asking)
+    operator.sign_in(OPERATOR_KEY)
+    note = {"do": "add", "first_day": "2026-11-21", "kind": "note", "text": "x", "tenant": tenant}
+
+    assert send(operator, do="share", address="/", hours="1", tenant=tenant) == 404
+    assert operator.send("/annotations", form_of="/annotations", **note).status_code == 404
+    assert operator.response("GET", f"/annotations?tenant={tenant}").status_code == 404
+    assert (asking.shares.kept, asking.annotations.kept) == ({}, {})
+
+
 def test_operators_see_the_links_of_all_tenants(asking: Asking) -> None:
     for tenant in ("default", "acme"):
         key = asking.keys.make(tenant)

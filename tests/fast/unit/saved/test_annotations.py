@@ -154,6 +154,19 @@ def test_readers_change_nothing_and_tenants_see_their_own(asking: Asking) -> Non
     assert len(asking.annotations.kept) == 1
 
 
+@pytest.mark.parametrize("tenant", ["*", "nobody"])
+def test_annotations_are_of_a_tenant_that_has_stores(asking: Asking, tenant: str) -> None:
+    said = {each: COFFEE[each] for each in ("first_day", "kind", "text")}
+    refused = [
+        asking.refusal(PATH, key=OPERATOR_KEY, tenant=tenant),
+        asking.refusal(f"{PATH}?tenant={tenant}", method="POST", key=OPERATOR_KEY, said=said),
+        asking.refusal(f"{PATH}/x?tenant={tenant}", method="DELETE", key=OPERATOR_KEY),
+    ]
+
+    assert [each["status"] for each in refused] == [404] * 3
+    assert asking.annotations.kept == {}
+
+
 def test_a_tenant_has_a_most(asking: Asking) -> None:
     said = [COFFEE | {"text": str(number)} for number in range(MOST_SAVED + 1)]
 

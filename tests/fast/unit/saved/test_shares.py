@@ -186,6 +186,24 @@ def test_a_link_to_the_overview_shows_one_tenant_also_if_an_operator_makes_it(as
     assert [(each["tenant"], each["stores"]) for each in shares] == [("default", None), ("acme", None)]
 
 
+@pytest.mark.parametrize("tenant", ["*", "nobody", "acme-1"])
+def test_a_link_shows_one_tenant_that_has_stores_also_if_an_operator_makes_it(asking: Asking, tenant: str) -> None:
+    said = {"address": "/", "hours": 1, "tenant": tenant}
+
+    refused = asking.refusal(PATH, method="POST", key=OPERATOR_KEY, said=said)
+
+    assert refused["status"] == 404
+    assert asking.shares.kept == {}
+
+
+def test_an_operator_shares_a_store_where_no_store_is_of_the_default_tenant() -> None:
+    asking = Asking(World(STORES["acme-1"]))
+
+    made = asking.response(PATH, method="POST", key=OPERATOR_KEY, said={"address": "/stores/acme-1", "hours": 1})
+
+    assert made.json()["tenant"] == "acme"
+
+
 @pytest.mark.parametrize(
     "change",
     [
