@@ -4,6 +4,7 @@ import smtplib
 import socket
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.headerregistry import Address
@@ -94,11 +95,22 @@ class MailServer:
         """Send a mail; the server has taken it when this returns.
 
         Raises:
-            MailServerUnavailableError: It does not answer, or cannot take the mail now.
+            MailServerUnavailableError: It does not answer, or cannot take the mail now; see `is_connected`.
             MailNotSentError: It refuses the sender, the recipient or the mail.
         """
         message = mail.message(self.smtp.sender)
-        self._checked(lambda: self._client.send_message(message, self.smtp.sender, [mail.to]))
+        try:
+            self._checked(lambda: self._client.send_message(message, self.smtp.sender, [mail.to]))
+        except GalateaError:
+            # smtplib leaves the mail open if the server refuses the command DATA itself.
+            with suppress(OSError, smtplib.SMTPException):
+                self._client.rset()
+            raise
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether further mails can be sent: false once the server has closed the connection, or has announced it."""
+        return self._client.sock is not None
 
     @property
     def _place(self) -> str:
@@ -149,7 +161,9 @@ class MailServer:
         if isinstance(error, smtplib.SMTPRecipientsRefused):
             [(recipient, (code, said))] = error.recipients.items()
             message = f"{place} refuses the recipient `{recipient}`: {_text(code, said)}"
-            return _kind(code)(message, do="correct the address in GALATEA_REPORTS_FILE or `--to`")
+            kind = _kind(code)
+            again, correct = "try again later", "correct the address in GALATEA_REPORTS_FILE or `--to`"
+            return kind(message, do=correct if kind is MailNotSentError else again)
         if isinstance(error, smtplib.SMTPResponseException):
             return self._refused_with_code(error, place)
         if isinstance(error.__context__, TimeoutError):

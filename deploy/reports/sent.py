@@ -1,4 +1,4 @@
-"""Which reports were sent to whom: a command that is repeated sends nobody the same mail twice, and leaves no period out.
+"""Which reports were sent to whom: a command that is repeated sends no mail twice, and leaves no period out.
 
 Two kinds of records are files in the home, written as soon as the mail server has taken a mail: who has got one report,
 and up to which day each recipient has got every report of a tenant. A process that is killed between the two sends that

@@ -58,8 +58,8 @@ def report(  # noqa: PLR0913 - the options of the command
         sys.stdout.write(content.text)
     if done is not None:
         print_outcome(done)
-        if done.refused:
-            raise done.refused[0][1]
+        if done.failures:
+            raise done.failures[0]
 
 
 def fetch(settings: Settings, period: str, tenant: str, day: str | None, key_file: Path | None) -> "Report":
@@ -87,12 +87,19 @@ def outcome(of: "Report", done: "Delivery") -> dict[str, Any]:
         "sent": done.sent,
         "already_sent": done.already,
         "refused": [address for address, _ in done.refused],
+        "deferred": [address for address, _ in done.deferred],
     }
 
 
 def print_outcome(done: "Delivery") -> None:
     """Print what came of sending a report."""
-    for words, addresses in (("sent to", done.sent), ("was sent before to", done.already)):
+    lists = (
+        ("sent to", done.sent),
+        ("already sent to", done.already),
+        ("refused for", [address for address, _ in done.refused]),
+        ("to be sent later to", [address for address, _ in done.deferred]),
+    )
+    for words, addresses in lists:
         if addresses:
             print_message(f"  {words} {', '.join(addresses)}")
 

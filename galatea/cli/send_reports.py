@@ -58,7 +58,7 @@ def _json(each: "DueReport") -> dict[str, Any]:
 def _row(each: "DueReport") -> tuple[str, str, str, str]:
     said = [each.error.message] if each.error else []
     if done := each.delivery:
-        counts = ((done.sent, "sent"), (done.already, "already sent"), (done.refused, "refused"))
-        said = [f"{len(addresses)} {what}" for addresses, what in counts if addresses] + said
+        counts = {"sent": done.sent, "already sent": done.already, "refused": done.refused, "deferred": done.deferred}
+        said = [f"{len(addresses)} {what}" for what, addresses in counts.items() if addresses] + said
     first = str(each.report.days.first) if each.report else ""
     return each.scheduled.tenant, each.scheduled.period, first, ", ".join(said)

@@ -20,13 +20,15 @@ USER, PASSWORD = "reports", "a password that no log may show"
 class ReceivedMails:
     """What a handler of aiosmtpd has kept.
 
-    `refused`: recipients, with the answer. `sender`: the answer to one that is refused. `answer`: to the mail itself.
+    `refused`: recipients, with the answer. `sender`: the answer to one that is refused. `answer`: to the mail itself;
+    `answers`: to the mail to some recipients.
     """
 
     mails: list[EmailMessage] = field(default_factory=list)
     envelopes: list[Envelope] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     sender: str = ""
+    answers: dict[str, str] = field(default_factory=dict)
     answer: str = "250 taken"
     port: int = 0
 
@@ -47,9 +49,10 @@ class ReceivedMails:
     async def handle_DATA(self, _server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802 - likewise
         assert isinstance(envelope.content, bytes)
         self.envelopes.append(envelope)
-        if self.answer.startswith("250"):
+        answer = self.answers.get(envelope.rcpt_tos[0], self.answer)
+        if answer.startswith("250"):
             self.mails.append(message_from_bytes(envelope.content, policy=policy.default))
-        return self.answer
+        return answer
 
     def of(self, recipient: str) -> list[EmailMessage]:
         """The mails that somebody has received."""

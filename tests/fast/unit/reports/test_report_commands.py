@@ -11,7 +11,7 @@ import pytest
 from deploy.reports import due
 from galatea.cli.report import report
 from galatea.cli.send_reports import send_reports
-from master_dataset.errors import OperatorError, RequestError, UnknownNameError
+from master_dataset.errors import MailServerUnavailableError, OperatorError, RequestError, UnknownNameError
 from tests.fast.unit.reports.conftest import OTHER
 from tests.support.mail_server import ReceivedMails, mail_server
 from tests.support.world_api import OPERATOR_KEY, Asking
@@ -181,6 +181,26 @@ def test_one_that_fails_keeps_no_other_from_its_recipients(
 
     assert "1 sent, 1 refused" in capsys.readouterr().out
     assert [mail["To"] for mail in server.mails] == ["carl@shop.example"]
+
+
+def test_what_was_sent_before_the_connection_was_lost_is_in_the_answer(
+    home: Path, server: ReceivedMails, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.refused["ben@shop.example"] = "421 closing the connection"
+    write(home, "tenant: acme, period: daily, to: [anna@shop.example, ben@shop.example, carl@shop.example]")
+
+    with pytest.raises(OperatorError, match="2 of the reports or recipients failed"):
+        send_reports(as_json=True)
+    [said] = json.loads(capsys.readouterr().out)["reports"]
+    assert (said["sent"], said["deferred"]) == (["anna@shop.example"], ["ben@shop.example", "carl@shop.example"])
+
+    with pytest.raises(MailServerUnavailableError, match="421"):
+        report(tenant="acme", to=["anna@shop.example", "ben@shop.example"])
+    assert "already sent to anna@shop.example" in (said := capsys.readouterr().err)
+    assert "to be sent later to ben@shop.example" in said
+    server.refused.clear()
+    send_reports()
+    assert [mail["To"] for mail in server.mails] == ["anna@shop.example", "ben@shop.example", "carl@shop.example"]
 
 
 def test_without_the_file_nothing_is_sent(

@@ -99,16 +99,47 @@ def test_a_refused_recipient_keeps_nobody_else_from_the_report(
     assert deliver(report, [ANNA, BEN, CARL], at).sent == [BEN]
 
 
-def test_a_server_that_asks_to_try_later_is_not_available(
-    server: ReceivedMails, report: Report, tmp_path: Path
+@pytest.mark.parametrize(
+    ("refused", "answers"),
+    [
+        ({BEN: "450 mailbox busy"}, {}),
+        ({BEN: "452 mailbox full"}, {}),
+        ({}, {BEN: "451 greylisted"}),
+    ],
+)
+def test_a_recipient_who_has_to_wait_keeps_nobody_else_from_the_report(
+    server: ReceivedMails, report: Report, tmp_path: Path, refused: dict[str, str], answers: dict[str, str]
 ) -> None:
-    server.answer = "451 try again later"
+    server.refused.update(refused)
+    server.answers.update(answers)
     at = settings(tmp_path, server.port)
 
-    with pytest.raises(MailServerUnavailableError, match="451 try again later"):
-        deliver(report, [ANNA], at)
-    server.answer = "250 taken"
-    assert deliver(report, [ANNA], at).sent == [ANNA]
+    done = deliver(report, [ANNA, BEN, CARL], at)
+
+    assert (done.sent, done.refused) == ([ANNA, CARL], [])
+    [(address, error)] = done.deferred
+    assert address == BEN
+    assert isinstance(error, MailServerUnavailableError)
+    assert (refused | answers)[BEN] in error.message
+    server.refused.clear()
+    server.answers.clear()
+    assert deliver(report, [ANNA, BEN, CARL], at).sent == [BEN]
+
+
+@pytest.mark.parametrize("place", ["refused", "answers"])
+def test_a_connection_that_is_closed_defers_everybody_after_it_and_keeps_what_was_sent(
+    server: ReceivedMails, report: Report, tmp_path: Path, place: str
+) -> None:
+    answers: dict[str, str] = getattr(server, place)
+    answers[BEN] = "421 closing the connection"
+    at = settings(tmp_path, server.port)
+
+    done = deliver(report, [ANNA, BEN, CARL], at)
+
+    assert (done.sent, [to for to, _ in done.deferred]) == ([ANNA], [BEN, CARL])
+    assert "421 closing the connection" in done.failures[0].message
+    answers.clear()
+    assert deliver(report, [ANNA, BEN, CARL], at).sent == [BEN, CARL]
 
 
 def test_a_mail_that_is_refused_is_an_error_with_the_answer(
