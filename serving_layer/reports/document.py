@@ -293,17 +293,20 @@ def _gap(of: ReportSensorGap) -> str:
     return f"{of.name}: sensors were alive for {of.coverage:.0f} % of the time."
 
 
+_UNCOUNTED = "Not all corrections {} could be counted."
+
+
 def _corrections(report: Report) -> Part:
     of = report.corrections
-    since = _clock(of.since, report.timezone)
+    when = f"from {_clock(of.since, report.timezone)} to {_clock(of.until, report.timezone)}"
     lines = [_correction(each) for each in of.corrections]
-    intro = f"Nothing that earlier reports said has changed since {since}." if not of.count else ""
+    intro = f"Nothing that earlier reports said was corrected {when}."
     if of.count > len(lines):
-        intro = f"The largest {len(lines)} of {of.count}, since {since}:"
+        intro = f"The largest {len(lines)} of {of.count}, published {when}:"
     elif of.count:
-        intro = f"What earlier reports said has changed since {since}:"
+        intro = f"Published {when}:"
     if not of.complete:
-        intro = f"{intro if of.count else ''} Not all corrections since {since} could be counted.".strip()
+        intro = f"{intro} Not all corrections of that time could be counted." if of.count else _UNCOUNTED.format(when)
     return Part("Corrections of earlier days", intro, lines)
 
 

@@ -30,6 +30,7 @@ class ReportPeriod:
         end: the business date after the last one.
         latest_day: the last business date that is over in every store.
         span: when the first store begins `start`, and when the last one ends the period.
+        previous_end: when the last store ended the period before.
     """
 
     name: ReportPeriodName
@@ -37,6 +38,7 @@ class ReportPeriod:
     end: date
     latest_day: date
     span: tuple[datetime, datetime]
+    previous_end: datetime
 
     @classmethod
     def of(cls, name: ReportPeriodName, day: date | None, stores: Sequence[Store], now: datetime) -> Self:
@@ -64,8 +66,9 @@ class ReportPeriod:
         else:
             start = day or latest
         end = start + LENGTHS[name]
-        span = min(each.start(start) for each in days), max(each.start(end) for each in days)
-        return cls(name, start, end, latest, (_instant(span[0]), _instant(span[1])))
+        starts = [each.start(start) for each in days]
+        span = _instant(min(starts)), _instant(max(each.start(end) for each in days))
+        return cls(name, start, end, latest, span, previous_end=_instant(max(starts)))
 
     @property
     def is_over(self) -> bool:
@@ -88,12 +91,12 @@ class ReportPeriod:
         return self.end - LENGTHS[self.name] * TREND_POINTS[self.name]
 
     def published(self, now: datetime) -> tuple[datetime, datetime]:
-        """When the corrections of this report were published: since the report before, if that was made in time.
+        """When the corrections of this report were published: since the last store ended the period before.
 
-        They end a period after the end of this one, so that an old report says what was news at its time.
+        They end when the last store ends this period, whenever the report is made: so each publication belongs to one
+        day and to one week, as long as the stores stay the same.
         """
-        until = min(now, self.span[1] + LENGTHS[self.name])
-        return until - LENGTHS[self.name], until
+        return self.previous_end, max(self.previous_end, min(now, self.span[1]))
 
 
 _UTC = zone_named("UTC")

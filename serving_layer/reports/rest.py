@@ -49,8 +49,8 @@ async def get_report(
     """All stores of a tenant for a day or a week, against the same days of the week before.
 
     `figures` per metric and currency, `trends` of the last 14 days or 8 weeks, the `best` and `weakest` stores, alerts,
-    sensors with gaps, and the corrections since the report before. What is not known is null with a `reason`, never
-    zero. `final_until` and `provisional` say what of it can still change.
+    sensors with gaps, and what the publications of the period corrected of earlier days. What is not known is null with
+    a `reason`, never zero. `final_until` and `provisional` say what of it can still change.
     """
     tenant = await registered_tenant(caller, query.tenant, answers)
     sources = report_sources(request.app, tenant, caller, answers.now())

@@ -59,7 +59,9 @@ def test_corrections_are_sentences(world: World) -> None:
     rows = [correction("2026-11-18T10:00:00+00:00", -1290), correction("2026-11-18T10:00:00+00:00", -1, "receipts")]
     corrected(world, rows)
 
-    text = mail_of(report_of(Asking(world))).text
+    text = mail_of(report_of(Asking(world), day="2026-11-21")).text
+
+    assert "Published from Sat 21 Nov, 00:00 UTC to Sat 21 Nov, 23:31 UTC:" in text
 
     assert (
         "Wed 18 Nov, Kosice: net sales €12.90 lower, 1 receipt fewer: events arrived too late to be counted live."

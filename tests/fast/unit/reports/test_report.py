@@ -165,12 +165,12 @@ def test_corrections_of_earlier_days_are_added_up_by_store_day_and_cause(world: 
             correction("2026-11-18T10:15:00+00:00", 500, "returns_value"),
             correction("2026-11-18T10:15:00+00:00", 2, "receipts"),
             correction("2026-11-18T10:15:00+00:00", 7, "units_sold"),
-            correction("2026-11-20T10:15:00+00:00", 9900),  # the reported day itself
+            correction("2026-11-21T10:15:00+00:00", 9900),  # the reported day itself
         ],
     )
     corrected(world, [correction("2026-11-18T23:30:00+00:00", -4, "people_in", dimensions={"line": "A"})], "traffic")
 
-    found = report_of(Asking(world)).corrections
+    found = report_of(Asking(world), day="2026-11-21").corrections
 
     assert (found.count, found.complete) == (2, True)
     visitors, sales = found.corrections
@@ -190,22 +190,53 @@ def test_corrections_of_another_tenant_and_of_older_publications_are_left_out(wo
     world.rebuild("2026-11-21T12:00:00Z")
     corrected(world, [correction("2026-11-18T10:00:00+00:00", 7700)], store="acme-1")
 
-    found = report_of(Asking(world), tenant="default").corrections
+    found = report_of(Asking(world), tenant="default", day="2026-11-21").corrections
 
     assert (found.count, found.complete, found.corrections) == (0, True, [])
+
+
+def test_each_correction_is_in_one_report_whenever_the_reports_are_made(world: World) -> None:
+    asking = Asking(world)
+    found = []
+    for published, made, difference in (
+        ("2026-11-21T07:00:00Z", "2026-11-21T08:10:00Z", 100),
+        ("2026-11-22T03:00:00Z", "2026-11-22T09:30:00Z", 200),
+        ("2026-11-23T00:30:00Z", "2026-11-23T06:10:00Z", 300),
+        ("2026-11-23T23:30:00Z", "2026-11-24T06:10:00Z", 400),
+    ):
+        world.rebuild(published)
+        corrected(world, [correction("2026-11-18T10:00:00+00:00", difference)])
+        world.pass_time(made)
+        report = report_of(asking)
+        corrections = report.corrections
+        found.append(
+            (
+                report.days.last,
+                corrections.since,
+                corrections.until,
+                [each.net_sales for each in corrections.corrections],
+            )
+        )
+
+    assert found == [
+        (date(2026, 11, 20), "2026-11-20T00:00:00Z", "2026-11-21T00:00:00Z", []),
+        (date(2026, 11, 21), "2026-11-21T00:00:00Z", "2026-11-22T00:00:00Z", [1]),
+        (date(2026, 11, 22), "2026-11-22T00:00:00Z", "2026-11-23T00:00:00Z", [2]),
+        (date(2026, 11, 23), "2026-11-23T00:00:00Z", "2026-11-24T00:00:00Z", [7]),
+    ]
 
 
 def test_the_first_publication_corrects_nothing(world: World) -> None:
     corrected(world, [correction("2026-11-18T10:00:00+00:00", 1290)])  # of publication 1
 
-    assert report_of(Asking(world)).corrections.count == 0
+    assert report_of(Asking(world), day="2026-11-21").corrections.count == 0
 
 
 def test_a_ledger_that_is_not_written_yet_makes_the_corrections_incomplete(world: World) -> None:
     world.rebuild("2026-11-21T12:00:00Z")
     del world.ledgers["2"]
 
-    assert not report_of(Asking(world)).corrections.complete
+    assert not report_of(Asking(world), day="2026-11-21").corrections.complete
 
 
 def test_so_many_ledgers_are_read_and_no_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +244,7 @@ def test_so_many_ledgers_are_read_and_no_more(world: World, monkeypatch: pytest.
     world.rebuild("2026-11-21T12:00:00Z")
     corrected(world, [correction("2026-11-18T10:00:00+00:00", 1290)])
 
-    found = report_of(Asking(world)).corrections
+    found = report_of(Asking(world), day="2026-11-21").corrections
 
     assert (found.count, found.complete) == (1, False)
 
