@@ -40,7 +40,7 @@ from lab.demo.oracle import Oracle
 from lab.demo.progress import LAYERS, LayerProgress, Stage
 from lab.demo.sensors import SimulatedSensors, sensor_playback, with_sensors
 from lab.demo.shops import registry_entries
-from lab.demo.top_products import Ask, TopProducts, ask_top_products, compare_top_products
+from lab.demo.top_products import Ask, TopProducts, ask_top_products, compare_top_products, days_passed
 from lab.demo.trading_day import ReceiptPlayback, featured_store, trading_day
 from lab.demo.trickle import trickle
 from lab.demo.verdict import CellComparison, DemoResult, MergedCellReader
@@ -271,11 +271,7 @@ class Scenario:
             ask = self._asking(client)
             with Stage("top products by department"):
                 shown = ask_top_products(ask)
-        today = datetime.now(UTC)
-        passed = [
-            (today.astimezone(ZoneInfo(zone)).date() - self.loaded_at.astimezone(ZoneInfo(zone)).date()).days - 1
-            for zone in ZONES
-        ]
+        passed = days_passed(self.loaded_at, datetime.now(UTC), ZONES)
         sent = [self.loaded_at.astimezone(ZoneInfo(zone)) for zone in ZONES]
         until = [at.hour * 3600 + at.minute * 60 + at.second for at in sent]
         found = compare_top_products(shown, passed=passed, until=until)

@@ -5,8 +5,10 @@ and adds up cents. It is asked while only the history has been sent.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from importlib import resources
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import duckdb
 
@@ -68,6 +70,21 @@ def ask_top_products(ask: Ask, period: Mapping[str, str] = RANGE, departments: i
     return found
 
 
+def days_passed(loaded_at: datetime, now: datetime, zones: Sequence[str]) -> list[int]:
+    """By zone, how many days there are between the last day of the history and the first one that is not asked about.
+
+    Stores that are added up have one today: the day that has begun in all of them. A zone where the last day of the
+    history is later than that has a negative number.
+
+    Args:
+        loaded_at: the last day of the history is that day in each zone.
+        now: when the API was asked.
+        zones: of the stores.
+    """
+    today = min(now.astimezone(ZoneInfo(zone)).date() for zone in zones)
+    return [(today - loaded_at.astimezone(ZoneInfo(zone)).date()).days - 1 for zone in zones]
+
+
 def compare_top_products(  # noqa: PLR0913 - what was asked, and what was sent
     shown: Sequence[TopProduct],
     departments: int = DEPARTMENTS,
@@ -83,9 +100,8 @@ def compare_top_products(  # noqa: PLR0913 - what was asked, and what was sent
         shown: as `ask_top_products` returns them.
         departments: how many were asked for.
         stores: those that were asked about; all if none.
-        days: how many days before today were asked about, in each store's time zone.
-        passed: how many midnights each of `ZONES` has seen since the last day of the history was yesterday; -1 if that
-            day is today.
+        days: how many days before today were asked about.
+        passed: as `days_passed` counts them for `ZONES`.
         until: up to which second of its last day the history was sent, in each of `ZONES`.
     """
     due = _from_the_package(departments, stores, {"days": days, "passed": list(passed), "until": list(until)})
