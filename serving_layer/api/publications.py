@@ -50,18 +50,25 @@ class RollbackQuestion(BaseModel):
 
 
 @router.get("/publications", operation_id="list_publications", responses=returns(PublicationPage))
-async def list_publications(query: Annotated[PublicationsQuery, Query()], answers: AnswersOf, _: Reader) -> Response:
+async def list_publications(
+    query: Annotated[PublicationsQuery, Query()], answers: AnswersOf, caller: Reader
+) -> Response:
     """Publications, newest first. `next` is null on the last page.
 
     `collected`: its cells were garbage-collected, so `as_of` no longer works for it. `restores`: the publication whose
     cells it published again. What its recompute did, null where unknown: `partitions` (pairs of view and day), `days`,
     `blocks` written, `rows` read, `seconds` from the request to the publication, and the same per view in `views`.
+
+    A publication covers all tenants. Without the scope `operate`, `by` and `why` are left out, and these counts are
+    null.
     """
     before = MAX_PUBLICATION if query.before is None else query.before
     found = await answers.readers.published.history(before, query.limit + 1)
     page = found[: query.limit]
     following = page[-1].publication if len(found) > query.limit else None
-    return Response(encode(PublicationPage([entry.response() for entry in page], following)), media_type=JSON)
+    entries = [entry.response() for entry in page]
+    shown = entries if caller.is_operator else [each.for_readers() for each in entries]
+    return Response(encode(PublicationPage(shown, following)), media_type=JSON)
 
 
 @router.post("/publications/{number}/rollback", operation_id="roll_back", responses=returns(RolledBack))

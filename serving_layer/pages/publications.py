@@ -25,11 +25,15 @@ async def get_publications(
     before: Annotated[int, Query(ge=0, le=MAX_PUBLICATION)] = MAX_PUBLICATION,
     restored: Annotated[int, Query(ge=0, le=MAX_PUBLICATION)] = 0,
 ) -> Response:
-    """The history, newest first, a page at a time. `restored`: the publication that a rollback has just made."""
+    """The history, newest first, a page at a time. `restored`: the publication that a rollback has just made.
+
+    It is of all tenants, so who published something, why, and how much was read is for operators, as in REST.
+    """
     fresh = await visit.fresh()
     found = await visit.queries.service.readers.published.history(before, PAGE_SIZE + 1)
+    entries = [entry.response() for entry in found[:PAGE_SIZE]]
     values = {
-        "entries": [entry.response() for entry in found[:PAGE_SIZE]],
+        "entries": entries if visit.visitor.is_operator else [entry.for_readers() for entry in entries],
         "following": found[PAGE_SIZE - 1].publication if len(found) > PAGE_SIZE else None,
         "restored": restored,
     }

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Literal
+from typing import Literal, Self
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from serving_layer.responses.encoding import Instant, Number
 from views.control.recompute import RecomputeRequest
@@ -23,18 +23,19 @@ class ViewCounts(Struct):
     seconds: Number | UnsetType = UNSET
 
 
-class ListedPublication(Struct):
+class ListedPublication(Struct, kw_only=True):
     """A publication. What its recompute did not count is null.
 
     `collected`: its cells are gone, so `as_of` refuses it. `restores`: the publication whose cells it published again.
     `rows`: events read, once for each view. `partitions`: pairs of view and day. `seconds`: until it was published.
+    It covers all tenants, so who published it, why and what was counted is for operators: see `for_readers`.
     """
 
     publication: int
     cut: Instant
     published_at: Instant | None
-    by: str
-    why: str
+    by: str | UnsetType = UNSET
+    why: str | UnsetType = UNSET
     collected: bool
     restores: int | None
     rows: int | None
@@ -43,6 +44,11 @@ class ListedPublication(Struct):
     blocks: int | None
     seconds: Number | None
     views: Mapping[str, ViewCounts] | None
+
+    def for_readers(self) -> Self:
+        """The same without what is for operators: `by` and `why` are left out, and counts are null."""
+        counts = dict.fromkeys(("rows", "partitions", "days", "blocks", "seconds", "views"))
+        return structs.replace(self, by=UNSET, why=UNSET, **counts)
 
 
 class PublicationPage(Struct):

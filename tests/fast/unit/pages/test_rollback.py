@@ -4,7 +4,7 @@ import pytest
 
 from master_dataset.errors import OperatorError
 from tests.support import World
-from tests.support.world_api import OPERATOR_KEY
+from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.support.world_clients import ORIGIN, Browsing, words
 
 FORM = "/publications/1/rollback"
@@ -30,6 +30,22 @@ def test_others_are_not_led_back(browsing: Browsing, world: World) -> None:
 
     assert "/rollback" not in browsing.get("/publications")
     assert "Sign in" in browsing.get(FORM, status=401)
+
+
+def test_who_published_why_and_how_much_was_read_is_for_operators(asking: Asking, world: World) -> None:
+    world.rebuild("2026-11-21T09:30:00Z")
+    world.restore(1)
+    words = {"Reason", "By", "Days", "Events read", "Took", "a test", "world"}
+    reader, operator = Browsing(asking), Browsing(asking)
+    reader.sign_in(asking.keys.make("*"))
+    operator.sign_in(OPERATOR_KEY)
+
+    shown, whole = (each.get("/publications").partition("<table>")[2] for each in (reader, operator))
+
+    assert {each for each in words if f">{each}<" in whole} == words
+    assert {each for each in words if f">{each}<" in shown} == set()
+    assert "restores 1" in shown
+    assert shown.count("<th") - 1 == 4 + shown.count("<tr") - 1
 
 
 def test_before_anything_is_done_the_page_says_what_would_be(operator: Browsing, world: World) -> None:

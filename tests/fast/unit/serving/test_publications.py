@@ -28,7 +28,7 @@ def published(times: int) -> World:
 
 
 def test_publications_are_listed_newest_first() -> None:
-    body = Asking(published(1)).body(LISTED)
+    body = Asking(published(1)).body(LISTED, key=OPERATOR_KEY)
 
     assert [entry["publication"] for entry in body["publications"]] == [1, 0]
     assert body["next"] is None
@@ -55,11 +55,24 @@ def test_the_counts_of_a_recompute_are_returned() -> None:
     counted = {"partitions": 4, "days": 2, "blocks": 9, "seconds": 3.5, "views": views, "read_at": "now"}
     world.history[0] = replace(world.history[0], stats=counted)
 
-    entry = Asking(world).body(LISTED)["publications"][0]
+    entry = Asking(world).body(LISTED, key=OPERATOR_KEY)["publications"][0]
 
     shown = [entry[name] for name in ("partitions", "days", "blocks", "rows", "seconds", "views")]
     assert shown == [4, 2, 9, 42, 3.5, views]
     assert "read_at" not in entry
+
+
+def test_who_published_why_and_what_was_counted_is_for_operators() -> None:
+    world = published(1)
+    counted = {"partitions": 4, "days": 2, "blocks": 9, "seconds": 3.5, "views": {"sales": {"days": 2, "events": 30}}}
+    world.history[0] = replace(world.history[0], stats=counted)
+    asking = Asking(world)
+    whole = asking.body(LISTED, key=OPERATOR_KEY)["publications"][0]
+    counts = dict.fromkeys(("partitions", "days", "blocks", "rows", "seconds", "views"))
+
+    for key in (None, asking.keys.make("default"), asking.keys.make("*"), asking.keys.make("*", "read", "configure")):
+        entry = asking.body(LISTED, key=key)["publications"][0]
+        assert entry == {name: counts.get(name, each) for name, each in whole.items() if name not in {"by", "why"}}
 
 
 def test_what_was_collected_and_what_was_restored_is_marked() -> None:
