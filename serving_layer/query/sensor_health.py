@@ -261,8 +261,9 @@ class StoreSensors:
         line, key = self._period.timeline, _key(sensor)
         span = _overlap(registered, Span(line.start, line.end))
         signals, measured_by = self._signals.get(key, NO_SIGNALS), _measured_by(sensor)
-        alive = self._alive(signals, span)
-        expected = self._expected(key, registered, measured_by)
+        expected_spans = self._spans[key] if measured_by != "sensor" else Counter({registered: 1})
+        alive = self._alive(signals, span, expected_spans)
+        expected = self._expected(expected_spans, registered) if measured_by else {}
         coverage = Fraction(sum(alive.values()), sum(expected.values())) if expected else None
         last = max(
             (window for window, ms in signals.alive.items() if ms and span.start <= window < span.end), default=None
@@ -310,20 +311,24 @@ class StoreSensors:
             )
         return day
 
-    def _alive(self, signals: Signals, span: Span) -> dict[int, int]:
-        """For how long, in milliseconds by point, of windows that are over."""
+    def _alive(self, signals: Signals, span: Span, expected: Mapping[Span, int]) -> dict[int, int]:
+        """For how long, in milliseconds by point, of windows that are over.
+
+        In each window at most for as long as the sensors that are expected then: a counter without a line may count at
+        several lines, and each of them would prove that it was alive.
+        """
         found: dict[int, int] = {}
         for window, ms in signals.alive.items():
             if span.start <= window < span.end and self._period.counts_in(window):
                 point = self._period.timeline.point_of(window)
-                found[point] = found.get(point, 0) + ms
+                sensors = sum(number for each, number in expected.items() if each.start <= window < each.end)
+                found[point] = found.get(point, 0) + min(ms, sensors * STEP_MS)
         return found
 
-    def _expected(self, key: Key, registered: Span, measured_by: MeasuredBy | None) -> dict[int, int]:
+    def _expected(self, spans: Mapping[Span, int], registered: Span) -> dict[int, int]:
         """For how long all that are counted together should have been alive while the sensor was; none if not known."""
-        if measured_by is None or self._period.is_loading:
+        if self._period.is_loading:
             return {}
-        spans = self._spans[key] if measured_by != "sensor" else {registered: 1}
         found: Counter[int] = Counter()
         for span, sensors in spans.items():
             for point, windows in self._windows(_overlap(span, registered)).items():

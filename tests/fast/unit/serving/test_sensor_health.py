@@ -219,6 +219,23 @@ def test_sensors_of_one_line_share_what_it_says_and_one_without_a_line_has_all_o
     assert [each["coverage_percent"] for each in found] == [50, 50, 100]
 
 
+@pytest.mark.parametrize(("lines", "percent"), [(("",), 50), (("", ""), 50), (("A", ""), 50)])
+def test_several_lines_of_one_counter_do_not_hide_the_time_in_which_it_was_dead(
+    lines: tuple[str, ...], percent: float
+) -> None:
+    counters = [Sensor(f"cam-{number}", "people_counts", line) for number, line in enumerate(lines)]
+    world = published(store(*counters))
+    for number in range(0, 96, 2):
+        for line in ("A", "B", "C"):
+            count(world, MIDNIGHT + number * QUARTER, line=line)
+    world.pass_time(MIDNIGHT + timedelta(days=1))
+
+    found = listed(world)
+
+    assert [(each["state"], each["coverage_percent"]) for each in found] == [("gaps", percent)] * len(lines)
+    assert {day["coverage_percent"] for each in found for day in each["days"]} == {percent}
+
+
 @pytest.mark.parametrize(("day", "hours"), [("2026-03-29", 23), ("2026-10-25", 25)])
 def test_a_day_of_23_or_25_hours_is_covered_as_a_whole(day: str, hours: int) -> None:
     world = World(store(ROUTER, timezone="Europe/Bratislava"))
