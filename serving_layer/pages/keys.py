@@ -19,9 +19,11 @@ from serving_layer.pages.routing import Form, OperatorVisit, Visit, page_router
 router = page_router()
 PATH = "/keys"
 SCOPE_TEXTS: dict[Scope, str] = {
-    "read": noted("read numbers and stores"),
+    "read": noted("read numbers and stores, save views, and share pages by link for up to 90 days"),
     "ingest": noted("send events"),
-    "configure": noted("change alert rules and webhooks"),
+    "configure": noted(
+        "change alert rules, webhooks, floor plans and annotations, and what other keys saved or shared"
+    ),
     "operate": noted("recompute, roll back and fix dead letters; all tenants only"),
 }
 USUAL_DAYS, MAX_DAYS, MAX_DIGITS = 365, 3650, 4

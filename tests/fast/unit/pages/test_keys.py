@@ -39,6 +39,13 @@ def test_a_key_is_created_shown_once_and_opens_what_it_may(operator: Browsing) -
     assert found[1].rpartition("_")[2] not in page
 
 
+def test_each_scope_says_all_that_it_allows(operator: Browsing) -> None:
+    page = operator.words("/keys")
+
+    assert "share pages by link for up to 90 days (read)" in page
+    assert "floor plans and annotations, and what other keys saved or shared (configure)" in page
+
+
 def test_a_key_is_revoked(operator: Browsing) -> None:
     text = operator.asking.keys.make("default", "read")
     id_ = text.split("_")[1]
@@ -47,7 +54,7 @@ def test_a_key_is_revoked(operator: Browsing) -> None:
 
     assert response.headers["location"] == f"/keys?revoked={id_}"
     page = operator.words(f"/keys?revoked={id_}")
-    assert f"Revoked. Key {id_} is refused within five seconds." in page
+    assert f"Revoked. Key {id_} is refused within five seconds. Links that it made stay open until they expire" in page
     assert f"a test {id_} revoked default read" in page
     assert operator.asking.keys.kept[0].revoked_at is not None
     assert operator.asking.response("/v1/stores", key=text).status_code == 401
