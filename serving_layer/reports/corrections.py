@@ -1,14 +1,17 @@
 """What publications have changed in the numbers that earlier reports showed, by store and date."""
 
+import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from functools import partial
 from typing import NamedTuple
 
 from master_dataset.registry.stores import Store, currency
 from serving_layer.admin.corrections import CorrectionsRequest, CorrectionsService
 from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.errors import DefinitionNotPublishedError, PublicationCollectedError
+from serving_layer.off_loop import off_loop
 from serving_layer.query.render import money
 from serving_layer.reports.period import ReportPeriod
 from serving_layer.responses.encoding import Number, iso_instant
@@ -34,6 +37,10 @@ REASONS = {
 SHOWN = 10
 PUBLICATIONS_AT_ONCE, PAGE_SIZE, MOST_PAGES = 200, 1000, 400
 """Pages of ledgers that one report reads at most."""
+MOST_SECONDS = 5.0
+"""For how long one report reads ledgers: after a bulk load they have very many rows."""
+CELLS_PER_ROW = 5
+"""Cells that take as long to merge as a row takes to add."""
 
 
 class _Key(NamedTuple):
@@ -72,19 +79,28 @@ async def corrections_of(
     found: _Found = {}
     reader = _LedgerPages(ledgers, stores.keys())
     async for number in _publications(published, since, until):
+        if reader.is_at_end:
+            reader.is_complete = False
+            break
         for view in STATES:
             async for rows in reader.rows(number, view):
-                _add(found, rows, stores, period.start)
+                added = partial(_sums, rows, stores, period.start)
+                _add(found, await off_loop(len(rows) * CELLS_PER_ROW, added))
     return _response(found, stores, reader, since, until)
 
 
 class _LedgerPages:
-    """Reads ledgers, until it has read as many pages as one report may. `is_complete`: it has read all of them."""
+    """Reads ledgers, as many pages and for as long as one report may. `is_complete`: it has read all of them."""
 
     def __init__(self, ledgers: CorrectionsService, stores: Collection[str]) -> None:
         self._ledgers, self._stores = ledgers, stores
-        self._left = MOST_PAGES
+        self._left, self._until = MOST_PAGES, time.monotonic() + MOST_SECONDS
         self.is_complete = True
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether it may read no further page."""
+        return not self._left or time.monotonic() >= self._until
 
     async def rows(self, publication: int, view: str) -> AsyncIterator[Sequence[Correction]]:
         """The corrections of one publication and view, page by page.
@@ -92,7 +108,7 @@ class _LedgerPages:
         The first publication corrects nothing: before, readers were shown that history is loading.
         """
         request = CorrectionsRequest(publication, view=view, limit=PAGE_SIZE, among=self._stores)
-        while self._left:
+        while not self.is_at_end:
             self._left -= 1
             try:
                 page, following = await self._ledgers.page(request)
@@ -121,20 +137,34 @@ async def _publications(published: PublishedReader, since: datetime, until: date
         before = entries[-1].publication
 
 
-def _add(found: _Found, rows: Collection[Correction], stores: Mapping[str, Store], before: date) -> None:
+def _sums(rows: Collection[Correction], stores: Mapping[str, Store], before: date) -> _Found:
+    """The differences of some rows. The rows of a window follow each other, so that its day is computed once."""
+    found: _Found = {}
+    at, day = ("", ""), before
     for row in rows:
         known = STATES[row.view].get(row.state)
         if known is None or not isinstance(row.difference, int):
             continue
-        figure, sign = known
-        day = _day_of(stores[row.store], row.window)
+        store = stores[row.store]
+        if at != (row.store, row.window):
+            at, day = (row.store, row.window), business_day_of(store, row.window)
         if day < before:
-            code = row.dimensions.get("currency") or stores[row.store].currency.code if row.view == "sales" else None
+            figure, sign = known
+            code = row.dimensions.get("currency") or store.currency.code if row.view == "sales" else None
             sums = found.setdefault(_Key(day, row.store, code, row.cause), {})
             sums[figure] = sums.get(figure, 0) + sign * row.difference
+    return found
 
 
-def _day_of(store: Store, window: str) -> date:
+def _add(found: _Found, added: _Found) -> None:
+    for key, differences in added.items():
+        sums = found.setdefault(key, {})
+        for figure, difference in differences.items():
+            sums[figure] = sums.get(figure, 0) + difference
+
+
+def business_day_of(store: Store, window: str) -> date:
+    """The business day of a store that a window is in."""
     return BusinessDays.of(store, zone_named(store.timezone)).day_of(seconds(datetime.fromisoformat(window)))
 
 

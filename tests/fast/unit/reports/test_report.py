@@ -1,10 +1,12 @@
 """A report says what all stores of a tenant did, what of it is final, and why a value is not known."""
 
-from datetime import UTC, date, datetime
+import threading
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 
+from master_dataset.registry.stores import Store
 from serving_layer.alerts.history import HistoryCoverage
 from serving_layer.reports import corrections
 from serving_layer.responses.reports import Report, ReportFigure
@@ -247,6 +249,41 @@ def test_so_many_ledgers_are_read_and_no_more(world: World, monkeypatch: pytest.
     found = report_of(Asking(world), day="2026-11-21").corrections
 
     assert (found.count, found.complete) == (1, False)
+
+
+def test_ledgers_are_read_for_so_long_and_no_longer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corrections, "MOST_SECONDS", 0.0)
+    world.rebuild("2026-11-21T12:00:00Z")
+    corrected(world, [correction("2026-11-18T10:00:00+00:00", 1290)])
+
+    found = report_of(Asking(world), day="2026-11-21").corrections
+
+    assert (found.count, found.complete) == (0, False)
+
+
+def test_of_very_many_corrections_the_day_is_computed_once_per_window_and_off_the_event_loop(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.rebuild("2026-11-21T12:00:00Z")
+    states = ["gross_sales", "receipts", "units_sold", "discounts"]
+    start = datetime(2026, 11, 1, tzinfo=UTC)
+    windows = [(start + timedelta(minutes=15 * number)).isoformat() for number in range(900)]
+    corrected(world, [correction(at, 100, state) for at in windows for state in states])
+    day_of = corrections.business_day_of
+    computed: list[str] = []
+
+    def counted(store: Store, window: str) -> date:
+        computed.append(threading.current_thread().name)
+        return day_of(store, window)
+
+    monkeypatch.setattr(corrections, "business_day_of", counted)
+
+    found = report_of(Asking(world), day="2026-11-21").corrections
+
+    assert (found.count, found.complete) == (10, True)
+    assert sum(each.receipts for each in found.corrections) == 90_000
+    assert len(computed) <= len(windows) + 3  # a window may be on two pages
+    assert sum(name.startswith("merge") for name in computed) >= 750  # but for the last page, which is short
 
 
 def test_without_stores_a_report_says_so_and_nothing_else(asking: Asking) -> None:
