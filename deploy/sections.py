@@ -102,7 +102,10 @@ class Section(BaseModel):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            problems = ((cls._variable(str(wrong["loc"][0])), wrong["msg"]) for wrong in error.errors())
+            problems = (
+                (cls._variable(str(wrong["loc"][0])), wrong["msg"].removeprefix("Value error, "))
+                for wrong in error.errors()
+            )
             raise InvalidSettingsError([f"`{variable}`: {what}" for variable, what in problems]) from error
 
     def conflicts(self) -> Iterator[str]:

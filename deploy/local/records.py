@@ -14,6 +14,8 @@ from pathlib import Path
 import orjson
 import psutil
 
+from master_dataset.errors import OperatorError
+
 _SAME_INSTANT_SECONDS = 1.0
 
 
@@ -21,9 +23,13 @@ class Records:
     """The processes of one home, in `run/<name>.pid.json`."""
 
     def __init__(self, home: Path) -> None:
-        """`home` is created if it does not exist."""
+        """Create `home` if it does not exist. OperatorError if it cannot be used."""
         self._folder = home / "run"
-        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            message = f"the home `{home}` cannot be used: {error.strerror}"
+            raise OperatorError(message, do="set GALATEA_HOME to a folder that this user may write to") from error
 
     def write(self, name: str, pid: int) -> None:
         """Record a process that was just started."""

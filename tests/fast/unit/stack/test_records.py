@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from deploy.local.records import Records
+from master_dataset.errors import OperatorError
 
 # Like Spark's Python daemon: a process group of its own, the session of its component, and deaf to SIGTERM.
 LEADER_WITH_A_DAEMON = """
@@ -66,3 +67,11 @@ def test_a_pid_that_was_given_away_is_not_touched(tmp_path: Path, leader: subpro
     assert records.session("speed") == []
     records.end("speed", grace_seconds=1)
     assert leader.poll() is None
+
+
+def test_a_home_that_is_a_file_names_the_setting(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.write_text("")
+    with pytest.raises(OperatorError, match="cannot be used: Not a directory") as refused:
+        Records(home)
+    assert "GALATEA_HOME" in refused.value.do
