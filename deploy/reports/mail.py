@@ -73,6 +73,9 @@ class MailServer:
             do = "set GALATEA_SMTP_HOST and GALATEA_SMTP_FROM"
             raise OperatorError("no mail server is configured, so reports cannot be sent", do=do)
         password = secret_of("GALATEA_SMTP_PASSWORD", smtp.password, smtp.password_file)
+        if not password.isascii():  # smtplib cannot send it, and would show one of its characters
+            message = f"the password in `{smtp.password_file}` of GALATEA_SMTP_PASSWORD_FILE is not ASCII"
+            raise OperatorError(message, do="choose one of ASCII characters at the mail server, and write it there")
         trusted = self._trusted() if smtp.tls != "none" else None
         self._client = self._checked(lambda: self._connected(trusted))
         try:

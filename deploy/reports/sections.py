@@ -47,6 +47,10 @@ class SmtpSettings(Section):
         """Say which settings contradict each other."""
         host, sender, user, password, file = self.names_of(("host", "sender", "user", "password", "password_file"))
         given = self.given()
+        if not self.user.isascii():
+            yield f"{user} has characters beside ASCII, which no mail server understands at a login"
+        if not self.password.get_secret_value().isascii():
+            yield f"{password} has characters beside ASCII, which no mail server understands at a login"
         if self.host and not self.sender:
             yield f"{host} needs {sender}"
         if {password, file} <= given:

@@ -9,14 +9,16 @@ import fcntl
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from deploy.secret_files import write_private
+from master_dataset.errors import OperatorError
 from serving_layer.responses.reports import Report, ReportPeriodName
 
 KEPT = timedelta(days=400)
@@ -53,20 +55,18 @@ class SentReport:
 
     @property
     def recipients(self) -> dict[str, str]:
-        """By address when it was sent, in UTC."""
-        try:
-            return msgspec.json.decode(self.file.read_bytes(), type=_Record).sent
-        except FileNotFoundError:
-            return {}
+        """By address when it was sent, in UTC. OperatorError if the record cannot be read."""
+        found = _read(self.file, _Record)
+        return found.sent if found else {}
 
     def add(self, report: Report, recipient: str) -> None:
-        """Record that the mail server has taken the mail to somebody."""
+        """Record that the mail server has taken the mail to somebody. OperatorError if it cannot be written."""
         sent = self.recipients | {recipient: datetime.now(UTC).isoformat(timespec="seconds")}
         _write(self.file, _Record(report.tenant, report.period, report.days.first, sent))
 
 
 class SentReports:
-    """The records of one home."""
+    """The records of one home. Every method raises OperatorError if they cannot be read or written."""
 
     def __init__(self, home: Path) -> None:
         """`home` is the folder with all state."""
@@ -81,10 +81,8 @@ class SentReports:
 
     def last_days(self, tenant: str, period: ReportPeriodName) -> dict[str, date]:
         """By recipient, the day up to which they have got every report that there was for them."""
-        try:
-            return msgspec.json.decode(self._served(tenant, period).read_bytes(), type=_Served).last_days
-        except FileNotFoundError:
-            return {}
+        found = _read(self._served(tenant, period), _Served)
+        return found.last_days if found else {}
 
     def advance(self, tenant: str, period: ReportPeriodName, last_days: Mapping[str, date]) -> None:
         """Record up to which day recipients have got every report. A later day that is recorded stays."""
@@ -101,21 +99,52 @@ class SentReports:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (self.folder / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with ExitStack() as stack:
+            with _usable(self.folder):
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                lock = stack.enter_context((self.folder / "lock").open("w"))
+                fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def _forget_before(self, day: date) -> None:
         """Forget records of reports about earlier days. Those that begin with `served` are no such records."""
-        for file in self.folder.glob("*.json"):
-            if file.name < day.isoformat():
-                file.unlink(missing_ok=True)
+        with _usable(self.folder):
+            for file in self.folder.glob("*.json"):
+                if file.name < day.isoformat():
+                    file.unlink(missing_ok=True)
 
 
 def _id(*parts: str) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
+R = TypeVar("R", _Record, _Served)
+
+
+def _read(file: Path, kind: type[R]) -> R | None:
+    """The record in a file; None if there is none."""
+    with _usable(file):
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=kind)
+        except FileNotFoundError:
+            return None
+
+
 def _write(file: Path, record: _Record | _Served) -> None:
-    write_private(file, msgspec.json.format(msgspec.json.encode(record), indent=1).decode() + "\n")
+    with _usable(file):
+        write_private(file, msgspec.json.format(msgspec.json.encode(record), indent=1).decode() + "\n")
+
+
+@contextmanager
+def _usable(place: Path) -> Iterator[None]:
+    """Say which file or folder of the records cannot be used, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        message = f"`{place}`, which records who has got which report, cannot be used: {error.strerror or error}"
+        do = "give the user of this command the right to read and write it, and check that the disk is not full"
+        raise OperatorError(message, do=do) from error
+    except (ValueError, msgspec.MsgspecError) as error:
+        message = f"`{place}` is not a whole record of who has got a report: {error}"
+        do = "delete it; what it recorded may then be sent once more"
+        raise OperatorError(message, do=do) from error

@@ -70,7 +70,7 @@ def test_events_become_answers_that_a_recompute_confirms_and_no_right_is_missing
     for sent in (
         *receipts,
         *receipts[:5],
-    ):  # each says when it happened, so that only the same bytes are the same receipt
+    ):  # only the same bytes are the same receipt
         producer.produce("pos_transactions", sent, b"1")
     assert producer.flush(PATIENCE_SECONDS) == 0
 

@@ -78,6 +78,21 @@ def test_a_shared_page_has_no_form_and_leads_nowhere(browsing: Browsing, asking:
         assert "/v1/metrics" not in re.sub(r'data-query="[^"]*"', "", page)
 
 
+def test_nothing_of_a_shared_page_is_there_only_to_lead_away(asking: Asking) -> None:
+    browsing = Browsing(asking)
+    own = 'data-drill="/' + r'|class="switch"|rel="prev"|>All (?:alerts|products|annotations)<|Report of yesterday'
+    addresses = ["/", "/?range=last_7_days", "/stores/12?day=2026-11-21", "/stores/12?range=last_7_days"]
+
+    for address in addresses:
+        whole, page = browsing.get(address), browsing.get(shared(asking, address))
+
+        assert len(set(re.findall(own, whole))) >= 2
+        assert re.findall(own, page) == []
+        drills = re.findall('data-drill="[^"]*"', page)
+        assert drills
+        assert set(drills) == {'data-drill=""'}
+
+
 def test_the_address_of_a_shared_page_stays_between_its_holder_and_us(browsing: Browsing, path: str) -> None:
     headers = browsing.response("GET", path).headers
 

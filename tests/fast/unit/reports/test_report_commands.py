@@ -203,6 +203,28 @@ def test_what_was_sent_before_the_connection_was_lost_is_in_the_answer(
     assert [mail["To"] for mail in server.mails] == ["anna@shop.example", "ben@shop.example", "carl@shop.example"]
 
 
+def test_a_record_that_is_not_whole_keeps_no_other_tenant_from_its_reports(
+    home: Path, server: ReceivedMails, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(
+        home,
+        "tenant: default, period: daily, to: [anna@shop.example]",
+        "tenant: acme, period: daily, to: [anna@shop.example]",
+    )
+    send_reports()
+    for record in (home / "reports" / "sent").glob("*.json"):
+        if '"default"' in record.read_text():
+            record.write_text('{"tenant": "def')
+        else:
+            record.unlink()
+
+    with pytest.raises(OperatorError, match="1 of the reports or recipients failed; the first: .*not a whole record"):
+        send_reports()
+
+    assert "1 sent" in capsys.readouterr().out.splitlines()[-1]
+    assert [mail["Subject"].split(",")[0] for mail in server.mails] == ["default", "acme", "acme"]
+
+
 def test_without_the_file_nothing_is_sent(
     home: Path, server: ReceivedMails, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -196,6 +196,49 @@ def test_a_wrong_password_names_its_settings(report: Report, tmp_path: Path) -> 
     assert "wrong" not in error.message
 
 
+def test_a_password_in_a_file_that_is_not_ascii_is_refused_and_not_shown(
+    server: ReceivedMails, report: Report, tmp_path: Path
+) -> None:
+    secret = tmp_path / "smtp.password"
+    secret.write_text("caf\u00e9\n", encoding="utf-8")
+    secret.chmod(0o600)
+
+    error = failure(report, settings(tmp_path, server.port, smtp_user=USER, smtp_password_file=str(secret)))
+
+    assert str(secret) in error.message
+    assert "caf" not in f"{error.message} {error.do}".replace(str(secret), "")
+    assert "\\xe9" not in error.message
+
+
+@pytest.mark.parametrize("content", ['{"tenant": "default", "sent": {"an', "[]", "\x00"])
+def test_a_record_that_was_cut_short_is_named_with_the_next_step(
+    server: ReceivedMails, report: Report, tmp_path: Path, content: str
+) -> None:
+    at = settings(tmp_path, server.port)
+    deliver(report, [ANNA], at)
+    [record] = (tmp_path / "reports" / "sent").glob("*.json")
+    record.write_text(content)
+
+    error = failure(report, at)
+
+    assert isinstance(error, OperatorError)
+    assert str(record) in error.message
+    assert "delete it" in error.do
+    assert len(server.mails) == 1
+
+
+def test_records_that_cannot_be_used_are_named_with_the_next_step(
+    server: ReceivedMails, report: Report, tmp_path: Path
+) -> None:
+    (tmp_path / "reports").write_text("a file in place of the folder")
+
+    error = failure(report, settings(tmp_path, server.port))
+
+    assert isinstance(error, OperatorError)
+    assert str(tmp_path / "reports" / "sent") in error.message
+    assert server.mails == []
+
+
 def test_a_certificate_of_an_unknown_authority_names_the_setting_of_the_authority(
     report: Report, tmp_path: Path
 ) -> None:
@@ -285,6 +328,8 @@ def test_records_are_private_and_old_ones_are_forgotten(server: ReceivedMails, r
         ({"smtp_user": "x"}, "GALATEA_SMTP_USER needs GALATEA_SMTP_PASSWORD or GALATEA_SMTP_PASSWORD_FILE"),
         ({"smtp_password": "x"}, "GALATEA_SMTP_PASSWORD needs GALATEA_SMTP_USER"),
         ({"smtp_user": "x", "smtp_password": "x", "smtp_password_file": "y"}, "are both set"),
+        ({"smtp_user": "anna\u00e9", "smtp_password": "x"}, "GALATEA_SMTP_USER has characters beside ASCII"),
+        ({"smtp_user": "x", "smtp_password": "\u00e9"}, "GALATEA_SMTP_PASSWORD has characters beside ASCII"),
         (
             {"smtp_host": "mail.shop.example", "smtp_user": "x", "smtp_password": "x"},
             "the password would be readable on the network",
@@ -292,8 +337,10 @@ def test_records_are_private_and_old_ones_are_forgotten(server: ReceivedMails, r
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(tmp_path: Path, more: dict[str, str], said: str) -> None:
-    with pytest.raises(InvalidSettingsError, match=said):
+    with pytest.raises(InvalidSettingsError, match=said) as raised:
         settings(tmp_path, 25, **more)
+
+    assert "\u00e9" not in f"{raised.value.message} {raised.value.do}"
 
 
 def test_a_refusal_is_an_operators_matter() -> None:
