@@ -218,7 +218,7 @@ def test_a_record_that_is_not_whole_keeps_no_other_tenant_from_its_reports(
         else:
             record.unlink()
 
-    with pytest.raises(OperatorError, match="1 of the reports or recipients failed; the first: .*not a whole record"):
+    with pytest.raises(OperatorError, match=r"1 of the reports or recipients failed; the first: .*not a whole record"):
         send_reports()
 
     assert "1 sent" in capsys.readouterr().out.splitlines()[-1]

@@ -180,7 +180,7 @@ def test_tls_from_the_start_is_used(report: Report, tmp_path: Path) -> None:
 def failure(report: Report, at: Settings) -> GalateaError:
     with pytest.raises(GalateaError) as raised:
         deliver(report, [ANNA], at)
-    assert PASSWORD not in f"{raised.value.message} {raised.value.do}"
+    assert PASSWORD not in str(raised.value)
     return raised.value
 
 
@@ -340,7 +340,7 @@ def test_settings_that_contradict_each_other_are_refused(tmp_path: Path, more: d
     with pytest.raises(InvalidSettingsError, match=said) as raised:
         settings(tmp_path, 25, **more)
 
-    assert "\u00e9" not in f"{raised.value.message} {raised.value.do}"
+    assert "\u00e9" not in str(raised.value)
 
 
 def test_a_refusal_is_an_operators_matter() -> None:
