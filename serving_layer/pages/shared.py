@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 from cachetools import LRUCache
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
+from starlette.requests import HTTPConnection
 from starlette.types import Message, Scope
 
 from master_dataset.errors import GalateaError
@@ -22,6 +23,7 @@ from serving_layer.api.caller import client_of, saved_of
 from serving_layer.errors import ShareEndedError, UnknownShareError
 from serving_layer.http.load_shedding import FRAMED_KEY, slot_of
 from serving_layer.http.problems import ERRORS, HEADERS_OF
+from serving_layer.pages import language
 from serving_layer.pages.rendering import POLICY, render
 from serving_layer.pages.routing import page_router
 from serving_layer.pages.sessions import SHARED_VISIT, SharedVisit
@@ -42,9 +44,10 @@ MAX_LINKS, MAX_QUERIES = 1_000, 5_000
 _WAYS_OUT = re.compile(r"<(form|nav)\b.*?</\1>", re.DOTALL)
 _LINK = re.compile(r'<a\b(?![^>]*\shref="#)(?:[^>]*?(\sclass="[^"]*"))?[^>]*>(.*?)</a>', re.DOTALL)
 _EMPTY = re.compile(r'<details class="data"><summary>[^<]*</summary>\s*</details>')
-_OF_PAGE = frozenset({"content-type"})
+_OF_PAGE = frozenset({"content-type", "content-language"})
 _OF_ROUTING = frozenset({"path_params", "endpoint", "route", "router"})
-_HOST = b"host"
+_OF_VISITOR = frozenset({b"host", b"accept-language"})
+"""What the page may know of a visitor, beside the language that they chose."""
 
 
 @router.get(f"{SHARED_PATH}{{token}}")
@@ -100,7 +103,8 @@ class SharedPages:
         """The page of a link as everybody who has it may see it.
 
         Args:
-            of: ASGI scope of a request to the same application. Its cookies and its query count for nothing.
+            of: ASGI scope of a request to the same application. Its query counts for nothing, nor do its cookies, but
+                for the language that its visitor chose.
             link: which is open.
         """
         asked: set[str] = set()
@@ -150,7 +154,7 @@ async def _rendered(of: Scope, link: ShareLink, visit: SharedVisit) -> Response:
         "path": address.decoded_path,
         "raw_path": address.path.encode(),
         "query_string": address.query.encode(),
-        "headers": [each for each in of["headers"] if each[0] == _HOST],
+        "headers": _headers_of(of),
         "state": {},
         SHARED_VISIT: visit,
     }
@@ -168,6 +172,12 @@ async def _rendered(of: Scope, link: ShareLink, visit: SharedVisit) -> Response:
         if name.decode("latin-1").lower() in _OF_PAGE
     }
     return HTMLResponse(without_ways_out(page), HTTPStatus(start["status"]), kept)
+
+
+def _headers_of(of: Scope) -> list[tuple[bytes, bytes]]:
+    kept = [each for each in of["headers"] if each[0] in _OF_VISITOR]
+    chosen = HTTPConnection(of).cookies.get(language.COOKIE)
+    return [*kept, (b"cookie", f"{language.COOKIE}={chosen}".encode())] if chosen in language.LANGUAGES else kept
 
 
 async def _nothing_more() -> Message:

@@ -216,6 +216,25 @@ def test_the_query_and_the_session_of_a_visitor_count_for_nothing(asking: Asking
     assert refused.status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("headers", "spoken"),
+    [
+        ({}, "en"),
+        ({"Accept-Language": "sk, en;q=0.5"}, "sk"),
+        ({"Accept-Language": "sk", "Cookie": "galatea_language=de; galatea_session=x"}, "de"),
+        ({"Accept-Language": "sk", "Cookie": "galatea_language=xx"}, "sk"),
+    ],
+)
+def test_a_shared_page_is_in_the_language_of_its_visitor(
+    browsing: Browsing, path: str, headers: dict[str, str], spoken: str
+) -> None:
+    response = browsing.response("GET", path, headers)
+
+    assert response.headers["content-language"] == spoken
+    assert f'<html lang="{spoken}">' in response.text
+    assert {browsing.response("GET", each, header(path)).status_code for each in queries(response.text)} == {200}
+
+
 def test_a_link_of_a_tenant_shows_its_stores_alone(browsing: Browsing, asking: Asking) -> None:
     key = asking.keys.make("acme")
     path = shared(asking, "/", key)
