@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
+from itertools import zip_longest
 from typing import NamedTuple
 
 from master_dataset.registry.stores import Store, currency
@@ -172,10 +173,23 @@ def _response(
     found: _Found, stores: Mapping[str, Store], reader: _LedgerPages, since: datetime, until: datetime
 ) -> ReportCorrections:
     changed = {key: sums for key, sums in found.items() if any(sums.values())}
-    largest = sorted(changed, key=lambda key: max(map(abs, changed[key].values())), reverse=True)[:SHOWN]
+    largest = _largest(changed)[:SHOWN]
     rows = [_correction(key, changed[key], stores[key.store]) for key in largest]
     rows.sort(key=lambda row: row.date, reverse=True)
     return ReportCorrections(iso_instant(since), iso_instant(until), len(changed), reader.is_complete, rows)
+
+
+def _largest(changed: _Found) -> list[_Key]:
+    """The largest first, one of each currency and of visitors in turn: only amounts with one currency compare."""
+    ranked: dict[str | None, list[_Key]] = {}
+    for key in sorted(changed, key=lambda key: _size(changed[key]), reverse=True):
+        ranked.setdefault(key.currency, []).append(key)
+    return [key for turn in zip_longest(*ranked.values()) for key in turn if key is not None]
+
+
+def _size(sums: Mapping[str, int]) -> tuple[int, int]:
+    """How much a correction is, beside others of the same kind: amounts or visitors first, then receipts."""
+    return abs(sums.get("net_sales", 0) or sums.get("visitors", 0)), abs(sums.get("receipts", 0))
 
 
 def _correction(key: _Key, sums: Mapping[str, int], store: Store) -> ReportCorrection:

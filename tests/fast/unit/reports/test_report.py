@@ -1,12 +1,13 @@
 """A report says what all stores of a tenant did, what of it is final, and why a value is not known."""
 
 import threading
+from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 
-from master_dataset.registry.stores import Store
+from master_dataset.registry.stores import Store, currency
 from serving_layer.alerts.history import HistoryCoverage
 from serving_layer.reports import corrections
 from serving_layer.responses.reports import Report, ReportFigure
@@ -284,6 +285,29 @@ def test_of_very_many_corrections_the_day_is_computed_once_per_window_and_off_th
     assert sum(each.receipts for each in found.corrections) == 90_000
     assert len(computed) <= len(windows) + 3  # a window may be on two pages
     assert sum(name.startswith("merge") for name in computed) >= 750  # but for the last page, which is short
+
+
+def test_the_largest_corrections_are_those_of_each_currency_and_of_visitors_in_turn() -> None:
+    shops = [KOSICE, LONDON, Store(id="9", timezone="Asia/Tokyo", name="Tokyo", currency=currency("JPY"))]
+    world = World(*shops)
+    world.rebuild("2026-11-20T06:00:00Z")
+    world.rebuild("2026-11-21T12:00:00Z")
+    world.pass_time(NOW)
+    days = [f"2026-11-{day:02}T10:00:00+00:00" for day in range(1, 13)]
+    for shop, unit in zip(shops, (1, 2, 1_000_000), strict=True):
+        code = {"currency": shop.currency.code}
+        rows = [correction(at, unit * number, dimensions=code) for number, at in enumerate(days, 1)]
+        corrected(world, rows, store=shop.id)
+    visitors = [correction(at, number, "people_in", dimensions={"line": "A"}) for number, at in enumerate(days, 1)]
+    corrected(world, visitors, "traffic")
+
+    found = report_of(Asking(world), day="2026-11-21").corrections
+
+    assert found.count == 48
+    assert Counter(each.currency for each in found.corrections) == {"JPY": 3, "GBP": 3, "EUR": 2, None: 2}
+    for code in ("JPY", "GBP", "EUR", None):
+        of = [each.date.day for each in found.corrections if each.currency == code]
+        assert of == list(range(12, 12 - len(of), -1))
 
 
 def test_without_stores_a_report_says_so_and_nothing_else(asking: Asking) -> None:
