@@ -278,8 +278,9 @@ def _alerts(report: Report) -> Iterable[Part]:
 
 def _alert(of: ReportAlert) -> str:
     at = datetime.fromisoformat(of.raised_at_local)
-    state = "" if of.state == "open" else f", {of.state}"
-    return f"{_short_day(at.date())}, {at:%H:%M}, {of.name}: {of.sentence.rstrip('.')}{state}."
+    notes = [*([] if of.state == "open" else [of.state]), *(["provisional"] if of.provisional else [])]
+    said = ", ".join([of.sentence.rstrip("."), *notes])
+    return f"{_short_day(at.date())}, {at:%H:%M}, {of.name}: {said}."
 
 
 def _sensors(report: Report) -> Iterable[Part]:

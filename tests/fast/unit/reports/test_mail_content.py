@@ -68,6 +68,22 @@ def test_corrections_are_sentences(world: World) -> None:
     ) in text
 
 
+def test_an_alert_that_can_still_change_is_provisional(world: World) -> None:
+    asking = Asking(world)
+    asking.alert_tables.known = HistoryCoverage(world.now(), None)
+    asking.alert_tables.raised("2026-11-20T14:00:00.000Z", store="12")
+    ended = asking.alert_tables.raised("2026-11-20T15:00:00.000Z", store="40")
+    asking.alert_tables.followed(ended, "resolved", "2026-11-20T15:30:00.000Z")
+    report = report_of(asking)
+    assert {each.provisional for each in (*report.alerts.open, *report.alerts.raised)} == {True}
+
+    text = mail_of(report).text
+
+    open_now, ended = re.findall(r"- Fri 20 Nov, \d\d:\d\d, (?:Kosice|London): (.*)", text)
+    assert open_now.endswith(", provisional.")
+    assert ended.endswith(", resolved, provisional.")
+
+
 def test_names_are_no_markup_and_nothing_is_loaded_from_elsewhere() -> None:
     world = World(KOSICE.__class__(id="1", timezone="UTC", name=HOSTILE))
     world.rebuild("2026-11-21T06:00:00Z")
