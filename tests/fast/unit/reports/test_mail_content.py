@@ -134,3 +134,22 @@ def test_an_operator_chooses_the_tenant(asking: Asking) -> None:
 
     assert "Daily report: acme" in browsing.words("/reports/daily?tenant=acme")
     assert 'href="/reports/daily?day=2026-11-19&amp;tenant=acme"' in browsing.get("/reports/daily?tenant=acme")
+
+
+def test_an_operator_without_a_choice_sees_the_only_tenant() -> None:
+    world = World(OTHER)
+    world.rebuild("2026-11-21T06:00:00Z")
+    browsing = Browsing(Asking(world))
+    browsing.sign_in()
+
+    assert "Daily report: acme" in browsing.words("/reports/daily")
+    assert 'href="/reports/daily?day=2026-11-19&amp;tenant=acme"' in browsing.get("/reports/daily")
+
+
+def test_an_operator_of_several_tenants_is_told_their_names() -> None:
+    browsing = Browsing(Asking(World(OTHER, OTHER.__class__(id="2", timezone="UTC", tenant="beta"))))
+    browsing.sign_in()
+
+    said = browsing.words("/reports/daily", 404)
+    assert "acme" in said
+    assert "beta" in said
