@@ -1,5 +1,6 @@
 """`/v1/stores/{store}/floor-plan`: an image of the sales floor, and the zones drawn on it."""
 
+import asyncio
 import re
 from http import HTTPStatus
 from typing import Annotated
@@ -106,7 +107,8 @@ async def upload_floor_plan_image(  # noqa: PLR0913, PLR0917 - what FastAPI hand
         message = "A floor plan comes as `image/png`, `image/jpeg` or `image/webp`."
         raise UnsupportedBodyError(message, do="Say which one in `Content-Type`; an SVG has to be exported as PNG.")
     async with bodies_of(request).read(request, MOST_BYTES, SMALLER) as body:
-        saved = await floor_plans.save(owner, image=read_image(body), seen=seen)
+        image = await asyncio.to_thread(read_image, body)
+        saved = await floor_plans.save(owner, image=image, seen=seen)
     return _plan(owner, saved)
 
 

@@ -6,8 +6,9 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Self
 
 from master_dataset.registry.stores import WEEKDAYS, Store
+from serving_layer.errors import BadQuestionError
 from serving_layer.pages.language import gettext as _
-from serving_layer.timeline import zone_named
+from serving_layer.timeline import FIRST_YEAR, LAST_YEAR, zone_named
 from views.core.cut import seconds
 from views.core.local_time import BusinessDays, round_down
 
@@ -24,7 +25,14 @@ class BusinessDay:
 
     @classmethod
     def of(cls, store: Store, now: datetime, day: date | None = None) -> Self:
-        """That day, or today. BadQuestionError if the store's time zone is unknown."""
+        """That day, or today.
+
+        Raises:
+            BadQuestionError: the store's time zone is unknown, or the day is not in the years that are kept.
+        """
+        if day is not None and not FIRST_YEAR < day.year < LAST_YEAR:
+            message = f"`day` is `{day}`, and the years {FIRST_YEAR + 1} to {LAST_YEAR - 1} are kept."
+            raise BadQuestionError(message, do="Name a day of these years, or leave `day` out.")
         days = BusinessDays.of(store, zone_named(store.timezone))
         today = days.day_of(round_down(seconds(now)))
         return cls(day or today, today, datetime.fromtimestamp(days.start(today + DAY), UTC))

@@ -3,6 +3,7 @@
 Not below `/stores/`, because an id may have any number of slashes.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -19,6 +20,7 @@ from master_dataset.registry.floor_plans import Corner, DrawnZone
 from master_dataset.registry.floor_plans_file import MOST_BYTES, MOST_TEXT, read_image, read_lines, write_lines
 from master_dataset.registry.stores import Store
 from serving_layer.api.floor_plans import floor_plans_of, image_path
+from serving_layer.api.parameters import Day
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.business_day import BusinessDay
 from serving_layer.pages.charts import Scale
@@ -244,7 +246,7 @@ class Draft(NamedTuple):
 async def get_floor_plan(
     visit: ReaderVisit,
     id_: str,
-    day: Annotated[date | None, Query()] = None,
+    day: Annotated[Day | None, Query()] = None,
     range_: Annotated[str, Query(alias="range", max_length=64)] = "",
     shade: Measure = "avg_dwell_duration",
 ) -> Response:
@@ -263,7 +265,8 @@ async def post_floor_plan(visit: ConfigurerVisit, reader: ReaderVisit, id_: str)
     try:
         if content_type(visit.request) == UPLOAD_TYPE:
             form, content = await visit.upload(MOST_BYTES + FORM_BYTES)
-            await plans.save(store, image=read_image(content), seen=form.text("version"))
+            image = await asyncio.to_thread(read_image, content)
+            await plans.save(store, image=image, seen=form.text("version"))
             return _back(store, "uploaded")
         form = await visit.form(MOST_TEXT)
         if form.text("do") == "remove":

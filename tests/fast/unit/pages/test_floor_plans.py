@@ -2,13 +2,16 @@
 
 import json
 import re
+import threading
 from typing import Any
 
 import httpx
 import pytest
 
+from master_dataset.registry.floor_plans import PlanImage
 from master_dataset.registry.floor_plans_file import read_image, read_lines
 from master_dataset.registry.stores import Sensor, Store, Zone
+from serving_layer.pages import floor_plans
 from tests.support import World
 from tests.support.floor_plans import png
 from tests.support.sensors import source_of
@@ -123,6 +126,29 @@ def test_the_period_and_the_measure_can_be_chosen(browsing: Browsing) -> None:
     assert "No zone on the plan has a known average dwell" in browsing.words(f"{PATH}?day=2026-11-19")
     assert "last_28_days" in browsing.words(f"{PATH}?range=last_28_dys", status=404)
     assert "There is no" in browsing.words(f"{PATH}?shade=red", status=422)
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "1970-12-31", "2200-01-01", "9999-12-31", "86400", "today"])
+def test_a_day_that_is_none_or_beyond_the_years_that_are_kept_is_refused(browsing: Browsing, day: str) -> None:
+    assert "day" in browsing.words(f"{PATH}?day={day}", status=422)
+
+
+@pytest.mark.parametrize("day", ["1971-01-01", "2026-11-22", "2199-12-31"])
+def test_every_day_of_these_years_has_a_page(browsing: Browsing, day: str) -> None:
+    assert "shoes" in browsing.words(f"{PATH}?day={day}")
+
+
+def test_an_image_is_read_off_the_event_loop(operator: Browsing, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+
+    def read(content: bytes) -> PlanImage:
+        threads.append(threading.current_thread().name)
+        return read_image(content)
+
+    monkeypatch.setattr(floor_plans, "read_image", read)
+
+    assert upload(operator, png()).status_code == 303
+    assert [name.rpartition("_")[0] for name in threads] == ["asyncio"]
 
 
 def test_a_store_without_a_plan_says_what_to_do_in_one_line(browsing: Browsing, operator: Browsing) -> None:

@@ -1,10 +1,14 @@
 """Floor plans over REST: uploaded and drawn by whoever may configure, and read by whoever may read."""
 
+import threading
 from typing import Any
 
 import pytest
 
+from master_dataset.registry.floor_plans import PlanImage
+from master_dataset.registry.floor_plans_file import read_image
 from master_dataset.registry.stores import Store, Zone
+from serving_layer.api import floor_plans
 from tests.support import World
 from tests.support.floor_plans import png
 from tests.support.world_api import OPERATOR_KEY, Asking
@@ -62,6 +66,19 @@ def test_an_image_is_uploaded_and_zones_are_drawn_on_it(asking: Asking) -> None:
     assert found.headers["etag"] == f'"{found.json()["version"]}"'
     assert uploaded.json()["version"] != drawn.json()["version"]
     assert [act[1:] for act in asking.acts] == [(f"PUT {PATH}/image", 200), (f"PUT {PATH}", 200)]
+
+
+def test_an_image_is_read_off_the_event_loop(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+
+    def read(content: bytes) -> PlanImage:
+        threads.append(threading.current_thread().name)
+        return read_image(content)
+
+    monkeypatch.setattr(floor_plans, "read_image", read)
+
+    assert upload(asking).status_code == 200
+    assert [name.rpartition("_")[0] for name in threads] == ["asyncio"]
 
 
 def test_another_image_keeps_the_zones(asking: Asking) -> None:
