@@ -10,16 +10,16 @@ from serving_layer.errors import InvalidApiKeyError
 from serving_layer.pages import language
 from serving_layer.pages.language import LANGUAGES
 from serving_layer.pages.rendering import render
-from serving_layer.pages.routing import LOGIN, login_values, page_router, read_form
-from serving_layer.pages.sessions import COOKIE, LIFETIME_SECONDS, Session, Sessions, visitor_of
+from serving_layer.pages.routing import LOGIN, LOGOUT, UnsentForm, local_path, login_values, page_router, read_form
+from serving_layer.pages.sessions import COOKIE, LIFETIME_SECONDS, Session, Sessions, Visitor, visitor_of
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
 
 router = page_router()
 HOME = "/"
-MAX_BYTES = 8192
-"""Of a form that anybody can send."""
+MAX_BYTES = 49_152
+"""Of a form that anybody can send: a key, and perhaps a form that waits for it."""
 
 
 @router.get(LOGIN)
@@ -34,21 +34,27 @@ async def sign_in(request: Request) -> Response:
     authenticator: Authenticator = request.app.state.authenticator
     sessions: Sessions = request.app.state.sessions
     form = await read_form(request, "", MAX_BYTES)
-    key, following = form.text("key"), form.text("following")
+    key, following, unsent = form.text("key"), local_path(form.text("following")), UnsentForm.kept_in(form)
     try:
         caller = await authenticator.keys.caller(f"Bearer {key}")
     except InvalidApiKeyError as error:
-        values = login_values(request, f"{error.message} {error.do}") | {"following": following}
+        values = login_values(request, f"{error.message} {error.do}", unsent) | {"following": following}
         return render(request, "login.html", None, values, status=error.status)
     authenticator.rates.count(caller, "read")  # each session is a row
     if before := await sessions.of(request.cookies.get(COOKIE)):
         await sessions.end(before)
-    response = RedirectResponse(_local_path(following), 303)
-    _set_cookie(response, await sessions.begin(key), is_secure=request.url.scheme == "https")
+    session = await sessions.begin(key)
+    response: Response
+    if unsent:
+        values = {"unsent": unsent, "following": following}
+        response = render(request, "unsent.html", Visitor(caller, session), values)
+    else:
+        response = RedirectResponse(following, 303)
+    _set_cookie(response, session, is_secure=request.url.scheme == "https")
     return response
 
 
-@router.post("/logout")
+@router.post(LOGOUT)
 async def sign_out(request: Request) -> Response:
     """End the session in all processes and in the browser."""
     visitor = await visitor_of(request)
@@ -67,7 +73,7 @@ async def choose_language(request: Request) -> Response:
     chosen = form.text("language")
     if chosen not in LANGUAGES:
         raise UnknownNameError("language", chosen, LANGUAGES)
-    response = RedirectResponse(_local_path(form.text("following")), 303)
+    response = RedirectResponse(local_path(form.text("following")), 303)
     is_secure = request.url.scheme == "https"
     response.set_cookie(
         language.COOKIE, chosen, max_age=language.COOKIE_SECONDS, secure=is_secure, httponly=True, samesite="lax"
@@ -79,9 +85,3 @@ def _set_cookie(response: Response, session: Session, *, is_secure: bool) -> Non
     response.set_cookie(
         COOKIE, session.id, max_age=LIFETIME_SECONDS, path="/", secure=is_secure, httponly=True, samesite="strict"
     )
-
-
-def _local_path(following: str) -> str:
-    """A path of this address; for any other address, the first page."""
-    is_local = following.startswith("/") and not following.startswith(("//", "/\\")) and following.isprintable()
-    return following if is_local else HOME

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 import orjson
 from fastapi import Request
@@ -177,10 +177,20 @@ def _keeping(request: Request, visitor: Visitor | None) -> Keeping | None:
     return Keeping(is_shareable(here), here == "/" and visitor.caller.sees_all, saved.shares.origins)
 
 
-def _with_query(path: str, query: bytes) -> str:
-    """The address of a page, percent-encoded as `parse_address` takes it."""
-    encoded = quote(path, safe="/!$&'()*+,;=:@~-._")
+def address_of(request: Request) -> str:
+    """The path and query of a request, percent-encoded as `parse_address` takes it."""
+    encoded, query = quote(request.url.path, safe="/!$&'()*+,;=:@~-._"), request.scope["query_string"]
     return f"{encoded}?{query.decode('latin-1')}" if query else encoded
+
+
+def address_to_return_to(request: Request) -> str:
+    """The address of the page that is shown; in the answer to a form, of the page that it was on, if that is ours."""
+    if request.method in {"GET", "HEAD"}:
+        return address_of(request)
+    before = urlsplit(request.headers.get("referer", ""))
+    if before.netloc != request.headers.get("host") or not before.path.startswith("/"):
+        return "/"
+    return f"{before.path}?{before.query}" if before.query else before.path
 
 
 def render(
@@ -191,7 +201,8 @@ def render(
     shared = {
         "visitor": visitor,
         "here": here,
-        "here_with_query": _with_query(here, request.scope["query_string"]),
+        "here_with_query": address_of(request),
+        "return_to": address_to_return_to(request),
         "origin": str(request.base_url).rstrip("/"),
         "is_shared": SHARED_VISIT in request.scope or here.startswith(SHARED_PATH),
         "keeping": _keeping(request, visitor),

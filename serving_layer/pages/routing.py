@@ -1,10 +1,10 @@
 """What every page shares: its route, who visits it, the scope it needs, its forms, and errors as pages."""
 
 import hmac
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -30,16 +30,17 @@ from serving_layer.health.freshness import FreshnessReport
 from serving_layer.http.invalid_arguments import invalid_argument
 from serving_layer.http.problems import ERRORS, HEADERS_OF
 from serving_layer.keys.key import Scope
+from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import language_of, speaking
 from serving_layer.pages.queries import PageQueries
-from serving_layer.pages.rendering import render
+from serving_layer.pages.rendering import address_of, address_to_return_to, render
 from serving_layer.pages.sessions import COOKIE, SHARED_VISIT, SharedVisit, Visitor, visitor_of
 from serving_layer.saved.service import SavedService
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
 
-LOGIN = "/login"
+LOGIN, LOGOUT = "/login", "/logout"
 
 
 # Visits
@@ -263,7 +264,7 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except (ApiKeyMissingError, InvalidApiKeyError) as error:
-                return _login_page(request, error)
+                return await _login_page(request, error)
             except RequestValidationError as error:
                 found = invalid_argument(error.errors()[0])
                 return await _error_page(
@@ -280,10 +281,63 @@ def page_router() -> APIRouter:
     return APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
-def login_values(request: Request, why: str = "") -> dict[str, object]:
-    """What the template of the login page refers to. `why`: what happened to the key; empty if nothing."""
-    following = request.url.path if request.url.path != LOGIN else "/"
-    return {"why": why, "following": following}
+def login_values(request: Request, why: str = "", unsent: "UnsentForm | None" = None) -> dict[str, object]:
+    """What the template of the login page refers to.
+
+    Args:
+        request: the one that is answered with it.
+        why: what happened to the key; empty if nothing.
+        unsent: the form that is sent again after the visitor has signed in; None if there is none.
+    """
+    following = address_to_return_to(request)
+    is_door = following.partition("?")[0] == LOGIN
+    return {"why": why, "following": "/" if is_door else following, "unsent": unsent, "unsent_prefix": UNSENT_PREFIX}
+
+
+UNSENT_PREFIX, UNSENT_PATH = "unsent.", "unsent_path"
+"""Names of the fields in which the login page keeps a form that was not sent."""
+MAX_UNSENT_BYTES, MAX_UNSENT_FIELDS = 16_384, 200
+_NEVER_KEPT = (LOGIN, LOGOUT, "/language", "/keys", "/keys/revoke")
+"""Forms with a secret, and those that mean nothing to another session."""
+
+
+class UnsentForm(NamedTuple):
+    """A form that arrived after its session had ended: where it goes, and its fields without the token."""
+
+    path: str
+    fields: Sequence[tuple[str, str]]
+
+    @classmethod
+    async def of(cls, request: Request) -> "UnsentForm | None":
+        """The form in the body of a request; None if it is none that is kept."""
+        try:
+            form = await read_form(request, "", MAX_UNSENT_BYTES)
+        except GalateaError:
+            return None
+        return cls._checked(address_of(request), [(name, each) for name, values in form.items() for each in values])
+
+    @classmethod
+    def kept_in(cls, form: Form) -> "UnsentForm | None":
+        """The form that the login page kept in its own; None if there is none."""
+        fields = [
+            (name.removeprefix(UNSENT_PREFIX), each)
+            for name, values in form.items()
+            if name.startswith(UNSENT_PREFIX)
+            for each in values
+        ]
+        return cls._checked(form.text(UNSENT_PATH), fields)
+
+    @classmethod
+    def _checked(cls, path: str, fields: Sequence[tuple[str, str]]) -> "UnsentForm | None":
+        own = [(name, value) for name, value in fields if name != "token"]
+        is_kept = path == local_path(path) and path.partition("?")[0] not in _NEVER_KEPT
+        return cls(path, own) if path and is_kept and len(own) <= MAX_UNSENT_FIELDS else None
+
+
+def local_path(following: str) -> str:
+    """A path of this address; for any other address, the first page."""
+    is_local = following.startswith("/") and not following.startswith(("//", "/\\")) and following.isprintable()
+    return following if is_local else "/"
 
 
 async def error_page(request: Request, status: int, message: str, do: str) -> Response:
@@ -296,11 +350,19 @@ async def error_page(request: Request, status: int, message: str, do: str) -> Re
     return response
 
 
-def _login_page(request: Request, error: GalateaError) -> Response:
+async def _login_page(request: Request, error: GalateaError) -> Response:
     ERRORS.labels(error.code).inc()
-    if request.method != "GET":
-        return RedirectResponse(LOGIN, 303)
-    response = render(request, "login.html", None, login_values(request, error.message), status=error.status)
+    why, unsent = error.message, None
+    if request.url.path == LOGOUT:
+        return RedirectResponse(LOGIN, 303)  # it has ended already
+    if request.method not in {"GET", "HEAD"}:
+        unsent = await UnsentForm.of(request)
+        why = (
+            _("Your session has ended. Sign in, and you can send again what you typed.")
+            if unsent
+            else _("Your session has ended. What you typed was not saved.")
+        )
+    response = render(request, "login.html", None, login_values(request, why, unsent), status=error.status)
     if isinstance(error, InvalidApiKeyError):
         response.delete_cookie(COOKIE, path="/")
     return response

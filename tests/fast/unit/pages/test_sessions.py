@@ -1,8 +1,12 @@
 """A key is pasted once; the cookie that stands for it says nothing, and ends with it."""
 
 import asyncio
+import re
 from datetime import UTC, datetime, timedelta
+from html import unescape
+from urllib.parse import urlencode
 
+import httpx
 import pytest
 
 from master_dataset.errors import CassandraUnavailableError
@@ -10,7 +14,7 @@ from serving_layer.errors import RateLimitedError
 from serving_layer.keys.rates import RateLimiter
 from serving_layer.pages.sessions import COOKIE, LIFETIME_SECONDS, REFRESH_SECONDS, Session, Sessions
 from tests.support.world_api import OPERATOR_KEY, Asking, WorldSessions
-from tests.support.world_clients import ORIGIN, Browsing
+from tests.support.world_clients import ORIGIN, TOKEN, Browsing, words
 
 BEGAN = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
@@ -87,6 +91,95 @@ def test_a_revoked_key_ends_its_sessions(asking: Asking, browsing: Browsing) -> 
     assert "<h1>Sign in</h1>" in browsing.get("/", status=401)
     assert COOKIE not in browsing.cookies
     assert "Kosice" in browsing.get("/")
+
+
+HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)">')
+NOTE = {"do": "add", "first_day": "2026-11-21", "kind": "note", "text": 'Till "3" & more', "stores": "12"}
+
+
+def fields_of(page: str, action: str) -> dict[str, str]:
+    """The hidden fields of the form on a page that has this action."""
+    form = page.partition(f'action="{action}"')[2].partition("</form>")[0]
+    return {unescape(name): unescape(value) for name, value in HIDDEN.findall(form)}
+
+
+def refused_form(asking: Asking, browsing: Browsing, path: str = "/annotations", **fields: str) -> httpx.Response:
+    """The response to a form whose session has ended meanwhile."""
+    browsing.sign_in(asking.keys.make("default", "read", "configure"))
+    found = TOKEN.search(browsing.get("/annotations"))
+    assert found
+    asking.keys.kept.clear()
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": ORIGIN}
+    headers["Referer"] = f"{ORIGIN}/annotations?store=12&first=2026-11-01"
+    return browsing.response("POST", path, headers, urlencode({"token": found[1], **fields}))
+
+
+def test_what_was_typed_when_the_session_ended_is_sent_again_after_signing_in(
+    asking: Asking, browsing: Browsing
+) -> None:
+    refused = refused_form(asking, browsing, **NOTE)
+    assert refused.status_code == 401
+    assert "Your session has ended. Sign in, and you can send again what you typed." in words(refused.text)
+    kept = fields_of(refused.text, "/login")
+    assert kept["following"] == "/annotations?store=12&first=2026-11-01"
+
+    wrong = browsing.post("/login", urlencode(kept | {"key": "galatea_0_x"}))
+    assert fields_of(wrong.text, "/login") == kept
+    key = asking.keys.make("default", "read", "configure")
+    again = browsing.post("/login", urlencode(kept | {"key": key}))
+
+    assert asking.annotations.kept == {}
+    assert 'href="/annotations?store=12&amp;first=2026-11-01"' in again.text
+    fields = fields_of(again.text, "/annotations")
+    assert fields.pop("token") != kept.get("unsent.token")
+    assert fields == NOTE
+    assert browsing.post("/annotations", urlencode(fields_of(again.text, "/annotations"))).status_code == 303
+    [note] = asking.annotations.kept.values()
+    assert note.text == NOTE["text"]
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/keys", {"name": "x", "scopes": "read"}),
+        ("/keys/revoke", {"id": "x"}),
+        ("/annotations", {"text": "x" * 16_384}),
+    ],
+)
+def test_a_form_that_is_not_kept_says_that_it_was_not_saved(
+    asking: Asking, browsing: Browsing, path: str, fields: dict[str, str]
+) -> None:
+    refused = refused_form(asking, browsing, path, **fields)
+
+    assert refused.status_code == 401
+    assert "Your session has ended. What you typed was not saved." in words(refused.text)
+    assert "unsent" not in refused.text
+
+
+@pytest.mark.parametrize("path", ["https://evil.example/", "//evil.example", "/keys", "/keys?x", "/login", ""])
+def test_no_form_is_sent_elsewhere_after_signing_in(browsing: Browsing, path: str) -> None:
+    fields = {"key": OPERATOR_KEY, "following": "/layers", "unsent_path": path, "unsent.name": "x"}
+
+    response = browsing.post("/login", urlencode(fields))
+
+    assert (response.status_code, response.headers["location"]) == (303, "/layers")
+
+
+def test_a_form_of_another_site_is_not_kept(browsing: Browsing) -> None:
+    refused = browsing.post("/annotations", "do=add&text=x", origin="https://evil.example")
+
+    assert refused.status_code == 401
+    assert "unsent" not in refused.text
+
+
+def test_signing_in_leads_back_to_the_whole_address(asking: Asking) -> None:
+    asking.app.state.authenticator.keys._anonymous = None  # noqa: SLF001 - as a stack without an anonymous tenant is made
+    browsing = Browsing(asking)
+
+    page = browsing.get("/stores/12?day=2026-11-14&range=custom", status=401)
+
+    assert fields_of(page, "/login")["following"] == "/stores/12?day=2026-11-14&range=custom"
+    assert fields_of(browsing.get("/login?x=1"), "/login")["following"] == "/"
 
 
 def test_a_session_ends_after_eight_hours() -> None:
