@@ -6,7 +6,8 @@ from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
 from master_dataset.errors import UnknownNameError
-from serving_layer.errors import InvalidApiKeyError
+from serving_layer.api.caller import client_of
+from serving_layer.errors import InvalidApiKeyError, RateLimitedError
 from serving_layer.pages import language
 from serving_layer.pages.language import LANGUAGES
 from serving_layer.pages.rendering import render
@@ -41,7 +42,7 @@ async def sign_in(request: Request) -> Response:
         values = login_values(request, f"{error.message} {error.do}", unsent) | {"following": following}
         return render(request, "login.html", None, values, status=error.status)
     authenticator.rates.count(caller, "read")  # each session is a row
-    if before := await sessions.of(request.cookies.get(COOKIE)):
+    if before := await _session_before(request, sessions):
         await sessions.end(before)
     session = await sessions.begin(key)
     response: Response
@@ -79,6 +80,13 @@ async def choose_language(request: Request) -> Response:
         language.COOKIE, chosen, max_age=language.COOKIE_SECONDS, secure=is_secure, httponly=True, samesite="lax"
     )
     return response
+
+
+async def _session_before(request: Request, sessions: Sessions) -> Session | None:
+    try:
+        return await sessions.of(request.cookies.get(COOKIE), client_of(request.scope))
+    except RateLimitedError:  # an old cookie does not keep anybody from signing in
+        return None
 
 
 def _set_cookie(response: Response, session: Session, *, is_secure: bool) -> None:

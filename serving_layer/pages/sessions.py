@@ -19,11 +19,15 @@ from cachetools import LRUCache
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from fastapi import Request
+from limits import RateLimitItemPerMinute
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from master_dataset.errors import CassandraUnavailableError
-from serving_layer.errors import InvalidApiKeyError
+from serving_layer.api.caller import client_of
+from serving_layer.errors import InvalidApiKeyError, RateLimitedError
 from serving_layer.http.problems import problem
 from serving_layer.keys.key import Caller
 
@@ -36,6 +40,10 @@ REFRESH_SECONDS = 2.0
 """How long a session may be used in one process after it ended in another."""
 MAX_SESSIONS = 10_000
 """Sessions that a process keeps in memory; it reads others again."""
+MAX_UNKNOWN, UNKNOWN_SECONDS = 10_000, 60.0
+"""Ids without a session that a process remembers, and for how long: nobody can begin a session with one of them."""
+UNKNOWN_PER_MINUTE = 30
+"""Ids without a session of one address, in one process; then ids that the process does not know are refused unread."""
 _ID = re.compile(r"[\w-]{43}", re.ASCII)
 _NONCE_BYTES = 12
 
@@ -85,7 +93,10 @@ class Sessions:
     def __init__(self, store: SessionStore, clock: Callable[[], float], now: Callable[[], datetime]) -> None:
         """`clock`: monotonic seconds, for refreshes. `now`: by which sessions end."""
         self._store, self._clock, self._now = store, clock, now
-        self._known: LRUCache[bytes, tuple[float, Session | None]] = LRUCache(MAX_SESSIONS)
+        self._known: LRUCache[bytes, tuple[float, Session]] = LRUCache(MAX_SESSIONS)
+        self._unknown: LRUCache[bytes, float] = LRUCache(MAX_UNKNOWN)
+        self._wrong = MovingWindowRateLimiter(MemoryStorage())
+        self._most_wrong = RateLimitItemPerMinute(UNKNOWN_PER_MINUTE)
 
     async def begin(self, key: str) -> Session:
         """Start a session with an id that cannot be guessed. CassandraUnavailableError if it cannot be stored."""
@@ -95,37 +106,59 @@ class Sessions:
         self._known[digest] = self._clock(), session
         return session
 
-    async def of(self, id_: str | None) -> Session | None:
+    async def of(self, id_: str | None, client: str = "") -> Session | None:
         """The session of a cookie; None if there is none or it has ended.
 
         A session that this process knows goes on while the store does not answer: operators need its pages just then.
 
+        Args:
+            id_: the value of the cookie, from anybody, so it may be anything; None if the request has none.
+            client: address of whoever sends it.
+
         Raises:
+            RateLimitedError: this process does not know the session, and too many unknown ones came from this address.
             CassandraUnavailableError: this process does not know the session, and the store does not answer.
         """
         if not id_ or not _ID.fullmatch(id_):
             return None
         digest = _digest(id_)
         known = self._known.get(digest)
-        if known is None or self._clock() - known[0] >= REFRESH_SECONDS:
-            known = await self._read(id_, digest, known)
-        session = known[1]
+        if known is None:
+            session = await self._first_read(id_, digest, client)
+        elif self._clock() - known[0] >= REFRESH_SECONDS:
+            session = await self._read_again(id_, digest, known[1])
+        else:
+            session = known[1]
         return session if session is not None and self._now() < session.ends_at else None
 
-    async def _read(
-        self, id_: str, digest: bytes, before: tuple[float, Session | None] | None
-    ) -> tuple[float, Session | None]:
-        began = self._clock()
+    async def _first_read(self, id_: str, digest: bytes, client: str) -> Session | None:
+        if self._clock() - self._unknown.get(digest, float("-inf")) < UNKNOWN_SECONDS:
+            return None
+        if not self._wrong.test(self._most_wrong, client):
+            message = "Too many unknown sessions came from this address."
+            raise RateLimitedError(message, do="Wait a minute, then try again.")
+        session = await self._read(id_, digest)
+        if session is None:
+            self._unknown[digest] = self._clock()
+            self._wrong.hit(self._most_wrong, client)
+        return session
+
+    async def _read_again(self, id_: str, digest: bytes, before: Session) -> Session | None:
         try:
-            stored = await self._store.get(digest)
+            return await self._read(id_, digest)
         except CassandraUnavailableError:
-            if before is None or before[1] is None:
-                raise
             return before
+
+    async def _read(self, id_: str, digest: bytes) -> Session | None:
+        began = self._clock()
+        stored = await self._store.get(digest)
         key = None if stored is None else _opened(id_, stored.sealed)
-        session = None if stored is None or key is None else Session(id_, key, stored.ends_at)
-        self._known[digest] = found = began, session
-        return found
+        if stored is None or key is None:
+            self._known.pop(digest, None)
+            return None
+        session = Session(id_, key, stored.ends_at)
+        self._known[digest] = began, session
+        return session
 
     async def end(self, session: Session) -> None:
         """End a session, here at once and elsewhere within `REFRESH_SECONDS`. CassandraUnavailableError."""
@@ -203,6 +236,7 @@ async def visitor_of(request: Request) -> Visitor:
     Raises:
         ApiKeyMissingError: nothing is shown without a key, and there is no session.
         InvalidApiKeyError: the key of the session is not valid any more; the session ends.
+        RateLimitedError: as of `Sessions.of`.
         CassandraUnavailableError: the session cannot be read.
     """
     shared: SharedVisit | None = request.scope.get(SHARED_VISIT)
@@ -210,7 +244,7 @@ async def visitor_of(request: Request) -> Visitor:
         return Visitor(shared.caller, None)
     authenticator: Authenticator = request.app.state.authenticator
     sessions: Sessions = request.app.state.sessions
-    session = await sessions.of(request.cookies.get(COOKIE))
+    session = await sessions.of(request.cookies.get(COOKIE), client_of(request.scope))
     try:
         caller = await authenticator.keys.caller(session.authorization if session else None)
     except InvalidApiKeyError:
@@ -238,7 +272,7 @@ class SessionAuthorization:
         if scope["type"] == "http" and scope["method"] in self.METHODS and scope["path"].startswith("/v1/"):
             try:
                 await self._authorize(scope)
-            except CassandraUnavailableError as error:  # handlers of errors are further inside
+            except (CassandraUnavailableError, RateLimitedError) as error:  # handlers of errors are further inside
                 await problem(error.status, error.code, error.message, error.do)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
@@ -247,6 +281,6 @@ class SessionAuthorization:
         names = [name for name, _ in scope["headers"]]
         if b"cookie" not in names or b"authorization" in names:
             return
-        session = await self._sessions.of(HTTPConnection(scope).cookies.get(COOKIE))
+        session = await self._sessions.of(HTTPConnection(scope).cookies.get(COOKIE), client_of(scope))
         if session:
             scope["headers"] = [*scope["headers"], (b"authorization", session.authorization.encode())]

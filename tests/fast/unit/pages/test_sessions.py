@@ -12,11 +12,30 @@ import pytest
 from master_dataset.errors import CassandraUnavailableError
 from serving_layer.errors import RateLimitedError
 from serving_layer.keys.rates import RateLimiter
-from serving_layer.pages.sessions import COOKIE, LIFETIME_SECONDS, REFRESH_SECONDS, Session, Sessions
+from serving_layer.pages.sessions import (
+    COOKIE,
+    LIFETIME_SECONDS,
+    REFRESH_SECONDS,
+    UNKNOWN_PER_MINUTE,
+    UNKNOWN_SECONDS,
+    Session,
+    Sessions,
+    StoredSession,
+)
 from tests.support.world_api import OPERATOR_KEY, Asking, WorldSessions
 from tests.support.world_clients import ORIGIN, TOKEN, Browsing, words
 
 BEGAN = datetime(2026, 11, 21, 9, tzinfo=UTC)
+
+
+class Counting(WorldSessions):
+    """Sessions that count how often one is looked up."""
+
+    reads = 0
+
+    async def get(self, digest: bytes) -> StoredSession | None:
+        self.reads += 1
+        return await super().get(digest)
 
 
 def session_of(asking: Asking, id_: str | None) -> Session | None:
@@ -249,6 +268,49 @@ def test_a_known_session_goes_on_while_nothing_can_be_read_and_no_other_begins(a
     assert Browsing(asking).sign_in(OPERATOR_KEY).status_code == 503
     with pytest.raises(CassandraUnavailableError):
         asyncio.run(asking.app.state.sessions.end(session_of(asking, known.cookies[COOKIE])))
+
+
+def test_an_unknown_cookie_is_looked_up_once_a_minute_and_takes_no_place_of_a_session() -> None:
+    clock, store = [0.0], Counting()
+    known = Sessions(store, lambda: clock[0], lambda: BEGAN)
+    session = asyncio.run(known.begin("a key"))
+    store.kept.clear()
+
+    for _ in range(3):
+        assert asyncio.run(known.of("x" * 43, "192.0.2.1")) is None
+        clock[0] += REFRESH_SECONDS / 4
+    assert store.reads == 1
+    assert asyncio.run(known.of(session.id)) == session
+    assert len(known._known) == 1  # noqa: SLF001 - what is in memory is what this is about
+    clock[0] = UNKNOWN_SECONDS
+    asyncio.run(known.of("x" * 43, "192.0.2.1"))
+    assert store.reads == 2
+
+
+def test_unknown_cookies_of_one_address_are_limited_and_known_ones_go_on() -> None:
+    store = Counting()
+    one, other = (Sessions(store, lambda: 0.0, lambda: BEGAN) for _ in range(2))
+    session, elsewhere = asyncio.run(one.begin("a key")), asyncio.run(other.begin("another key"))
+    for number in range(UNKNOWN_PER_MINUTE):
+        assert asyncio.run(one.of(f"{number:043d}", "192.0.2.1")) is None
+
+    with pytest.raises(RateLimitedError):
+        asyncio.run(one.of(elsewhere.id, "192.0.2.1"))
+    assert store.reads == UNKNOWN_PER_MINUTE
+    assert asyncio.run(one.of(session.id, "192.0.2.1")) == session
+    assert asyncio.run(one.of(elsewhere.id, "192.0.2.2")) == elsewhere
+
+
+def test_whoever_sends_too_many_unknown_cookies_is_told_and_can_still_sign_in(asking: Asking) -> None:
+    browsing = Browsing(asking)
+    for number in range(UNKNOWN_PER_MINUTE):
+        browsing.cookies.set(COOKIE, f"{number:043d}")
+        browsing.get("/layers")
+    browsing.cookies.set(COOKIE, "y" * 43)
+
+    assert "Too many unknown sessions" in browsing.words("/layers", status=429)
+    assert browsing.response("GET", "/v1/stores").json()["code"] == "too_often"
+    assert browsing.sign_in(OPERATOR_KEY).status_code == 303
 
 
 @pytest.mark.parametrize("cookie", ["", "x", "x" * 42, "x" * 44, "x" * 42 + "!", "ä" * 43])
