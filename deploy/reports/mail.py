@@ -20,7 +20,6 @@ from master_dataset.tls import Tls
 
 T = TypeVar("T")
 SENDER_NAME = "Galatea"
-MOST_SUBJECT = 200
 SMTP_TEXT = 200
 """Characters of what a mail server says that are shown."""
 
@@ -42,7 +41,7 @@ class Mail:
         message = EmailMessage(policy=SMTP)
         message["From"] = Address(SENDER_NAME, addr_spec=sender)
         message["To"] = Address(addr_spec=self.to)
-        message["Subject"] = " ".join(self.subject.split())[:MOST_SUBJECT]
+        message["Subject"] = " ".join(self.subject.split())
         message["Date"] = datetime.now(UTC)
         message["Message-ID"] = f"<report.{self.id}@{sender.rpartition('@')[2]}>"
         message["Auto-Submitted"] = "auto-generated"  # so that nobody's "out of office" answers it

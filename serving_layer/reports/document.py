@@ -31,6 +31,8 @@ LABELS = {
     "total_transactions_count": "Receipts",
 }
 SUBJECT_CURRENCIES = 3
+MOST_SUBJECT, LEAST_TENANT = 200, 20
+"""Characters of a subject, and of the tenant's name in it if it is longer."""
 SMALL_PERCENT = 0.5
 """Less than this is written as "less than 1 %"."""
 
@@ -146,10 +148,17 @@ def _clock(text: str, zone: str | None) -> str:
 
 
 def _subject(report: Report, dates: str) -> str:
-    sales = [each for each in report.figures if each.metric == "net_sales"][:SUBJECT_CURRENCIES]
-    said = ", ".join(f"{_value(each)}{f' ({change})' if (change := _change(each)) else ''}" for each in sales)
-    kind = "day" if report.period == "daily" else "week"
-    return f"{report.tenant}, {kind} {dates}: net sales {said or UNKNOWN}" + ("" if report.final else ", provisional")
+    """The subject, whose end says what matters: where it is too long, the name of the tenant is cut."""
+    sales = [each for each in report.figures if each.metric == "net_sales"]
+    said = [f"{_value(each)}{f' ({change})' if (change := _change(each)) else ''}" for each in sales]
+    more = len(said) - SUBJECT_CURRENCIES
+    shown = ", ".join(said[:SUBJECT_CURRENCIES]) or UNKNOWN
+    if more > 0:
+        shown += f" and {more} more {'currency' if more == 1 else 'currencies'}"
+    end = f", {report.period} report for {dates}: net sales {shown}" + ("" if report.final else ", provisional")
+    tenant = " ".join(report.tenant.split())
+    room = max(MOST_SUBJECT - len(end), LEAST_TENANT)
+    return (tenant if len(tenant) <= room else f"{tenant[: room - 1]}\N{HORIZONTAL ELLIPSIS}") + end
 
 
 def _lead(report: Report) -> str:
@@ -220,7 +229,7 @@ def _figure_row(of: ReportFigure) -> FigureRow:
         counted = f"{of.stores.counted} {'store' if of.stores.counted == 1 else 'stores'}"
         notes.append(f"of {counted}; {of.stores.missing} without a sensor")
     if of.stores is not None and of.stores.poor:
-        notes.append(f"sensors had gaps in {of.stores.poor}")
+        notes.append(f"sensors had gaps in {of.stores.poor} {'store' if of.stores.poor == 1 else 'stores'}")
     if not of.final and of.value is not None:
         notes.append("provisional")
     before = f"was {_number(of.before, of.unit, of.currency)}" if of.before is not None else "nothing to compare with"
@@ -265,7 +274,7 @@ def _trend(of: ReportTrend, report: Report) -> Trend:
 def _alerts(report: Report) -> Iterable[Part]:
     of = report.alerts
     if of.as_of is None:
-        yield Part("Alerts", "Alerts are not known: none were ever evaluated here.", [])
+        yield Part("Alerts", "No alert has been evaluated here yet.", [])
         return
     more = "at least " if of.more else ""
     raised = f"{more}{of.raised_count} raised in this period, {more}{of.open_count} open now."

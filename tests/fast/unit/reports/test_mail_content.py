@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 from markupsafe import escape
 
+from deploy.reports.mail import Mail
 from serving_layer.alerts.history import HistoryCoverage
 from serving_layer.pages.language import UNKNOWN
 from serving_layer.reports.document import Document
@@ -21,7 +22,7 @@ HOSTILE = '<img src=x onerror="alert(1)">'
 def test_both_parts_have_every_figure_with_its_currency_and_what_it_was(asking: Asking) -> None:
     mail = mail_of(report_of(asking))
 
-    assert mail.subject == "default, day Fri 20 Nov 2026: net sales €15.50 (+55.0 %), £5.00"
+    assert mail.subject == "default, daily report for Fri 20 Nov 2026: net sales €15.50 (+55.0 %), £5.00"
     html, text = words(mail.html), " ".join(mail.text.split())
     for said in (html, text):
         assert "€15.50" in said
@@ -32,6 +33,37 @@ def test_both_parts_have_every_figure_with_its_currency_and_what_it_was(asking: 
         assert "1 store; 1 without a sensor" in said
         assert "Final up to Sat 21 Nov, 06:00 UTC; every figure of this report is final" in said
         assert "2 stores, compared with Fri 13 Nov 2026." in said
+
+
+def test_a_subject_says_how_many_currencies_it_leaves_out_and_cuts_the_tenant_alone(asking: Asking) -> None:
+    report = report_of(asking, day="2026-11-21")
+    report.tenant = "acme " * 50
+    [pounds] = [each for each in report.figures if each.currency == "GBP" and each.metric == "net_sales"]
+    report.figures = [pounds] * 4
+
+    one = Document.of(report).subject
+    report.figures = [pounds] * 5
+    other = Document.of(report).subject
+
+    assert one.endswith(
+        "daily report for Sat 21 Nov 2026: net sales £20.00, £20.00, £20.00 and 1 more currency, provisional"
+    )
+    assert other.endswith("£20.00 and 2 more currencies, provisional")
+    assert one.startswith("acme acme")
+    assert "\N{HORIZONTAL ELLIPSIS}, daily" in one
+    assert len(one) == 200
+    assert "£20.00 and 2 more currencies, provisional" in str(
+        Mail("1", "a@b.example", other, "", "").message("c@d.example")["Subject"]
+    )
+
+
+def test_stores_whose_sensors_had_gaps_are_counted_in_words(asking: Asking) -> None:
+    report = report_of(asking)
+    [visitors] = [each for each in report.figures if each.metric == "traffic_in"]
+    assert visitors.stores
+    for number, said in ((1, "sensors had gaps in 1 store"), (3, "sensors had gaps in 3 stores")):
+        visitors.stores.poor = number
+        assert said in [note for row in Document.of(report).figures for note in row.notes]
 
 
 def test_what_is_provisional_is_said_in_the_subject_and_beside_each_figure(asking: Asking) -> None:
@@ -51,6 +83,7 @@ def test_what_is_not_known_is_a_dash_with_the_reason() -> None:
     assert f"net sales {UNKNOWN}" in mail.subject
     assert re.search(rf"Net sales +{UNKNOWN} .*history is still loading", mail.text)
     assert "0.00" not in mail.text
+    assert "No alert has been evaluated here yet." in mail.text
     assert "History is still loading: nothing is published yet" in words(mail.html)
 
 

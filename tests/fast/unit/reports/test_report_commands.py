@@ -163,7 +163,9 @@ def test_a_week_is_due_on_the_day_after_it(home: Path, server: ReceivedMails, as
 
     send_reports()
 
-    assert [mail["Subject"][:44] for mail in server.mails] == ["default, week Mon 16 Nov to Sun 22 Nov 2026:"]
+    assert [mail["Subject"].partition(": ")[0] for mail in server.mails] == [
+        "default, weekly report for Mon 16 Nov to Sun 22 Nov 2026"
+    ]
 
 
 def test_one_that_fails_keeps_no_other_from_its_recipients(
