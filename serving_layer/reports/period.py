@@ -16,8 +16,8 @@ from views.core.local_time import ONE_DAY, BusinessDays, round_down
 LENGTHS: dict[ReportPeriodName, timedelta] = {"daily": ONE_DAY, "weekly": 7 * ONE_DAY}
 TREND_POINTS: dict[ReportPeriodName, int] = {"daily": 14, "weekly": 8}
 WEEK = timedelta(days=7)
-FIRST_DAY = date(1971, 1, 1)
-"""A year after the first event that is kept, so that every day before it that is asked for has a date."""
+FIRST_DAY = date(1971, 3, 1)
+"""Eight weeks after the first day that metrics can be queried for: so far back goes the trend of its week."""
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,11 @@ def again(dags: Any, name: str) -> dict[str, Any]:
     return {task.task_id: task.words(context) for task in tasks if hasattr(task, "words")}
 
 
+def shown(dags: Any, name: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """What the tasks of a DAG put into XCom when their command answers so."""
+    return {task.task_id: task.shown(answer, {}) for task in dags.dags[name].tasks if hasattr(task, "shown")}
+
+
 def killed() -> dict[str, Any]:
     """The outcome of a command whose task is terminated."""
     from dags.tasks.command import GalateaCommand
@@ -118,6 +123,8 @@ def main(answers: IO[str]) -> None:
             answer = connected(message["connect"])
         elif "again" in message:
             answer = again(dags, message["again"])
+        elif "shown" in message:
+            answer = shown(dags, message["shown"], message["answer"])
         else:
             answer = killed() if "kill" in message else loaded(dags)
         answers.write(json.dumps(answer) + "\n")

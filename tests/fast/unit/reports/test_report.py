@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -127,10 +128,20 @@ def test_a_tenant_gets_its_own_stores_alone(asking: Asking) -> None:
     assert asking.refusal("/v1/reports/daily", tenant="nobody", key="the operator's key")["status"] == 404
 
 
-@pytest.mark.parametrize("day", ["2026-11-23", "1970-12-31", "0001-01-01", "9999-12-31", "today", "1"])
+@pytest.mark.parametrize("day", ["2026-11-23", "1971-02-28", "0001-01-01", "9999-12-31", "today", "1"])
 def test_a_day_that_has_not_begun_or_is_none_is_refused(asking: Asking, day: str) -> None:
     assert asking.refusal("/v1/reports/daily", day=day)["status"] == 422
     assert asking.refusal("/v1/reports/weekly", day=day)["status"] == 422
+
+
+@pytest.mark.parametrize("start", ["mon", "sun", "tue"])
+def test_the_first_day_has_a_report_of_which_no_part_is_beyond_the_years_that_are_kept(start: str) -> None:
+    world = World(replace(KOSICE, week_starts_on=start))
+    world.rebuild("2026-11-21T06:00:00Z")
+    asking = Asking(world)
+
+    for period in ("daily", "weekly"):
+        assert report_of(asking, period, day="1971-03-01").problems == []
 
 
 def test_a_store_with_sensors_that_were_silent_is_named(asking: Asking) -> None:
