@@ -18,6 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from master_dataset.registry.stores import currency
+from serving_layer.api.parameters import write_id
 from serving_layer.pages import charts, figures, language
 from serving_layer.pages.assets import address
 from serving_layer.pages.flags import flag_text
@@ -140,6 +141,7 @@ def _environment() -> Environment:
         "drawn": charts.drawn,
         "annotated_days": charts.annotated_days,
         "with_code": _with_code,
+        "write_id": write_id,
     }
     made.globals |= {
         "asset": address,

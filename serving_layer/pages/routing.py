@@ -18,6 +18,7 @@ from master_dataset.errors import GalateaError
 from serving_layer.admin.operations import OperatorService
 from serving_layer.alerts.rules import AlertService
 from serving_layer.api.caller import authorize
+from serving_layer.api.parameters import read_ids
 from serving_layer.api.request_bodies import bodies_of
 from serving_layer.errors import (
     ApiKeyMissingError,
@@ -150,8 +151,8 @@ class Form(dict[str, list[str]]):
         return {name: value for name in names if (value := self.text(name))}
 
     def ids(self, name: str) -> list[str]:
-        """The ids in a field, which spaces or commas separate."""
-        return [id_ for text in self.get(name, []) for id_ in text.replace(",", " ").split()]
+        """The ids in a field, which commas separate, as `read_ids` reads them. Raises BadQuestionError."""
+        return [each for id_ in read_ids(self.get(name, []), name) if (each := id_.strip())]
 
 
 async def read_form(request: Request, token: str, max_bytes: int | None = None) -> Form:

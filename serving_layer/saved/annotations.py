@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Literal, NamedTuple, Protocol, get_args
 
-from master_dataset.errors import UnknownNameError
+from master_dataset.errors import BadFileError, UnknownNameError
 from master_dataset.registry.stores import Store
 from serving_layer.errors import BadQuestionError, TooManySavedError
 from serving_layer.responses.encoding import iso_instant
@@ -71,13 +71,17 @@ class Annotation:
 
 
 class NewAnnotation(NamedTuple):
-    """An annotation as somebody typed it. `last_day`: None if it is of one day."""
+    """An annotation as somebody typed it.
+
+    `last_day`: None if it is of one day. `place`: the line or entry of its file; empty if it is of none.
+    """
 
     first_day: date
     last_day: date | None
     kind: str
     text: str
     stores: Sequence[str] = ()
+    place: str = ""
 
 
 class AnnotationStore(Protocol):
@@ -141,11 +145,12 @@ class Annotations:
 
         Raises:
             BadQuestionError: a field of one of them is wrong.
-            UnknownNameError: one of them names a kind, or a store of the tenant, that does not exist.
+            UnknownNameError: one of them names a store that the tenant does not have.
+            BadFileError: the same for one of a file; it names the place.
             TooManySavedError: the tenant would have more than `most`.
         """
         known = {id_ for id_, store in stores.items() if store.tenant == tenant}
-        made = {each.id: each for each in (checked(tenant, new, known, by) for new in wanted)}
+        made = {each.id: each for each in (_checked_at_place(tenant, new, known, by) for new in wanted)}
         count = len({*await self._store.ids(tenant), *made})
         if count > self.most:
             message = f"The tenant `{tenant}` would have {count:,} annotations, and may have {self.most:,}."
@@ -166,12 +171,23 @@ class Annotations:
         await self._store.remove(tenant, id_)
 
 
+def _checked_at_place(tenant: str, new: NewAnnotation, stores: Collection[str], by: tuple[str, datetime]) -> Annotation:
+    try:
+        return checked(tenant, new, stores, by)
+    except (BadQuestionError, UnknownNameError) as error:
+        if not new.place:
+            raise
+        message = f"{new.place.capitalize()}: {error.message}"
+        raise BadFileError(message, do=f"{error.do} Nothing was loaded.", code=error.code) from error
+
+
 def checked(tenant: str, new: NewAnnotation, stores: Collection[str], by: tuple[str, datetime]) -> Annotation:
-    """Validate one. `stores`: of the tenant. `by`: as in `Annotations.add`, which raises the same."""
+    """Validate one. `stores`: of the tenant. `by`: as in `Annotations.add`. BadQuestionError, UnknownNameError."""
     first, last = new.first_day, new.last_day or new.first_day
     kind = next((each for each in KINDS if each == new.kind), None)
     if kind is None:
-        raise UnknownNameError("kind", new.kind[:MAX_TEXT], KINDS)
+        message = f"There is no kind `{new.kind[:MAX_TEXT]}`."
+        raise BadQuestionError(message, do=f"Use one of: {', '.join(f'`{each}`' for each in KINDS)}.")
     if not (FIRST_DAY <= first <= LAST_DAY and FIRST_DAY <= last <= LAST_DAY):
         raise BadQuestionError("`first_day` or `last_day` is out of range.", do=f"Use {FIRST_DAY} to {LAST_DAY}.")
     if last < first:

@@ -79,7 +79,7 @@ def _annotation(place: str, fields: dict[str, Any]) -> NewAnnotation:
     if first is None:
         raise _wrong(place, "first_day", "is missing", "missing_field")
     kind, text = _text(place, fields, "kind"), _text(place, fields, "text")
-    return NewAnnotation(first, _day(place, fields, "last_day"), kind, text, _stores(place, fields))
+    return NewAnnotation(first, _day(place, fields, "last_day"), kind, text, _stores(place, fields), place)
 
 
 def _text(place: str, fields: dict[str, Any], name: str) -> str:

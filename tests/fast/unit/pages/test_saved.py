@@ -1,10 +1,12 @@
 """`/saved` and `/annotations`: forms of sessions, and what hostile names and addresses come to."""
 
 import re
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 
+from master_dataset.registry.stores import Store
+from tests.support import World
 from tests.support.world_api import EMBEDDER, OPERATOR_KEY, Asking
 from tests.support.world_clients import Browsing
 
@@ -155,8 +157,25 @@ def test_an_annotation_that_is_wrong_is_refused_in_words(asking: Asking, change:
 
     browsing = sign_in(asking, "read", "configure")
 
-    assert browsing.send("/annotations", form_of="/annotations", do="add", **fields).status_code in {404, 422}
+    status = browsing.send("/annotations", form_of="/annotations", do="add", **fields).status_code
+
+    assert status == (404 if "stores" in change else 422)
     assert asking.annotations.kept == {}
+
+
+def test_a_form_takes_ids_with_blanks_and_commas_in_them() -> None:
+    ids = ["North, 3", "12 b"]
+    asking = Asking(World(*(Store(id=each, timezone="UTC") for each in ids)))
+    browsing = sign_in(asking, "read", "configure")
+    page = browsing.get(f"/annotations?store={quote(ids[0])}")
+    assert 'name="stores" maxlength="4000" value="North\\, 3"' in page
+
+    fields = {"first_day": "2026-11-21", "kind": "note", "text": "x", "stores": "North\\, 3, 12 b"}
+    added = browsing.send("/annotations", form_of="/annotations", do="add", **fields)
+
+    assert added.status_code == 303
+    [note] = asking.annotations.kept.values()
+    assert note.stores == tuple(sorted(ids))
 
 
 def test_a_reader_sees_annotations_and_changes_none(asking: Asking) -> None:

@@ -100,10 +100,47 @@ def test_a_note_that_is_wrong_is_refused_with_all_beside_it(wrong: NewAnnotation
     assert store.kept == {}
 
 
-@pytest.mark.parametrize("wrong", [note("2026-11-21", stores=("acme-1",)), note("2026-11-21")._replace(kind="gossip")])
-def test_a_note_about_what_the_tenant_does_not_have_is_refused(wrong: NewAnnotation) -> None:
+def test_a_note_about_a_store_that_the_tenant_does_not_have_is_refused() -> None:
+    wrong = note("2026-11-21", stores=("acme-1",))
     with pytest.raises(UnknownNameError):
         asyncio.run(Annotations(WorldAnnotations()).add("default", [wrong], STORES, BY))
+
+
+def test_a_note_of_no_kind_is_refused_as_one_with_a_wrong_field() -> None:
+    wrong = note("2026-11-21")._replace(kind="gossip")
+    with pytest.raises(BadQuestionError, match="There is no kind `gossip`"):
+        asyncio.run(Annotations(WorldAnnotations()).add("default", [wrong], STORES, BY))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"2026-11-21,,note,x,nobody", "Line 2: There is no store `nobody`."),
+        (b"2026-11-21,,gossip,x,", "Line 2: There is no kind `gossip`."),
+        (b"2026-11-21,2026-11-01,note,x,", "Line 2: `last_day` is before `first_day`."),
+        (b"1999-01-01,,note,x,", "Line 2: `first_day` or `last_day` is out of range."),
+        (b"2026-11-21,,note," + b"x" * 301 + b",", "Line 2: `text` has 301 characters."),
+    ],
+)
+def test_what_is_wrong_with_a_file_names_its_line(line: bytes, said: str) -> None:
+    wanted = read_body(b"first_day,last_day,kind,text,stores\n" + line + b"\n2026-11-22,,note,y,\n")
+    store = WorldAnnotations()
+
+    with pytest.raises(BadFileError) as refused:
+        asyncio.run(Annotations(store).add("default", wanted, STORES, BY))
+    assert refused.value.message == said
+    assert refused.value.do.endswith("Nothing was loaded.")
+    assert store.kept == {}
+
+
+def test_what_is_wrong_with_yaml_names_its_entry(tmp_path: Path) -> None:
+    (tmp_path / "promotions.yaml").write_text(YAML.replace("holiday", "gossip").replace(", b", ""))
+    stores = STORES | {"a": Store(id="a", timezone="UTC")}
+
+    with pytest.raises(BadFileError, match="Entry 2: There is no kind `gossip`"):
+        asyncio.run(
+            Annotations(WorldAnnotations()).add("default", read_annotations(tmp_path / "promotions.yaml"), stores, BY)
+        )
 
 
 def test_a_note_is_added_listed_and_removed_over_rest(asking: Asking) -> None:
@@ -233,8 +270,8 @@ def test_yaml_and_json_lines_say_the_same_as_csv(tmp_path: Path) -> None:
 
     coffee, holiday = read_annotations(tmp_path / "promotions.yaml")
 
-    assert coffee == NewAnnotation(date(2026, 11, 21), None, "promotion", "Coffee", ["12", "a, b"])
-    assert [holiday] == read_body(lines)
+    assert coffee == NewAnnotation(date(2026, 11, 21), None, "promotion", "Coffee", ["12", "a, b"], "entry 1")
+    assert [holiday._replace(place="line 1")] == read_body(lines)
 
 
 @pytest.mark.parametrize(
