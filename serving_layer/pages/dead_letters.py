@@ -170,10 +170,19 @@ async def _replayed_page(
         "error": error,
         "filter_names": FILTER_NAMES,
         "outcome_names": OUTCOME_NAMES,
-        "back": DeadLettersPageFilter.model_validate(form.texts(*FILTERS)).path(replayed="open"),
+        "back": _back_path(form),
     }
     status = error.status if error else HTTPStatus.OK
     return visit.page("dead_letters_replayed.html", await visit.fresh(), values, status=status)
+
+
+def _back_path(form: Form) -> str:
+    """The list with the same filters, or without any if it could not have them."""
+    try:
+        filters = DeadLettersPageFilter.model_validate(form.texts(*FILTERS))
+    except ValidationError:
+        filters = DeadLettersPageFilter.model_validate({})
+    return filters.path(replayed="open")
 
 
 # One dead letter

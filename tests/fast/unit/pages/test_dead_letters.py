@@ -8,7 +8,7 @@ import pytest
 from master_dataset.kafka.producer import DeliveryStatus
 from tests.support.corpus.case import receipt
 from tests.support.world_api import OPERATOR_KEY
-from tests.support.world_clients import TOKEN, Browsing
+from tests.support.world_clients import ORIGIN, TOKEN, Browsing
 
 PATH = "/dead-letters"
 NO_TIME = receipt({"happened_at": '"yesterday"'})
@@ -206,6 +206,30 @@ def test_an_invalid_bulk_request_is_explained(operator: Browsing, fields: dict[s
 
     assert (response.status_code, said in response.text) == (422, True)
     assert operator.asking.dead_letters.sender.carried == []
+
+
+@pytest.mark.parametrize("name", ["reason", "source", "from", "to"])
+def test_a_filter_that_is_too_long_is_refused_in_words(operator: Browsing, name: str) -> None:
+    response = operator.send(f"{PATH}/replay", form_of=PATH, **{name: "x" * 257}, do="try")
+
+    assert response.status_code in {404, 422}
+    assert f'href="{PATH}?replayed=open"' in response.text
+
+
+def test_the_language_form_of_an_answer_leads_back_to_the_page_of_its_form(operator: Browsing) -> None:
+    token = TOKEN.search(operator.get(PATH))
+    assert token
+    kind = {"Content-Type": "application/x-www-form-urlencoded", "Origin": ORIGIN}
+    following = re.compile(r'action="/language"><input type="hidden" name="following" value="([^"]*)"')
+
+    for referer, wanted in {
+        f"{ORIGIN}{PATH}?reason=bad_time": f"{PATH}?reason=bad_time",
+        "https://elsewhere.example/x": "/",
+        "": "/",
+    }.items():
+        page = operator.response("POST", f"{PATH}/replay", kind | {"Referer": referer}, f"token={token[1]}&do=try").text
+        assert following.findall(page) == [wanted]
+        operator.get(wanted)
 
 
 @pytest.mark.parametrize("path", [ONE, f"{PATH}/replay"])
