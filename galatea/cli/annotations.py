@@ -83,7 +83,9 @@ def _day(option: str, text: str) -> date:
     try:
         return plain_date(text)
     except ValueError as error:
-        raise RequestError(f"`{option}` is no day: `{text[:100]}`.", do="Write one such as `2026-11-21`.") from error
+        raise RequestError(
+            f"`{option}` is not a valid date: `{text[:100]}`.", do="Write one such as `2026-11-21`."
+        ) from error
 
 
 def _with(act: Callable[[Annotations], Awaitable[Found]]) -> Found:

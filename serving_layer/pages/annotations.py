@@ -108,7 +108,7 @@ def _day(name: str, text: str) -> date | None:
     try:
         return plain_date(text)
     except ValueError as error:
-        message = f"`{name}` is no day."
+        message = f"`{name}` is not a valid date."
         raise BadQuestionError(message, do="Write one such as `2026-11-21`.") from error
 
 

@@ -84,7 +84,7 @@ def _new_key(form: Form, now: datetime) -> tuple[str, Key]:
         raise BadQuestionError(_("The key would allow nothing."), do=_("Choose what it may do."))
     if not (days.isascii() and days.isdecimal() and len(days) <= MAX_DIGITS and 1 <= int(days) <= MAX_DAYS):
         raise BadQuestionError(
-            _("A key cannot be valid for so many days."), do=_("Write 1 to {most}.").format(most=MAX_DAYS)
+            _("A key cannot be valid for that long."), do=_("Write 1 to {most}.").format(most=MAX_DAYS)
         )
     return Key.new(tenant, scopes, name, now, now + timedelta(days=int(days)))
 

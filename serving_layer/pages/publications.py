@@ -52,7 +52,7 @@ async def roll_back(visit: OperatorVisit, number: Number) -> Response:
     form = await visit.form()
     current = (await visit.queries.service.snapshot()).pointer.publication
     if form.text("seen") != str(current):
-        message = _("Readers see publication {number} by now.").format(number=current)
+        message = _("Readers now see publication {number}.").format(number=current)
         error = BadQuestionError(message, do=_("Check again what would change."))
         return await _rollback_form(visit, number, form, error)
     try:

@@ -170,7 +170,7 @@ async def read_form(request: Request, token: str, max_bytes: int | None = None) 
     """
     _require_same_origin(request)
     if content_type(request) != FORM_TYPE:
-        raise BadQuestionError("This is not a form that a browser sends.", do=OPEN_AGAIN)
+        raise BadQuestionError("This is not a browser form.", do=OPEN_AGAIN)
     bodies = bodies_of(request)
     async with bodies.read(request, max_bytes or bodies.limits.request_bytes, "Ask in several requests.") as body:
         try:
@@ -196,7 +196,7 @@ async def read_upload(request: Request, token: str, max_bytes: int) -> tuple[For
     """
     _require_same_origin(request)
     if content_type(request) != UPLOAD_TYPE:
-        raise BadQuestionError("This is not a form that a browser sends.", do=OPEN_AGAIN)
+        raise BadQuestionError("This is not a browser form.", do=OPEN_AGAIN)
     form, content = Form(), b""
     async with bodies_of(request).read(request, max_bytes, "Choose a smaller file.") as body:
 

@@ -154,7 +154,7 @@ class Annotations:
         count = len({*await self._store.ids(tenant), *made})
         if count > self.most:
             message = f"The tenant `{tenant}` would have {count:,} annotations, and may have {self.most:,}."
-            raise TooManySavedError(message, do="Remove some that are needed no more.")
+            raise TooManySavedError(message, do="Remove some that are no longer needed.")
         for each in made.values():
             await self._store.put(each)
         return list(made.values())
@@ -191,7 +191,7 @@ def checked(tenant: str, new: NewAnnotation, stores: Collection[str], by: tuple[
     if not (FIRST_DAY <= first <= LAST_DAY and FIRST_DAY <= last <= LAST_DAY):
         raise BadQuestionError("`first_day` or `last_day` is out of range.", do=f"Use {FIRST_DAY} to {LAST_DAY}.")
     if last < first:
-        raise BadQuestionError("`last_day` is before `first_day`.", do="Exchange them; `last_day` is included.")
+        raise BadQuestionError("`last_day` is before `first_day`.", do="Swap them; `last_day` is included.")
     if (last - first).days >= MAX_DAYS:
         raise BadQuestionError(f"The range has more than {MAX_DAYS} days.", do="Add several annotations.")
     named = tuple(sorted(set(new.stores)))

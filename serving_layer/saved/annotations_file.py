@@ -59,7 +59,7 @@ def _yaml_rows(body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
     except UnicodeDecodeError as error:
         raise BadFileError("The annotations are not UTF-8.", do="Save them as UTF-8.") from error
     except (yaml.YAMLError, RecursionError) as error:
-        raise _ROWS.error(f"The file is no YAML: {' '.join(str(error).split())}.", "bad_file") from error
+        raise _ROWS.error(f"The file is not YAML: {' '.join(str(error).split())}.", "bad_file") from error
     entries = document.get("annotations") if isinstance(document, dict) else None
     if not isinstance(entries, list) or not entries or document.keys() != {"annotations"}:
         do = "Write `annotations:`, and an annotation on each `-` below."
@@ -74,7 +74,9 @@ def _annotation(place: str, fields: dict[str, Any]) -> NewAnnotation:
     for name in fields:
         if name not in FIELDS:
             shown = str(name)[:_SHOWN]
-            raise _ROWS.error(f"`{shown}` of {place} is no field; those are {', '.join(FIELDS)}.", "unknown_field")
+            raise _ROWS.error(
+                f"`{shown}` of {place} is not a field; the fields are {', '.join(FIELDS)}.", "unknown_field"
+            )
     first = _day(place, fields, "first_day")
     if first is None:
         raise _wrong(place, "first_day", "is missing", "missing_field")
@@ -98,7 +100,7 @@ def _day(place: str, fields: dict[str, Any], name: str) -> date | None:
     try:
         return plain_date(text)
     except ValueError:
-        raise _wrong(place, name, f"is no day: `{text[:_SHOWN]}`; one is `2026-05-01`", "bad_time") from None
+        raise _wrong(place, name, f"is not a valid date: `{text[:_SHOWN]}`; one is `2026-05-01`", "bad_time") from None
 
 
 def _stores(place: str, fields: dict[str, Any]) -> list[str]:

@@ -85,8 +85,8 @@ class SavedViews:
         tenant = caller.visibility_scope
         view = SavedView(tenant, new_id(), readable(name, "name", MAX_NAME), address.text, caller.name, now)
         if len(await self._store.all(tenant)) >= self.most:
-            message = f"The tenant has {self.most} saved views, and may have no more."
-            raise TooManySavedError(message, do="Remove some that are needed no more.")
+            message = f"The tenant already has {self.most} saved views, the maximum."
+            raise TooManySavedError(message, do="Remove some that are no longer needed.")
         await self._store.put(view)
         return view
 

@@ -73,8 +73,8 @@ def test_an_address_that_claims_a_rollback_is_not_believed(operator: Browsing) -
     ("fields", "said"),
     [
         ({"seen": "2"}, "is too short. Give it 1 character or more."),
-        ({"seen": "1", "reason": "because"}, "Readers see publication 2 by now."),
-        ({"reason": "because"}, "Readers see publication 2 by now."),
+        ({"seen": "1", "reason": "because"}, "Readers now see publication 2."),
+        ({"reason": "because"}, "Readers now see publication 2."),
     ],
 )
 def test_what_is_wrong_is_said_above_the_form(

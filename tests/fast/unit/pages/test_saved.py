@@ -143,7 +143,7 @@ def test_an_annotation_is_added_listed_and_removed(asking: Asking) -> None:
     assert note.stores == ("12", "40")
     assert HOSTILE not in browsing.get("/annotations")
     assert "outage" in browsing.words("/annotations?store=40")
-    assert "Nothing is noted" in browsing.words("/annotations?first=2026-11-22")
+    assert "No annotations between" in browsing.words("/annotations?first=2026-11-22")
     removed = browsing.send("/annotations", form_of="/annotations", do="remove", id=note.id)
     assert (removed.status_code, asking.annotations.kept) == (303, {})
 
