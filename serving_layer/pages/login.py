@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 router = page_router()
 HOME = "/"
-MAX_BYTES = 49_152
-"""Of a form that anybody can send: a key, and perhaps a form that waits for it."""
+MAX_BYTES, MAX_SIGN_IN_BYTES = 8192, 49_152
+"""Of forms that anybody can send; the second one also has the form that waits for its key."""
 
 
 @router.get(LOGIN)
@@ -34,7 +34,7 @@ async def sign_in(request: Request) -> Response:
     """Begin a session if the key is valid, and end the old session of this browser."""
     authenticator: Authenticator = request.app.state.authenticator
     sessions: Sessions = request.app.state.sessions
-    form = await read_form(request, "", MAX_BYTES)
+    form = await read_form(request, "", MAX_SIGN_IN_BYTES)
     key, following, unsent = form.text("key"), local_path(form.text("following")), UnsentForm.kept_in(form)
     try:
         caller = await authenticator.keys.caller(f"Bearer {key}")
