@@ -35,8 +35,8 @@ STATE_TEXTS = {
     "ok": noted("ok"),
 }
 MEASURED_TEXTS = {
-    "other_lines": noted("measured by all door lines of no other sensor"),
-    None: noted("nothing shows if it is alive"),
+    "other_lines": noted("measured by all door lines that belong to no other sensor"),
+    None: noted("nothing shows whether it is alive"),
 }
 """What a visitor would not expect: heartbeats are counted by sensor, and a counter by its door line."""
 LOW_PERCENT = 95

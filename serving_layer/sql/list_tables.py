@@ -254,8 +254,8 @@ class PublicationsTable(ListTable):
         TableColumn("publication", WHOLE),
         TableColumn("cut", INSTANT, "Events received before are in its cells."),
         TableColumn("published_at", INSTANT),
-        TableColumn("published_by", TEXT),
-        TableColumn("reason", TEXT),
+        TableColumn("published_by", TEXT, "For operators alone."),
+        TableColumn("reason", TEXT, "For operators alone: it may name other tenants."),
         TableColumn("collected", FLAG, "Its cells are deleted."),
         TableColumn("restores", WHOLE, "The publication whose cells it published again."),
     )
@@ -275,8 +275,8 @@ class PublicationsTable(ListTable):
                     "publication": entry.publication,
                     "cut": entry.cut,
                     "published_at": entry.published_at,
-                    "published_by": entry.by,
-                    "reason": entry.why,
+                    "published_by": entry.by if reading.caller.is_operator else None,
+                    "reason": entry.why if reading.caller.is_operator else None,
                     "collected": entry.collected_at is not None,
                     "restores": entry.stats.get("restores"),
                 }

@@ -80,7 +80,7 @@ def test_a_shared_page_has_no_form_and_leads_nowhere(browsing: Browsing, asking:
 
 def test_nothing_of_a_shared_page_is_there_only_to_lead_away(asking: Asking) -> None:
     browsing = Browsing(asking)
-    own = 'data-drill="/' + r'|class="switch"|rel="prev"|>All (?:alerts|products|annotations)<|Report of yesterday'
+    own = 'data-drill="/' + r'|class="switch"|rel="prev"|>All (?:alerts|products|annotations)<|Yesterday'
     addresses = ["/", "/?range=last_7_days", "/stores/12?day=2026-11-21", "/stores/12?range=last_7_days"]
 
     for address in addresses:

@@ -306,8 +306,8 @@ def test_the_largest_corrections_are_those_of_each_currency_and_of_visitors_in_t
     world.pass_time(NOW)
     days = [f"2026-11-{day:02}T10:00:00+00:00" for day in range(1, 13)]
     for shop, unit in zip(shops, (1, 2, 1_000_000), strict=True):
-        code = {"currency": shop.currency.code}
-        rows = [correction(at, unit * number, dimensions=code) for number, at in enumerate(days, 1)]
+        money = {"currency": shop.currency.code}
+        rows = [correction(at, unit * number, dimensions=money) for number, at in enumerate(days, 1)]
         corrected(world, rows, store=shop.id)
     visitors = [correction(at, number, "people_in", dimensions={"line": "A"}) for number, at in enumerate(days, 1)]
     corrected(world, visitors, "traffic")
