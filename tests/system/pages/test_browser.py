@@ -1,9 +1,10 @@
 """Pages in a real browser: without errors, with numbers that update by themselves."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from master_dataset.registry.stores import currency
 from serving_layer.pages.figures import figure
@@ -294,6 +295,12 @@ def test_an_operator_creates_a_key_and_revokes_it(browser: Browser, address: str
         assert complaints == []
 
 
+def board(link: str) -> Callable[[Route], None]:
+    """A page of another site that shows a link in a frame."""
+    frame = f'<iframe title="numbers" src="{link}" width="1000" height="700"></iframe>'
+    return lambda route: route.fulfill(body=frame, content_type="text/html")
+
+
 def test_a_shared_page_is_shown_in_frames_of_one_site_alone(browser: Browser, address: str) -> None:
     with opened(browser) as (page, _):
         sign_in(page, address, OPERATOR_KEY)
@@ -306,8 +313,8 @@ def test_a_shared_page_is_shown_in_frames_of_one_site_alone(browser: Browser, ad
     shown = {}
     for site in (EMBEDDER, "https://elsewhere.example"):
         with opened(browser) as (page, _):
-            frame = f'<iframe title="numbers" src="{link}" width="1000" height="700"></iframe>'
-            page.route(f"{site}/*", lambda route, frame=frame: route.fulfill(body=frame, content_type="text/html"))
+            page.context.grant_permissions(["local-network-access"], origin=site)  # the test's server is on loopback
+            page.route(f"{site}/*", board(link))
             with page.expect_response(link):
                 page.goto(f"{site}/board")
             inside = page.frame_locator("iframe")
