@@ -82,6 +82,7 @@ def shop(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     written = tmp_path_factory.mktemp("shop") / "stores.yaml"
     written.write_text(f'stores:\n  - {{id: "{STORE}", name: "Seen, in a browser", timezone: "{zone}"}}\n')
     stack.run("stores", "load", str(written))
+    until(lambda: stack.request("GET", f"/v1/stores/{STORE}/days").status_code != 503, "the speed layer has not begun")
     return Shop(stack, zone)
 
 
@@ -177,7 +178,7 @@ def test_an_operator_previews_publishes_and_goes_back_without_a_mouse(shop: Shop
         fill(page, "Reason", "to see")
         follow(page, "Start")
         expect(page.locator("#progress [aria-current=step]")).to_be_visible(timeout=PATIENCE_MS)
-        expect(page.locator("#state")).to_have_text("Previewed", timeout=PATIENCE_MS)
+        expect(page.locator("#state")).to_have_text("Preview ready", timeout=PATIENCE_MS)
         expect(page.get_by_role("heading", name="Report")).to_be_visible()
         assert shop.sold() == (before, 1)
 
