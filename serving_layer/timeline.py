@@ -289,7 +289,7 @@ class QueryRange:
         return self.days.day_of(self.span.end - STEP) + ONE_DAY
 
 
-@cached(LRUCache(MOST_WINDOWS, getsizeof=len), lock=Lock())
+@cached(LRUCache(MOST_WINDOWS, getsizeof=lambda windows: 1 + len(windows)), lock=Lock())
 def windows_between(start: int, end: int) -> frozenset[int]:
     """All windows of [start, end). Most stores of an answer share them."""
     return frozenset(range(start, end, STEP))

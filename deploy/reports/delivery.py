@@ -56,6 +56,7 @@ def deliver(
         known = {} if again else record.recipients
         left = [each for each in everybody if each not in known]
         if left:
+            record.begin(report)  # a mail that cannot be recorded would be sent again and again
             content = mail_of(report)
             attached = pdf_of(content.html, settings.reports) if pdf else None
             name = f"{report.period}-{report.days.first}.pdf"

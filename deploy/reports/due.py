@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from deploy.reports.delivery import Delivery, deliver
+from deploy.reports.mail import MailServerRefusesError
 from deploy.reports.recipients import ScheduledReport
 from deploy.reports.sent import SentReports
 from deploy.settings import Settings
@@ -54,12 +55,13 @@ class DueReports:
     def send(self, scheduled: ScheduledReport) -> Iterator[DueReport]:
         """Send what is due of one entry, the oldest period first; a result for the newest one is always the last.
 
-        An error of one period keeps nobody from the next one, but a mail server that cannot be reached is not tried
-        again.
+        An error of one period keeps nobody from the next one, but a mail server that cannot be reached, or does not let
+        Galatea in, is not tried again.
         """
         try:
             newest = self._fetch(scheduled, None)
             owed = self._owed(scheduled, newest)
+            self._begin(scheduled, owed, newest)
         except GalateaError as error:
             yield DueReport(scheduled, error=error)
             return
@@ -75,7 +77,7 @@ class DueReports:
                 before = [*done.delivery.already, *(to for to in scheduled.to if not owed[to])]
                 done = replace(done, delivery=replace(done.delivery, already=before))
             yield done
-            if isinstance(done.error, MailServerUnavailableError):
+            if done.delivery is None and isinstance(done.error, MailServerUnavailableError | MailServerRefusesError):
                 return
 
     def _owed(self, scheduled: ScheduledReport, newest: Report) -> dict[str, list[date]]:
@@ -84,6 +86,12 @@ class DueReports:
         length, last = LENGTHS[scheduled.period], newest.days.last
         days = [last - back * length for back in range(MOST_OWED[scheduled.period])]
         return {to: [day for day in days if day > served.get(to, last - length)] for to in scheduled.to}
+
+    def _begin(self, scheduled: ScheduledReport, owed: Mapping[str, Sequence[date]], newest: Report) -> None:
+        """Record from which period on new recipients are owed reports, also if they are refused or have to wait."""
+        served = self._records.last_days(scheduled.tenant, scheduled.period)
+        before = newest.days.last - LENGTHS[scheduled.period]
+        self._records.advance(scheduled.tenant, scheduled.period, {to: before for to in owed if to not in served})
 
     def _sent(self, scheduled: ScheduledReport, of: Report | date, recipients: Sequence[str]) -> DueReport:
         report = None

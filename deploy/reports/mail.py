@@ -53,6 +53,10 @@ class Mail:
         return message
 
 
+class MailServerRefusesError(OperatorError):
+    """The mail server does not let Galatea in, or cannot be trusted: no other mail would get further."""
+
+
 @dataclass
 class MailServer:
     """A connection to the mail server of the settings, for `with`."""
@@ -76,12 +80,15 @@ class MailServer:
             message = f"the password in `{smtp.password_file}` of GALATEA_SMTP_PASSWORD_FILE is not ASCII"
             raise OperatorError(message, do="choose one of ASCII characters at the mail server, and write it there")
         trusted = self._trusted() if smtp.tls != "none" else None
-        self._client = self._checked(lambda: self._connected(trusted))
         try:
-            self._checked(lambda: self._sign_in(trusted, password))
-        except GalateaError:
-            self._client.close()
-            raise
+            self._client = self._checked(lambda: self._connected(trusted))
+            try:
+                self._checked(lambda: self._sign_in(trusted, password))
+            except GalateaError:
+                self._client.close()
+                raise
+        except OperatorError as error:
+            raise MailServerRefusesError(error.message, do=error.do) from error
         return self
 
     def __exit__(

@@ -59,9 +59,15 @@ class SentReport:
         found = _read(self.file, _Record)
         return found.sent if found else {}
 
+    def begin(self, report: Report) -> None:
+        """Write the record as it is, before any mail is sent. OperatorError if it cannot be written."""
+        self._write(report, self.recipients)
+
     def add(self, report: Report, recipient: str) -> None:
         """Record that the mail server has taken the mail to somebody. OperatorError if it cannot be written."""
-        sent = self.recipients | {recipient: datetime.now(UTC).isoformat(timespec="seconds")}
+        self._write(report, self.recipients | {recipient: datetime.now(UTC).isoformat(timespec="seconds")})
+
+    def _write(self, report: Report, sent: dict[str, str]) -> None:
         _write(self.file, _Record(report.tenant, report.period, report.days.first, sent))
 
 

@@ -31,6 +31,8 @@ from serving_layer.store.snapshot import ReadSnapshot, ReadVersion
 from serving_layer.timeline import Grain
 from views.core import View
 
+_PASSING, _UNAVAILABLE = (408, 429), 500
+"""The statuses of errors that may be gone a moment later: these, and from the last one on."""
 _DIGITS = re.compile(r"([^0-9]*)([0-9]{0,18})")
 
 
@@ -104,16 +106,20 @@ class PageQuery:
 
 
 class QueryFailure(NamedTuple):
-    """Why a query has no answer. Its part of the page shows this; the rest of the page is shown as usual."""
+    """Why a query has no answer. Its part of the page shows this; the rest of the page is shown as usual.
+
+    `may_pass`: the same question may have an answer a moment later.
+    """
 
     code: str
     message: str
     do: str
+    may_pass: bool = False
 
     @classmethod
     def of(cls, error: GalateaError) -> "QueryFailure":
         """The failure that an error stands for."""
-        return cls(error.code, error.message, error.do)
+        return cls(error.code, error.message, error.do, error.status in _PASSING or error.status >= _UNAVAILABLE)
 
 
 QueryResult = MetricResponse | QueryFailure
@@ -273,8 +279,8 @@ class PageQueries:
 
 
 def is_complete(results: Mapping[PageQuery, QueryResult]) -> bool:
-    """Whether every query has an answer."""
-    return not any(isinstance(result, QueryFailure) for result in results.values())
+    """Whether every query has an answer, or a reason why it has none that lasts."""
+    return not any(isinstance(result, QueryFailure) and result.may_pass for result in results.values())
 
 
 def _answers(body: bytes, count: int) -> Sequence[MetricResponse]:

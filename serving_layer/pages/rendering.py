@@ -26,7 +26,7 @@ from serving_layer.pages.language import noted
 from serving_layer.pages.period import COMPARISONS, GRAIN_NAMES
 from serving_layer.pages.queries import PageQuery
 from serving_layer.pages.sessions import SHARED_VISIT, Visitor
-from serving_layer.saved.addresses import SHARED_PATH, is_shareable
+from serving_layer.saved.addresses import SHARED_PATH, has_page, is_shareable
 
 if TYPE_CHECKING:
     from serving_layer.saved.service import SavedService
@@ -189,8 +189,11 @@ def address_to_return_to(request: Request) -> str:
     """The address of the page that is shown; in the answer to a form, of the page that it was on, if that is ours."""
     if request.method in {"GET", "HEAD"}:
         return address_of(request)
-    before = urlsplit(request.headers.get("referer", ""))
-    if before.netloc != request.headers.get("host") or not before.path.startswith("/"):
+    try:
+        before = urlsplit(request.headers.get("referer", ""))
+    except ValueError:
+        return "/"
+    if before.netloc != request.headers.get("host") or not has_page(before.path, request.app.routes):
         return "/"
     return f"{before.path}?{before.query}" if before.query else before.path
 

@@ -298,8 +298,9 @@ def login_values(request: Request, why: str = "", unsent: "UnsentForm | None" = 
 UNSENT_PREFIX, UNSENT_PATH = "unsent.", "unsent_path"
 """Names of the fields in which the login page keeps a form that was not sent."""
 MAX_UNSENT_BYTES, MAX_UNSENT_FIELDS = 16_384, 200
-_NEVER_KEPT = (LOGIN, LOGOUT, "/language", "/keys", "/keys/revoke")
-"""Forms with a secret, and those that mean nothing to another session."""
+_NEVER_KEPT = (LOGIN, LOGOUT, "/language", "/keys", "/publications")
+"""The beginnings of paths of forms with a secret, that mean nothing to another session, or that change what every
+tenant sees: whoever sends these again looks at their page first."""
 
 
 class UnsentForm(NamedTuple):
@@ -331,7 +332,9 @@ class UnsentForm(NamedTuple):
     @classmethod
     def _checked(cls, path: str, fields: Sequence[tuple[str, str]]) -> "UnsentForm | None":
         own = [(name, value) for name, value in fields if name != "token"]
-        is_kept = path == local_path(path) and path.partition("?")[0] not in _NEVER_KEPT
+        where = path.partition("?")[0]
+        is_door = any(where == each or where.startswith(f"{each}/") for each in _NEVER_KEPT)
+        is_kept = path == local_path(path) and not is_door
         return cls(path, own) if path and is_kept and len(own) <= MAX_UNSENT_FIELDS else None
 
 
@@ -364,7 +367,7 @@ async def _login_page(request: Request, error: GalateaError) -> Response:
             else _("Your session has ended. What you typed was not saved.")
         )
     response = render(request, "login.html", None, login_values(request, why, unsent), status=error.status)
-    if isinstance(error, InvalidApiKeyError):
+    if COOKIE in request.cookies:  # it is of no session, or of one whose key is not valid any more
         response.delete_cookie(COOKIE, path="/")
     return response
 

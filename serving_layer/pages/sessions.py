@@ -132,15 +132,17 @@ class Sessions:
         return session if session is not None and self._now() < session.ends_at else None
 
     async def _first_read(self, id_: str, digest: bytes, client: str) -> Session | None:
-        if self._clock() - self._unknown.get(digest, float("-inf")) < UNKNOWN_SECONDS:
+        asked_at = self._unknown.get(digest)
+        if asked_at is not None and self._clock() - asked_at < UNKNOWN_SECONDS:
             return None
-        if not self._wrong.test(self._most_wrong, client):
+        if asked_at is None and not self._wrong.test(self._most_wrong, client):
             message = "Too many unknown sessions came from this address."
             raise RateLimitedError(message, do="Wait a minute, then try again.")
         session = await self._read(id_, digest)
         if session is None:
             self._unknown[digest] = self._clock()
-            self._wrong.hit(self._most_wrong, client)
+            if asked_at is None:  # a browser that was left open sends the same one again and again
+                self._wrong.hit(self._most_wrong, client)
         return session
 
     async def _read_again(self, id_: str, digest: bytes, before: Session) -> Session | None:

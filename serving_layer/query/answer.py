@@ -8,6 +8,7 @@ render      SeriesValues  -> MetricResponse    round, and say what the answer wa
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import zip_longest
@@ -142,7 +143,7 @@ async def answer_query(  # noqa: PLR0913, PLR0917 - what it is answered from
     for some in together:
         with stages.stage("fetch"):
             read = await fetch(query, some, snapshot, cells, products)
-        size += together.note(read)
+        size += together.note([data.size for data in read])
         with stages.stage("aggregate"):  # at once, so that these cells can go
             for cells_of_piece, piece in _pieces(read):
                 found += await off_loop(cells_of_piece, partial(_aggregated, query, piece))
@@ -197,15 +198,17 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
     async def merge_stores() -> None:
         for some in together:
             same_cells = cells.for_one_answer(keep_merged=True) if len(queries) > 1 else cells
+            sizes = Counter[str]()
             for query, stores, into in zip(queries, by_store, totals, strict=True):
                 with stages.stage("fetch"):
                     chosen = [stores[store] for store in some if store in stores]
                     read = await fetch(query, chosen, snapshot, same_cells, products)
-                together.note(read)
+                sizes.update({data.query.store.id: data.size for data in read})
                 async with adding:
                     with stages.stage("aggregate"):
                         for cells_of_piece, piece in _pieces(read):
                             await off_loop(cells_of_piece, partial(_add_all, into, piece))
+            together.note(sizes.values())
 
     readers = [asyncio.ensure_future(merge_stores()) for _ in range(GROUPS_AT_ONCE)]
     try:
@@ -245,9 +248,8 @@ class _Together(Iterator[Sequence[Each]]):
             raise StopIteration
         return some
 
-    def note(self, read: Sequence[StoreData]) -> int:
-        """How many cells were read of some stores; the next groups depend on it."""
-        cells = [data.size for data in read]
+    def note(self, cells: Collection[int]) -> int:
+        """How many cells were read of some stores. `cells`: of each; how many stores are next depends on it."""
         if cells:
             self._most = min(STORES_TOGETHER, max(1, CELLS_TOGETHER // max(*cells, 1)))
         return sum(cells)

@@ -70,8 +70,13 @@ def require_page(address: PageAddress, routes: Iterable[BaseRoute]) -> None:
         BadAddressError: no page has it, or one that is not for keeping, such as `/login`.
     """
     path = address.decoded_path
-    if path.startswith(_NEVER_KEPT) or not any(_is_page(route, path) for route in routes):
+    if path.startswith(_NEVER_KEPT) or not has_page(path, routes):
         raise BadAddressError(f"There is no page `{address.path[:100]}` to keep.", do=_EXAMPLE)
+
+
+def has_page(path: str, routes: Iterable[BaseRoute]) -> bool:
+    """Whether a page answers at this path, which is not percent-encoded."""
+    return any(_is_page(route, path) for route in routes)
 
 
 def _is_page(route: BaseRoute, path: str) -> bool:

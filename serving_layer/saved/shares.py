@@ -196,21 +196,23 @@ class ShareLinks:
             if store not in stores or not caller.sees(stores[store]):
                 raise UnknownNameError("store", store, [id_ for id_, each in stores.items() if caller.sees(each)])
             tenant = stores[store].tenant
-        await self._require_room(tenant)
+        await self._require_room(tenant, caller)
         now = self.now()
         token, expires_at = secrets.token_urlsafe(_TOKEN_BYTES), now + timedelta(hours=hours)
         link = ShareLink(tenant, new_id(), address.text, shown, origin, caller.name, now, expires_at)
         await self._store.add(_digest(token), link, hours * 3600 + KEPT_SECONDS)
         return token, link
 
-    async def _require_room(self, tenant: str) -> None:
+    async def _require_room(self, tenant: str, caller: Caller) -> None:
+        """Links that have ended count for the key that made them, so that no key takes the room of others."""
         kept, now = await self._store.all(tenant), self.now()
         if sum(each.state(now) == "open" for each in kept) >= self.most:
             message = f"The tenant `{tenant}` already has {self.most} open share links, the maximum."
             raise TooManySavedError(message, do="Revoke some that are no longer needed.")
-        if len(kept) >= KEPT_FACTOR * self.most:
-            message = f"The tenant `{tenant}` has {len(kept):,} share links, most of which have ended."
-            do = f"Wait: those that have ended are forgotten after {KEPT_SECONDS // 86_400} days."
+        own = sum(each.made_by == caller.name for each in kept)
+        if own >= KEPT_FACTOR * self.most:
+            message = f"This key has made {own:,} share links, most of which have ended."
+            do = f"Use another key, or wait: those that have ended are forgotten after {KEPT_SECONDS // 86_400} days."
             raise TooManySavedError(message, do=do)
 
     async def listed(self, caller: Caller) -> list[ShareLink]:

@@ -404,12 +404,12 @@ class MergedCells:
             self.batch.read(snapshot.pointer.manifest, view, spans), self.speed.rows_of(snapshot, view, list(spans))
         )
 
-        found: dict[str, Sequence[Sequence[Cell]]] = {}
-        for store, own in spans.items():
-            parts, rows = batch[store], speed.get(store, ())
-            number = sum(map(len, chain.from_iterable(parts))) + len(rows)
-            found[store] = await off_loop(number, partial(_merged, view, parts, rows, own, snapshot.pointer.cut))
-        return found
+        published = sum(len(cells) for parts in batch.values() for cells in chain.from_iterable(parts))
+        every, cut = published + sum(map(len, speed.values())), snapshot.pointer.cut
+        return {  # store by store, so that others have their turn in between, but none of many on the event loop
+            store: await off_loop(every, partial(_merged, view, batch[store], speed.get(store, ()), own, cut))
+            for store, own in spans.items()
+        }
 
     async def waiting(
         self, snapshot: ReadSnapshot, views: Iterable[View], spans: Mapping[str, Sequence[Span]]

@@ -225,6 +225,8 @@ def test_the_language_form_of_an_answer_leads_back_to_the_page_of_its_form(opera
     for referer, wanted in {
         f"{ORIGIN}{PATH}?reason=bad_time": f"{PATH}?reason=bad_time",
         "https://elsewhere.example/x": "/",
+        f"{ORIGIN}{PATH}/replay": "/",  # the answer to a form before this one, which has no page of its own
+        "http://[": "/",
         "": "/",
     }.items():
         page = operator.response("POST", f"{PATH}/replay", kind | {"Referer": referer}, f"token={token[1]}&do=try").text

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from master_dataset.errors import CassandraUnavailableError
+from master_dataset.errors import CassandraUnavailableError, RangeTooLongError
 from master_dataset.registry.stores import Store
 from serving_layer.keys.key import Caller
 from serving_layer.pages.overview import LEADING
@@ -264,3 +264,11 @@ def test_changes_are_of_the_days_of_their_ranking(chain: World) -> None:
     page = browsing.get("/?range=today")
     top = page.partition("Top stores</h2>")[2].partition("</section>")[0]
     assert re.findall(r'data-direction="(\w*)"', top) == ["level"] * LEADING
+
+
+def test_a_reason_that_lasts_is_kept_as_an_answer_is() -> None:
+    query = PageQuery("net_sales")
+    lasting = QueryFailure.of(RangeTooLongError("The range is too long.", do="Ask for less."))
+    passing = QueryFailure.of(CassandraUnavailableError("No host answers.", do="Wait."))
+    assert is_complete({query: lasting})
+    assert not is_complete({query: lasting, PageQuery("traffic_in"): passing})

@@ -150,7 +150,8 @@ def test_what_was_typed_when_the_session_ended_is_sent_again_after_signing_in(
     assert asking.annotations.kept == {}
     assert 'href="/annotations?store=12&amp;first=2026-11-01"' in again.text
     fields = fields_of(again.text, "/annotations")
-    assert fields.pop("token") != kept.get("unsent.token")
+    assert "unsent.token" not in kept
+    assert fields.pop("token")
     assert fields == NOTE
     assert browsing.post("/annotations", urlencode(fields_of(again.text, "/annotations"))).status_code == 303
     [note] = asking.annotations.kept.values()
@@ -299,6 +300,24 @@ def test_unknown_cookies_of_one_address_are_limited_and_known_ones_go_on() -> No
     assert store.reads == UNKNOWN_PER_MINUTE
     assert asyncio.run(one.of(session.id, "192.0.2.1")) == session
     assert asyncio.run(one.of(elsewhere.id, "192.0.2.2")) == elsewhere
+
+
+def test_a_browser_that_was_left_open_counts_once_however_often_it_asks() -> None:
+    clock = [0.0]
+    sessions = Sessions(Counting(), lambda: clock[0], lambda: BEGAN)
+    for _ in range(2 * UNKNOWN_PER_MINUTE):
+        assert asyncio.run(sessions.of("x" * 43, "192.0.2.1")) is None
+        clock[0] += UNKNOWN_SECONDS
+    for number in range(UNKNOWN_PER_MINUTE - 1):
+        assert asyncio.run(sessions.of(f"{number:043d}", "192.0.2.1")) is None
+
+
+def test_a_cookie_of_no_session_is_taken_away(asking: Asking) -> None:
+    browsing = Browsing(asking)
+    browsing.cookies.set(COOKIE, "x" * 43)
+    refused = browsing.response("GET", "/keys")
+    assert refused.status_code == 401
+    assert f'{COOKIE}=""' in refused.headers["set-cookie"]
 
 
 def test_whoever_sends_too_many_unknown_cookies_is_told_and_can_still_sign_in(asking: Asking) -> None:

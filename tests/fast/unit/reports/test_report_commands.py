@@ -9,9 +9,16 @@ from pathlib import Path
 import pytest
 
 from deploy.reports import due
+from deploy.reports.mail import MailServer, MailServerRefusesError
 from galatea.cli.report import report
 from galatea.cli.send_reports import send_reports
-from master_dataset.errors import MailServerUnavailableError, OperatorError, RequestError, UnknownNameError
+from master_dataset.errors import (
+    GalateaError,
+    MailServerUnavailableError,
+    OperatorError,
+    RequestError,
+    UnknownNameError,
+)
 from tests.fast.unit.reports.conftest import OTHER
 from tests.support.mail_server import ReceivedMails, mail_server
 from tests.support.world_api import OPERATOR_KEY, Asking
@@ -155,6 +162,39 @@ def test_a_recipient_who_was_refused_gets_what_they_lack_and_nobody_gets_it_twic
 
     for to in ("anna@shop.example", "ben@shop.example"):
         assert firsts(server, to) == ["Fri 20 Nov", "Sat 21 Nov", "Sun 22 Nov"]
+
+
+def test_a_new_recipient_who_has_to_wait_gets_their_first_report_later(
+    home: Path, server: ReceivedMails, asking: Asking
+) -> None:
+    write(home, "tenant: acme, period: daily, to: [anna@shop.example, ben@shop.example]")
+    server.refused["ben@shop.example"] = "451 try again later"
+    with pytest.raises(GalateaError):
+        send_reports()
+    server.refused.clear()
+    asking.world.pass_time("2026-11-23T06:10:00Z")
+    send_reports()
+
+    for to in ("anna@shop.example", "ben@shop.example"):
+        assert firsts(server, to) == ["Fri 20 Nov", "Sat 21 Nov", "Sun 22 Nov"]
+
+
+def test_a_mail_server_that_does_not_let_galatea_in_is_asked_once(
+    home: Path, server: ReceivedMails, asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(home, "tenant: acme, period: daily, to: [anna@shop.example]")
+    send_reports()
+    asking.world.pass_time("2026-11-26T06:10:00Z")
+    entered = []
+
+    def refused(self: MailServer) -> MailServer:
+        entered.append(self)
+        raise MailServerRefusesError("the mail server refuses the user", do="check the password")
+
+    monkeypatch.setattr(MailServer, "__enter__", refused)
+    with pytest.raises(GalateaError, match="refuses the user"):
+        send_reports()
+    assert len(entered) == len(server.mails) == 1
 
 
 def test_a_week_is_due_on_the_day_after_it(home: Path, server: ReceivedMails, asking: Asking) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -124,6 +125,8 @@ def test_a_tenant_cannot_make_and_revoke_links_without_end(timed: Timed) -> None
 
     with pytest.raises(TooManySavedError, match="10 share links, most of which have ended"):
         timed.make()
+    page = parse_address("/stores/12"), "default"
+    asyncio.run(timed.one.make(replace(READER, name="another key"), page, 24, "", STORES))  # which took no room
     timed.store.kept.pop(link.id)  # its time is over
     timed.make()
 

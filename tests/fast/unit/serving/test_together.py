@@ -72,3 +72,12 @@ def test_an_answer_does_not_depend_on_which_stores_are_read_together(
         monkeypatch.setattr(answer, "PIECE", cells)
         found.append(Asking(world).body(f"/v1/metrics/{question}"))
     assert found[0] == found[1] == found[2]
+
+
+def test_what_is_read_together_is_bounded_by_all_that_is_read_of_a_store() -> None:
+    together = answer._Together(range(200))  # noqa: SLF001 - the bound has no other place
+    sizes = [len(next(together))]
+    for cells in (8_100, 8_100, 100):
+        together.note([cells] * sizes[-1])
+        sizes.append(len(next(together)))
+    assert sizes == [answer.FIRST_TOGETHER, 12, 12, answer.STORES_TOGETHER]
