@@ -82,7 +82,8 @@ def shop(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     written = tmp_path_factory.mktemp("shop") / "stores.yaml"
     written.write_text(f'stores:\n  - {{id: "{STORE}", name: "Seen, in a browser", timezone: "{zone}"}}\n')
     stack.run("stores", "load", str(written))
-    until(lambda: stack.request("GET", f"/v1/stores/{STORE}/days").status_code != 503, "the speed layer has not begun")
+    today = f"/v1/metrics/net_sales?store={STORE}&range=today"
+    until(lambda: stack.request("GET", today).is_success, "the speed layer has not begun")
     return Shop(stack, zone)
 
 
