@@ -131,7 +131,7 @@ ROWS: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("select * from (values (1)) v limit all", [(1,)]),
     ("select 1 union select 1 union all select 2 order by 1", [(1,), (2,)]),
     ("select 1 intersect select 2", []),
-    ("table publications", [(0, datetime(1970, 1, 1, tzinfo=UTC), None, "world", "the beginning", False, None)]),
+    ("table publications", [(0, datetime(1970, 1, 1, tzinfo=UTC), None, None, None, False, None)]),
 ]
 
 
