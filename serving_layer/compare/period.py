@@ -24,6 +24,7 @@ from serving_layer.compare.calendar import ComparisonCalendar
 from serving_layer.timeline import MOST_WINDOWS, QueryRange, Timeline, clock_hours, weekday_and_hour
 from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span, clock, offset
 
+_WINDOWS_OF_A_DAY = ONE_DAY // timedelta(seconds=STEP)
 Placed = tuple[Span, int]
 """Windows, and the point that is compared with them."""
 Dated = tuple[date, Span]
@@ -95,12 +96,9 @@ def comparison_period(at: QueryRange, now: Timeline, calendar: ComparisonCalenda
     return ComparisonPeriod(timeline, frozenset(windows), counted, lengths)
 
 
-_OF_A_DAY = 96
-
-
 def _windows_kept(period: ComparisonPeriod | None) -> int:
     """About how many; a period without a counterpart counts as a day, because its key has a range."""
-    return _OF_A_DAY + (0 if period is None else len(period.windows))
+    return _WINDOWS_OF_A_DAY + (0 if period is None else len(period.windows))
 
 
 @cached(LRUCache(MOST_WINDOWS, getsizeof=_windows_kept), lock=Lock())

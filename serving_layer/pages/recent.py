@@ -1,4 +1,4 @@
-"""Answers of pages about many stores, which may be some seconds old: adding up hundreds of stores takes a while.
+"""Answers of the overview of many stores, which may be some seconds old: adding up hundreds of stores takes a while.
 
 Every answer is exact as of its own snapshot, and the page shows the time of that snapshot. docs/explanation/caching.md
 says how old it may be.

@@ -36,17 +36,17 @@ from serving_layer.query.targets import AnswerTargets, refuse_without_targets
 from serving_layer.query.top import TopSeries, top_series
 from serving_layer.responses.encoding import encode, encoded
 from serving_layer.responses.metrics import MetricResponse, MetricsResponse, Series
-from serving_layer.store.cells import MergedCells
+from serving_layer.store.cells import STORES_TOGETHER, MergedCells
 from serving_layer.store.snapshot import ReadSnapshot, provenance
 from views.core.cut import seconds
 from views.core.local_time import ONE_DAY
 
 Each = TypeVar("Each")
 
-STORES_TOGETHER, CELLS_TOGETHER = 50, 100_000
-"""So many stores, and about so many cells, are read together."""
+CELLS_TOGETHER = 100_000
+"""About so many cells are read together, of at most as many stores as one statement reads speed rows of."""
 FIRST_TOGETHER = 4
-"""So many are read together while it is not known how many cells each has."""
+"""So many stores are read together while it is not known how many cells each has."""
 PIECE = 20_000
 """Cells are added up in pieces of about so many, and other answers have their turn in between."""
 GROUPS_AT_ONCE = 2

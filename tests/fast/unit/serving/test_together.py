@@ -7,6 +7,7 @@ import pytest
 
 from master_dataset.registry.stores import GroupVersion, Sensor, Store
 from serving_layer.query import answer
+from serving_layer.store.cells import STORES_TOGETHER
 from tests.support import World, receipt
 from tests.support.sensors import source_of
 from tests.support.world_api import Asking
@@ -80,4 +81,4 @@ def test_what_is_read_together_is_bounded_by_all_that_is_read_of_a_store() -> No
     for cells in (8_100, 8_100, 100):
         together.note([cells] * sizes[-1])
         sizes.append(len(next(together)))
-    assert sizes == [answer.FIRST_TOGETHER, 12, 12, answer.STORES_TOGETHER]
+    assert sizes == [answer.FIRST_TOGETHER, 12, 12, STORES_TOGETHER]
