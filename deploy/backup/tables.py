@@ -1,6 +1,6 @@
 """What each table of Cassandra is to a backup: kept, or computed again. Every table of the schema is in one place here.
 
-truth       kept: what people and programs have told Galatea, and nothing else holds
+truth       kept: what people and programs have entered, and nothing else holds
 history     kept: what has happened, and cannot be found out again
 computed    left out: `galatea rebuild --full` or the next start of the stack fills it again
 """

@@ -53,10 +53,10 @@ class DueReports:
         self._settings, self._fetch, self._records = settings, fetch, SentReports(settings.home)
 
     def send(self, scheduled: ScheduledReport) -> Iterator[DueReport]:
-        """Send what is due of one entry, the oldest period first; a result for the newest one is always the last.
+        """Send what is due of one entry, the oldest period first. Yields a result for each period, also the newest one.
 
         An error of one period keeps nobody from the next one, but a mail server that cannot be reached, or does not let
-        Galatea in, is not tried again.
+        Galatea in, is not tried again: its error is the last result.
         """
         try:
             newest = self._fetch(scheduled, None)
