@@ -253,24 +253,17 @@ def test_a_ledger_that_is_not_written_yet_makes_the_corrections_incomplete(world
     assert not report_of(Asking(world), day="2026-11-21").corrections.complete
 
 
-def test_so_many_ledgers_are_read_and_no_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corrections, "MOST_PAGES", 1)
+@pytest.mark.parametrize(("bound", "most", "read"), [("MOST_PAGES", 1, 1), ("MOST_SECONDS", 0.0, 0)])
+def test_ledgers_are_read_up_to_a_bound(
+    world: World, monkeypatch: pytest.MonkeyPatch, bound: str, most: float, read: int
+) -> None:
+    monkeypatch.setattr(corrections, bound, most)
     world.rebuild("2026-11-21T12:00:00Z")
     corrected(world, [correction("2026-11-18T10:00:00+00:00", 1290)])
 
     found = report_of(Asking(world), day="2026-11-21").corrections
 
-    assert (found.count, found.complete) == (1, False)
-
-
-def test_ledgers_are_read_for_so_long_and_no_longer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corrections, "MOST_SECONDS", 0.0)
-    world.rebuild("2026-11-21T12:00:00Z")
-    corrected(world, [correction("2026-11-18T10:00:00+00:00", 1290)])
-
-    found = report_of(Asking(world), day="2026-11-21").corrections
-
-    assert (found.count, found.complete) == (0, False)
+    assert (found.count, found.complete) == (read, False)
 
 
 def test_of_very_many_corrections_the_day_is_computed_once_per_window_and_off_the_event_loop(
