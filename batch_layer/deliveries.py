@@ -112,7 +112,8 @@ def small(rows: DataFrame, number: int) -> DataFrame:
 
 
 SENTENCE = "Another record with the same identity but different content was received first; the first one counts."
-_DEAD_LETTER_PLACE = ["topic", "partition", "offset"]
+DEAD_LETTER_PLACE = ["topic", "partition", "offset"]
+"""Identifies a dead letter."""
 
 
 class Repeats(NamedTuple):
@@ -138,8 +139,8 @@ def keep_conflicts(
         headers = from_arrow_schema(dead_letter_schema(source))["headers"].dataType
         places = repeats.where("is_conflict").select(PLACE)
         whole = archived.join(small(places, conflicts), on=PLACE, how="left_semi")
-        dead_letters = whole.dropDuplicates(_DEAD_LETTER_PLACE).select(
-            *_DEAD_LETTER_PLACE,
+        dead_letters = whole.dropDuplicates(DEAD_LETTER_PLACE).select(
+            *DEAD_LETTER_PLACE,
             "received_at",
             F.lit("conflicting_duplicate").alias("reason"),
             F.lit("").alias("field"),
@@ -148,4 +149,4 @@ def keep_conflicts(
             "value",
             F.lit(None).cast(headers).alias("headers"),
         )
-        tables.append_conflicts(source, dead_letters.join(kept, on=_DEAD_LETTER_PLACE, how="left_anti"))
+        tables.append_conflicts(source, dead_letters.join(kept, on=DEAD_LETTER_PLACE, how="left_anti"))

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from batch_layer.archived import archived, report_unreadable_files
-from batch_layer.deliveries import count_repeats, deliveries, keep_conflicts
+from batch_layer.archived import report_unreadable_files
+from batch_layer.computed import ArrowPortion, PortionEvents, SparkPortion, is_small
 from batch_layer.plan import Plan
 from batch_layer.progress import Amount, RecordedProgress
 from batch_layer.run import Run
-from batch_layer.visits import CountedRows
 from master_dataset.delta.tables import MasterTables
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.growth import Move
@@ -98,7 +97,7 @@ class Rebuild:
         *,
         keeps_conflicts: bool = True,
     ) -> None:
-        """`spark` is called only when there is something to compute; `connect` is also called in Spark's workers.
+        """`spark` is called only for portions that are not small; `connect` is also called in Spark's workers.
 
         `rules`: when sightings make a visit. `moves`: when stores moved to partitions that were added.
         `keeps_conflicts`: a preview only counts them, beside a rebuild that may be keeping the same ones.
@@ -123,25 +122,22 @@ class Rebuild:
 
     def _portion(self, plan: Plan, portion: Portion, run: Run, part: "_PortionProgress") -> PortionCounts:
         part.begun(portion.work[0][0].name)
-        events = archived(self._spark(), portion.source, plan.masters[portion.source.topic], portion.days_read)
-        found = deliveries(events, self._moves)
-        counted_rows = CountedRows(events, found.first, self._rules, plan.cut)
-        repeats = found.repeats.where(found.repeats.received_at < plan.cut)
-        if portion.days_read != portion.days:  # repeats of other days are counted in their own portion
-            repeats = repeats.where(repeats.day.isin(sorted(portion.days)))
-        repeated = count_repeats(repeats)
-        if self._keeps_conflicts:
-            keep_conflicts(self._tables, portion.source, events, repeats, repeated.conflicts)
+        master = plan.masters[portion.source.topic]
+        of = PortionEvents(portion.source, master, portion.days_read, portion.days, plan.cut, self._rules, self._moves)
+        computed = ArrowPortion(of) if is_small(master, of.days_read) else SparkPortion(of, self._spark())
+        repeated = computed.repeats()
+        if self._keeps_conflicts and repeated.conflicts:
+            computed.keep_conflicts(self._tables, repeated.conflicts)
         views = {}
         for view, days in portion.work:
             part.begun(view.name)
             began = time.monotonic()
-            blocks = run.write(view, counted_rows.of(view, days), plan.cut, set(days))
+            blocks = run.write(view, set(days), computed.rows(view, days))
             failpoint(Failpoint.REBUILD_VIEW)
             read, seconds = portion.events_of(days), round(time.monotonic() - began, 2)
             views[view.name] = ViewCounts(len(days), blocks, read, seconds)
             part.done(Amount(len(days), read), view.name)
-        found.release()
+        computed.release()
         blocks_of_all = sum(each.blocks for each in views.values())
         return PortionCounts(**repeated._asdict(), blocks=blocks_of_all, views=views, run=run.name)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from functools import cached_property
 from hashlib import blake2b
 from itertools import groupby
@@ -12,10 +12,8 @@ import orjson
 import pyarrow as pa
 from cassandra.concurrent import execute_concurrent, execute_concurrent_with_args
 from cassandra.query import BatchStatement, BatchType, Statement
-from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from batch_layer.blocks import Blocks, Extent, cell_rows, made_schema
+from batch_layer.blocks import Blocks, made_schema
 from batch_layer.day_cells import DayCells, PartBuffer, calendar_of
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.registry.stores import Store
@@ -93,7 +91,10 @@ class BlockWriter:
 
 @dataclass(frozen=True)
 class RunWriter:
-    """Runs in Spark's workers: writes blocks and the day cells beside them, and returns `run_schema` for each block."""
+    """Writes blocks and the day cells beside them, and returns `run_schema` for each block.
+
+    Runs in Spark's workers, or in the process of a small rebuild.
+    """
 
     make: Blocks
     blocks: BlockWriter
@@ -125,6 +126,10 @@ class RunWriter:
             yield batch.append_column("parts", pa.array(parts, pa.string()))
 
 
+Apply = Callable[[RunWriter], Iterable[pa.RecordBatch]]
+"""Applies a writer to rows of `cell_rows`, and returns what it yields."""
+
+
 def digest_of(block: str) -> str:
     """Of a block's text, 64 bits."""
     return blake2b(block.encode(), digest_size=8).hexdigest()
@@ -151,15 +156,16 @@ class Run:
         """`connect` is also called in Spark's workers; `name` is unique."""
         self._connect, self._session, self.name = connect, connect(), name
 
-    def write(self, view: View, events: DataFrame, cut: datetime, days: set[date]) -> int:
-        """Write the blocks of these days, and for each day which stores have one. Returns the number of blocks."""
-        rows = cell_rows(view, events, Extent(cut, days))
+    def write(self, view: View, days: set[date], apply: "Apply") -> int:
+        """Write the blocks of these days, and for each day which stores have one. Returns the number of blocks.
+
+        `apply`: applies a writer to the rows of `cell_rows`, here or in Spark's workers.
+        """
         day_cells = DayCells(DayShape.of(view), self._calendar)
         writer = RunWriter(Blocks.of(view), BlockWriter(self._connect, view.name, self.name), day_cells)
-        written = rows.mapInArrow(writer, from_arrow_schema(run_schema(view)))
         stores: dict[date, Digests] = {day: {} for day in days}
         parts: dict[date, dict[str, str | None]] = {day: {} for day in days}
-        for batch in written.toArrow().to_batches():
+        for batch in apply(writer):
             for store, day, cells, *sums, digest, named in zip(*(c.to_pylist() for c in batch.columns), strict=True):
                 stores[day][store] = Digest(digest, cells, sums)
                 parts[day][store] = named

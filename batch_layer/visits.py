@@ -21,8 +21,10 @@ from master_dataset.visits.visit import Sighting, Stretch, VisitRules, add_sight
 from views.core.view import View, fresh_sql
 
 _AT_ONCE = 10_000
-_WHOSE = ("store", "device", "business_day")
-_SIGHTING = ("received_ms", "happened_ms", "is_inside")
+WHOSE = ("store", "device", "business_day")
+"""Sightings that are equal in these make visits together."""
+SIGHTING = ("received_ms", "happened_ms", "is_inside")
+"""The columns of a sighting besides `WHOSE`, times in ms since 1970."""
 Makes = Callable[[VisitKey, Iterable[Sighting]], Iterator[VisitRow]]
 
 
@@ -49,38 +51,42 @@ class CountedRows:
         if not view.counts_visits:
             return first
         heard = _sightings(self.archived.where(read).where(fresh_sql(self.rules)), ("partition", "offset"))
-        made = heard.mapInArrow(_of_bundles(self.rules), _schema())
+        made = heard.mapInArrow(bundled_visits(self.rules), _schema())
         return made.unionByName(late_visits(first, self.rules, self.late_until))
 
 
 def late_visits(first: DataFrame, rules: VisitRules, until: datetime) -> DataFrame:
     """The visits of sightings that came too late for a bundle, of those received before."""
     late = first.where(f"not ({fresh_sql(rules)})").where(F.col("received_at") < F.lit(until))
-    return _sightings(late, ("happened_ms",)).mapInArrow(_of_late(rules), _schema())
+    return _sightings(late, ("happened_ms",)).mapInArrow(visits_of_late(rules), _schema())
 
 
 def _sightings(rows: DataFrame, order: tuple[str, ...]) -> DataFrame:
     """Those of one store, device and business day follow each other, of one partition in its order."""
     narrow = rows.select(
-        *_WHOSE,
+        *WHOSE,
         "partition",
         "offset",
         F.unix_millis("received_at").alias("received_ms"),
         F.unix_millis("happened_at").alias("happened_ms"),
         "is_inside",
     )
-    return narrow.repartition("store", "device").sortWithinPartitions(*_WHOSE, *order)
+    return narrow.repartition("store", "device").sortWithinPartitions(*WHOSE, *order)
 
 
-def _of_bundles(rules: VisitRules) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
+def bundled_visits(rules: VisitRules) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
+    """The visits of bundles, as `VISITS`, from sightings of a partition in its order."""
+
     def of_one(whose: VisitKey, sightings: Iterable[Sighting]) -> Iterator[VisitRow]:
         for bundle in bundles_of(sightings, rules.gap):
             yield from rows_of(whose, bundle, rules)
 
-    return _made((*_WHOSE, "partition"), of_one)
+    return _made((*WHOSE, "partition"), of_one)
 
 
-def _of_late(rules: VisitRules) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
+def visits_of_late(rules: VisitRules) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
+    """The visits of late sightings, as `VISITS`, in the order in which they happened."""
+
     def of_one(whose: VisitKey, sightings: Iterable[Sighting]) -> Iterator[VisitRow]:
         stretches: tuple[Stretch, ...] = ()
         known_at = 0
@@ -89,7 +95,7 @@ def _of_late(rules: VisitRules) -> "Callable[[Iterator[pa.RecordBatch]], Iterato
             known_at = max(known_at, each.received)
         yield from visit_rows(whose, visits_of(stretches, rules), known_at, rules)
 
-    return _made(_WHOSE, of_one)
+    return _made(WHOSE, of_one)
 
 
 def _made(of: tuple[str, ...], makes: Makes) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
@@ -99,7 +105,7 @@ def _made(of: tuple[str, ...], makes: Makes) -> "Callable[[Iterator[pa.RecordBat
         rows: Iterator[tuple[Any, ...]] = (
             row
             for batch in batches
-            for row in zip(*(batch.column(name).to_pylist() for name in (*of, *_SIGHTING)), strict=True)
+            for row in zip(*(batch.column(name).to_pylist() for name in (*of, *SIGHTING)), strict=True)
         )
         width = len(of)
         own = groupby(rows, key=itemgetter(slice(width)))

@@ -49,7 +49,7 @@ class LazySpark:
 
     def __init__(self, settings: "Settings", *, is_long: bool) -> None:
         """`is_long`: a computation of minutes, not of seconds."""
-        self._settings, self._is_long = settings, is_long
+        self._settings, self.is_long = settings, is_long
 
     def start(self) -> None:
         """Start it in the background."""
@@ -71,7 +71,7 @@ class LazySpark:
 
         from deploy.spark import Work, spark_session  # noqa: PLC0415 - only where something is computed
 
-        work = Work.LONG if self._is_long else Work.SHORT
+        work = Work.LONG if self.is_long else Work.SHORT
         partitions = max(PARTITIONS, 2 * self._settings.spark.cores)
         session = spark_session(self._settings, "rebuild", work, memory_mb=HEAP_MB, partitions=partitions)
         session.range(1).mapInArrow(lambda batches: batches, "id long").collect()
@@ -132,11 +132,11 @@ def spark_of(settings: "Settings", id_: str) -> LazySpark:
 
 
 def run_recompute(settings: "Settings", id_: str, steps: Steps) -> Recompute:
-    """Do what is left of a recompute. Spark starts while a cut is reached, because both take equally long."""
+    """Do what is left of a recompute. For a full one Spark starts while a cut is reached: both take equally long."""
     spark = spark_of(settings, id_)
     with recompute_job(settings, id_, steps, spark) as job, translated_failures(id_):
-        if not job.has_ended:
-            spark.start()
+        if spark.is_long and not job.has_ended:
+            spark.start()  # most others are too small to need it
         job.plan()
         job.compute()
         return job.publish()

@@ -17,7 +17,8 @@ from batch_layer.context import BatchContext
 from batch_layer.failures import translated_failures
 from batch_layer.ledger.change import Change, PublishedState
 from batch_layer.ledger.correction import Ledgers, TotalsBuilder
-from batch_layer.ledger.ledger import ExplainingRules, Ledger
+from batch_layer.ledger.events import ExplainingRules
+from batch_layer.ledger.ledger import Ledger
 from batch_layer.master import Master
 from batch_layer.plan import Plan
 from batch_layer.progress import Steps

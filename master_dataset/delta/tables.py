@@ -101,10 +101,21 @@ class MasterTables:
         with commit_intent(self.path(CONFLICTS)) as mark:
             self._append(CONFLICTS, dead_letter_layout(source), rows, APPENDS, mark)
 
+    def append_conflict_rows(self, source: "Source[Any]", dead_letters: pa.Table) -> None:
+        """The same of rows with `dead_letter_schema`, which this process writes."""
+        layout = dead_letter_layout(source)
+        with commit_intent(self.path(CONFLICTS)) as mark:
+            written = FileWriter.of(self.path(CONFLICTS), layout)(iter(dead_letters.to_batches()))
+            self._commit(CONFLICTS, layout, pa.Table.from_batches(written, DATA_FILES), APPENDS, mark)
+
     def _append(self, name: str, layout: TableLayout, rows: DataFrame, writer: Writer, mark: str) -> None:
         """Spark's tasks write the data files, this process commits them."""
+        files = FileWriter.of(self.path(name), layout)
+        written = rows.mapInArrow(files, from_arrow_schema(DATA_FILES)).toArrow()
+        self._commit(name, layout, written, writer, mark)
+
+    def _commit(self, name: str, layout: TableLayout, written: pa.Table, writer: Writer, mark: str) -> None:
         path = self.path(name)
-        written = rows.mapInArrow(FileWriter.of(path, layout), from_arrow_schema(DATA_FILES)).toArrow()
         if written.num_rows:
             commit_files(path, layout, written.cast(DATA_FILES), writer, mark)
 
@@ -144,13 +155,16 @@ class MasterTables:
         return records.join(written, list(POSITION), "left_anti")
 
     def positions(self, spark: SparkSession, name: str, topic: str, where: Any = None) -> DataFrame:  # noqa: ANN401 - pyarrow ships no types
+        """`position_table` for Spark."""
+        return spark.createDataFrame(self.position_table(name, topic, where))
+
+    def position_table(self, name: str, topic: str, where: Any = None) -> pa.Table:  # noqa: ANN401 - pyarrow ships no types
         """The positions in the table of records of this topic, those that a filter selects."""
         table, selected = open_table(self.path(name)), pc.field("topic") == topic
         with report_lost_files(table):
-            found = arrow_dataset(table).to_table(
+            return arrow_dataset(table).to_table(
                 columns=list(POSITION), filter=selected if where is None else selected & where
             )
-        return spark.createDataFrame(found)
 
 
 def event_schema(source: "Source[Any]") -> pa.Schema:

@@ -87,6 +87,11 @@ def received(topic: str) -> Sequence[Delivery]:
 
 def parsed(spark: SparkSession, topic: str) -> DataFrame:
     """As both layers have them from the topic."""
+    return spark.createDataFrame(parsed_table(topic), from_arrow_schema(output_schema(source_of(topic))))
+
+
+def parsed_table(topic: str) -> pa.Table:
+    """The same in this process."""
     source = source_of(topic)
     stamped = sent(topic)
     batch = pa.RecordBatch.from_pydict(
@@ -100,7 +105,7 @@ def parsed(spark: SparkSession, topic: str) -> DataFrame:
         }
     )
     [found] = rows(source, iter([batch]), lambda _: STORE.terms)
-    return spark.createDataFrame(pa.Table.from_batches([found]), from_arrow_schema(output_schema(source)))
+    return pa.Table.from_batches([found])
 
 
 def of(topic: str) -> list[View]:

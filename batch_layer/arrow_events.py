@@ -1,0 +1,235 @@
+"""The events of a few days in Arrow, in this process: what `archived`, `deliveries` and `visits` do in Spark.
+
+A rebuild that is small ends before Spark has started. The rules are the same, and so are the blocks, bit for bit:
+`tests/integration/test_small_rebuilds.py` compares both.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from batch_layer.deliveries import DEAD_LETTER_PLACE, LATER, PLACE, SENTENCE, Repeats
+from batch_layer.visits import SIGHTING, WHOSE, bundled_visits, visits_of_late
+from master_dataset.delta.dataset import arrow_dataset, report_lost_files
+from master_dataset.delta.tables import CONFLICTS, MasterTables, dead_letter_schema, event_schema
+from master_dataset.storage import open_table
+from master_dataset.visits.rows import VISITS
+from master_dataset.visits.visit import VisitRules
+from views.arrow.contributions import EVENT_ROW, contributions
+from views.arrow.expressions import Rows, evaluate, is_true
+from views.core.cells import WINDOW_KEY
+from views.core.view import View, fresh_sql
+
+if TYPE_CHECKING:
+    from batch_layer.master import Master
+    from master_dataset.kafka.growth import Move
+    from master_dataset.source import Source
+
+BYTES = ("key", "value")
+"""Columns that nothing is computed from."""
+ROWS_AT_ONCE = 50_000
+_DAY_SECONDS = 86_400
+_NO_FLAGS = {"is_conflict": pa.array([], pa.bool_()), "is_miskeyed": pa.array([], pa.bool_())}
+
+
+def archived_table(
+    source: "Source[Any]", master: "Master", days: Collection[date], where: pc.Expression | None = None
+) -> pa.Table:
+    """The rows of these days, with the columns of `event_schema`, but for the bytes unless `where` selects a few rows.
+
+    Raises:
+        MasterFileLostError: A file of them cannot be read.
+    """
+    table, schema = open_table(master.path, master.version), event_schema(source)
+    if where is None:
+        schema = pa.schema([field for field in schema if field.name not in BYTES])
+    of_days = pc.field("day").isin(sorted(days))
+    with report_lost_files(table):
+        dataset = arrow_dataset(table)
+        names = [name for name in schema.names if name in dataset.schema.names]
+        found = dataset.to_table(columns=names, filter=of_days if where is None else of_days & where)
+    columns = [
+        found[field.name].cast(field.type) if field.name in names else pa.nulls(found.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema).combine_chunks()
+
+
+class Delivered(NamedTuple):
+    """`first`: a row per event. `repeats`: a narrow row for every later delivery, with its flags, as in Spark."""
+
+    first: pa.Table
+    repeats: pa.Table
+
+
+def delivered(archived: pa.Table, moves: "Sequence[Move]" = ()) -> Delivered:
+    """Separate first deliveries from repeats, for whole days of one source's table; see `batch_layer.deliveries`."""
+    suspects = archived.select(["day", "identity_hash"]).append_column("row", _numbers(archived.num_rows))
+    grouped = suspects.group_by(["day", "identity_hash"], use_threads=False).aggregate([("row", "list")])
+    several = pc.greater(pc.list_value_length(grouped["row_list"]), 1)
+    candidates = pc.list_flatten(grouped["row_list"].filter(several)).combine_chunks()
+    if not len(candidates):
+        nothing = archived.slice(0, 0).select(LATER)
+        return Delivered(archived, _with(nothing, _NO_FLAGS))
+    left_out: list[int] = []
+    repeats: dict[tuple[int, int, int], tuple[int, bool, bool]] = {}  # by place, each once
+    for same in _same_identity(archived, candidates):
+        first, *later = same
+        left_out += [each.row for each in later]
+        for each in later:
+            if each.place != first.place:
+                flags = each.payload_hash != first.payload_hash, _is_miskeyed(each, first, moves)
+                repeats.setdefault((each.identity_hash, *each.place), (each.row, *flags))
+    is_later = pc.is_in(_numbers(archived.num_rows), value_set=pa.array(left_out, pa.int64()))
+    rows, conflicts, miskeyed = zip(*repeats.values(), strict=True) if repeats else ((), (), ())
+    narrow = archived.select(LATER).take(pa.array(rows, pa.int64()))
+    said = {"is_conflict": pa.array(conflicts, pa.bool_()), "is_miskeyed": pa.array(miskeyed, pa.bool_())}
+    return Delivered(archived.filter(pc.invert(is_later)), _with(narrow, said))
+
+
+class _Met(NamedTuple):
+    """One delivery. `met`: when the first one of its partition was received."""
+
+    row: int
+    identity_hash: int
+    partition: int
+    offset: int
+    met: datetime
+    payload_hash: int
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.partition, self.offset
+
+
+def _same_identity(archived: pa.Table, candidates: pa.Array) -> Iterator[list[_Met]]:
+    """The deliveries of each identity that has several, the one that counts first (R3)."""
+    columns = archived.select(["identity", "identity_hash", "partition", "offset", "received_at", "payload_hash"])
+    columns = columns.take(candidates).append_column("row", candidates).sort_by([("offset", "ascending")])
+    by_identity: dict[str, list[_Met]] = {}
+    met: dict[tuple[str, int], datetime] = {}
+    names = ("identity", "row", "identity_hash", "partition", "offset", "received_at", "payload_hash")
+    for identity, row, hash_, partition, offset, received, payload in zip(
+        *(columns[name].to_pylist() for name in names), strict=True
+    ):
+        at = met.setdefault((identity, partition), received)
+        by_identity.setdefault(identity, []).append(_Met(row, hash_, partition, offset, at, payload))
+    for same in by_identity.values():
+        if len(same) > 1:  # a hash alone decides nothing
+            yield sorted(same, key=lambda each: (each.met, each.partition, each.offset))
+
+
+def _is_miskeyed(each: _Met, first: _Met, moves: "Sequence[Move]") -> bool:
+    here, there = each.partition, first.partition
+    return here != there and all(here % before != there or first.met >= at for before, at in moves)
+
+
+def repeats_counted(repeats: pa.Table) -> Repeats:
+    """As `batch_layer.deliveries.count_repeats`."""
+    flags = (pc.sum(repeats[name]).as_py() or 0 for name in ("is_conflict", "is_miskeyed"))
+    return Repeats(repeats.num_rows, *flags)
+
+
+def keep_conflicts_of(tables: MasterTables, source: "Source[Any]", master: "Master", repeats: pa.Table) -> None:
+    """Keep the conflicts among these repeats that are not kept yet."""
+    conflicts = repeats.filter(repeats["is_conflict"])
+    if not conflicts.num_rows:
+        return
+    places = set(zip(*(conflicts[name].to_pylist() for name in PLACE), strict=True))
+    near = pc.field("offset").isin(conflicts["offset"].unique())
+    whole = archived_table(source, master, set(conflicts["day"].to_pylist()), near)
+    kept = _positions(tables.position_table(CONFLICTS, source.topic))
+    chosen: dict[tuple[Any, ...], int] = {}
+    keys = zip(*(whole[name].to_pylist() for name in (*PLACE, "topic")), strict=True)
+    for row, (hash_, partition, offset, topic) in enumerate(keys):
+        if (hash_, partition, offset) in places and (topic, partition, offset) not in kept:
+            chosen.setdefault((topic, partition, offset), row)
+    rows = whole.take(pa.array(list(chosen.values()), pa.int64()))
+    said = {"reason": "conflicting_duplicate", "field": "", "sentence": SENTENCE}
+    columns = [
+        rows[field.name]
+        if field.name in rows.schema.names
+        else pa.repeat(pa.scalar(said.get(field.name), field.type), rows.num_rows)
+        for field in dead_letter_schema(source)
+    ]
+    if rows.num_rows:
+        tables.append_conflict_rows(source, pa.Table.from_arrays(columns, schema=dead_letter_schema(source)))
+
+
+def _positions(kept: pa.Table) -> set[tuple[Any, ...]]:
+    return set(zip(*(kept[name].to_pylist() for name in DEAD_LETTER_PLACE), strict=True))
+
+
+@dataclass(frozen=True)
+class CountedTables:
+    """Rows that views count; see `batch_layer.visits.CountedRows`, of which this is the form in Arrow."""
+
+    archived: pa.Table
+    first: pa.Table
+    rules: VisitRules
+    late_until: datetime
+
+    def of(self, view: View, days: Collection[date]) -> pa.Table:
+        """The events that the view counts, or the visits that they make (`VISITS`)."""
+        read = sorted(view.days_read(days))
+        first = self.first.filter(pc.is_in(self.first["day"], value_set=pa.array(read, pa.date32())))
+        if not view.counts_visits:
+            return first
+        near = self.archived.filter(pc.is_in(self.archived["day"], value_set=pa.array(read, pa.date32())))
+        fresh = near.filter(is_true(fresh_sql(self.rules), Rows.of(near)))
+        sightings = _sightings(fresh, ("partition", "offset"))
+        made = list(bundled_visits(self.rules)(iter(sightings.to_batches())))
+        return pa.concat_tables(
+            [pa.Table.from_batches(made, VISITS), late_visits_of(first, self.rules, self.late_until)]
+        )
+
+
+def late_visits_of(first: pa.Table, rules: VisitRules, until: datetime) -> pa.Table:
+    """As `batch_layer.visits.late_visits`."""
+    is_late = pc.invert(is_true(fresh_sql(rules), Rows.of(first)))
+    late = first.filter(pc.and_(is_late, pc.less(first["received_at"], until)))
+    made = list(visits_of_late(rules)(iter(_sightings(late, ("happened_ms",)).to_batches())))
+    return pa.Table.from_batches(made, VISITS)
+
+
+def _sightings(rows: pa.Table, order: tuple[str, ...]) -> pa.Table:
+    """Those of one store, device and business day follow each other, of one partition in its order."""
+    columns = Rows.of(rows)
+    instants = (evaluate(f"unix_millis({name})", columns) for name in ("received_at", "happened_at"))
+    narrow = rows.select([*WHOSE, "partition", "offset", "is_inside"])
+    narrow = _with(narrow, dict(zip(SIGHTING[:2], instants, strict=True)))
+    return narrow.sort_by([(name, "ascending") for name in (*WHOSE, *order)])
+
+
+def cell_table(view: View, rows: pa.Table, cut: datetime, days: Collection[date]) -> pa.Table:
+    """What each row adds to its cell, as `batch_layer.blocks.cell_rows` has it: sorted by store and day."""
+    counted = rows.filter(pc.less(rows["received_at"], cut))
+    found = contributions(view, Rows.of(counted))
+    found = pa.table(
+        {
+            "store": counted["store"].take(found[EVENT_ROW]),
+            "day": days_of(found[WINDOW_KEY]),
+            **{name: found[name] for name in found.column_names if name != EVENT_ROW},
+        }
+    )
+    found = found.filter(pc.is_in(found["day"], value_set=pa.array(sorted(days), pa.date32())))
+    return found.sort_by([("store", "ascending"), ("day", "ascending")])
+
+
+def days_of(windows: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The UTC day of each window."""
+    return pc.floor(pc.divide(windows.cast(pa.float64()), _DAY_SECONDS)).cast(pa.int32()).cast(pa.date32())
+
+
+def _numbers(number: int) -> pa.Array:
+    return pa.array(range(number), pa.int64())
+
+
+def _with(table: pa.Table, columns: Mapping[str, Iterable[Any]]) -> pa.Table:
+    for name, values in columns.items():
+        table = table.append_column(name, values)
+    return table

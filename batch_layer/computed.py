@@ -1,0 +1,177 @@
+"""The rows of a portion of a rebuild: by Spark, or, where they are few, by Arrow in this process.
+
+A day of a chain is computed in Arrow before Spark has started. A year of it needs all cores, and bounded memory.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from batch_layer.archived import archived
+from batch_layer.arrow_events import (
+    ROWS_AT_ONCE,
+    CountedTables,
+    Delivered,
+    archived_table,
+    cell_table,
+    delivered,
+    keep_conflicts_of,
+    repeats_counted,
+)
+from batch_layer.blocks import Extent, cell_rows
+from batch_layer.deliveries import Repeats, count_repeats, deliveries, keep_conflicts
+from batch_layer.run import Apply, RunWriter, run_schema
+from batch_layer.visits import CountedRows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from batch_layer.master import Master
+    from master_dataset.delta.tables import MasterTables
+    from master_dataset.kafka.growth import Move
+    from master_dataset.source import Source
+    from master_dataset.visits.visit import VisitRules
+    from views.core.view import View
+
+FEW_EVENTS = 250_000
+"""Up to so many archived rows are read into this process: some hundred megabytes, and seconds of work."""
+
+
+def is_small(master: "Master", days: Collection[date]) -> bool:
+    """Whether the rows of these days are few."""
+    events = master.events_by_day()
+    return sum(events.get(day, 0) for day in days) <= FEW_EVENTS
+
+
+@dataclass(frozen=True)
+class PortionEvents:
+    """Which events a portion is computed from.
+
+    Attributes:
+        source: Their source.
+        master: Its table.
+        days_read: The days that are read.
+        days: The days that are computed: repeats of other days are counted in their own portion.
+        cut: Events received then or later do not count.
+        rules: When sightings make a visit.
+        moves: When stores moved to partitions that were added.
+    """
+
+    source: "Source[Any]"
+    master: "Master"
+    days_read: Collection[date]
+    days: Collection[date]
+    cut: datetime
+    rules: "VisitRules"
+    moves: "Sequence[Move]"
+
+
+class ComputedPortion(Protocol):
+    """The rows of a portion."""
+
+    def repeats(self) -> Repeats:
+        """How many deliveries repeat an earlier one, of those received before the cut on the portion's days."""
+
+    def keep_conflicts(self, tables: "MasterTables", number: int) -> None:
+        """Keep the conflicts among the repeats. `number`: of them."""
+
+    def rows(self, view: "View", days: Collection[date]) -> Apply:
+        """Applies a writer to the cell rows of these days."""
+
+    def release(self) -> None:
+        """Free what was kept in memory."""
+
+
+class ArrowPortion:
+    """A small portion, in this process."""
+
+    def __init__(self, of: PortionEvents) -> None:
+        """Nothing is read yet."""
+        self._of = of
+
+    def repeats(self) -> Repeats:
+        """See `ComputedPortion`."""
+        return repeats_counted(self._own_repeats)
+
+    def keep_conflicts(self, tables: "MasterTables", number: int) -> None:  # noqa: ARG002 - Spark needs it
+        """See `ComputedPortion`."""
+        keep_conflicts_of(tables, self._of.source, self._of.master, self._own_repeats)
+
+    def rows(self, view: "View", days: Collection[date]) -> Apply:
+        """See `ComputedPortion`."""
+
+        def apply(writer: RunWriter) -> Iterator[pa.RecordBatch]:
+            table = cell_table(view, self._counted.of(view, days), self._of.cut, days)
+            yield from writer(iter(table.to_batches(max_chunksize=ROWS_AT_ONCE)))
+
+        return apply
+
+    def release(self) -> None:
+        """See `ComputedPortion`."""
+
+    @cached_property
+    def _counted(self) -> CountedTables:
+        return CountedTables(self._archived, self._delivered.first, self._of.rules, self._of.cut)
+
+    @cached_property
+    def _own_repeats(self) -> pa.Table:
+        repeats = self._delivered.repeats
+        days = pa.array(sorted(self._of.days), pa.date32())
+        return repeats.filter(
+            pc.and_(pc.less(repeats["received_at"], self._of.cut), pc.is_in(repeats["day"], value_set=days))
+        )
+
+    @cached_property
+    def _delivered(self) -> Delivered:
+        return delivered(self._archived, self._of.moves)
+
+    @cached_property
+    def _archived(self) -> pa.Table:
+        return archived_table(self._of.source, self._of.master, self._of.days_read)
+
+
+class SparkPortion:
+    """A portion of any size, by Spark."""
+
+    def __init__(self, of: PortionEvents, spark: "SparkSession") -> None:
+        """Find the first deliveries."""
+        self._of = of
+        self._archived = archived(spark, of.source, of.master, of.days_read)
+        self._found = deliveries(self._archived, of.moves)
+        self._counted = CountedRows(self._archived, self._found.first, of.rules, of.cut)
+
+    def repeats(self) -> Repeats:
+        """See `ComputedPortion`."""
+        return count_repeats(self._own_repeats)
+
+    def keep_conflicts(self, tables: "MasterTables", number: int) -> None:
+        """See `ComputedPortion`."""
+        keep_conflicts(tables, self._of.source, self._archived, self._own_repeats, number)
+
+    def rows(self, view: "View", days: Collection[date]) -> Apply:
+        """See `ComputedPortion`."""
+
+        def apply(writer: RunWriter) -> Iterable[pa.RecordBatch]:
+            rows = cell_rows(view, self._counted.of(view, days), Extent(self._of.cut, days))
+            written = rows.mapInArrow(writer, from_arrow_schema(run_schema(view))).toArrow()
+            batches: list[pa.RecordBatch] = written.to_batches()
+            return batches
+
+        return apply
+
+    def release(self) -> None:
+        """See `ComputedPortion`."""
+        self._found.release()
+
+    @cached_property
+    def _own_repeats(self) -> "DataFrame":
+        repeats = self._found.repeats.where(self._found.repeats.received_at < self._of.cut)
+        if set(self._of.days_read) != set(self._of.days):
+            repeats = repeats.where(repeats.day.isin(sorted(self._of.days)))
+        return repeats

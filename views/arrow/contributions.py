@@ -1,0 +1,50 @@
+"""What events contribute to the cells of a view: the view's SQL over columns of events, one row per contribution."""
+
+import pyarrow as pa
+
+from views.arrow.expressions import Rows, evaluate, is_true
+from views.core.cells import WINDOW_KEY
+from views.core.view import View, dimension_sql, values_sql, window_sql
+
+EVENT_ROW = "event"
+"""The column with the number of the row that contributes."""
+ALL = "true"
+"""The condition of a view that counts every row."""
+
+
+def contributions(view: View, events: Rows) -> pa.Table:
+    """What rows contribute to a view.
+
+    Args:
+        view: The view.
+        events: Events of the view's source, or visits if it counts them.
+
+    Returns:
+        A row per contribution: `event`, the number of its row; `window`, in seconds since 1970; d0.. the dimensions as
+        text; s0.. what it adds to each state column.
+    """
+    rows, numbers = _exploded(view, events) if view.each is not None else _numbered(events)
+    if view.where != ALL:
+        mask = is_true(view.where, rows)
+        rows, numbers = rows.where(mask), numbers.filter(mask)
+    columns = {EVENT_ROW: numbers, WINDOW_KEY: evaluate(window_sql(view.at), rows)}
+    columns |= {f"d{at}": evaluate(dimension_sql(sql), rows) for at, sql in enumerate(view.dimensions.values())}
+    columns |= {f"s{at}": evaluate(sql, rows) for at, sql in enumerate(values_sql(view))}
+    return pa.table(columns)
+
+
+def windows(view: View, events: Rows) -> pa.Table:
+    """`event` and `window` of each event, also of those that the view does not count; if it is spread, of each part."""
+    rows, numbers = _exploded(view, events) if view.is_spread else _numbered(events)
+    return pa.table({EVENT_ROW: numbers, WINDOW_KEY: evaluate(window_sql(view.at), rows)})
+
+
+def _numbered(events: Rows) -> tuple[Rows, pa.Array]:
+    return events, pa.array(range(events.number), pa.int64())
+
+
+def _exploded(view: View, events: Rows) -> tuple[Rows, pa.Array]:
+    """A row for each element that the view counts, and the number of its event."""
+    assert view.each is not None  # noqa: S101 - for the type checker
+    elements = events.elements(view.each.name, evaluate(view.each.of, events))
+    return elements, elements.parents.cast(pa.int64())
