@@ -39,14 +39,11 @@ if TYPE_CHECKING:
     from master_dataset.visits.visit import VisitRules
     from views.core.view import View
 
-FEW_EVENTS = 250_000
-"""Up to so many archived rows are read into this process: some hundred megabytes, and seconds of work."""
 
-
-def is_small(master: "Master", days: Collection[date]) -> bool:
-    """Whether the rows of these days are few."""
+def are_few(master: "Master", days: Collection[date], few: int) -> bool:
+    """Whether these days have at most `few` rows, and some. A quarter of a million takes some hundred megabytes."""
     events = master.events_by_day()
-    return sum(events.get(day, 0) for day in days) <= FEW_EVENTS
+    return sum(events.get(day, 0) for day in days) <= few if few else False
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ class BatchContext:
         definitions: The current definitions, see `views.registry.current_definitions`.
         visits: When sightings make a visit.
         oldest: A of R5: events that are older on arrival are left to batch.
+        few_events: Up to so many archived events of a source are computed in this process, without Spark.
         cut_timeout: How long to wait until the archive or the speed layer has read up to a cut.
         speed_ttl: How long speed rows are kept.
         retention: How long the topics keep records.
@@ -50,6 +51,7 @@ class BatchContext:
     definitions: Mapping[str, str]
     visits: VisitRules
     oldest: timedelta
+    few_events: int
     cut_timeout: timedelta
     speed_ttl: timedelta
     retention: timedelta

@@ -12,7 +12,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from batch_layer.archived import report_unreadable_files
-from batch_layer.computed import ArrowPortion, PortionEvents, SparkPortion, is_small
+from batch_layer.computed import ArrowPortion, PortionEvents, SparkPortion, are_few
 from batch_layer.plan import Plan
 from batch_layer.progress import Amount, RecordedProgress
 from batch_layer.run import Run
@@ -95,15 +95,17 @@ class Rebuild:
         rules: VisitRules,
         moves: Sequence[Move] = (),
         *,
+        few_events: int = 0,
         keeps_conflicts: bool = True,
     ) -> None:
         """`spark` is called only for portions that are not small; `connect` is also called in Spark's workers.
 
         `rules`: when sightings make a visit. `moves`: when stores moved to partitions that were added.
+        `few_events`: portions that read at most so many are computed in this process.
         `keeps_conflicts`: a preview only counts them, beside a rebuild that may be keeping the same ones.
         """
         self._spark, self._connect, self._tables = spark, connect, tables
-        self._rules, self._moves, self._keeps_conflicts = rules, moves, keeps_conflicts
+        self._rules, self._moves, self._few, self._keeps_conflicts = rules, moves, few_events, keeps_conflicts
 
     def compute(
         self, plan: Plan, run: str, done: Collection[int], progress: RecordedProgress
@@ -124,7 +126,7 @@ class Rebuild:
         part.begun(portion.work[0][0].name)
         master = plan.masters[portion.source.topic]
         of = PortionEvents(portion.source, master, portion.days_read, portion.days, plan.cut, self._rules, self._moves)
-        computed = ArrowPortion(of) if is_small(master, of.days_read) else SparkPortion(of, self._spark())
+        computed = ArrowPortion(of) if are_few(master, of.days_read, self._few) else SparkPortion(of, self._spark())
         repeated = computed.repeats()
         if self._keeps_conflicts and repeated.conflicts:
             computed.keep_conflicts(self._tables, repeated.conflicts)

@@ -19,7 +19,8 @@ from batch_layer.blocks import made_schema
 from batch_layer.run import BlockWriter
 from benchmarks import local
 from benchmarks.report import Measured
-from speed_layer.additions import AdditionKey, Cells, shapes_of
+from speed_layer.additions import AdditionKey, Cells
+from speed_layer.contributions import shapes_of
 from speed_layer.micro_batch import SpeedRows
 from views import registered_views
 from views.core import View

@@ -90,6 +90,7 @@ def context_of(settings: "Settings") -> BatchContext:
         definitions=settings.definitions,
         visits=settings.layers.visits,
         oldest=settings.speed.oldest,
+        few_events=settings.batch.small_rebuild_events,
         cut_timeout=settings.batch.cut_timeout,
         speed_ttl=settings.speed.ttl,
         retention=settings.kafka.retention,

@@ -414,6 +414,8 @@ class BatchSettings(Section):
 
     cut_timeout_seconds: float = 300.0
     """Seconds that a rebuild waits for the archive to pass its markers."""
+    small_rebuild_events: int = Field(default=250_000, ge=0)
+    """Archived events of a source up to which a rebuild computes in its own process; 0: always by Spark."""
     vacuum_days: int = Field(default=7, ge=7)
     """Days that files of Delta tables are kept after a compaction or export replaced them."""
     keep_publications: int = Field(default=30, ge=1)

@@ -3,7 +3,7 @@
 Batch adds up the rows of whole days in the same way (`batch_layer.blocks`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
@@ -12,20 +12,23 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from speed_layer.contributions import Contributed
+from views.arrow.contributions import EVENT_ROW
 from views.core.aggregates import ARROW_FUNCTION, LISTED, Value
-from views.core.cells import WAITING, CellKey, Shape, States
+from views.core.cells import WINDOW_KEY, CellKey, Shape, States
 from views.core.cut import UNIX_EPOCH
 from views.core.sketch import sketch_of
-from views.core.view import View
 
-EVENTS_AT_ONCE = 5_000
-"""Each has about twelve contributions, of a kilobyte of memory each."""
+EVENTS_AT_ONCE = 10_000
+"""Each has about forty contributions, of some hundred bytes each."""
 _MICROSECOND = timedelta(microseconds=1)
 
 Shapes = Mapping[str, Shape]
 """By name: the views, and the waiting events."""
 Cells = Sequence[tuple[CellKey, States]]
 """Each cell once."""
+Contribute = Callable[[pa.Table], Contributed]
+"""Gives what events contribute to each shape."""
 
 
 class AdditionKey(NamedTuple):
@@ -36,15 +39,18 @@ class AdditionKey(NamedTuple):
     epoch: datetime
 
 
-def shapes_of(views: Iterable[View]) -> Shapes:
-    """Everything that a single event can contribute to: not the views of visits."""
-    return {view.name: view for view in views if not view.counts_visits} | {WAITING.name: WAITING}
+Added = tuple[AdditionKey, Cells]
 
 
-def additions(events: pa.Table, shapes: Shapes, epoch: timedelta) -> Iterator[tuple[AdditionKey, Cells]]:
+def additions(events: pa.Table, contribute: Contribute, shapes: Shapes, epoch: timedelta) -> Iterator[Added]:
     """What these events add, by key; in the same order whatever the order of the events."""
     for some in _portions(events):
-        yield from _of_some(some, shapes, epoch)
+        contributed = contribute(some)
+        of = {"store": some["store"], "epoch": _epochs(some["received_at"], epoch)}
+        for name, shape in shapes.items():
+            if name in contributed and contributed[name].num_rows:
+                own = contributed[name]
+                yield from _added(own, {key: column.take(own[EVENT_ROW]) for key, column in of.items()}, shape)
 
 
 def _portions(events: pa.Table) -> Iterator[pa.Table]:
@@ -60,26 +66,11 @@ def _portions(events: pa.Table) -> Iterator[pa.Table]:
         yield ordered.slice(start)
 
 
-def _of_some(events: pa.Table, shapes: Shapes, epoch: timedelta) -> Iterator[tuple[AdditionKey, Cells]]:
-    listed = events["contributions"].combine_chunks()
-    parents = pc.list_parent_indices(listed)
-    contributions = pa.Table.from_struct_array(pc.list_flatten(listed))
-    contributions = contributions.append_column("store", events["store"].take(parents))
-    contributions = contributions.append_column("epoch", _epochs(events["received_at"], epoch).take(parents))
-    for name, shape in shapes.items():
-        of_shape = contributions.filter(pc.equal(contributions["view"], name))
-        if of_shape.num_rows:
-            yield from _added(of_shape, shape)
-
-
-def _added(contributions: pa.Table, shape: Shape) -> Iterator[tuple[AdditionKey, Cells]]:
-    dimensions = [f"d{place}" for place, _ in enumerate(shape.dimensions)]
+def _added(contributed: pa.Table, of: Mapping[str, pa.ChunkedArray], shape: Shape) -> Iterator[Added]:
+    """`of`: the store and epoch of each contribution."""
     states = [(f"s{place}", ARROW_FUNCTION[column.by]) for place, column in enumerate(shape.columns.values())]
-    keys = ["store", "epoch", "window", *dimensions]
-    columns = [contributions[key] for key in keys[:3]]
-    columns += [pc.list_element(contributions["dimensions"], place) for place, _ in enumerate(dimensions)]
-    columns += [pc.list_element(contributions["values"], place) for place, _ in enumerate(states)]
-    rows = pa.table(columns, names=[*keys, *(name for name, _ in states)])
+    keys = ["store", "epoch", WINDOW_KEY, *(f"d{place}" for place, _ in enumerate(shape.dimensions))]
+    rows = pa.table({**of, **{name: contributed[name] for name in contributed.column_names if name != EVENT_ROW}})
     cells = rows.group_by(keys, use_threads=False).aggregate(states).sort_by([(key, "ascending") for key in keys])
     stores, epochs, windows, *texts = (cells[key].to_pylist() for key in keys)
     values = zip(*(_values(cells[f"{name}_{by}"], by) for name, by in states), strict=True)

@@ -13,20 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from master_dataset.parsing.rows import EVENT, FACT, POSITION_FIELDS
-from speed_layer.contributions import CONTRIBUTIONS
 
 POSITION = "position"
 """The kind of a row that says how far a partition was read: up to and including this record."""
 _FACT = dict(FACT)
-INPUT_COLUMNS = pa.schema(
+INPUT = pa.schema(
     [
         ("kind", pa.string()),
         *POSITION_FIELDS,
         *((name, _FACT[name]) for name in ("store", "happened_at", "day", "identity")),
     ]
 )
-INPUT = INPUT_COLUMNS.append(pa.field("contributions", CONTRIBUTIONS))
-"""The columns of events. In a position, only kind and position are not NULL."""
+"""The columns of events that counting needs, beside those of their payload. In a position only kind and position."""
 _POSITION = ("topic", "partition", "offset")
 OUTPUT = pa.schema(
     [
@@ -67,25 +65,19 @@ def position_rows(input_rows: pa.Table) -> Iterator[pa.RecordBatch]:
     return _output(reached, {name: pa.nulls(reached.num_rows, OUTPUT.field(name).type) for name in _SIGHTING})
 
 
-def sighting_rows(events: pa.Table, view: str) -> Iterator[pa.RecordBatch]:
-    """What events contribute to a view of visits (see `contributions_sql`), as OUTPUT."""
-    listed = events["contributions"].combine_chunks()
-    contributions = pc.list_flatten(listed)
-    own = pc.equal(contributions.field("view"), view)
-    positions = events.select([*_POSITION, "received_at", "store"]).take(pc.list_parent_indices(listed)).filter(own)
-    contributions = contributions.filter(own)
-    if not len(contributions):
+def sighting_rows(sightings: pa.Table, view: str) -> Iterator[pa.RecordBatch]:
+    """Sightings that contribute to a view of visits, as OUTPUT."""
+    if not sightings.num_rows:
         return iter(())
-    happened, inside = (pc.list_element(contributions.field("values"), position) for position in range(2))
     values = {
-        "view": contributions.field("view"),
-        "store": positions["store"],
-        "device": pc.list_element(contributions.field("dimensions"), 0),
-        "business_day": contributions.field("window"),
-        "happened_ms": happened,
-        "is_inside": inside,
+        "view": pa.repeat(pa.scalar(view), sightings.num_rows),
+        "store": sightings["store"],
+        "device": sightings["device"],
+        "business_day": sightings["business_day"],
+        "happened_ms": pc.divide(sightings["happened_at"].cast(pa.int64()), 1000),
+        "is_inside": sightings["is_inside"].cast(pa.int64()),
     }
-    return _output(positions, values)
+    return _output(sightings, values)
 
 
 def last_received(output: pa.Table, topic: str) -> Iterable[tuple[int, int]]:

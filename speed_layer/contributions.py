@@ -1,88 +1,99 @@
-"""What one event adds to the cells of each view of its source: one array of structs in Spark SQL.
+"""What events of any source contribute to the cells of each view, to visits, and to the events that wait for batch.
 
-A contribution is `struct<view, window, dimensions, values>`: the window in seconds since 1970, the dimensions as text,
-and the row values of the view's columns, so that views of every shape share one column.
+Events older than A (R5) on arrival may be duplicates of events that this generation never read, so they are left to
+batch and counted as waiting. To a view of visits an event contributes itself, as a sighting, or waits: see
+`master_dataset.visits`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from master_dataset.parsing.rows import EVENT
 from master_dataset.visits.visit import VisitRules
-from views.core.cells import WAITING
-from views.core.view import View, dimension_sql, fresh_sql, quoted, values_sql, window_sql
+from views.arrow.contributions import EVENT_ROW, contributions
+from views.arrow.expressions import Rows, evaluate, is_true
+from views.core.cells import WAITING, WINDOW_KEY, Shape
+from views.core.view import View, fresh_sql, window_sql
 
-CONTRIBUTIONS = pa.list_(
-    pa.struct(
-        [
-            ("view", pa.string()),
-            ("window", pa.int64()),
-            ("dimensions", pa.list_(pa.string())),
-            ("values", pa.list_(pa.int64())),
-        ]
+Contributed = Mapping[str, pa.Table]
+"""By shape: a row per contribution, with the columns of `views.arrow.contributions.contributions`."""
+_ONE = pa.scalar(1, pa.int64())
+
+
+def shapes_of(views: Iterable[View]) -> Mapping[str, Shape]:
+    """Everything that a single event can contribute to, by name: not the views of visits."""
+    return {view.name: view for view in views if not view.counts_visits} | {WAITING.name: WAITING}
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """Of these views. `oldest`: the greatest age of events that count. `rules`: when sightings make a visit."""
+
+    views: Sequence[View]
+    oldest: timedelta
+    rules: VisitRules
+
+    @cached_property
+    def shapes(self) -> Mapping[str, Shape]:
+        """Those that events contribute to."""
+        return shapes_of(self.views)
+
+    def __call__(self, events: pa.Table) -> Contributed:
+        """What these events contribute. `event` is the number of their row."""
+        found: dict[str, pa.Table] = {}
+        waiting: list[pa.Table] = []
+        for topic, of_topic in self._by_topic(events).items():
+            is_old = self._is_old(of_topic)
+            old, own = of_topic.filter(is_old), of_topic.filter(pc.invert(is_old))
+            waiting += [_waiting(old, name) for name in (topic, *self._of_visits(topic)) if old.num_rows]
+            rows = Rows.of(own)
+            for view in self.views:
+                if view.source.topic != topic:
+                    continue
+                if view.counts_visits:
+                    waiting.append(_waiting(own.filter(pc.invert(is_true(fresh_sql(self.rules), rows))), view.name))
+                else:
+                    found[view.name] = _renumbered(contributions(view, rows), own)
+        return found | ({WAITING.name: pa.concat_tables(waiting)} if waiting else {})
+
+    def sightings(self, events: pa.Table, view: View) -> pa.Table:
+        """The events that contribute to a view of visits: young enough to be counted, and fresh."""
+        own = events.filter(pc.equal(events["topic"], view.source.topic))
+        own = own.filter(pc.invert(self._is_old(own)))
+        return own.filter(is_true(fresh_sql(self.rules), Rows.of(own)))
+
+    def _by_topic(self, events: pa.Table) -> Mapping[str, pa.Table]:
+        """The events of each topic with their numbers."""
+        numbered = events.append_column(EVENT_ROW, pa.array(range(events.num_rows), pa.int64()))
+        topics = pc.unique(events["topic"]).to_pylist()
+        return {topic: numbered.filter(pc.equal(numbered["topic"], topic)) for topic in sorted(topics)}
+
+    def _of_visits(self, topic: str) -> list[str]:
+        return [view.name for view in self.views if view.counts_visits and view.source.topic == topic]
+
+    def _is_old(self, events: pa.Table) -> pa.ChunkedArray:
+        received, happened = (events[name].cast(pa.int64()) for name in ("received_at", "happened_at"))
+        return pc.greater(pc.subtract(received, happened), self.oldest // timedelta(microseconds=1))
+
+
+def _waiting(events: pa.Table, name: str) -> pa.Table:
+    """What numbered events add to those that wait under this name."""
+    number = events.num_rows
+    return pa.table(
+        {
+            EVENT_ROW: events[EVENT_ROW],
+            WINDOW_KEY: evaluate(window_sql("happened_at"), Rows.of(events)),
+            "d0": pa.repeat(pa.scalar(name), number),
+            "s0": pa.repeat(_ONE, number),
+        }
     )
-)
-ALL = "true"
-"""The condition of a view that counts every row."""
-_SQL_TYPE = "array<struct<view:string,window:bigint,dimensions:array<string>,values:array<bigint>>>"
 
 
-def contributions_sql(views: Sequence[View], oldest: timedelta, rules: VisitRules) -> str:
-    """SQL of the contributions of one parsed row of any source; NULL for a row that is not an event.
-
-    Events older than `oldest` (A of R5) on arrival may be duplicates of events that this generation never read, so they
-    are left to batch and counted as waiting. To a view of visits an event contributes itself (see `sighting_rows`), or
-    waits: see `master_dataset.visits`.
-    """
-    of: dict[str, list[View]] = {}
-    for view in views:
-        of.setdefault(view.source.topic, []).append(view)
-    cases = " ".join(
-        f"when {quoted(topic)} then {_of_topic(own, topic, oldest, rules)}" for topic, own in sorted(of.items())
-    )
-    return f"if(kind = {quoted(EVENT)}, case topic {cases} end, null)"
-
-
-def _of_topic(views: Sequence[View], topic: str, oldest: timedelta, rules: VisitRules) -> str:
-    of_visits = [view.name for view in views if view.counts_visits]
-    waiting = ", ".join(_waiting(name) for name in (topic, *of_visits))
-    counted = [_sighting_sql(view.name, rules) if view.counts_visits else _view_sql(view) for view in views]
-    all_counted = f"concat({', '.join(counted)})" if counted else "array()"
-    age_micros = int(oldest / timedelta(microseconds=1))
-    too_old = f"unix_micros(received_at) - unix_micros(happened_at) > {age_micros}L"
-    return f"cast(if({too_old}, array({waiting}), {all_counted}) as {_SQL_TYPE})"
-
-
-def visit_contributions_sql(view: View) -> str:
-    """SQL of the contributions of one row of visits."""
-    return f"cast({_view_sql(view)} as {_SQL_TYPE})"
-
-
-def _waiting(name: str) -> str:
-    return _struct(WAITING.name, window_sql("happened_at"), [quoted(name)], values_sql(WAITING))
-
-
-def _sighting_sql(view: str, rules: VisitRules) -> str:
-    """The business day replaces the window, and the device replaces a dimension."""
-    values = ["unix_millis(happened_at)", "if(is_inside, 1L, 0L)"]
-    sighting = _struct(view, "business_day", ["device"], values)
-    return f"array(if({fresh_sql(rules)}, {sighting}, {_waiting(view)}))"
-
-
-def _view_sql(view: View) -> str:
-    dimensions = [dimension_sql(sql) for sql in view.dimensions.values()]
-    struct = _struct(view.name, window_sql(view.at), dimensions, values_sql(view))
-    if view.each is None:
-        return f"array({struct})" if view.where == ALL else f"if({view.where}, array({struct}), array())"
-    name, elements = view.each.name, f"coalesce({view.each.of}, array())"
-    if view.where != ALL:  # a function per element is slow, so none is called for nothing
-        elements = f"filter({elements}, {name} -> coalesce({view.where}, false))"
-    return f"transform({elements}, {name} -> {struct})"
-
-
-def _struct(view: str, window: str, dimensions: list[str], values: list[str]) -> str:
-    texts = f"cast(array({', '.join(dimensions)}) as array<string>)"
-    numbers = f"cast(array({', '.join(values)}) as array<bigint>)"
-    return f"named_struct('view', {quoted(view)}, 'window', {window}, 'dimensions', {texts}, 'values', {numbers})"
+def _renumbered(contributed: pa.Table, events: pa.Table) -> pa.Table:
+    """With the numbers that events have, in place of their rows in this table."""
+    numbers = events[EVENT_ROW].take(contributed[EVENT_ROW])
+    return contributed.set_column(contributed.schema.get_field_index(EVENT_ROW), EVENT_ROW, numbers)

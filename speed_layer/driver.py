@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import structlog
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from master_dataset.delta.checkpoint import MICRO_BATCH, fsync_plan, read_ends
@@ -25,10 +24,10 @@ from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.trace_contexts import TraceContexts, trace_contexts
 from master_dataset.object_store import spark_uri
 from master_dataset.tracing import Attributes, micro_batch
-from speed_layer.additions import shapes_of
-from speed_layer.arrow_tables import OUTPUT, last_received
-from speed_layer.micro_batch import Horizons, MicroBatch, SpeedRows
-from speed_layer.stream import Feed, input_stream
+from speed_layer.arrow_tables import last_received
+from speed_layer.contributions import Contributions
+from speed_layer.micro_batch import Horizons, MicroBatch, Rehearsal, SpeedRows
+from speed_layer.stream import Feed, counted, input_stream
 from speed_layer.visits import VisitTracker
 from views.control.generation import Generation, Generations, Offsets, Reached
 from views.core.cut import UNIX_EPOCH
@@ -37,6 +36,8 @@ from views.core.view import View
 if TYPE_CHECKING:
     from cassandra.cluster import Session
     from pyspark.accumulators import Accumulator
+
+    from speed_layer.parser import Parser
 
 log = structlog.get_logger()
 
@@ -49,11 +50,12 @@ class SpeedDriver:
         self._connect, self._views, self._horizons = connect, views, horizons
         self._ages = (horizons.oldest, horizons.visits)
         self._visits: VisitTracker | None = None
-        self._shapes = shapes_of(views)
+        self._contributions = Contributions(views, *self._ages)
         self._generations = Generations(connect())
         self._taken_over = False
         self._recorded: dict[tuple[str, int], int] = {}  # topic and partition to the position
         self._traces: Accumulator[TraceContexts] | None = None
+        self._parser: Parser | None = None
         self.refusal: CheckpointOutOfStepError | GenerationReplacedError | None = None
         """The error that ended the query, if it is of one of these types."""
 
@@ -61,10 +63,11 @@ class SpeedDriver:
         """Start or continue the query of this generation, after a former one of this process has ended."""
         self.refusal, self._traces, self._recorded = None, trace_contexts(spark), {}
         feed = replace(feed, traces=self._traces)
+        self._parser = feed.parser(self._views)
         of_visits = [view for view in self._views if view.counts_visits]
         self._visits = VisitTracker(of_visits, self._ages, feed, self._horizons.skew) if of_visits else None
         return (
-            input_stream(spark, self._views, feed, self._ages)
+            input_stream(spark, self._views, feed)
             .writeStream.queryName("speed")
             .option("checkpointLocation", spark_uri(checkpoint))
             .foreachBatch(lambda batch, number: self._timed(generation, batch, number, checkpoint))
@@ -76,13 +79,14 @@ class SpeedDriver:
 
         `feed`: only a few records, without writers.
         """
+        parser, count = feed.parser(self._views), Rehearsal(self._contributions)
         with TemporaryDirectory() as checkpoint:
             query = (
-                input_stream(spark, self._views, feed, self._ages)
+                input_stream(spark, self._views, feed)
                 .writeStream.queryName("rehearsal")
                 .option("checkpointLocation", spark_uri(checkpoint))
                 .trigger(availableNow=True)
-                .foreachBatch(lambda batch, _: batch.write.format("noop").mode("overwrite").save())
+                .foreachBatch(lambda batch, _: counted(batch, parser, count))
                 .start()
             )
             query.awaitTermination()
@@ -111,14 +115,14 @@ class SpeedDriver:
             self.refusal = refusal
             raise
         failpoint(Failpoint.SPEED_CLAIMED)
-        visit_view = self._visits.views[0].name if self._visits else None
-        count = MicroBatch(self._connect, self._shapes, self._horizons, generation, number, visit_view)
-        output = batch.mapInArrow(count, from_arrow_schema(OUTPUT)).toArrow()
+        count = MicroBatch(self._connect, self._contributions, self._horizons, generation, number)
+        assert self._parser is not None  # noqa: S101 - for the type checker
+        output = counted(batch, self._parser, count)
         if self._visits:
             if not self._visits.is_recovered:
                 before = read_ends(checkpoint, number - 1) if number else {}
                 self._visits.recover(batch.sparkSession, before)
-            self._write_visits(self._visits, generation, number, output, batch.sparkSession)
+            self._write_visits(self._visits, generation, number, output)
         failpoint(Failpoint.SPEED_COUNTED)
         self._record(generation, _progress(ends, _latest(output)))
         failpoint(Failpoint.SPEED_RECORDED)
@@ -131,12 +135,10 @@ class SpeedDriver:
         self._generations.record(generation.number, moved)
         self._recorded |= {each[:2]: each.position for each in moved}
 
-    def _write_visits(
-        self, tracker: VisitTracker, generation: Generation, number: int, output: pa.Table, spark: SparkSession
-    ) -> None:
+    def _write_visits(self, tracker: VisitTracker, generation: Generation, number: int, output: pa.Table) -> None:
         visits = tracker.closed(output)
         if visits.num_rows:
-            added = tracker.additions(spark, visits, self._horizons.epoch)
+            added = tracker.additions(visits, self._horizons.epoch)
             served = ((key, cells) for key, cells in added if key.epoch >= generation.emit_from)
             shapes = {view.name: view for view in tracker.views}
             SpeedRows(self._connect(), generation.number, self._horizons.ttl, shapes).write(number, served)

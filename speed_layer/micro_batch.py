@@ -1,6 +1,6 @@
 """Counts one micro-batch in a Spark worker, and returns to the driver how far it was read.
 
-    rows of INPUT -> events -> FirstDeliveries -> additions -> SpeedRows
+    parsed rows -> events -> FirstDeliveries -> contributions -> additions -> SpeedRows
                   -> sightings and positions, as OUTPUT, for the driver
 
 A speed row is what one micro-batch adds to the cells of an epoch: overwritten by key, never incremented. A replay of
@@ -22,6 +22,7 @@ from master_dataset.visits.visit import VisitRules
 from speed_layer.additions import AdditionKey, Cells, Shapes, additions
 from speed_layer.arrow_tables import of_kind, position_rows, sighting_rows
 from speed_layer.cassandra_batches import Insert, write_all
+from speed_layer.contributions import Contributions
 from speed_layer.first_deliveries import FirstDeliveries
 from views.control.generation import Generation
 from views.core.cells import write_block
@@ -89,12 +90,10 @@ class MicroBatch:
     """Runs in one task for all events of a store, so that each cell and each identity has a single writer."""
 
     connect: "Callable[[], Session]"
-    shapes: Shapes
+    contributions: Contributions
     horizons: Horizons
     generation: Generation
     number: int
-    visit_view: str | None = None
-    """The view of visits, if there is one: the events that contribute to it are returned to the driver."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write what the events add. The output comes last: when the driver has it, every row is written."""
@@ -105,8 +104,9 @@ class MicroBatch:
         events = of_kind(input_rows, EVENT)
         if events.num_rows:
             self._count(events)
-        if self.visit_view and events.num_rows:
-            yield from sighting_rows(events, self.visit_view)
+            for view in self.contributions.views:
+                if view.counts_visits:
+                    yield from sighting_rows(self.contributions.sightings(events, view), view.name)
         yield from position_rows(input_rows)
 
     def _count(self, events: pa.Table) -> None:
@@ -115,7 +115,22 @@ class MicroBatch:
         firsts = FirstDeliveries(session, own.number, horizons.oldest, horizons.ttl + horizons.remembered)
         first = firsts.filter_first(events)
         failpoint(Failpoint.SPEED_REMEMBERED)
-        contributed = additions(first, self.shapes, horizons.epoch)
+        shapes = self.contributions.shapes
+        added = additions(first, self.contributions, shapes, horizons.epoch)
         # Earlier epochs are within the cut at which this generation started.
-        served = ((key, cells) for key, cells in contributed if key.epoch >= own.emit_from)
-        SpeedRows(session, own.number, horizons.ttl, self.shapes).write(self.number, served)
+        served = ((key, cells) for key, cells in added if key.epoch >= own.emit_from)
+        SpeedRows(session, own.number, horizons.ttl, shapes).write(self.number, served)
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """Computes what a micro-batch would add, and writes nothing: so that everything that counts is loaded."""
+
+    contributions: Contributions
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The positions of the rows."""
+        for batch in batches:
+            rows = pa.Table.from_batches([batch])
+            self.contributions(of_kind(rows, EVENT))
+            yield from position_rows(rows)

@@ -1,25 +1,24 @@
 """New events of all sources as one stream.
 
-    Kafka, all topics -> parsed rows -> contributions -> all rows of a store in one task
+    Kafka, all topics -> parsed rows -> all rows of a store in one task, which counts them
 
 The stream has no state: what a micro-batch has to know of earlier ones is in Cassandra, by key.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.growth import Partitions
 from master_dataset.kafka.topics import Intake, record_span, record_stream
 from master_dataset.visits.visit import VisitRules
-from speed_layer.arrow_tables import INPUT_COLUMNS
-from speed_layer.contributions import contributions_sql
+from speed_layer.arrow_tables import OUTPUT
 from speed_layer.parser import Parser, RecordWriter, sources_of
 from views.core.view import View
 
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
 
 Ages = tuple[timedelta, VisitRules]
 """The greatest age of events that count (A of R5), and the rules of visits."""
+Count = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Takes parsed rows, returns `OUTPUT`. Runs in Spark's workers."""
 Span = tuple[Mapping[int, int], Mapping[int, int]]
 """Partition to its first offset, and to the offset after the last."""
 
@@ -61,26 +62,36 @@ class Feed:
     writers: Mapping[str, Sequence[RecordWriter]]
     traces: "Accumulator[TraceContexts] | None" = None
 
+    def parser(self, views: Sequence[View]) -> Parser:
+        """The parser of its records for these views."""
+        return Parser.of(views, self.terms, self.writers, self.traces)
 
-def input_stream(spark: SparkSession, views: Sequence[View], feed: Feed, ages: Ages) -> DataFrame:
-    """The streaming DataFrame of INPUT. All rows of a store are in one task, whatever partition they came from."""
+
+def input_stream(spark: SparkSession, views: Sequence[View], feed: Feed) -> DataFrame:
+    """The streaming DataFrame of records; in one partition if one task counts them all."""
     topics = [source.topic for source in sources_of(views)]
     tasks = 1 if _tasks(spark) == 1 else spark.sparkContext.defaultParallelism
     intake = Intake(feed.kafka, feed.partitions, feed.readable, feed.starting_offsets, feed.per_batch, tasks)
-    input_rows = _arrivals_of(record_stream(spark, topics, intake), views, feed, ages)
-    return input_rows.coalesce(1) if _tasks(spark) == 1 else input_rows.repartition(_tasks(spark), "store")
+    records = record_stream(spark, topics, intake)
+    return records.coalesce(1) if _tasks(spark) == 1 else records
 
 
-def past_input(spark: SparkSession, view: View, feed: Feed, ages: Ages, span: Span) -> DataFrame:
-    """The events of a view's topic between two offsets, as INPUT, without side effects."""
-    records = record_span(spark, feed.kafka, feed.partitions, view.source.topic, span)
-    return _arrivals_of(records, [view], replace(feed, writers={}, traces=None), ages)
+def counted(records: DataFrame, parser: Parser, count: Count) -> pa.Table:
+    """Parse and count the records of a micro-batch in Spark's workers, all of a store in one task. Returns `OUTPUT`.
 
-
-def _arrivals_of(records: DataFrame, views: Sequence[View], feed: Feed, ages: Ages) -> DataFrame:
-    parser = Parser.of(views, feed.terms, feed.writers, feed.traces)
+    One task does both at once: a record goes to Python once, and nothing but `OUTPUT` comes back.
+    """
+    output, tasks = from_arrow_schema(OUTPUT), _tasks(records.sparkSession)
+    if tasks == 1:
+        return records.mapInArrow(lambda batches: count(parser(batches)), output).toArrow()
     parsed = records.mapInArrow(parser, from_arrow_schema(parser.schema))
-    return parsed.select(*INPUT_COLUMNS.names, F.expr(contributions_sql(views, *ages)).alias("contributions"))
+    return parsed.repartition(tasks, "store").mapInArrow(count, output).toArrow()
+
+
+def past_records(spark: SparkSession, view: View, feed: Feed, span: Span) -> tuple[DataFrame, Parser]:
+    """The records of a view's topic between two offsets, and a parser of them without side effects."""
+    records = record_span(spark, feed.kafka, feed.partitions, view.source.topic, span)
+    return records, Parser.of([view], feed.terms, {})
 
 
 def _tasks(spark: SparkSession) -> int:

@@ -15,16 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from prometheus_client import Gauge
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from master_dataset.parsing.rows import EVENT
 from master_dataset.visits.rows import VisitKey, VisitRow, rows_of, visits_table
 from master_dataset.visits.visit import Bundle, Sighting, VisitRules
-from speed_layer.additions import AdditionKey, Cells, additions
+from speed_layer.additions import Added, additions
 from speed_layer.arrow_tables import OUTPUT, last_received, of_kind, position_rows, sighting_rows
-from speed_layer.contributions import visit_contributions_sql
-from speed_layer.stream import Ages, Feed, past_input
+from speed_layer.contributions import Contributed, Contributions
+from speed_layer.stream import Ages, Feed, past_records
+from views.arrow.contributions import contributions
+from views.arrow.expressions import Rows
 from views.core.view import View
 
 if TYPE_CHECKING:
@@ -113,13 +114,14 @@ class VisitTracker:
         OPEN.set(len(self._open))
         return found
 
-    def additions(self, spark: SparkSession, visits: pa.Table, epoch: timedelta) -> Iterator[tuple[AdditionKey, Cells]]:
+    def additions(self, visits: pa.Table, epoch: timedelta) -> Iterator[Added]:
         """What visits add to the cells of each view."""
-        rows = spark.createDataFrame(visits)
-        for view in self.views:
-            given = F.expr(visit_contributions_sql(view)).alias("contributions")
-            found = rows.select("store", "received_at", given).toArrow()
-            yield from additions(found, {view.name: view}, epoch)
+        shapes = {view.name: view for view in self.views}
+
+        def contribute(some: pa.Table) -> Contributed:
+            return {view.name: contributions(view, Rows.of(some)) for view in self.views}
+
+        return additions(visits, contribute, shapes, epoch)
 
     def _track(self, output: pa.Table) -> Iterator[VisitRow]:
         sightings = output.filter(pc.is_valid(output["view"])).sort_by(
@@ -149,12 +151,13 @@ class VisitTracker:
 
     def _read_past(self, spark: SparkSession, since: Mapping[int, int], until: Mapping[int, int]) -> pa.Table:
         [view, *_] = self.views
-        input_rows, name = past_input(spark, view, self._feed, self._ages, (since, until)), view.name
+        records, parser = past_records(spark, view, self._feed, (since, until))
+        of = Contributions([view], *self._ages)
 
         def output(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
+            for batch in parser(batches):
                 rows = pa.Table.from_batches([batch])
-                yield from sighting_rows(of_kind(rows, EVENT), name)
+                yield from sighting_rows(of.sightings(of_kind(rows, EVENT), view), view.name)
                 yield from position_rows(rows)
 
-        return input_rows.mapInArrow(output, from_arrow_schema(OUTPUT)).toArrow()
+        return records.mapInArrow(output, from_arrow_schema(OUTPUT)).toArrow()

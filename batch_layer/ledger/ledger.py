@@ -15,7 +15,7 @@ import pyarrow as pa
 import structlog
 
 from batch_layer.blocks import StoreDay
-from batch_layer.computed import is_small
+from batch_layer.computed import are_few
 from batch_layer.ledger.change import BlockDifferences, Change, differing, digests, units
 from batch_layer.ledger.compare import LedgerComparer
 from batch_layer.ledger.correction import Ledgers, Summed, TotalsBuilder, Whole
@@ -48,7 +48,7 @@ log = structlog.get_logger()
 class Ledger:
     """`subject`: a run, or a publication's number. `rules`: by what changes are explained.
 
-    `spark` is called where the events are many.
+    `spark` is called where more than `few_events` may explain a change.
     """
 
     connect: "Callable[[], Session]"
@@ -57,6 +57,7 @@ class Ledger:
     masters: Mapping[str, Master]
     rules: ExplainingRules
     spark: "Callable[[], SparkSession]"
+    few_events: int = 0
     _events: dict[tuple[str, frozenset[date]], ExplainingEvents] = field(default_factory=dict)
     _partitions_by_view: dict[tuple[int, datetime, datetime], Mapping[str, list[SpeedPartition]]] = field(
         default_factory=dict
@@ -149,8 +150,8 @@ class Ledger:
         if key not in self._events:
             master, since = self.masters[view.source.topic], self.change.before.cut
             of = Explained(view.source, master, since, self.change.until, self.rules, frozenset(days))
-            is_few = is_small(master, days)
-            self._events[key] = ExplainingTables(of) if is_few else ExplainingFrames(of, self.spark())
+            few = are_few(master, days, self.few_events)
+            self._events[key] = ExplainingTables(of) if few else ExplainingFrames(of, self.spark())
         return self._events[key]
 
 

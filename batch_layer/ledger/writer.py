@@ -136,7 +136,7 @@ class LedgerWriter:
         self, subject: str, change: Change, base: int, masters: Mapping[str, Master], steps: Steps
     ) -> LedgerTotals:
         rules = ExplainingRules(self.context.oldest, self.context.visits, self.context.partitions().moves)
-        ledger = Ledger(self.context.connect, subject, change, masters, rules, self.spark)
+        ledger = Ledger(self.context.connect, subject, change, masters, rules, self.spark, self.context.few_events)
         return ledger.write(registered_views(), base, steps.step)
 
     def _is_read(self, cut: datetime, generation: int, steps: Steps) -> bool:

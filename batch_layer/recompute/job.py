@@ -219,6 +219,7 @@ class RecomputeJob:
             context.tables,
             context.visits,
             context.partitions().moves,
+            few_events=context.few_events,
             keeps_conflicts=not self._is_preview,
         )
         done = {number: counts for number, counts in self.record.portions.items() if counts.run == run}

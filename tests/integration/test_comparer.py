@@ -12,7 +12,8 @@ from batch_layer.blocks import StoreDay
 from batch_layer.speed_span import SpeedSpan, StoreDayFinder
 from batch_layer.verify.totals import TotalsRule
 from batch_layer.verify.verification import CellComparer
-from speed_layer.additions import AdditionKey, Cells, shapes_of
+from speed_layer.additions import AdditionKey, Cells
+from speed_layer.contributions import shapes_of
 from speed_layer.micro_batch import SpeedRows
 from views.core.cells import WAITING, CellKey, write_block
 from views.core.cut import seconds

@@ -3,12 +3,13 @@
 `test_written_cells` has what batch writes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -21,14 +22,16 @@ from master_dataset.parsing.rows import EVENT, output_schema, rows
 from master_dataset.registry.stores import Store
 from master_dataset.visits.rows import VisitKey, VisitRow, visits_table
 from master_dataset.visits.visit import RULES, Sighting
-from speed_layer.additions import additions, shapes_of
+from speed_layer.additions import additions
 from speed_layer.arrow_tables import sighting_rows
-from speed_layer.contributions import contributions_sql, visit_contributions_sql
+from speed_layer.contributions import Contributions
 from speed_layer.visits import OpenVisits
 from tests.support import World, receipt
 from tests.support.layers import Delivery, speed_rows
 from tests.support.sensors import BEGIN, record, source_of, topics
 from views import registered_views
+from views.arrow.contributions import contributions
+from views.arrow.expressions import Rows
 from views.core import States, View
 from views.core.cells import CellKey, read_block
 from views.core.sketch import canonical, sketch_of
@@ -141,11 +144,13 @@ def test_batch_gives_the_same_cells_of_a_day_from_the_days_that_the_view_reads(s
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_speed_gives_the_rows_of_plain_python(spark: SparkSession, topic: str) -> None:
-    arrived = contributed(spark, topic)
+def test_speed_gives_the_rows_of_plain_python(topic: str) -> None:
     views = [view for view in of(topic) if not view.counts_visits]
+    contribute = Contributions(of(topic), OLDEST, RULES)
 
-    added = {(of.shape, of.epoch): dict(cells) for of, cells in additions(once(arrived), shapes_of(of(topic)), EPOCH)}
+    found = additions(once(events_of(topic)), contribute, contribute.shapes, EPOCH)
+
+    added = {(of.shape, of.epoch): dict(cells) for of, cells in found}
 
     for view in views:
         expected = speed_rows(view, received(topic), EPOCH)
@@ -155,10 +160,11 @@ def test_speed_gives_the_rows_of_plain_python(spark: SparkSession, topic: str) -
     assert views
 
 
-def test_speed_gives_the_visits_of_plain_python(spark: SparkSession) -> None:
+def test_speed_gives_the_visits_of_plain_python() -> None:
     [view] = [view for view in registered_views() if view.counts_visits]
     topic = view.source.topic
-    heard = pa.Table.from_batches(sighting_rows(contributed(spark, topic), view.name)).to_pylist()
+    sightings = Contributions([view], OLDEST, RULES).sightings(events_of(topic), view)
+    heard = pa.Table.from_batches(sighting_rows(sightings, view.name)).to_pylist()
     open_visits = OpenVisits(RULES, 5_000)
     visits: list[VisitRow] = []
     for each in heard:
@@ -167,9 +173,12 @@ def test_speed_gives_the_visits_of_plain_python(spark: SparkSession) -> None:
         visits += open_visits.add(0, whose, said)
     visits += open_visits.advance(0, int(NEVER.timestamp() * 1000))
 
-    given = F.expr(visit_contributions_sql(view)).alias("contributions")
-    known = spark.createDataFrame(visits_table(visits)).select("store", "received_at", given).toArrow()
-    added = {of.epoch: dict(cells) for of, cells in additions(known, {view.name: view}, EPOCH)}
+    def contribute(some: pa.Table) -> Mapping[str, pa.Table]:
+        return {view.name: contributions(view, Rows.of(some))}
+
+    added = {
+        of.epoch: dict(cells) for of, cells in additions(visits_table(visits), contribute, {view.name: view}, EPOCH)
+    }
 
     assert added == speed_rows(view, received(topic), EPOCH)
     assert len(added) > 10
@@ -187,11 +196,10 @@ def test_a_sketch_that_spark_makes_is_the_sketch_that_python_makes(spark: SparkS
     assert canonical(bytes(theirs.sketch)) == ours
 
 
-def contributed(spark: SparkSession, topic: str) -> pa.Table:
-    """Arrivals with their contributions, in the order of the topic."""
-    given = F.expr(contributions_sql(of(topic), OLDEST, RULES)).alias("contributions")
-    names = ("kind", "topic", "partition", "offset", "received_at", "store", "happened_at", "identity")
-    return parsed(spark, topic).select(*names, given).toArrow().sort_by("offset")
+def events_of(topic: str) -> pa.Table:
+    """Events, in the order of the topic."""
+    table = parsed_table(topic)
+    return table.filter(pc.equal(table["kind"], EVENT))
 
 
 def once(arrived: pa.Table) -> pa.Table:

@@ -1,19 +1,22 @@
 """What Spark writes of a run, as the serving layer reads it: the cells of plain Python, and their sums by day."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 import pytest
 from cassandra.cluster import Session
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.pandas.types import from_arrow_schema
 
+from batch_layer.blocks import Extent, cell_rows
 from batch_layer.deliveries import deliveries
-from batch_layer.run import Run
+from batch_layer.run import Apply, Run, RunWriter, run_schema
 from batch_layer.visits import CountedRows
 from deploy.cassandra import session_of
 from master_dataset.arrow_blocks import unpack
@@ -36,6 +39,19 @@ Key = tuple[date, tuple[str | None, ...]]
 """Business day, and values of dimensions."""
 DAYS = [BEGIN.date() + timedelta(days=number) for number in (-1, 0, 1)]
 BUSINESS_DAYS = BusinessDays.of(STORE, ZoneInfo(STORE.timezone))
+
+
+def applied(view: View, counted: CountedRows) -> Apply:
+    """A writer applied in Spark's workers."""
+
+    def apply(writer: RunWriter) -> Iterable[pa.RecordBatch]:
+        rows = cell_rows(view, counted.of(view, DAYS), Extent(CUT, DAYS))
+        batches: list[pa.RecordBatch] = (
+            rows.mapInArrow(writer, from_arrow_schema(run_schema(view))).toArrow().to_batches()
+        )
+        return batches
+
+    return apply
 
 
 async def written(tables: BatchTables, view: View) -> dict[CellKey, States]:
@@ -78,7 +94,7 @@ def test_cells_are_those_of_plain_python_and_day_cells_what_they_add_up_to(
     tables = BatchTables(AsyncSession(shared_cassandra))
 
     for view in of(topic):
-        Run(connect, "run").write(view, counted.of(view, DAYS), CUT, set(DAYS))
+        Run(connect, "run").write(view, set(DAYS), applied(view, counted))
         cells = asyncio.run(written(tables, view))
         assert cells == batch_cells(view, received(topic), CUT, EPOCH)
         assert asyncio.run(by_day_cells(tables, view)) == by_day(view, cells)

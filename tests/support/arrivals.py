@@ -4,13 +4,53 @@ from datetime import datetime, timedelta
 from typing import TypedDict
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from master_dataset.parsing.rows import EVENT
 from speed_layer.arrow_tables import INPUT, POSITION
+from speed_layer.contributions import Contributed, Contributions
+from views.arrow.contributions import EVENT_ROW
 from views.core.aggregates import Value
 
 Given = tuple[str, int, list[str | None], list[Value]]
 """What an event contributes: view, window, dimensions, values."""
+
+
+CONTRIBUTIONS = pa.list_(
+    pa.struct(
+        [
+            ("view", pa.string()),
+            ("window", pa.int64()),
+            ("dimensions", pa.list_(pa.string())),
+            ("values", pa.list_(pa.int64())),
+        ]
+    )
+)
+ARRIVALS = INPUT.append(pa.field("contributions", CONTRIBUTIONS))
+
+
+class Told(Contributions):
+    """Contributions that the arrivals state, instead of those of their payload."""
+
+    def __call__(self, events: pa.Table) -> Contributed:
+        """As stated."""
+        return told(events)
+
+
+def told(events: pa.Table) -> Contributed:
+    """What the arrivals state that they contribute."""
+    listed = events["contributions"].combine_chunks()
+    every = pa.Table.from_struct_array(pc.list_flatten(listed))
+    every = every.append_column(EVENT_ROW, pc.list_parent_indices(listed).cast(pa.int64()))
+    found = {}
+    for name in pc.unique(every["view"]).to_pylist():
+        own = every.filter(pc.equal(every["view"], name))
+        columns = {key: own[key] for key in (EVENT_ROW, "window")}
+        for prefix, key in (("d", "dimensions"), ("s", "values")):
+            width = len(own[key][0])
+            columns |= {f"{prefix}{at}": pc.list_element(own[key], at) for at in range(width)}
+        found[name] = pa.table(columns)
+    return found
 
 
 class Arrival(TypedDict, total=False):
@@ -67,4 +107,4 @@ def position(partition: int, offset: int, received_at: datetime) -> Arrival:
 
 def arrived(rows: list[Arrival]) -> pa.RecordBatch:
     """The rows as Spark hands them over."""
-    return pa.RecordBatch.from_pylist(rows, schema=INPUT)
+    return pa.RecordBatch.from_pylist(rows, schema=ARRIVALS)

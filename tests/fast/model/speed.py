@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deploy.services.speed import begin, starting_offsets
 from master_dataset.errors import GenerationReplacedError
-from speed_layer.additions import AdditionKey, Cells, shapes_of
+from speed_layer.additions import AdditionKey, Cells
+from speed_layer.contributions import shapes_of
 from speed_layer.first_deliveries import Delivery, Identity, first_in_batch, settled
 from speed_layer.first_deliveries import Place as MetAt
 from tests.fast.model.facts import HORIZONS, TOPIC, Code, contributions, window_of

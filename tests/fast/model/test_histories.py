@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from speed_layer.additions import shapes_of
+from speed_layer.contributions import shapes_of
 from tests.fast.model.adding import Given, added, added_by_arrow
 from tests.fast.model.campaign import missed, run
 from tests.fast.model.facts import BEGUN, CODES, Fact, contributions
