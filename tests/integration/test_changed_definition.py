@@ -13,7 +13,8 @@ from cassandra.cluster import Session
 
 from batch_layer.ledger.change import Change, PublishedState
 from batch_layer.ledger.correction import Ledgers
-from batch_layer.ledger.events import ExplainingRules, Ledger
+from batch_layer.ledger.events import ExplainingRules
+from batch_layer.ledger.ledger import Ledger
 from batch_layer.run import digest_of
 from deploy.cassandra import session_of
 from master_dataset.visits.visit import RULES
