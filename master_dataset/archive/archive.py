@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import structlog
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
+from master_dataset.archive.data_writer import DataWriter, write_files
 from master_dataset.delta.checkpoint import (
     MICRO_BATCH,
     adopt,
@@ -28,25 +28,24 @@ from master_dataset.delta.checkpoint import (
     fsync_plan,
     furthest,
     last_plan,
+    read_ends,
     unfinished_marks,
 )
 from master_dataset.delta.tables import CONFLICTS, DEAD_LETTERS, BatchId, MasterTables
 from master_dataset.errors import CheckpointInUseError, DependencyUnavailableError, OperatorError
 from master_dataset.failpoints import Failpoint, failpoint
-from master_dataset.kafka.partition_progress import Progress, ProgressParam, count_received, progress_of
+from master_dataset.kafka.partition_progress import Progress
 from master_dataset.kafka.topics import EARLIEST, Intake, offsets_json, record_stream
-from master_dataset.kafka.trace_contexts import TraceContexts, trace_contexts, trace_contexts_of
+from master_dataset.kafka.trace_contexts import TraceContexts, trace_contexts
 from master_dataset.object_store import spark_uri
-from master_dataset.parsing.rows import output_schema, rows
+from master_dataset.parsing.rows import DEAD_LETTER, EVENT
 from master_dataset.tracing import Attributes, MicroBatchSpan, micro_batch
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Callable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
     from datetime import datetime
 
-    import pyarrow as pa
     from pyspark.accumulators import Accumulator
 
     from master_dataset.kafka.connection import KafkaConnection
@@ -54,7 +53,10 @@ if TYPE_CHECKING:
     from master_dataset.registry.registry import TermsOf
     from master_dataset.source import Source
 
+FEW_RECORDS = 20_000
+"""A second of work."""
 _MOST_REPEATED = 3
+_COMMITTED = {EVENT: Failpoint.ARCHIVE_EVENTS, DEAD_LETTER: Failpoint.ARCHIVE_DEAD_LETTERS}
 _ENDED = "another process archives this topic from now on"
 log = structlog.get_logger()
 
@@ -179,13 +181,14 @@ class Archive:
         tasks = self._spark.sparkContext.defaultParallelism
         starts, number = self._starting_offsets(source, topic.partitions.open), topic.partitions.open
         intake = Intake(topic.kafka, topic.partitions, number, starts, trigger.records, tasks)
-        parsed, progress = self.parse(source, record_stream(self._spark, [source.topic], intake))
+        records = record_stream(self._spark, [source.topic], intake)
+        self._traces[source.topic] = trace_contexts(self._spark)
 
         def write(batch: DataFrame, number: int) -> None:
             fsync_plan(checkpoint, number)
             try:
                 with writes.begin():
-                    self.write_batch(source, batch, number, progress)
+                    self.write_batch(source, batch.coalesce(1) if _has_few(checkpoint, number) else batch, number)
             except OperatorError as refusal:
                 if not isinstance(refusal, DependencyUnavailableError):  # else the next process tries again
                     writes.refusal = refusal  # Spark passes on only its text
@@ -193,7 +196,7 @@ class Archive:
             self._repeated.pop(source.topic, None)
 
         query = self._queries[source.topic] = (
-            parsed.writeStream.queryName(f"archive_{source.topic}")
+            records.writeStream.queryName(f"archive_{source.topic}")
             .option("checkpointLocation", spark_uri(checkpoint))
             .trigger(processingTime=f"{trigger.seconds} seconds")
             .foreachBatch(write)
@@ -244,34 +247,13 @@ class Archive:
         positions = self._positions.read().get(source.topic, {})
         return offsets_json({source.topic: {number: positions.get(number, EARLIEST) for number in range(partitions)}})
 
-    def parse(self, source: "Source[Any]", records: DataFrame) -> "tuple[DataFrame, Accumulator[Progress]]":
-        """Parse every record, lazily.
-
-        Returns:
-            The parsed rows, and an accumulator. Each time the rows are computed, it adds what they contain.
-        """
-        progress = self._spark.sparkContext.accumulator({}, ProgressParam())
-        traces = self._traces[source.topic] = trace_contexts(self._spark)
-        parser = _parser(source, self._terms, progress, traces)
-        return records.mapInArrow(parser, from_arrow_schema(output_schema(source))), progress
-
-    def write_batch(
-        self, source: "Source[Any]", batch: DataFrame, number: int, progress: "Accumulator[Progress]"
-    ) -> None:
-        """Archive a micro-batch of parsed records.
-
-        They are parsed once and kept until all of them are written, so that each is an event or a dead letter even if
-        its store is registered meanwhile. If an executor is lost with some of them, Spark parses these again; nothing
-        is recorded then, and the next process writes what is missing.
+    def write_batch(self, source: "Source[Any]", records: DataFrame, number: int) -> None:
+        """Archive a micro-batch of records.
 
         Args:
             source: Whose records they are.
-            batch: The rows of `parse`.
+            records: With the columns of `record_stream`.
             number: Spark's number of the micro-batch.
-            progress: The accumulator of `parse`.
-
-        Raises:
-            RuntimeError: Records were parsed again while they were written.
         """
         attributes: Attributes = {
             "messaging.system": "kafka",
@@ -282,11 +264,9 @@ class Archive:
         }
         with MICRO_BATCH.labels("archive").time(), micro_batch(f"archive {source.topic}", attributes) as span:
             query = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
-            parsed = batch.persist()
             try:
-                partitions = self._write_parsed(source, parsed, BatchId(query, number), progress)
+                partitions = self._write_records(source, records, BatchId(query, number))
             finally:
-                parsed.unpersist()
                 self._note_traces(source, span)
             span.attributes["messaging.batch.message_count"] = sum(each.received for each in partitions.values())
             for partition, each in partitions.items():
@@ -300,39 +280,27 @@ class Archive:
         if (traces := self._traces.get(source.topic)) is not None:
             span.links, traces.value = traces.value, frozenset()
 
-    def _write_parsed(
-        self, source: "Source[Any]", parsed: DataFrame, written: BatchId, progress: "Accumulator[Progress]"
-    ) -> Progress:
+    def _write_records(self, source: "Source[Any]", records: DataFrame, batch: BatchId) -> Progress:
         """Write what the tables do not hold yet, until it is on the disk. Returns what the micro-batch contains."""
         failpoint(Failpoint.ARCHIVE_BEGUN)
-        held = [name for name in (source.topic, DEAD_LETTERS) if self._may_hold(source, name, written)]
+        names = {EVENT: source.topic, DEAD_LETTER: DEAD_LETTERS}
+        held = [name for name in names.values() if self._may_hold(source, name, batch)]
         for name in held:  # a roll back looks for the newest commit of a mark alone
-            self._tables.fsync(name, written)
-        progress.value = {}
-        parsed.count()  # parses all of it; later steps read what is kept
-        partitions = progress.value
-        has_events = any(each.events for each in partitions.values())
-        has_dead_letters = any(each.dead_letters for each in partitions.values())
-        missing = parsed
-        for name in held:
-            missing = self._tables.without_written(self._spark, missing, name, source.topic)
-        events, dead_letters = (missing.where(f"kind = '{kind}'") for kind in ("event", "dead_letter"))
-        if has_events and not (
-            held and events.isEmpty()
-        ):  # many micro-batches have none; an empty commit takes a second
-            self._tables.append_events(source, events, written, repeats=source.topic in held)
-        failpoint(Failpoint.ARCHIVE_EVENTS)
-        if has_dead_letters and not (held and dead_letters.isEmpty()):
-            self._tables.append_dead_letters(source, dead_letters, written, repeats=DEAD_LETTERS in held)
-        failpoint(Failpoint.ARCHIVE_DEAD_LETTERS)
-        if progress.value is not partitions:  # each addition makes a new one
-            raise RuntimeError(f"Records of `{source.topic}` were parsed again while they were written.")
-        for name, has_any in ((source.topic, has_events), (DEAD_LETTERS, has_dead_letters)):
-            if has_any or name in held:
-                self._tables.fsync(name, written)
+            self._tables.fsync(name, batch)
+        known = frozenset(place for name in held for place in self._tables.written(records, name, source.topic))
+        files = {kind: self._tables.writer(source, name) for kind, name in names.items()}
+        writer = DataWriter(source, self._terms, files, known, self._traces.get(source.topic))
+        written = write_files(records, writer)
+        for kind, name in names.items():
+            if written.files[kind].num_rows:  # many micro-batches have none; an empty commit takes a second
+                self._tables.commit(source, name, written.files[kind], batch, repeats=name in held)
+            failpoint(_COMMITTED[kind])
+        for kind, name in names.items():
+            if written.files[kind].num_rows or name in held:
+                self._tables.fsync(name, batch)
         if self._monitor is not None:
-            self._monitor.on_batch(source.topic, partitions, repeats=source.topic in held)
-        return partitions
+            self._monitor.on_batch(source.topic, written.progress, repeats=source.topic in held)
+        return written.progress
 
     def _may_hold(self, source: "Source[Any]", name: str, batch: BatchId) -> bool:
         """Whether a process that crashed has written this micro-batch to the table, or a part of it."""
@@ -340,25 +308,12 @@ class Archive:
         return may_be_begun and source.topic not in self._written_to and self._tables.holds(name, batch)
 
 
-def _parser(
-    source: "Source[Any]",
-    terms: "Callable[[], TermsOf]",
-    progress: "Accumulator[Progress]",
-    traces: "Accumulator[TraceContexts] | None",
-) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
-    def parse(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        newest: dict[int, int] = {}
-        received: list[Counter[int]] = []
-
-        def counted() -> "Iterator[pa.RecordBatch]":
-            for batch in batches:
-                received.append(count_received(batch))
-                if traces is not None and (found := trace_contexts_of(batch)):
-                    traces.add(found)
-                yield batch
-
-        for batch in rows(source, counted(), terms()):  # yields one batch for each that it takes
-            progress.add(progress_of(batch, newest, received.pop()))
-            yield batch
-
-    return parse
+def _has_few(checkpoint: str, number: int) -> bool:
+    """Whether one task writes the micro-batch: several would write more files than are worth the time."""
+    if not number:
+        return False
+    before, after = (
+        sum(end for partitions in read_ends(checkpoint, each).values() for end in partitions.values())
+        for each in (number - 1, number)
+    )
+    return after - before <= FEW_RECORDS

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from master_dataset.delta.append import APPENDS, Writer, commit_files, is_marked
+from master_dataset.delta.append import APPENDS, Writer, append, commit_files, is_marked
 from master_dataset.delta.checkpoint import mark_of
 from master_dataset.delta.commit_intents import commit_intent
 from master_dataset.delta.creation import create_table
@@ -79,40 +79,31 @@ class MasterTables:
             drop_incomplete_creation(path)
             create_table(path, layout)
 
-    def append_events(self, source: "Source[Any]", events: DataFrame, batch: BatchId, *, repeats: bool = False) -> None:
-        """Append the events of one micro-batch, in one commit that carries its mark.
+    def writer(self, source: "Source[Any]", name: str) -> FileWriter:
+        """What writes data files of a table: the source's own, or that of dead letters."""
+        return FileWriter.of(self.path(name), self._layouts(source)[name])
+
+    def commit(
+        self, source: "Source[Any]", name: str, files: pa.Table, batch: BatchId, *, repeats: bool = False
+    ) -> None:
+        """Add the files (`DATA_FILES`) of one micro-batch to a table, in one commit that carries its mark.
 
         `repeats`: the table holds a part of it.
         """
-        layout = event_layout(source)
-        ordered = events.select(*layout.schema.names).repartition("day").sortWithinPartitions("day")
-        self._append(source.topic, layout, ordered, Writer(*batch, repeats=repeats), batch.mark)
-
-    def append_dead_letters(
-        self, source: "Source[Any]", dead_letters: DataFrame, batch: BatchId, *, repeats: bool = False
-    ) -> None:
-        """Append the dead letters of one micro-batch, likewise."""
-        rows = dead_letters.select(*DEAD_LETTER_COLUMNS).coalesce(1)
-        self._append(DEAD_LETTERS, dead_letter_layout(source), rows, Writer(*batch, repeats=repeats), batch.mark)
+        self._commit(name, self._layouts(source)[name], files, Writer(*batch, repeats=repeats), batch.mark)
 
     def append_conflicts(self, source: "Source[Any]", dead_letters: DataFrame) -> None:
         """Append the conflicts that a rebuild found, in one commit that is on the disk when this returns."""
-        rows = dead_letters.select(*DEAD_LETTER_COLUMNS).coalesce(1)
-        with commit_intent(self.path(CONFLICTS)) as mark:
-            self._append(CONFLICTS, dead_letter_layout(source), rows, APPENDS, mark)
+        rows, layout = dead_letters.select(*DEAD_LETTER_COLUMNS).coalesce(1), dead_letter_layout(source)
+        with commit_intent(
+            self.path(CONFLICTS)
+        ) as mark:  # Spark's tasks write the data files, this process commits them
+            files = rows.mapInArrow(self.writer(source, CONFLICTS), from_arrow_schema(DATA_FILES)).toArrow()
+            self._commit(CONFLICTS, layout, files, APPENDS, mark)
 
     def append_conflict_rows(self, source: "Source[Any]", dead_letters: pa.Table) -> None:
-        """The same of rows with `dead_letter_schema`, which this process writes."""
-        layout = dead_letter_layout(source)
-        with commit_intent(self.path(CONFLICTS)) as mark:
-            written = FileWriter.of(self.path(CONFLICTS), layout)(iter(dead_letters.to_batches()))
-            self._commit(CONFLICTS, layout, pa.Table.from_batches(written, DATA_FILES), APPENDS, mark)
-
-    def _append(self, name: str, layout: TableLayout, rows: DataFrame, writer: Writer, mark: str) -> None:
-        """Spark's tasks write the data files, this process commits them."""
-        files = FileWriter.of(self.path(name), layout)
-        written = rows.mapInArrow(files, from_arrow_schema(DATA_FILES)).toArrow()
-        self._commit(name, layout, written, writer, mark)
+        """The same of rows that are here, with `dead_letter_schema`."""
+        append(self.path(CONFLICTS), dead_letters, dead_letter_layout(source))
 
     def _commit(self, name: str, layout: TableLayout, written: pa.Table, writer: Writer, mark: str) -> None:
         path = self.path(name)
@@ -146,13 +137,13 @@ class MasterTables:
         number = open_table(path).transaction_version(batch.query)
         return (number is not None and number >= batch.number) or is_marked(path, batch.mark, NEWEST_COMMITS)
 
-    def without_written(self, spark: SparkSession, records: DataFrame, name: str, topic: str) -> DataFrame:
-        """Those records of a micro-batch of this topic whose positions are not in the table."""
-        bounds = [F.unix_micros(bound("received_at")) for bound in (F.min, F.max)]
+    def written(self, records: DataFrame, name: str, topic: str) -> set[tuple[int, int]]:
+        """Partition and offset of each record in the table that was received while these of its topic were."""
+        bounds = [F.unix_micros(bound("timestamp")) for bound in (F.min, F.max)]
         earliest, latest = (pa.scalar(each, pa.timestamp("us", "UTC")) for each in records.agg(*bounds).collect()[0])
         received = pc.field("received_at")
-        written = self.positions(spark, name, topic, (received >= earliest) & (received <= latest))
-        return records.join(written, list(POSITION), "left_anti")
+        found = self.position_table(name, topic, (received >= earliest) & (received <= latest))
+        return set(zip(found["partition"].to_pylist(), found["offset"].to_pylist(), strict=True))
 
     def positions(self, spark: SparkSession, name: str, topic: str, where: Any = None) -> DataFrame:  # noqa: ANN401 - pyarrow ships no types
         """`position_table` for Spark."""

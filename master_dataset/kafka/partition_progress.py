@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.accumulators import AccumulatorParam
 
 from master_dataset.parsing.parse import is_marker
 from master_dataset.parsing.rows import headers_of
@@ -68,8 +67,7 @@ class PartitionProgress:
     """What a micro-batch contains of one partition.
 
     `offset`, `received_at`: the greatest. `oldest_at`: the smallest `received_at`. `step_back`: by how much the clock
-    stepped back, at most. `received`: records without markers. `received`, `events` and `dead_letters` (by reason)
-    can be counted twice when Spark repeats a task, so they serve metrics, and whether there are any.
+    stepped back, at most. `received`: records without markers. `dead_letters`: by reason.
     """
 
     offset: int
@@ -150,17 +148,7 @@ def _dead_letters(parsed: pa.RecordBatch) -> dict[int, Counter[str]]:
     return found
 
 
-class ProgressParam(AccumulatorParam[Progress]):
-    """Collects the progress of the tasks of a micro-batch. Spark merges it before the job ends.
-
-    A task that ran twice, because shuffle files were lost or speculatively, may be merged twice.
-    """
-
-    def zero(self, value: Progress) -> Progress:  # noqa: ARG002 - Spark's signature
-        """No progress."""
-        return {}
-
-    def addInPlace(self, value1: Progress, value2: Progress) -> Progress:  # noqa: N802 - Spark's name
-        """Combine both."""
-        both = {partition: value1[partition] | value2[partition] for partition in value1.keys() & value2.keys()}
-        return {**value1, **value2, **both}
+def combined(one: Progress, other: Progress) -> Progress:
+    """The progress of two batches."""
+    both = {partition: one[partition] | other[partition] for partition in one.keys() & other.keys()}
+    return {**one, **other, **both}

@@ -83,8 +83,7 @@ def test_a_batch_that_is_repeated_after_a_crash_is_kept_once_and_its_positions_a
 
     for _process in range(2):
         archive = Archive(spark, tables, positions, lambda: lambda _store: DEFAULT_TERMS, watch)
-        batch, seen = archive.parse(POS_TRANSACTIONS, records(spark))
-        archive.write_batch(POS_TRANSACTIONS, batch, 7, seen)
+        archive.write_batch(POS_TRANSACTIONS, records(spark), 7)
         found.append(dict(positions.found))
         positions.found.clear()
 
@@ -108,8 +107,7 @@ def test_what_a_crash_left_out_is_written_although_stores_were_registered_meanwh
 
         monkeypatch.setattr("master_dataset.archive.archive.failpoint", crash)
         archive = Archive(spark, tables, positions, lambda: lambda _store: DEFAULT_TERMS)
-        batch, seen = archive.parse(POS_TRANSACTIONS, records(spark, broken))
-        archive.write_batch(POS_TRANSACTIONS, batch, 7, seen)
+        archive.write_batch(POS_TRANSACTIONS, records(spark, broken), 7)
 
     with pytest.raises(KeyboardInterrupt):
         write((5, 6), crash_at=Failpoint.ARCHIVE_EVENTS)

@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from batch_layer.archived import PLAIN, archived
 from batch_layer.master import Master
 from master_dataset.archive.archive import Archive
 from master_dataset.delta.tables import MasterTables, event_schema
+from master_dataset.parsing.rows import output_schema
+from master_dataset.parsing.rows import rows as parsed_rows
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.integration.test_archive import SCHEMA, Positions
@@ -33,8 +36,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     for number in range(3):
         happened = [NOON - timedelta(days=1), NOON, NOON + timedelta(minutes=1)]
         rows = [record(offset, at) for offset, at in enumerate(happened, start=3 * number)]
-        parsed, seen = archive.parse(POS_TRANSACTIONS, spark.createDataFrame(rows, SCHEMA))
-        archive.write_batch(POS_TRANSACTIONS, parsed, number, seen)
+        archive.write_batch(POS_TRANSACTIONS, spark.createDataFrame(rows, SCHEMA), number)
     return tables.path(POS_TRANSACTIONS.topic)
 
 
@@ -83,7 +85,10 @@ def test_a_table_of_an_older_version_gains_columns_that_its_rows_have_as_null(
     path, later = tables.path(POS_TRANSACTIONS.topic), ["discount", "discount_returned", "payments"]
     archive = Archive(spark, tables, Positions(), lambda: lambda _store: DEFAULT_TERMS)
     spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")
-    old, _ = archive.parse(POS_TRANSACTIONS, spark.createDataFrame([record(0, NOON)], SCHEMA))
+    old = spark.createDataFrame([record(0, NOON)], SCHEMA).mapInArrow(
+        lambda batches: parsed_rows(POS_TRANSACTIONS, batches, lambda _store: DEFAULT_TERMS),
+        from_arrow_schema(output_schema(POS_TRANSACTIONS)),
+    )
     columns = [name for name in event_schema(POS_TRANSACTIONS).names if name not in later]
     old.select(*columns).write.format("delta").partitionBy("day").save(path)
     before = archived(spark, POS_TRANSACTIONS, Master.newest(path)).select(*later)
@@ -92,8 +97,7 @@ def test_a_table_of_an_older_version_gains_columns_that_its_rows_have_as_null(
     tables.create(POS_TRANSACTIONS)
     value = receipt({"transaction_id": '"1"', "discount": "0.5", "payments": '[{"type": "card", "amount": 1}]'})
     row: tuple[object, ...] = (b"1", value, POS_TRANSACTIONS.topic, 0, 1, NOON + timedelta(minutes=9), [])
-    parsed, seen = archive.parse(POS_TRANSACTIONS, spark.createDataFrame([row], SCHEMA))
-    archive.write_batch(POS_TRANSACTIONS, parsed, 0, seen)
+    archive.write_batch(POS_TRANSACTIONS, spark.createDataFrame([row], SCHEMA), 0)
 
     rows = archived(spark, POS_TRANSACTIONS, Master.newest(path))
     assert rows.columns == event_schema(POS_TRANSACTIONS).names

@@ -50,8 +50,7 @@ class Writer:
                 (b"1", each, POS_TRANSACTIONS.topic, 0, 2 * self._batches + place, NOON, [])
                 for place, each in enumerate((value, b"{"))
             ]
-            parsed, seen = self._archive.parse(POS_TRANSACTIONS, self.spark.createDataFrame(rows, SCHEMA))
-            self._archive.write_batch(POS_TRANSACTIONS, parsed, self._batches, seen)
+            self._archive.write_batch(POS_TRANSACTIONS, self.spark.createDataFrame(rows, SCHEMA), self._batches)
             self._batches += 1
 
     def rows(self) -> list[str]:

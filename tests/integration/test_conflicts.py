@@ -31,8 +31,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mas
             (b"1", value, POS_TRANSACTIONS.topic, 0, offset, NOON + timedelta(seconds=offset), [])
             for offset, value in values.items()
         ]
-        parsed, seen = archive.parse(POS_TRANSACTIONS, spark.createDataFrame(rows, SCHEMA))
-        archive.write_batch(POS_TRANSACTIONS, parsed, number, seen)
+        archive.write_batch(POS_TRANSACTIONS, spark.createDataFrame(rows, SCHEMA), number)
     return tables
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
@@ -11,7 +11,8 @@ from typing import Any
 from unittest.mock import patch
 
 from master_dataset.archive.archive import Archive
-from master_dataset.delta.tables import DEAD_LETTERS, BatchId
+from master_dataset.archive.data_writer import DataWriter, Written
+from master_dataset.delta.tables import BatchId
 from master_dataset.kafka.partition_progress import PartitionProgress
 from master_dataset.kafka.topics import EARLIEST
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
@@ -45,19 +46,18 @@ class Tables:
     def create(self, *_: object) -> None:
         """They are there."""
 
-    def append_events(self, _: object, events: "Frame", batch: BatchId, *, repeats: bool) -> None:
-        assert repeats == self.holds(TOPIC, batch)
-        self._append(TOPIC, events, batch.mark)
+    def writer(self, *_: object) -> None:
+        """Files are rows here."""
 
-    def append_dead_letters(self, _: object, dead_letters: "Frame", batch: BatchId, *, repeats: bool) -> None:
-        assert repeats == self.holds(DEAD_LETTERS, batch)
-        self._append(DEAD_LETTERS, dead_letters, batch.mark)
+    def commit(self, _: object, name: str, files: "Files", batch: BatchId, *, repeats: bool) -> None:
+        assert repeats == self.holds(name, batch)
+        self._append(name, files, batch.mark)
 
     def holds(self, name: str, batch: BatchId) -> bool:
         return any((each.name, each.mark) == (name, batch.mark) for each in self.commits)
 
-    def without_written(self, _: object, records: "Frame", name: str, __: str) -> "Frame":
-        return records.without({row for each in self.commits if each.name == name for row in each.rows})
+    def written(self, _: object, name: str, __: str) -> set[tuple[int, int]]:
+        return {(0, row) for each in self.commits if each.name == name for row in each.rows}
 
     def fsync(self, name: str, batch: BatchId) -> None:
         for each in self.commits:
@@ -72,12 +72,12 @@ class Tables:
         """How often each record is kept, as an event or as a dead letter."""
         return Counter(row for each in self.commits for row in each.rows)
 
-    def _append(self, name: str, rows: "Frame", mark: str) -> None:
+    def _append(self, name: str, files: "Files", mark: str) -> None:
         before = [each for each in self.commits if (each.name, each.mark) == (name, mark)]
         assert all(each.fsynced for each in before), "a roll back looks for the newest commit of a mark alone"
         if self.chance.random() < 0.1:
             raise OSError("no room")
-        self.commits.append(Commit(name, mark, [offset for offset, _ in rows.rows()]))
+        self.commits.append(Commit(name, mark, files.offsets))
 
 
 @dataclass
@@ -93,38 +93,16 @@ class Positions:
         return {TOPIC: dict(self.at)} if self.at else {}
 
 
-class Frame:
-    """Rows that are computed whenever they are used, unless they are kept: offset and kind."""
+@dataclass
+class Files:
+    """What one pass wrote of a kind."""
 
-    def __init__(self, compute: Callable[[], list[tuple[int, str]]]) -> None:
-        self._compute, self._is_persisted = compute, False
-        self._kept: list[tuple[int, str]] | None = None
+    offsets: list[int]
 
-    def persist(self) -> "Frame":
-        self._is_persisted = True
-        return self
-
-    def unpersist(self) -> None:
-        self._is_persisted, self._kept = False, None
-
-    def rows(self) -> list[tuple[int, str]]:
-        found = self._compute() if self._kept is None else self._kept
-        if self._is_persisted:
-            self._kept = found
-        return found
-
-    def where(self, condition: str) -> "Frame":
-        kind = condition.split("'")[1]
-        return Frame(lambda: [row for row in self.rows() if row[1] == kind])
-
-    def without(self, offsets: Container[int]) -> "Frame":
-        return Frame(lambda: [row for row in self.rows() if row[0] not in offsets])
-
-    def isEmpty(self) -> bool:  # noqa: N802 - Spark's name
-        return not self.rows()
-
-    def count(self) -> int:
-        return len(self.rows())
+    @property
+    def num_rows(self) -> int:
+        """How many files."""
+        return min(1, len(self.offsets))
 
 
 class Checkpoint:
@@ -178,20 +156,23 @@ class Life:
             self.checkpoint.planned = (start, end)
         if start == end:
             return
-        seen: Any = SimpleNamespace(value={})
 
-        def parse() -> list[tuple[int, str]]:
+        def write_files(_: object, writer: DataWriter) -> Written:
             """Whether a record is an event may be seen otherwise each time, because its store was registered."""
             kinds = [self._parsed(kind) for kind in self.log[start:end]]
             counts = Counter(kinds)
             dead_letters = Counter({"not_json": counts[DEAD_LETTER]} if counts[DEAD_LETTER] else {})
-            seen.value = {0: PartitionProgress(end - 1, AT, counts[EVENT], dead_letters, AT)}
-            return list(enumerate(kinds, start))
+            left = [(kind, at) for at, kind in enumerate(kinds, start) if (0, at) not in writer.written]
+            files: Any = {kind: Files([at for own, at in left if own == kind]) for kind in (EVENT, DEAD_LETTER)}
+            return Written({0: PartitionProgress(end - 1, AT, counts[EVENT], dead_letters, AT)}, files)
 
-        frame: Any = Frame(parse)
+        records: Any = None
         try:
-            with patch("master_dataset.archive.archive.failpoint", failpoint_hit):
-                self.archive.write_batch(POS_TRANSACTIONS, frame, self.checkpoint.batch, seen)
+            with (
+                patch("master_dataset.archive.archive.failpoint", failpoint_hit),
+                patch("master_dataset.archive.archive.write_files", write_files),
+            ):
+                self.archive.write_batch(POS_TRANSACTIONS, records, self.checkpoint.batch)
         except (EndedError, OSError):
             self._process()
             return

@@ -9,7 +9,7 @@ import pyarrow as pa
 from master_dataset.kafka.partition_progress import (
     PartitionProgress,
     Progress,
-    ProgressParam,
+    combined,
     count_received,
     progress_of,
 )
@@ -32,10 +32,9 @@ PARTS: list[Progress] = [
 
 def merged(*parts: Progress) -> dict[int, tuple[object, ...]]:
     """Without the counts, which are for metrics."""
-    param = ProgressParam()
-    whole = param.zero({})
+    whole: Progress = {}
     for part in parts:
-        whole = param.addInPlace(whole, part)
+        whole = combined(whole, part)
     return {
         partition: (each.offset, each.received_at, bool(each.dead_letters), each.oldest_at, each.step_back)
         for partition, each in whole.items()
