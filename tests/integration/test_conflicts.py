@@ -5,13 +5,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from batch_layer.archived import archived
-from batch_layer.deliveries import Repeats, count_repeats, deliveries, keep_conflicts
+from batch_layer.computed import ArrowPortion, ComputedPortion, PortionEvents, SparkPortion
+from batch_layer.deliveries import Repeats
 from batch_layer.master import Master
 from master_dataset.archive.archive import Archive
 from master_dataset.delta.tables import CONFLICTS, MasterTables
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.visits.visit import RULES
 from tests.integration.test_archive import SCHEMA, Positions
 from tests.support.corpus.case import receipt
 
@@ -35,17 +36,18 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mas
     return tables
 
 
-@pytest.mark.nightly
+@pytest.mark.parametrize("portion", [pytest.param("spark", marks=pytest.mark.nightly), "arrow"])
 def test_a_conflict_is_kept_once_with_its_own_bytes_however_often_its_day_is_rebuilt(
-    spark: SparkSession, tables: MasterTables
+    spark: SparkSession, tables: MasterTables, portion: str
 ) -> None:
-    path = tables.path(POS_TRANSACTIONS.topic)
+    master = Master.newest(tables.path(POS_TRANSACTIONS.topic))
+    days = master.days()
+    of = PortionEvents(POS_TRANSACTIONS, master, days, days, NOON + timedelta(hours=1), RULES, ())
 
     def rebuilt() -> tuple[Repeats, DataFrame]:
-        rows = archived(spark, POS_TRANSACTIONS, Master.newest(path))
-        repeats = deliveries(rows).repeats
-        counted = count_repeats(repeats)
-        keep_conflicts(tables, POS_TRANSACTIONS, rows, repeats, counted.conflicts)
+        computed: ComputedPortion = ArrowPortion(of) if portion == "arrow" else SparkPortion(of, spark)
+        counted = computed.repeats()
+        computed.keep_conflicts(tables, counted.conflicts)
         return counted, spark.read.format("delta").load(tables.path(CONFLICTS))
 
     found = [rebuilt() for _ in range(2)]

@@ -124,7 +124,7 @@ def compiled(expression: str) -> Evaluated:
 
 def _refused(what: str, node: exp.Expr) -> DefinitionError:
     message = f"`{node.sql(dialect='spark')}`: views cannot use {what}"
-    return DefinitionError(message, do="Use what docs/explanation/views.md lists.")
+    return DefinitionError(message, do="Use what docs/explanation/architecture.md lists.")
 
 
 def _compile(node: exp.Expr) -> Evaluated:
@@ -272,8 +272,10 @@ def _choice(condition: exp.Expr, yes: exp.Expr, no: exp.Expr) -> Evaluated:
     def evaluated(rows: Rows) -> Values:
         mask = _column(pc.fill_null(holds(rows), _FALSE), rows.number)
         true = pc.sum(mask).as_py() or 0
-        if true in (0, rows.number):
-            return _column((chosen if true else other)(rows), rows.number)
+        if rows.number and true in (0, rows.number):
+            only = _column((chosen if true else other)(rows), rows.number)
+            if not pa.types.is_null(only.type):  # else the other branch says of which type the nulls are
+                return only
         parts = [
             _column(of(own), own.number)
             for of, own in ((chosen, rows.where(mask)), (other, rows.where(pc.invert(mask))))

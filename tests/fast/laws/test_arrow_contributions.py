@@ -1,0 +1,106 @@
+"""What events contribute by Arrow: the rows of plain Python, however the events are split, also into none."""
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from master_dataset.errors import DefinitionError
+from master_dataset.parsing.parse import parse
+from master_dataset.parsing.results import Event
+from master_dataset.parsing.rows import EVENT
+from tests.integration.test_view_sql import STORE, TOPICS, of, parsed_table, sent
+from tests.support.rows import contributions as plain
+from tests.support.sensors import source_of
+from views.arrow.contributions import EVENT_ROW, contributions, windows
+from views.arrow.expressions import Rows, check, evaluate
+from views.core import View
+from views.core.cells import CellKey
+from views.core.sketch import sketch_of
+
+
+def events_of(topic: str) -> pa.Table:
+    table = parsed_table(topic)
+    return table.filter(pc.equal(table["kind"], EVENT))
+
+
+def counted(view: View, found: pa.Table, first: int = 0) -> Counter[Any]:
+    """Event, cell, and states. `first`: the number of the first event."""
+    columns = found.to_pydict()
+    unions = [column.by == "union" for column in view.columns.values()]
+    rows = Counter[Any]()
+    for row in range(found.num_rows):
+        states = [columns[f"s{at}"][row] for at, _ in enumerate(unions)]
+        states = [sketch_of([each]) if union else each for union, each in zip(unions, states, strict=True)]
+        key = CellKey(columns["window"][row], tuple(columns[f"d{at}"][row] for at, _ in enumerate(view.dimensions)))
+        rows[first + columns[EVENT_ROW][row], key, tuple(states)] += 1
+    return rows
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_events_contribute_what_plain_python_says(topic: str) -> None:
+    source, rows = source_of(topic), Rows.of(events_of(topic))
+    stamped = [
+        parse(source, value, lambda _: STORE.terms, received_us=int(at.timestamp() * 1e6)) for at, value in sent(topic)
+    ]
+    events = [each for each in stamped if isinstance(each, Event)]
+
+    for view in (view for view in of(topic) if not view.counts_visits):
+        expected = Counter[Any]()
+        for number, event in enumerate(events):
+            for key, states in plain(view, event):
+                expected[number, key, tuple(states)] += 1
+        assert counted(view, contributions(view, rows)) == expected
+        assert expected
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_events_contribute_the_same_one_by_one_and_none_contribute_nothing(topic: str) -> None:
+    events = events_of(topic).slice(0, 60)
+    for view in (view for view in of(topic) if not view.counts_visits):
+        whole = contributions(view, Rows.of(events))
+        single = Counter[Any]()
+        for number in range(events.num_rows):
+            one = contributions(view, Rows.of(events.slice(number, 1)))
+            assert one.schema == whole.schema
+            single += counted(view, one, number)
+        none = contributions(view, Rows.of(events.slice(0, 0)))
+
+        assert single == counted(view, whole)
+        assert (none.schema, none.num_rows) == (whole.schema, 0)
+        assert windows(view, Rows.of(events.slice(0, 0))).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("expression", "named"),
+    [
+        ("rand()", "rand"),
+        ("a / 2", "div"),
+        ("a div b", "a division by anything but a whole number above zero"),
+        ("cast(a as int)", "INT"),
+        ("a like 'x%'", "like"),
+        ("1.5 * a", "numbers that are not whole"),
+        ("sum(a)", "sum"),
+        ("sort_array(a, false)", "a descending order"),
+        ("aggregate(a, 0, (x, y) -> x + y)", "reduce"),
+    ],
+)
+def test_what_views_cannot_use_is_refused_by_name(expression: str, named: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        check([expression])
+
+    assert (
+        f"views cannot use `{named}`" in refused.value.message or f"views cannot use {named}" in refused.value.message
+    )
+
+
+def test_a_column_that_is_not_there_is_named() -> None:
+    with pytest.raises(DefinitionError, match="there is no column `b`"):
+        evaluate("a + b", Rows.of(pa.table({"a": [1]})))
+
+
+def test_an_overflow_is_an_error() -> None:
+    with pytest.raises(pa.ArrowInvalid, match="overflow"):
+        evaluate("a + 1", Rows.of(pa.table({"a": [2**63 - 1]})))
