@@ -29,6 +29,7 @@ from speed_layer.contributions import Contributions
 from speed_layer.micro_batch import Horizons, MicroBatch, Rehearsal, SpeedRows
 from speed_layer.stream import Feed, counted, input_stream
 from speed_layer.visits import VisitTracker
+from views.arrow.contributions import check
 from views.control.generation import Generation, Generations, Offsets, Reached
 from views.core.cut import UNIX_EPOCH
 from views.core.view import View
@@ -46,7 +47,12 @@ class SpeedDriver:
     """The streaming query of one generation, and what happens after each of its micro-batches."""
 
     def __init__(self, connect: "Callable[[], Session]", views: Sequence[View], horizons: Horizons) -> None:
-        """`connect` is also called in Spark's workers; it must be picklable and give one session per process."""
+        """`connect` is also called in Spark's workers; it must be picklable and give one session per process.
+
+        Raises:
+            DefinitionError: A view uses SQL that cannot be evaluated.
+        """
+        check(views)
         self._connect, self._views, self._horizons = connect, views, horizons
         self._ages = (horizons.oldest, horizons.visits)
         self._visits: VisitTracker | None = None

@@ -1,8 +1,10 @@
 """What events contribute to the cells of a view: the view's SQL over columns of events, one row per contribution."""
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 
-from views.arrow.expressions import Rows, evaluate, is_true
+from views.arrow.expressions import Rows, compiled, evaluate, is_true
 from views.core.cells import WINDOW_KEY
 from views.core.view import View, dimension_sql, values_sql, window_sql
 
@@ -31,6 +33,19 @@ def contributions(view: View, events: Rows) -> pa.Table:
     columns |= {f"d{at}": evaluate(dimension_sql(sql), rows) for at, sql in enumerate(view.dimensions.values())}
     columns |= {f"s{at}": evaluate(sql, rows) for at, sql in enumerate(values_sql(view))}
     return pa.table(columns)
+
+
+def check(views: Iterable[View]) -> None:
+    """Refuse views whose expressions cannot be evaluated. DefinitionError names the expression."""
+    for view in views:
+        expressions = [
+            view.where,
+            window_sql(view.at),
+            *map(dimension_sql, view.dimensions.values()),
+            *values_sql(view),
+        ]
+        for expression in [*expressions, *([view.each.of] if view.each is not None else [])]:
+            compiled(expression)
 
 
 def windows(view: View, events: Rows) -> pa.Table:

@@ -9,14 +9,15 @@ from tests.fast.house.tree import named, product, tree
 BRINGS_ROWS = {"collect", "collectAsList", "head", "tail", "toArrow", "toLocalIterator", "toPandas"}
 NOT_OF_SPARK = {"gc"}
 BOUNDED = {
+    "batch_layer/computed.py": 1,  # (store, day) of the blocks that workers have written, and what they add up to
     "batch_layer/deliveries.py": 3,  # days on which a hash is there twice; two numbers; one row of three counts
-    "batch_layer/ledger/ledger.py": 2,  # (store, day) of events that did not wait; (store, month) and its totals
-    "batch_layer/run.py": 1,  # (store, day) of the blocks that workers have written, and what they add up to
+    "batch_layer/ledger/events.py": 2,  # (store, day) of events that did not wait; (store, month) and its totals
     "deploy/batch.py": 1,  # one number, so that the first Python worker is there
     "batch_layer/verify/verification.py": 2,  # (view, store, day) that speed shows; (store, day), counts, and totals
+    "master_dataset/archive/data_writer.py": 1,  # data files that were written; how far each partition was read
     "master_dataset/delta/tables.py": 2,  # data files that were written; when the first and last record were received
-    "speed_layer/driver.py": 1,  # a row per task and partition: how far it was read; sightings of a micro-batch
-    "speed_layer/visits.py": 2,  # sightings of the hours that may be part of an open visit; visits that ended
+    "speed_layer/stream.py": 2,  # a row per task and partition: how far it was read; sightings of a micro-batch
+    "speed_layer/visits.py": 1,  # sightings of the hours that may be part of an open visit
 }
 """File to how often it brings rows to the driver."""
 
