@@ -12,7 +12,7 @@ YOUNG_OBJECTS = 50_000
 """With Python's own 700, the cells of an answer are scanned again and again: reading a million took twice as long."""
 
 STREAMING_NICENESS, BACKGROUND_NICENESS = 5, 10
-"""Niceness of the speed layer, the SQL component and Airflow, and of archive and recomputes.
+"""Niceness of the speed layer and the SQL component, and of archive, recomputes and Airflow.
 
 Under CPU contention, queries take priority.
 """
@@ -57,8 +57,11 @@ def freeze_startup_objects() -> None:
 
 
 def lower_priority(niceness: int) -> None:
-    """Lower the priority of this thread and its children; also of the whole session if this process leads one."""
-    os.nice(niceness)
+    """Lower the priority of this thread and its children; also of the whole session if this process leads one.
+
+    What a parent has lowered already is not lowered again: a rebuild by Airflow is as quick as one by a command.
+    """
+    os.nice(max(0, niceness - os.nice(0)))
     if os.getsid(0) == os.getpid():
         with suppress(OSError):  # not Linux, or sessions are not weighed: then `nice` has effect
             _OWN_SESSION.write_text(str(SESSION_NICENESS))

@@ -90,11 +90,12 @@ class Supervisor:
         with uninterrupted():
             self.stop()
 
-    def start(self, unawaited: Collection[str] = ()) -> None:
+    def start(self, unawaited: Collection[str] = (), postponed: Collection[str] = ()) -> None:
         """Start all components, stage by stage, and wait until each is ready.
 
         Args:
             unawaited: Names of components that are not waited for; `watch` sees to them.
+            postponed: Names of components that are started by `begin`.
 
         Raises:
             OperatorError: A port is taken, or a component does not become ready in time, or it ends.
@@ -102,12 +103,18 @@ class Supervisor:
         for child in self._children:
             check_free(child.component.name, child.component.ports, child.component.host)
         for _, stage in groupby(self._children, lambda child: child.component.stage):
-            children = list(stage)
+            children = [child for child in stage if child.component.name not in postponed]
             for child in children:
                 self._start(child)
             for child in children:
                 if child.component.name not in unawaited:
                     self._await(child)
+
+    def begin(self, name: str) -> None:
+        """Let `watch` start a component that was postponed, if there is one of this name."""
+        for child in self._children:
+            if child.component.name == name and child.state == State.STOPPED:
+                child.again_at, child.state = 0.0, State.BACKING_OFF
 
     def watch(self, until: Callable[[], bool]) -> None:
         """Restart what dies, with back-off, until `until` says so."""

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 
-from deploy.process import STREAMING_NICENESS, lower_priority
+from deploy.process import BACKGROUND_NICENESS, lower_priority
 
 PARTS = (("scheduler", "--skip-serve-logs"), ("dag-processor",), ("api-server",))
 GRACE_SECONDS = 15.0
@@ -24,7 +24,7 @@ def main() -> None:
     """Run all parts until one ends, which exits with 1, or this process is stopped, which exits with 0."""
     parts: list[subprocess.Popen[bytes]] = []
     signal.signal(signal.SIGTERM, _leave)
-    lower_priority(STREAMING_NICENESS)
+    lower_priority(BACKGROUND_NICENESS)
     try:
         _migrate()
         parts += [_started(words) for words in PARTS]

@@ -44,7 +44,7 @@ def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
 
     with Stack(settings, on_change=on_change, airflow=True) as stack:
         scenario = Scenario(settings, *opening.result(), has_airflow=is_installed(), began=began)
-        found = scenario.run()
+        found = scenario.run(once_looked=stack.begin_airflow)
         _conclude(found, settings, time.monotonic() - began)
         if not once:
             _print_next_steps(settings, scenario.featured)

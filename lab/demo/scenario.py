@@ -184,10 +184,14 @@ class Scenario:
     began: float
     simulated: int = 0
 
-    def run(self) -> DemoResult:
-        """Play it all, but for what a demo that stays does afterwards."""
+    def run(self, once_looked: Callable[[], None] = lambda: None) -> DemoResult:
+        """Play it all, but for what a demo that stays does afterwards.
+
+        `once_looked`: is called after the first look, when there is time for what is needed later.
+        """
         self._until_read()
         self.first_look()
+        once_looked()
         with Stage("simulated sensors to Kafka"):
             self.simulated += send(self.sensors.before(), self.settings.kafka.connection)
         print_message(f"  {self.rebuild()}")

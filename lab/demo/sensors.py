@@ -1,7 +1,7 @@
 """Simulated sensors for some stores of the demo. The receipts are real, the visitors are not.
 
 Visitors are derived from the receipts of the same quarter of an hour. They and the staff are counted for as long as
-there are receipts. All other sensors report for three days of 24 hours, the last of which is the trading day: it is
+there are receipts. All other sensors report for two days of 24 hours, the last of which is the trading day: it is
 played beside the receipts.
 """
 
@@ -26,11 +26,11 @@ from master_dataset.registry.stores import Store, Terms
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS, Receipt
 
 SHOPS = 3
-"""The busiest of the trading day: three days of them are some 90,000 records."""
+"""The busiest of the trading day: two days of them are some 60,000 records."""
 DAY = timedelta(days=1)
-DAYS_BEFORE, DAYS_OF_THE_YEAR = 2, 366
+DAYS_BEFORE, DAYS_OF_THE_YEAR = 1, 366
 COUNTED = ("people_counts", "staff_hours")
-"""What is set against receipts of months: without it, conversion of a month would compare them with three days."""
+"""What is set against receipts of months: without it, conversion of a month would compare them with two days."""
 SEED = "demo"
 
 

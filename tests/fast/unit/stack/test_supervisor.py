@@ -49,6 +49,18 @@ def test_a_component_that_dies_is_started_again(tmp_path: Path) -> None:
     assert seen == ["starting", "running", "backing_off", "starting", "running", "stopped"]
 
 
+def test_a_component_that_is_postponed_starts_when_it_is_to_begin(tmp_path: Path) -> None:
+    seen: list[str] = []
+    waits = component("import time; time.sleep(60)")
+    with Supervisor(tmp_path, [waits], lambda _name, state, _seconds: seen.append(state)) as running:
+        running.start(postponed={"dummy"})
+        running.check()
+        assert seen == []
+        running.begin("dummy")
+        look_after_until(running, tmp_path, State.RUNNING)
+    assert seen == ["starting", "running", "stopped"]
+
+
 def test_a_named_stop_is_not_started_again(tmp_path: Path) -> None:
     with Supervisor(tmp_path, [component(STOPS_BY_NAME)]) as running:
         running.start()
