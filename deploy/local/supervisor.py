@@ -102,6 +102,7 @@ class Supervisor:
         """
         for child in self._children:
             check_free(child.component.name, child.component.ports, child.component.host)
+        self._write_states()
         for _, stage in groupby(self._children, lambda child: child.component.stage):
             children = [child for child in stage if child.component.name not in postponed]
             for child in children:
