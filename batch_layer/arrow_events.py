@@ -8,13 +8,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from batch_layer.deliveries import DEAD_LETTER_PLACE, LATER, PLACE, SENTENCE, Repeats
+from batch_layer.master import files_at
 from batch_layer.visits import SIGHTING, WHOSE, bundled_visits, visits_of_late
-from master_dataset.delta.dataset import arrow_dataset, report_lost_files
+from master_dataset.delta.dataset import arrow_dataset, check_files, report_lost_files
 from master_dataset.delta.tables import CONFLICTS, MasterTables, dead_letter_schema, event_schema
 from master_dataset.storage import open_table
 from master_dataset.visits.rows import VISITS
@@ -29,26 +31,40 @@ if TYPE_CHECKING:
     from master_dataset.kafka.growth import Move
     from master_dataset.source import Source
 
-BYTES = ("key", "value")
-"""Columns that nothing is computed from."""
+KEYS = frozenset(
+    {"topic", "partition", "offset", "received_at", "store", "happened_at", "day"}
+    | {"identity", "identity_hash", "payload_hash"}
+)
+"""The columns that are always read."""
+WHOSE_SEEN = frozenset({*WHOSE, "is_inside"})
 ROWS_AT_ONCE = 50_000
 _DAY_SECONDS = 86_400
 _NO_FLAGS = {"is_conflict": pa.array([], pa.bool_()), "is_miskeyed": pa.array([], pa.bool_())}
 
 
+def columns_of(views: Iterable[View]) -> frozenset[str]:
+    """The columns of events that views are computed from: of views of visits those of sightings."""
+    return frozenset().union(*(WHOSE_SEEN if view.counts_visits else view.columns_read for view in views))
+
+
 def archived_table(
-    source: "Source[Any]", master: "Master", days: Collection[date], where: pc.Expression | None = None
+    source: "Source[Any]",
+    master: "Master",
+    days: Collection[date],
+    columns: Collection[str],
+    where: pc.Expression | None = None,
 ) -> pa.Table:
-    """The rows of these days, with the columns of `event_schema`, but for the bytes unless `where` selects a few rows.
+    """Rows of these days: `KEYS`, and these columns of `event_schema`; null in those that their version lacks.
 
     Raises:
-        MasterFileLostError: A file of them cannot be read.
+        MasterFileLostError: A file of them is missing, has another size than the log says, or cannot be read.
     """
-    table, schema = open_table(master.path, master.version), event_schema(source)
-    if where is None:
-        schema = pa.schema([field for field in schema if field.name not in BYTES])
+    table, wanted = open_table(master.path, master.version), {*KEYS, *columns}
+    schema = pa.schema([field for field in event_schema(source) if field.name in wanted])
     of_days = pc.field("day").isin(sorted(days))
     with report_lost_files(table):
+        own = [file for file in files_at(master.path, master.version) if file.day in days]
+        check_files(master.path, {unquote(file.path): file.size for file in own})
         dataset = arrow_dataset(table)
         names = [name for name in schema.names if name in dataset.schema.names]
         found = dataset.to_table(columns=names, filter=of_days if where is None else of_days & where)
@@ -82,7 +98,7 @@ def delivered(archived: pa.Table, moves: "Sequence[Move]" = ()) -> Delivered:
         left_out += [each.row for each in later]
         for each in later:
             if each.place != first.place:
-                flags = each.payload_hash != first.payload_hash, _is_miskeyed(each, first, moves)
+                flags = _differ(each.payload_hash, first.payload_hash), _is_miskeyed(each, first, moves)
                 repeats.setdefault((each.identity_hash, *each.place), (each.row, *flags))
     is_later = pc.is_in(_numbers(archived.num_rows), value_set=pa.array(left_out, pa.int64()))
     rows, conflicts, miskeyed = zip(*repeats.values(), strict=True) if repeats else ((), (), ())
@@ -99,7 +115,7 @@ class _Met(NamedTuple):
     partition: int
     offset: int
     met: datetime
-    payload_hash: int
+    payload_hash: int | None
 
     @property
     def place(self) -> tuple[int, int]:
@@ -123,6 +139,11 @@ def _same_identity(archived: pa.Table, candidates: pa.Array) -> Iterator[list[_M
             yield sorted(same, key=lambda each: (each.met, each.partition, each.offset))
 
 
+def _differ(one: int | None, other: int | None) -> bool:
+    """Of a payload without a hash nothing is known."""
+    return None not in (one, other) and one != other
+
+
 def _is_miskeyed(each: _Met, first: _Met, moves: "Sequence[Move]") -> bool:
     here, there = each.partition, first.partition
     return here != there and all(here % before != there or first.met >= at for before, at in moves)
@@ -141,7 +162,7 @@ def keep_conflicts_of(tables: MasterTables, source: "Source[Any]", master: "Mast
         return
     places = set(zip(*(conflicts[name].to_pylist() for name in PLACE), strict=True))
     near = pc.field("offset").isin(conflicts["offset"].unique())
-    whole = archived_table(source, master, set(conflicts["day"].to_pylist()), near)
+    whole = archived_table(source, master, set(conflicts["day"].to_pylist()), ("key", "value"), near)
     kept = _positions(tables.position_table(CONFLICTS, source.topic))
     chosen: dict[tuple[Any, ...], int] = {}
     keys = zip(*(whole[name].to_pylist() for name in (*PLACE, "topic")), strict=True)

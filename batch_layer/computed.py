@@ -20,6 +20,7 @@ from batch_layer.arrow_events import (
     Delivered,
     archived_table,
     cell_table,
+    columns_of,
     delivered,
     keep_conflicts_of,
     repeats_counted,
@@ -41,9 +42,9 @@ if TYPE_CHECKING:
 
 
 def are_few(master: "Master", days: Collection[date], few: int) -> bool:
-    """Whether these days have at most `few` rows, and some. A quarter of a million takes some hundred megabytes."""
+    """Whether these days have at most `few` rows; never if that is 0. 250,000 take some hundred megabytes."""
     events = master.events_by_day()
-    return sum(events.get(day, 0) for day in days) <= few if few else False
+    return bool(few) and sum(events.get(day, 0) for day in days) <= few
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class PortionEvents:
         cut: Events received then or later do not count.
         rules: When sightings make a visit.
         moves: When stores moved to partitions that were added.
+        views: What is computed.
     """
 
     source: "Source[Any]"
@@ -67,6 +69,7 @@ class PortionEvents:
     cut: datetime
     rules: "VisitRules"
     moves: "Sequence[Move]"
+    views: "Sequence[View]"
 
 
 class ComputedPortion(Protocol):
@@ -130,7 +133,7 @@ class ArrowPortion:
 
     @cached_property
     def _archived(self) -> pa.Table:
-        return archived_table(self._of.source, self._of.master, self._of.days_read)
+        return archived_table(self._of.source, self._of.master, self._of.days_read, columns_of(self._of.views))
 
 
 class SparkPortion:

@@ -1,4 +1,4 @@
-"""Day cells from the cells of blocks, in Spark's workers; see `views.core.day_cells`."""
+"""Day cells from the cells of blocks; see `views.core.day_cells`."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

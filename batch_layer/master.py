@@ -5,9 +5,10 @@ simply the files that the older version lacks, because a compaction writes new f
 span by span, from one compaction to the next.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -18,6 +19,8 @@ from deltalake.exceptions import DeltaError
 from master_dataset.delta.dataset import arrow_dataset, report_lost_files
 from master_dataset.storage import open_table
 
+_UNKNOWN_ROWS = 1_000_000
+"""Of a file whose log entry does not say: many."""
 COMPACTION = "OPTIMIZE"
 """The name of the operation in the log."""
 
@@ -58,11 +61,7 @@ class Master:
 
     def events_by_day(self) -> dict[date, int]:
         """How many rows the table has for each day, by its log alone."""
-        counts: dict[date, int] = {}
-        actions = pa.table(open_table(self.path, self.version).get_add_actions(flatten=True))
-        for file in actions.select(["partition.day", "num_records"]).to_pylist():
-            counts[file["partition.day"]] = counts.get(file["partition.day"], 0) + (file["num_records"] or 0)
-        return counts
+        return dict(_events_by_day(self.path, self.version))
 
     def _days(self, where: pc.Expression) -> Iterator[date]:
         table = open_table(self.path, self.version)
@@ -70,6 +69,16 @@ class Master:
             for batch in arrow_dataset(table).scanner(columns=["day"], filter=where).to_batches():
                 days: list[date] = pc.unique(batch["day"]).to_pylist()
                 yield from days
+
+
+@lru_cache(maxsize=64)
+def _events_by_day(path: str, version: int) -> Mapping[date, int]:
+    counts: dict[date, int] = {}
+    actions = pa.table(open_table(path, version).get_add_actions(flatten=True))
+    for file in actions.select(["partition.day", "num_records"]).to_pylist():
+        rows = _UNKNOWN_ROWS if file["num_records"] is None else file["num_records"]
+        counts[file["partition.day"]] = counts.get(file["partition.day"], 0) + rows
+    return counts
 
 
 class LogCleanedError(Exception):

@@ -125,23 +125,25 @@ class Rebuild:
     def _portion(self, plan: Plan, portion: Portion, run: Run, part: "_PortionProgress") -> PortionCounts:
         part.begun(portion.work[0][0].name)
         master = plan.masters[portion.source.topic]
-        of = PortionEvents(portion.source, master, portion.days_read, portion.days, plan.cut, self._rules, self._moves)
+        views = [view for view, _ in portion.work]
+        own = (portion.source, master, portion.days_read, portion.days)
+        of = PortionEvents(*own, plan.cut, self._rules, self._moves, views)
         computed = ArrowPortion(of) if are_few(master, of.days_read, self._few) else SparkPortion(of, self._spark())
         repeated = computed.repeats()
         if self._keeps_conflicts and repeated.conflicts:
             computed.keep_conflicts(self._tables, repeated.conflicts)
-        views = {}
+        counts = {}
         for view, days in portion.work:
             part.begun(view.name)
             began = time.monotonic()
             blocks = run.write(view, set(days), computed.rows(view, days))
             failpoint(Failpoint.REBUILD_VIEW)
             read, seconds = portion.events_of(days), round(time.monotonic() - began, 2)
-            views[view.name] = ViewCounts(len(days), blocks, read, seconds)
+            counts[view.name] = ViewCounts(len(days), blocks, read, seconds)
             part.done(Amount(len(days), read), view.name)
         computed.release()
-        blocks_of_all = sum(each.blocks for each in views.values())
-        return PortionCounts(**repeated._asdict(), blocks=blocks_of_all, views=views, run=run.name)
+        blocks_of_all = sum(each.blocks for each in counts.values())
+        return PortionCounts(**repeated._asdict(), blocks=blocks_of_all, views=counts, run=run.name)
 
 
 class _PortionProgress:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from master_dataset.parsing.rows import EVENT, FACT, POSITION_FIELDS
+from views.arrow.expressions import Rows, evaluate
 
 POSITION = "position"
 """The kind of a row that says how far a partition was read: up to and including this record."""
@@ -74,7 +75,7 @@ def sighting_rows(sightings: pa.Table, view: str) -> Iterator[pa.RecordBatch]:
         "store": sightings["store"],
         "device": sightings["device"],
         "business_day": sightings["business_day"],
-        "happened_ms": pc.divide(sightings["happened_at"].cast(pa.int64()), 1000),
+        "happened_ms": evaluate("unix_millis(happened_at)", Rows.of(sightings)),
         "is_inside": sightings["is_inside"].cast(pa.int64()),
     }
     return _output(sightings, values)

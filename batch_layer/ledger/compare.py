@@ -1,4 +1,4 @@
-"""Compares the cells of a store's days before and after a publication, in Spark's workers.
+"""Compares the cells of a store's days before and after a publication, in Spark's workers or for a small ledger here.
 
 The worker has the events that may explain a change next to the cells. Cells of two definitions of a view share only the
 names of dimensions and states, so they are compared by name.
@@ -81,7 +81,7 @@ Cells = dict[CellKey, States]
 
 @dataclass(frozen=True)
 class CellEvents:
-    """What may explain the changes of one cell, by kind: see `batch_layer.ledger.ledger`."""
+    """What may explain the changes of one cell, by kind: see `batch_layer.ledger.events`."""
 
     waited: Sequence[Contribution] = ()
     miskeyed: Sequence[Contribution] = ()
@@ -91,7 +91,7 @@ class CellEvents:
 
 @dataclass(frozen=True)
 class LedgerComparer:
-    """Runs in Spark's workers. `before`, `after`: day to run. `shown`, `kept`: speed rows shown before, and after.
+    """`before`, `after`: day to run. `shown`, `kept`: speed rows shown before, and after.
 
     `stamp`: the write timestamp of the lines, so that those of a second comparison replace those of the first.
     """

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from batch_layer.archived import archived
-from batch_layer.arrow_events import Delivered, archived_table, days_of, delivered, late_visits_of
+from batch_layer.arrow_events import Delivered, archived_table, columns_of, days_of, delivered, late_visits_of
 from batch_layer.blocks import StoreDay, contributions, windowed
 from batch_layer.deliveries import Deliveries, deliveries
 from batch_layer.ledger.compare import COMPARED, LedgerComparer
@@ -26,6 +26,7 @@ from batch_layer.visits import late_visits
 from master_dataset.kafka.growth import Move
 from master_dataset.visits.rows import VISITS
 from master_dataset.visits.visit import VisitRules
+from views import registered_views
 from views.arrow.contributions import EVENT_ROW, windows
 from views.arrow.contributions import contributions as arrow_contributions
 from views.arrow.expressions import Rows
@@ -127,9 +128,12 @@ class ExplainingTables:
 
     def compared(self, view: View, units: pa.Table, comparer: LedgerComparer, *, others: bool) -> Compared:
         """See `ExplainingEvents`."""
-        return compared_here(comparer, units, self._late(view) if view.counts_visits else self._events(view, others))
+        return compared_here(comparer, units, self.contributing(view, others=others))
 
-    def _events(self, view: View, others: bool) -> pa.Table:  # noqa: FBT001 - as requested
+    def contributing(self, view: View, *, others: bool) -> pa.Table:
+        """What events add to the cells of the view, with `store`, `identity`, `month` and `kind`."""
+        if view.counts_visits:
+            return self._late(view)
         first = self._delivered.first
         received = first.filter(
             pc.and_(
@@ -170,7 +174,11 @@ class ExplainingTables:
 
     @cached_property
     def _archived(self) -> pa.Table:
-        return archived_table(self._of.source, self._of.master, self._of.days)
+        return archived_table(self._of.source, self._of.master, self._of.days, columns_of(_views(self._of)))
+
+
+def _views(of: Explained) -> list[View]:
+    return [view for view in registered_views() if view.source.topic == of.source.topic]
 
 
 def _rows_of(visits: pa.Table) -> Iterator[tuple[tuple[str, Any], ...]]:
@@ -243,7 +251,7 @@ class ExplainingFrames:
     def compared(self, view: View, units: pa.Table, comparer: LedgerComparer, *, others: bool) -> Compared:
         """See `ExplainingEvents`."""
         frame = self._spark.createDataFrame(units)
-        events = self._late(view) if view.counts_visits else self._events(view, others)
+        events = self.contributing(view, others=others)
         events = events.join(F.broadcast(frame.select(*_KEYS)), on=list(_KEYS), how="left_semi")
 
         def compare(units: pa.Table, found: pa.Table) -> pa.Table:
@@ -251,7 +259,10 @@ class ExplainingFrames:
 
         return _rows(frame.groupBy(*_KEYS).cogroup(events.groupBy(*_KEYS)).applyInArrow(compare, _SCHEMA))
 
-    def _events(self, view: View, others: bool) -> DataFrame:  # noqa: FBT001 - as requested
+    def contributing(self, view: View, *, others: bool) -> DataFrame:
+        """What events add to the cells of the view, with `store`, `identity`, `month` and `kind`."""
+        if view.counts_visits:
+            return self._late(view)
         first = self._deliveries.first.where(self._received)
         kinds = F.when(self._waits, "waited").otherwise("others")
         found = (

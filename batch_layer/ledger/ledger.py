@@ -66,7 +66,7 @@ class Ledger:
     def write(self, views: Sequence[View], base: int, progress: Callable[[int, int, str], None]) -> LedgerTotals:
         """Write every line; returns what they add up to. Both layers must have read everything before both cuts."""
         sums, table = TotalsBuilder(), Ledgers(self.connect())
-        for done, view in enumerate(views):
+        for done, view in enumerate(sorted(views, key=lambda view: view.source.topic)):
             progress(done, len(views), f"corrections of {view.name}")
             for some in self._of_view(view, table, table.begin(self.subject, view.name)):
                 sums.add(view.name, some)
@@ -137,7 +137,7 @@ class Ledger:
 
     def _with_events(self, view: View, compared_units: pa.Table, comparer: LedgerComparer, *, others: bool) -> Compared:
         if comparer.fixed:
-            if compared_units.num_rows <= FEW_UNITS:
+            if self.few_events and compared_units.num_rows <= FEW_UNITS:
                 return compared_here(comparer, compared_units)
             return compared_in_spark(comparer, compared_units, self.spark())
         days = {day for own in compared_units["days"].to_pylist() for day in own}
@@ -147,6 +147,8 @@ class Ledger:
     def _events_of(self, view: View, days: set[date]) -> ExplainingEvents:
         """Shared by all views of a source that need the same days, so that first deliveries are found once."""
         key = (view.source.topic, frozenset(days))
+        if any(topic != view.source.topic for topic, _ in self._events):
+            self._events.clear()  # views of a source follow each other
         if key not in self._events:
             master, since = self.masters[view.source.topic], self.change.before.cut
             of = Explained(view.source, master, since, self.change.until, self.rules, frozenset(days))

@@ -43,7 +43,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class LedgerWriter:
-    """`spark` is called only where events are needed."""
+    """`spark` is called only where many events are needed."""
 
     context: BatchContext
     spark: "Callable[[], SparkSession]"

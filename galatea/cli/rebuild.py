@@ -41,8 +41,10 @@ def rebuild(  # noqa: PLR0913, PLR0917 - one parameter per option
     """Recompute what changed since the last publication, or what is named, and publish it atomically."""
     from deploy.airflow.client import ProgressAndNote, TaskNote
     from deploy.batch import create_recompute, run_recompute
+    from deploy.process import BACKGROUND_NICENESS, lower_priority
     from views.control.recompute import checked_id
 
+    lower_priority(BACKGROUND_NICENESS)  # questions go first
     settings = Settings()
     note = TaskNote.of_this_process(settings)
     request = request_of(views, first, last, store, full=full, wait=wait, dry_run=dry_run)

@@ -95,7 +95,9 @@ def _step(id_: str, name: str, *, as_json: bool) -> None:
     from batch_layer.failures import translated_failures
     from deploy.airflow.client import ProgressAndNote, TaskNote
     from deploy.batch import recompute_job
+    from deploy.process import BACKGROUND_NICENESS, lower_priority
 
+    lower_priority(BACKGROUND_NICENESS)  # questions go first
     settings = Settings()
     note = TaskNote.of_this_process(settings)
     with (

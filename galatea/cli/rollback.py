@@ -21,7 +21,9 @@ def rollback(
 ) -> None:
     """Publish the cells and the cut of publication N again, under a new number. Readers switch to it at once."""
     from deploy.batch import ledgers_of, rollback_of
+    from deploy.process import BACKGROUND_NICENESS, lower_priority
 
+    lower_priority(BACKGROUND_NICENESS)  # questions go first
     settings = Settings()
     with ProgressSteps("rollback") as steps:
         done = rollback_of(settings).run(number, why, getuser(), steps, dry_run=dry_run)

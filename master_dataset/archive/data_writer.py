@@ -73,7 +73,7 @@ class DataWriter:
         source: The source.
         terms: Creates the look-up of stores.
         files: By kind, what writes its files.
-        written: Records that the tables hold already, by kind and place: of a micro-batch that is repeated.
+        written: Places of records that the tables hold already, of a micro-batch that is repeated.
         traces: Collects the traces of the records; None: nobody asks for them.
     """
 

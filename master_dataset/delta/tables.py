@@ -145,9 +145,9 @@ class MasterTables:
         found = self.position_table(name, topic, (received >= earliest) & (received <= latest))
         return set(zip(found["partition"].to_pylist(), found["offset"].to_pylist(), strict=True))
 
-    def positions(self, spark: SparkSession, name: str, topic: str, where: Any = None) -> DataFrame:  # noqa: ANN401 - pyarrow ships no types
+    def positions(self, spark: SparkSession, name: str, topic: str) -> DataFrame:
         """`position_table` for Spark."""
-        return spark.createDataFrame(self.position_table(name, topic, where))
+        return spark.createDataFrame(self.position_table(name, topic))
 
     def position_table(self, name: str, topic: str, where: Any = None) -> pa.Table:  # noqa: ANN401 - pyarrow ships no types
         """The positions in the table of records of this topic, those that a filter selects."""

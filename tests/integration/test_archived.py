@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from batch_layer.archived import PLAIN, archived
+from batch_layer.arrow_events import archived_table
 from batch_layer.master import Master
 from master_dataset.archive.archive import Archive
 from master_dataset.delta.tables import MasterTables, event_schema
@@ -63,6 +64,9 @@ def test_the_rows_are_those_of_deltas_own_reader(spark: SparkSession, table: str
 
     rows = archived(spark, POS_TRANSACTIONS, Master(table, version), days)
 
+    if days:
+        ours = archived_table(POS_TRANSACTIONS, Master(table, version), days, rows.columns)
+        assert sorted(map(repr, ours.to_pylist())) == sorted(map(repr, rows.toArrow().to_pylist()))
     expected = by_delta.where(by_delta.day.isin(sorted(days))) if days else by_delta
     assert DeltaTable(table).protocol().min_reader_version == PLAIN
     assert rows.columns == by_delta.columns
@@ -100,6 +104,8 @@ def test_a_table_of_an_older_version_gains_columns_that_its_rows_have_as_null(
     archive.write_batch(POS_TRANSACTIONS, spark.createDataFrame([row], SCHEMA), 0)
 
     rows = archived(spark, POS_TRANSACTIONS, Master.newest(path))
+    ours = archived_table(POS_TRANSACTIONS, Master.newest(path), Master.newest(path).days(), rows.columns)
+    assert sorted(map(repr, ours.to_pylist())) == sorted(map(repr, rows.toArrow().to_pylist()))
     assert rows.columns == event_schema(POS_TRANSACTIONS).names
     found = [tuple(row) for row in rows.orderBy("offset").select(*later).collect()]
     assert found == [(None, None, None), (50, 0, [("card", 100, True)])]

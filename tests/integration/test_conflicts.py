@@ -42,7 +42,7 @@ def test_a_conflict_is_kept_once_with_its_own_bytes_however_often_its_day_is_reb
 ) -> None:
     master = Master.newest(tables.path(POS_TRANSACTIONS.topic))
     days = master.days()
-    of = PortionEvents(POS_TRANSACTIONS, master, days, days, NOON + timedelta(hours=1), RULES, ())
+    of = PortionEvents(POS_TRANSACTIONS, master, days, days, NOON + timedelta(hours=1), RULES, (), ())
 
     def rebuilt() -> tuple[Repeats, DataFrame]:
         computed: ComputedPortion = ArrowPortion(of) if portion == "arrow" else SparkPortion(of, spark)

@@ -16,13 +16,17 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from batch_layer.arrow_events import CountedTables, cell_table, delivered, repeats_counted
 from batch_layer.blocks import Extent, cell_rows
 from batch_layer.deliveries import count_repeats, deliveries
+from batch_layer.ledger.events import Explained, ExplainingFrames, ExplainingRules, ExplainingTables
+from batch_layer.master import Master
 from batch_layer.visits import CountedRows
-from master_dataset.delta.tables import event_schema
+from master_dataset.archive.archive import Archive
+from master_dataset.delta.tables import MasterTables, event_schema
 from master_dataset.kafka.growth import Move
 from master_dataset.parsing.rows import EVENT
 from master_dataset.visits.rows import VISITS
 from master_dataset.visits.visit import RULES
-from tests.integration.test_view_sql import CUT, TOPICS, of, parsed_table
+from tests.integration.test_archive import SCHEMA, Positions
+from tests.integration.test_view_sql import CUT, STORE, TOPICS, of, parsed_table, sent
 from tests.support.sensors import BEGIN, source_of
 from views.arrow.expressions import Rows, evaluate
 from views.core import View
@@ -31,6 +35,7 @@ from views.core.view import dimension_sql, fresh_sql, values_sql, window_sql
 DAYS = [BEGIN.date() + timedelta(days=number) for number in (-1, 0, 1)]
 MOVED_AT = BEGIN + timedelta(hours=2)
 ROWS = 200
+EXPLAINED = ("queue_events", "wifi_sightings", "pos_transactions")
 
 
 @pytest.mark.parametrize("topic", TOPICS)
@@ -103,6 +108,41 @@ def test_every_expression_gives_what_spark_gives(spark: SparkSession, topic: str
         compare(events, exploded, expressions(view), own.num_rows)
     if topic == "wifi_sightings":
         compare(Rows.of(rows), frame, [fresh_sql(RULES)], rows.num_rows)
+
+
+@pytest.fixture(scope="module")
+def archived_tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> MasterTables:
+    """Tables of several sources with late, repeated and miskeyed records."""
+    tables = MasterTables(str(tmp_path_factory.mktemp("master")))
+    archive = Archive(spark, tables, Positions(), lambda: lambda _store: STORE.terms)
+    spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")
+    for topic in EXPLAINED:
+        tables.create(source_of(topic))
+        rows: list[tuple[object, ...]] = [
+            (b"1", value, topic, number % 2 if number % 7 == 0 else 0, number, at, [])
+            for number, (at, value) in enumerate(sent(topic))
+        ]
+        archive.write_batch(source_of(topic), spark.createDataFrame(rows, SCHEMA), 0)
+    return tables
+
+
+@pytest.mark.parametrize("topic", EXPLAINED)
+def test_events_that_explain_corrections_are_those_of_spark(
+    spark: SparkSession, archived_tables: MasterTables, topic: str
+) -> None:
+    master = Master.newest(archived_tables.path(topic))
+    rules = ExplainingRules(timedelta(hours=3), RULES, [Move(1, MOVED_AT)])
+    since, until = BEGIN + timedelta(hours=1), BEGIN + timedelta(hours=30)
+    of_topic = Explained(source_of(topic), master, since, until, rules, sorted(master.days()))
+    ours, theirs = ExplainingTables(of_topic), ExplainingFrames(of_topic, spark)
+
+    for view in of(topic):
+        assert ours.wholly_waited(view) == theirs.wholly_waited(view)
+        for others in (False, True):
+            expected = theirs.contributing(view, others=others).drop("day").toArrow()
+            found = ours.contributing(view, others=others).select(expected.column_names)
+            assert counted(found) == counted(expected)
+            assert found.num_rows
 
 
 def expressions(view: View) -> list[str]:

@@ -49,8 +49,10 @@ def check(views: Iterable[View]) -> None:
 
 
 def windows(view: View, events: Rows) -> pa.Table:
-    """`event` and `window` of each event, also of those that the view does not count; if it is spread, of each part."""
-    rows, numbers = _exploded(view, events) if view.is_spread else _numbered(events)
+    """`event` and `window` of each event, also of those that do not count; if the view is spread, of what counts."""
+    if view.is_spread:
+        return contributions(view, events).select([EVENT_ROW, WINDOW_KEY])
+    rows, numbers = _numbered(events)
     return pa.table({EVENT_ROW: numbers, WINDOW_KEY: evaluate(window_sql(view.at), rows)})
 
 
@@ -62,4 +64,4 @@ def _exploded(view: View, events: Rows) -> tuple[Rows, pa.Array]:
     """A row for each element that the view counts, and the number of its event."""
     assert view.each is not None  # noqa: S101 - for the type checker
     elements = events.elements(view.each.name, evaluate(view.each.of, events))
-    return elements, elements.parents.cast(pa.int64())
+    return elements, elements.parents

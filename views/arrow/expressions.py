@@ -79,7 +79,7 @@ class Elements(Rows):
 
     def __init__(self, rows: Rows, name: str, lists: pa.ListArray) -> None:
         """See `Rows.elements`."""
-        self.parents: pa.Array = pc.list_parent_indices(lists)
+        self.parents: pa.Array = _parents(lists)
         own = {each: self._taken(rows, each) for each in rows.names}
         super().__init__(own | {name: lambda: pc.list_flatten(lists)}, len(self.parents))
 
@@ -262,7 +262,7 @@ def _of_if(node: exp.If) -> Evaluated:
 def _of_case(node: exp.Case) -> Evaluated:
     rest = node.args.get("default") or exp.Null()
     for one in reversed(node.args["ifs"]):
-        condition = exp.EQ(this=node.this.copy(), expression=one.this.copy()) if node.this else one.this.copy()
+        condition = exp.EQ(this=exp.paren(node.this), expression=exp.paren(one.this)) if node.this else one.this.copy()
         rest = exp.If(this=condition, true=one.args["true"].copy(), false=rest.copy())
     return _compile(rest)
 
@@ -278,9 +278,14 @@ def _choice(condition: exp.Expr, yes: exp.Expr, no: exp.Expr) -> Evaluated:
     holds, chosen, other = _compile(condition), _compile(yes), _compile(no)
     if not any(each.find(*_OVER_FEW) for each in (yes, no)):
         return lambda rows: _chosen(pc.fill_null(holds(rows), _FALSE), chosen(rows), other(rows))
+    return _either(lambda rows: pc.fill_null(holds(rows), _FALSE), chosen, other)
+
+
+def _either(holds: Evaluated, chosen: Evaluated, other: Evaluated) -> Evaluated:
+    """Each over the rows that need it alone. `holds` is never null."""
 
     def evaluated(rows: Rows) -> Values:
-        mask = _column(pc.fill_null(holds(rows), _FALSE), rows.number)
+        mask = _column(holds(rows), rows.number)
         true = pc.sum(mask).as_py() or 0
         if rows.number and true in (0, rows.number):
             only = _column((chosen if true else other)(rows), rows.number)
@@ -307,8 +312,26 @@ def _chosen(mask: Values, yes: Values, no: Values) -> Values:
     return pc.if_else(mask, yes, no)
 
 
+def _of_and(node: exp.And) -> Evaluated:
+    left, right = _compile(node.this), _compile(node.expression)
+    if not node.expression.find(*_OVER_FEW):
+        return lambda rows: pc.and_kleene(left(rows), right(rows))
+    is_false: Evaluated = lambda rows: pc.invert(pc.fill_null(left(rows), _TRUE))  # noqa: E731 - as all others here
+    return _either(is_false, left, lambda rows: pc.and_kleene(left(rows), right(rows)))
+
+
+def _of_or(node: exp.Or) -> Evaluated:
+    left, right = _compile(node.this), _compile(node.expression)
+    if not node.expression.find(*_OVER_FEW):
+        return lambda rows: pc.or_kleene(left(rows), right(rows))
+    is_true: Evaluated = lambda rows: pc.fill_null(left(rows), _FALSE)  # noqa: E731 - likewise
+    return _either(is_true, left, lambda rows: pc.or_kleene(left(rows), right(rows)))
+
+
 def _of_coalesce(node: exp.Coalesce) -> Evaluated:
     these = [_compile(each) for each in (node.this, *node.expressions)]
+    if any(each.find(*_OVER_FEW) for each in node.expressions):
+        return reduce(_first_valid, reversed(these))
 
     def evaluated(rows: Rows) -> Values:
         values = [one(rows) for one in these]
@@ -316,6 +339,10 @@ def _of_coalesce(node: exp.Coalesce) -> Evaluated:
         return pc.coalesce(*(each.cast(kind) if pa.types.is_null(each.type) else each for each in values))
 
     return evaluated
+
+
+def _first_valid(rest: Evaluated, first: Evaluated) -> Evaluated:
+    return _either(lambda rows: pc.is_valid(first(rows)), first, rest)
 
 
 # Numbers and instants -----------------------------------------------------------------------------------------------
@@ -415,6 +442,12 @@ def _listed(elements: pa.Array, like: pa.ListArray) -> pa.ListArray:
     return _lists(elements, pc.fill_null(pc.list_value_length(like), 0).to_numpy(), pc.is_null(like))
 
 
+def _parents(lists: pa.ListArray) -> pa.Array:
+    """The row of each element. Arrow's own function also counts what may lie below a null list."""
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    return pa.array(np.repeat(np.arange(len(lists)), lengths), pa.int64())
+
+
 def _lists(elements: pa.Array, lengths: "np.ndarray[Any, Any]", is_null: pa.Array | None = None) -> pa.ListArray:
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), elements, mask=is_null)
@@ -511,7 +544,7 @@ def _of_contains(node: exp.ArrayContains) -> Evaluated:
         lists, value = _column(of(rows), rows.number), wanted(rows)
         if not isinstance(value, pa.Scalar):
             raise _refused("`array_contains` of anything but a literal", node)
-        parents, equal = pc.list_parent_indices(lists), pc.equal(pc.list_flatten(lists), value)
+        parents, equal = _parents(lists), pc.equal(pc.list_flatten(lists), value)
         found = np.bincount(parents.filter(equal).to_numpy(), minlength=rows.number) > 0
         unsure = np.bincount(parents.filter(pc.is_null(equal)).to_numpy(), minlength=rows.number) > 0
         unknown = unsure & ~found | pc.is_null(lists).to_numpy(zero_copy_only=False)
@@ -528,7 +561,7 @@ def _of_sorted(node: exp.ArraySort) -> Evaluated:
     def evaluated(rows: Rows) -> Values:
         lists = _column(of(rows), rows.number)
         elements = pc.list_flatten(lists)
-        keys = {"parent": pc.list_parent_indices(lists), "is_valid": pc.is_valid(elements), "element": elements}
+        keys = {"parent": _parents(lists), "is_valid": pc.is_valid(elements), "element": elements}
         order = pc.sort_indices(pa.table(keys), [(key, "ascending") for key in keys])  # nulls first
         return _listed(elements.take(order), lists)
 
@@ -582,8 +615,8 @@ _COMPILERS: Mapping[type[exp.Expr], Callable[[Any], Evaluated]] = {
     exp.TryCast: _of_cast,
     exp.Paren: _of_paren,
     exp.Not: _unary(pc.invert),
-    exp.And: _binary(pc.and_kleene),
-    exp.Or: _binary(pc.or_kleene),
+    exp.And: _of_and,
+    exp.Or: _of_or,
     exp.EQ: _binary(pc.equal),
     exp.NEQ: _binary(pc.not_equal),
     exp.LT: _binary(pc.less),

@@ -120,8 +120,34 @@ def test_an_element_beyond_the_end_is_an_error_but_where_it_is_not_needed() -> N
         evaluate("a[1]", lists)
 
 
-def test_what_is_not_chosen_is_not_computed() -> None:
-    assert evaluate("if(a > 9, 0, a + 1)", Rows.of(pa.table({"a": [2**63 - 1, 1]}))).to_pylist() == [0, 2]
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("if(a > 9, 0, a + 1)", [0, 2, None]),
+        ("case when a > 9 then 0 else a * 2 end", [0, 2, None]),
+        ("a < 9 and a + 1 < 9", [False, True, None]),
+        ("a > 9 or a + 1 < 9", [True, True, None]),
+        ("coalesce(if(a > 9, a, null), a + 1, 7)", [2**63 - 1, 2, 7]),
+    ],
+)
+def test_what_is_not_needed_is_not_computed(expression: str, expected: list[object]) -> None:
+    assert evaluate(expression, Rows.of(pa.table({"a": [2**63 - 1, 1, None]}))).to_pylist() == expected
+
+
+def test_expressions_that_are_written_alike_are_told_apart() -> None:
+    rows = Rows.of(pa.table({"a": [True], "b": [False]}))
+
+    assert evaluate("case a or b when b then 1 else 0 end", rows).to_pylist() == [0]
+    assert evaluate("a or b = b", rows).to_pylist() == [True]
+
+
+def test_what_lies_below_a_null_list_is_no_element() -> None:
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, 3]), pa.array([1, 2, 3]), mask=pa.array([True, False]))
+    rows = Rows.of(pa.table({"l": lists}))
+
+    assert evaluate("filter(l, x -> x > 0)", rows).to_pylist() == [None, [3]]
+    assert evaluate("array_contains(l, 3)", rows).to_pylist() == [None, True]
+    assert evaluate("transform(l, x -> x + 1)", rows).to_pylist() == [None, [4]]
 
 
 def test_a_column_that_is_not_there_is_named() -> None:
