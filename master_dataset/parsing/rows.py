@@ -9,6 +9,7 @@ The annotations of a payload define the types of its columns.
 from collections.abc import Container, Iterator, Sequence
 from datetime import timedelta
 from itertools import accumulate, chain
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
@@ -51,8 +52,7 @@ def array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         inner = array(list(chain.from_iterable(value for value in values if value)), kind.value_type)
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), inner, type=kind)
     if pa.types.is_struct(kind):
-        columns = transposed([as_tuple(value) for value in values], kind.num_fields)
-        children = [array(column, field.type) for column, field in zip(columns, kind, strict=True)]
+        children = [array(list(map(attrgetter(field.name), values)), field.type) for field in kind]
         return pa.StructArray.from_arrays(children, fields=list(kind))
     return pa.array(values, kind)
 
@@ -164,13 +164,12 @@ def _facts(parsed: Sequence[Parsed]) -> list[pa.Array]:
 
 
 def _payloads(payload: type[msgspec.Struct], parsed: Sequence[Parsed], unread: Container[str]) -> list[pa.Array]:
-    fields = arrow_fields(payload)
-    nothing = (None,) * len(fields)
-    payloads = [as_tuple(each.payload) if isinstance(each, Event) else nothing for each in parsed]
-    columns = transposed(payloads, len(fields))
+    payloads = [each.payload if isinstance(each, Event) else None for each in parsed]
     return [
-        pa.nulls(len(parsed), field.type) if field.name in unread else array(column, field.type)
-        for column, field in zip(columns, fields, strict=True)
+        pa.nulls(len(parsed), field.type)
+        if field.name in unread
+        else array([None if each is None else getattr(each, field.name) for each in payloads], field.type)
+        for field in arrow_fields(payload)
     ]
 
 
