@@ -18,7 +18,7 @@ from deploy.local.stack import Stack
 from deploy.settings import Settings
 from tests.system.drills.faults import COMPONENTS, Faults, Order, Report, wait_until
 from tests.system.drills.receipts import STORES, Expected, Feeding, received_in_the_past, split, stream
-from tests.system.drills.sampler import METRIC, Sampler, Seen
+from tests.system.drills.sampler import METRIC, Sampler, Seen, total_of
 
 PAST_SHARE = 0.2
 """Of the stream, as if received ten hours to one hour ago: what is sent again now repeats it hours later."""
@@ -169,7 +169,7 @@ class Drill:
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=1200)
 
     def _value(self, metric: str) -> Any:
-        """Of all stores together; -1 while it is refused."""
+        """Of all stores together; -1 while it is refused, or not known yet."""
         key = (self._settings.home / "operator.key").read_text().strip()
         url = f"http://127.0.0.1:{self._settings.api.port}/v1/metrics/{metric}"
         parameters = {"store": STORES, "grain": "total", **self._span()}
@@ -179,7 +179,8 @@ class Drill:
         if answer.status_code != httpx.codes.OK:
             time.sleep(0.5)
             return -1
-        return sum(point["value"] for series in answer.json()["series"] for point in series["points"])
+        total = total_of(answer.json())
+        return -1 if total is None else total
 
     def _span(self) -> dict[str, str]:
         first, last = (self._began + timedelta(days=days) for days in (-30, 2))
