@@ -116,7 +116,7 @@ class Sampler(threading.Thread):
 def total_of(body: Mapping[str, Any]) -> int | None:
     """The sum of an answer; None while the first publication is not there, and some of it is not known."""
     points = [point for series in body["series"] for point in series["points"]]
-    if any("loading" in point["flags"] for point in points):
+    if any("loading" in point.get("flags", ()) for point in points):
         return None
     return sum(point["value"] for point in points)
 
