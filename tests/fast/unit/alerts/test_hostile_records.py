@@ -74,7 +74,7 @@ def test_nothing_of_an_invalid_record_is_stored(value: bytes) -> None:
     session = Session()
 
     with pytest.raises(msgspec.ValidationError):
-        HistoryTable(session).write(value)  # type: ignore[arg-type]
+        HistoryTable(session).write(value)
 
     assert session.written == []
 
@@ -82,7 +82,7 @@ def test_nothing_of_an_invalid_record_is_stored(value: bytes) -> None:
 @hostile
 def test_the_history_writer_skips_an_invalid_record_and_says_which(value: bytes) -> None:
     session, before = Session(), UNREADABLE._value.get()  # noqa: SLF001 - the client has no other way
-    writer = HistoryWriter(Topic([value, ALERT.to_json()], first=5), HistoryTable(session), lambda: NOW)  # type: ignore[arg-type]
+    writer = HistoryWriter(Topic([value, ALERT.to_json()], first=5), HistoryTable(session), lambda: NOW)
     writer.start()
 
     with capture_logs() as logs:
@@ -99,7 +99,7 @@ def test_the_history_writer_skips_an_invalid_record_and_says_which(value: bytes)
 def test_a_row_that_a_former_release_stored_does_not_stop_what_follows(value: bytes) -> None:
     session = Session(value.decode())
 
-    HistoryTable(session).write(alert("acme", "1", 7, "resolved").to_json())  # type: ignore[arg-type]
+    HistoryTable(session).write(alert("acme", "1", 7, "resolved").to_json())
 
     assert len(session.rows("alert_records")) == 1
     assert session.rows("alerts_told") == []
@@ -108,7 +108,7 @@ def test_a_row_that_a_former_release_stored_does_not_stop_what_follows(value: by
 def test_an_alert_is_listed_on_the_utc_day_on_which_it_was_raised() -> None:
     session = Session()
 
-    HistoryTable(session).write(body(raised_at="2026-11-22T00:30:00+01:00"))  # type: ignore[arg-type]
+    HistoryTable(session).write(body(raised_at="2026-11-22T00:30:00+01:00"))
 
     assert {str(values[1]) for values in session.rows("alert_days")} == {"2026-11-21"}
 
