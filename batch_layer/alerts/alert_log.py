@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import orjson
+import structlog
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
 from master_dataset.errors import BrokerUnavailableError
@@ -43,6 +44,7 @@ _AHEAD_MS = 24 * 3_600_000
 The rest allows for clock differences.
 """
 _AT_ONCE = 1000
+log = structlog.get_logger()
 _QUIET = {"enable.auto.commit": False, "log_level": 2, "error_cb": lambda _: None}
 
 
@@ -146,7 +148,7 @@ class AlertLog:
                 for message in consumer.consume(_AT_ONCE, 0.5):
                     number, offset = message.partition() or 0, message.offset() or 0
                     at[number] = max(at[number], offset + (message.error() is None))
-                    if message.error() is None and (record := _record(message.value())) is not None:
+                    if message.error() is None and (record := _record(topic, message)) is not None:
                         yield CorrectionRequest(number, offset, record)
                 if sum(at.values()) > before:
                     moved_at = time.monotonic()
@@ -156,10 +158,13 @@ class AlertLog:
             consumer.close()
 
 
-def _record(value: bytes | None) -> Alert | None:
+def _record(topic: str, message: Message) -> Alert | None:
+    """None for a record that another program wrote."""
     try:
-        return Alert.from_json(value or b"")
-    except msgspec.DecodeError:  # another program's
+        return Alert.from_json(message.value() or b"")
+    except msgspec.ValidationError as error:
+        partition, offset = message.partition(), message.offset()
+        log.warning("alert_audit.unreadable", topic=topic, partition=partition, offset=offset, why=str(error))
         return None
 
 

@@ -6,17 +6,31 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Literal, NamedTuple, Protocol, Self, get_args
 
 import msgspec
-import orjson
+import structlog
+from prometheus_client import Counter
 
 from master_dataset.errors import UnknownNameError
 from serving_layer.responses.alerts import AlertDetail, AlertState, ListedAlert
 from serving_layer.responses.encoding import encoded, iso_instant
 from serving_layer.store.readers import PublishedReader
-from views.alerts.alert import Alert, alert_statuses, is_provisional
+from views.alerts.alert import Alert, alert_statuses, is_alert_id, is_provisional
 from views.core.cut import UNIX_EPOCH
 
 _decode = msgspec.json.Decoder(Alert).decode
 _MS = timedelta(milliseconds=1)
+UNREADABLE = Counter(
+    "galatea_alert_rows_unreadable", "Stored records of alerts that cannot be read and were left out of responses."
+)
+log = structlog.get_logger()
+
+
+def read_record(text: str) -> Alert | None:
+    """A stored record; None, and counted, if it cannot be read: former releases did not check what they stored."""
+    try:
+        return Alert.from_json(text)
+    except msgspec.ValidationError:
+        UNREADABLE.inc()
+        return None
 
 
 class AlertPosition(NamedTuple):
@@ -27,7 +41,10 @@ class AlertPosition(NamedTuple):
 
 
 class StoredAlert(NamedTuple):
-    """An alert and what followed it. Each text is a record of the topic `alerts` as JSON."""
+    """An alert and what followed it. Each text is a record of the topic `alerts` as JSON.
+
+    Only `spot` and `readable` may be used before it is known that the texts can be read.
+    """
 
     raised_at: datetime
     alert_id: str
@@ -39,6 +56,18 @@ class StoredAlert(NamedTuple):
     def spot(self) -> AlertPosition:
         """Its position in lists."""
         return AlertPosition(self.raised_at, self.alert_id)
+
+    def readable(self) -> "StoredAlert | None":
+        """The alert without followers that cannot be read; None if it cannot be read itself."""
+        alert = read_record(self.body)
+        if alert is None or alert.kind != "raised" or alert.alert_id != self.alert_id:
+            return None
+        resolved, retracted = (self._follower(kind, getattr(self, kind)) for kind in ("resolved", "retracted"))
+        return self._replace(resolved=resolved, retracted=retracted)
+
+    def _follower(self, kind: str, text: str | None) -> str | None:
+        record = read_record(text) if text else None
+        return text if record is not None and (record.kind, record.about) == (kind, self.alert_id) else None
 
     @property
     def alert(self) -> Alert:
@@ -149,7 +178,7 @@ MOST_LOOKED_AT = 5_000
 _CHUNK = 500
 _DAYS = 366
 END = datetime(2200, 1, 1, tzinfo=UTC)
-_AFTER_ALL_IDS = "g"
+_AFTER_ALL_IDS = "\x7f"
 
 
 @dataclass(frozen=True)
@@ -204,35 +233,45 @@ class AlertListing:
         return await self._reader.kept()
 
     async def page(self, ask: AlertsRequest) -> AlertListPage:
-        """List a page of alerts, newest first. Raises CassandraUnavailableError."""
+        """List a page of alerts, newest first, without rows that cannot be read. Raises CassandraUnavailableError."""
         kept = await self._reader.kept()  # before the rows
         found: list[StoredAlert] = []
-        looked_at, last = 0, ask.before
+        unreadable: list[StoredAlert] = []
+        looked_at, last, following = 0, ask.before, None
         rows = self._open_ones(ask) if ask.state == "open" else self._every(ask)
         async for stored in rows:
             if stored.raised_at < ask.since:
                 break
-            if len(found) == ask.limit or looked_at == MOST_LOOKED_AT:
-                return AlertListPage(kept, found, last)
+            is_full = len(found) == ask.limit or looked_at >= MOST_LOOKED_AT
+            if is_full and is_alert_id(last.alert_id):  # a page token holds no other ids
+                following = last
+                break
             looked_at, last = looked_at + 1, stored.spot
-            if ask.fits(stored):
-                found.append(stored)
-        return AlertListPage(kept, found, None)
+            readable = stored.readable()
+            if readable is None:
+                unreadable.append(stored)
+            elif ask.fits(readable):
+                found.append(readable)
+        if unreadable:
+            log.warning("alerts.unreadable_rows", rows=len(unreadable), first=unreadable[0].alert_id[:64])
+        return AlertListPage(kept, found, following)
 
     async def one(self, visibility_scope: str | None, alert_id: str) -> tuple[StoredAlert, list[Alert]]:
         """An alert and its records in order. `visibility_scope`: None for any tenant. Raises UnknownNameError."""
         records = {"raised": "", "resolved": "", "retracted": ""}
+        alert: Alert | None = None
         for body in await self._reader.records(alert_id):
-            records[orjson.loads(body)["kind"]] = body
-        raised = records["raised"]
-        alert = orjson.loads(raised) if raised else None
-        if alert is None or (visibility_scope is not None and alert["tenant"] != visibility_scope):
+            record = read_record(body)
+            if record is not None and (record.about or record.alert_id) == alert_id:
+                records[record.kind] = body
+                alert = record if record.kind == "raised" else alert
+        if alert is None or (visibility_scope is not None and alert.tenant != visibility_scope):
             do = "Use an id that `GET /v1/alerts` gave."
             raise UnknownNameError("alert", alert_id, (), do=do)
         stored = StoredAlert(
-            datetime.fromisoformat(alert["raised_at"]),
+            datetime.fromisoformat(alert.raised_at),
             alert_id,
-            raised,
+            records["raised"],
             records["resolved"] or None,
             records["retracted"] or None,
         )

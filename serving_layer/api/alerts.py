@@ -1,6 +1,5 @@
 """`/v1/alerts`: raised alerts, newest first, and what followed them."""
 
-import re
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -22,10 +21,10 @@ from serving_layer.responses.alerts import AlertDetail, AlertPage
 from serving_layer.responses.encoding import JSON, encode, iso_instant
 from serving_layer.responses.schemas import returns
 from serving_layer.service import QueryService
+from views.alerts.alert import is_alert_id
 from views.core.cut import UNIX_EPOCH
 
 router = APIRouter(prefix="/v1", tags=["alerts"])
-_ID = re.compile(r"[0-9a-f]{32}").fullmatch
 Bound = Annotated[str | None, Field(max_length=40)]
 
 
@@ -129,6 +128,6 @@ def read_token(token: str) -> AlertPosition:
 
 def _position(millis: int, alert_id: str) -> AlertPosition:
     at = datetime.fromtimestamp(int(millis) / 1000, UTC)
-    if not _ID(alert_id) or not UNIX_EPOCH <= at < END:
+    if not is_alert_id(alert_id) or not UNIX_EPOCH <= at < END:
         raise ValueError(alert_id)
     return AlertPosition(at, alert_id)

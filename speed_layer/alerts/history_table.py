@@ -1,14 +1,15 @@
 """The tables of emitted alerts. Rows are written by key: writing a record again changes nothing."""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+import structlog
 
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import CassandraUnavailableError
-from views.alerts.alert import ALL_TENANTS, AlertKind
+from views.alerts.alert import ALL_TENANTS, Alert, AlertKind
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -25,21 +26,18 @@ _DELETE_OPEN = f"DELETE FROM alerts_open_by_hour USING TIMESTAMP 2 WHERE {_OPEN_
 _PRUNE_AFTER = timedelta(hours=2)
 """After the start of an hour: by then its alerts have been raised."""
 _BEAT_EVERY = 100
-
-
-class RecordHeader(msgspec.Struct):
-    """The fields of an alert that are needed to store it. The record itself is stored unchanged."""
-
-    alert_id: str
-    kind: AlertKind
-    tenant: str
-    raised_at: datetime
-    about: str | None = None
+log = structlog.get_logger()
 
 
 class _Record(NamedTuple):
-    header: RecordHeader
+    """`body`: the record as it was in the topic, which is stored unchanged."""
+
+    alert: Alert
     body: str
+
+    @property
+    def raised_at(self) -> datetime:
+        return datetime.fromisoformat(self.alert.raised_at)
 
 
 class HistoryPosition(NamedTuple):
@@ -70,22 +68,26 @@ class HistoryTable:
         self._known_hours: set[tuple[str, datetime]] = set()
 
     def write(self, value: bytes) -> None:
-        """Write the rows of a record of the topic."""
-        header, body = msgspec.json.decode(value, type=RecordHeader), value.decode()
-        subject = header.about or header.alert_id
+        """Write the rows of a record of the topic. msgspec.ValidationError, and no rows, if it is no alert."""
+        record = _Record(Alert.from_json(value), value.decode())
+        alert = record.alert
+        subject = alert.about or alert.alert_id
         self._run(
-            "INSERT INTO alert_records (alert_id, record_id, body) VALUES (?, ?, ?)", subject, header.alert_id, body
+            "INSERT INTO alert_records (alert_id, record_id, body) VALUES (?, ?, ?)",
+            subject,
+            alert.alert_id,
+            record.body,
         )
-        if header.kind == "raised":
-            self._write_raised(header, body)
+        if alert.kind == "raised":
+            self._write_raised(record)
             return
         raised = self._raised(subject)
         if (
             raised is None
         ):  # emitted before there was a history, or read before it: then it is listed with the raised one
             return
-        for scope in (raised.tenant, ALL_TENANTS):
-            self._write_follow_up(scope, raised, header.kind, body)
+        for scope in (raised.alert.tenant, ALL_TENANTS):
+            self._write_follow_up(scope, raised, alert.kind, record.body)
 
     def migrate_open_alerts(self, beat: Callable[[], None], now: datetime) -> None:
         """Fill the list of open alerts by hour once, for tables written by a release that did not have it.
@@ -103,8 +105,8 @@ class HistoryTable:
             still_open = [each.alert_id for each in rows if each.raised and not (each.resolved or each.retracted)]
             for number, alert_id in enumerate(still_open):
                 for raised in self._records(alert_id):
-                    if raised.header.kind == "raised":
-                        self._write_raised(*raised)
+                    if raised.alert.kind == "raised":
+                        self._write_raised(raised)
                 if number % _BEAT_EVERY == 0:
                     beat()
             beat()
@@ -134,22 +136,22 @@ class HistoryTable:
         cql = f"INSERT INTO alerts_kept ({columns}) VALUES (?, ?, ?, ?, ?, ?)"  # noqa: S608 - our own columns
         self._run(cql, _BUCKET, partition, *position, now)
 
-    def _write_raised(self, raised: RecordHeader, body: str) -> None:
+    def _write_raised(self, raised: _Record) -> None:
         """Write it together with the follow-ups that were read before it."""
-        follow_ups = [each for each in self._records(raised.alert_id) if each.header.kind != "raised"]
-        for scope in (raised.tenant, ALL_TENANTS):
-            self._insert(scope, raised, body)
+        follow_ups = [each for each in self._records(raised.alert.alert_id) if each.alert.kind != "raised"]
+        for scope in (raised.alert.tenant, ALL_TENANTS):
+            self._insert(scope, raised)
             for each in follow_ups:
-                self._write_follow_up(scope, raised, each.header.kind, each.body)
+                self._write_follow_up(scope, raised, each.alert.kind, each.body)
 
-    def _insert(self, scope: str, raised: RecordHeader, body: str) -> None:
-        day, key = raised.raised_at.date(), (raised.raised_at, raised.alert_id, body)
+    def _insert(self, scope: str, raised: _Record) -> None:
+        day, key = day_of(raised.raised_at), (raised.raised_at, raised.alert.alert_id, raised.body)
         self._run("INSERT INTO alert_days (sight, day) VALUES (?, ?)", scope, day)  # first, as rows are found by it
         columns = "sight, day, raised_at, alert_id, body"
         self._run(f"INSERT INTO alerts_told ({columns}) VALUES (?, ?, ?, ?, ?)", scope, day, *key)  # noqa: S608
-        self._insert_open(scope, raised, body)
+        self._insert_open(scope, raised)
 
-    def _insert_open(self, scope: str, raised: RecordHeader, body: str) -> None:
+    def _insert_open(self, scope: str, raised: _Record) -> None:
         hour = hour_of(raised.raised_at)
         if (scope, hour) not in self._known_hours:  # first, as with days
             self._run("INSERT INTO alert_open_hours (sight, hour) VALUES (?, ?) IF NOT EXISTS", scope, hour)
@@ -160,21 +162,27 @@ class HistoryTable:
             scope,
             hour,
             raised.raised_at,
-            raised.alert_id,
-            body,
+            raised.alert.alert_id,
+            raised.body,
         )
 
-    def _write_follow_up(self, scope: str, raised: RecordHeader, kind: AlertKind, body: str) -> None:
-        key = (raised.raised_at, raised.alert_id)
-        self._run(_UPDATE[kind], body, scope, raised.raised_at.date(), *key)
+    def _write_follow_up(self, scope: str, raised: _Record, kind: AlertKind, body: str) -> None:
+        key = (raised.raised_at, raised.alert.alert_id)
+        self._run(_UPDATE[kind], body, scope, day_of(raised.raised_at), *key)
         self._run(_DELETE_OPEN, scope, hour_of(raised.raised_at), *key)
 
-    def _raised(self, alert_id: str) -> RecordHeader | None:
-        return next((each.header for each in self._records(alert_id) if each.header.kind == "raised"), None)
+    def _raised(self, alert_id: str) -> _Record | None:
+        return next((each for each in self._records(alert_id) if each.alert.kind == "raised"), None)
 
     def _records(self, alert_id: str) -> Sequence[_Record]:
-        rows = self._run("SELECT body FROM alert_records WHERE alert_id = ?", alert_id)
-        return [_Record(msgspec.json.decode(row.body, type=RecordHeader), row.body) for row in rows]
+        """Those that can be read: a former release stored whatever had an id, a kind, a tenant and a time."""
+        found: list[_Record] = []
+        for row in self._run("SELECT body FROM alert_records WHERE alert_id = ?", alert_id):
+            try:
+                found.append(_Record(Alert.from_json(row.body), row.body))
+            except msgspec.ValidationError as error:
+                log.warning("alert_history.unreadable_row", alert_id=alert_id, why=str(error))
+        return found
 
     def _run(self, cql: str, *values: object) -> Sequence[Any]:
         try:
@@ -183,6 +191,11 @@ class HistoryTable:
             return list(self._session.execute(self._prepared[cql], values))
         except CASSANDRA_UNAVAILABLE as error:
             raise CassandraUnavailableError("alerts cannot be listed for serving", do="galatea status") from error
+
+
+def day_of(at: datetime) -> date:
+    """The UTC day on which an alert was raised."""
+    return at.astimezone(UTC).date()
 
 
 def hour_of(at: datetime) -> datetime:

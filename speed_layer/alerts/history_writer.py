@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import msgspec
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from prometheus_client import Counter
 
 from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError, DependencyUnavailableError
 from master_dataset.kafka.connection import KafkaConnection
@@ -31,6 +32,9 @@ RESTART_SECONDS = 2.0
 PRUNE_SECONDS = 600.0
 _LOST = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET)  # noqa: SLF001 - its name
 Answer = TypeVar("Answer")
+UNREADABLE = Counter(
+    "galatea_alert_history_unreadable", "Records of the topic of alerts that are no valid alerts, and are not listed."
+)
 log = structlog.get_logger()
 
 
@@ -149,7 +153,7 @@ class AlertHistory(Protocol):
     """The tables of alerts. Every method raises CassandraUnavailableError."""
 
     def write(self, value: bytes) -> None:
-        """Write the rows of a record. msgspec.MsgspecError if it is no alert."""
+        """Write the rows of a record. msgspec.ValidationError if it is no alert."""
 
     def positions(self) -> Mapping[int, HistoryPosition]:
         """How far each partition has been stored."""
@@ -240,8 +244,15 @@ class HistoryWriter:
         if record.value:
             try:
                 self._history.write(record.value)
-            except msgspec.MsgspecError:  # another program's
-                log.exception("alert_history.unreadable", partition=record.partition, next_offset=record.next_offset)
+            except msgspec.MsgspecError as error:  # another program's
+                UNREADABLE.inc()
+                log.error(  # noqa: TRY400 - the reason says it all, and the traceback nothing
+                    "alert_history.unreadable",
+                    topic=ALERTS_TOPIC,
+                    partition=record.partition,
+                    offset=record.next_offset - 1,
+                    why=str(error),
+                )
         position = self._positions[record.partition]
         if record.partition in self._gaps:
             self._gaps.discard(record.partition)

@@ -17,13 +17,14 @@ from datetime import timedelta
 
 import msgspec
 import structlog
+from prometheus_client import Counter
 
 from master_dataset.errors import DependencyUnavailableError, OperatorError
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.growth import Offsets, Partitions
 from master_dataset.sources import registered_sources
-from speed_layer.alerts.fold import Fold
+from speed_layer.alerts.fold import Fold, LogRecord
 from speed_layer.alerts.sender import ProducerDiscardedError, TransactionalSender
 from speed_layer.alerts.snapshots import Snapshots
 from speed_layer.alerts.source import (
@@ -47,6 +48,9 @@ IDENTITY_BYTES = 128
 DEFAULT_IDENTITIES_MB = 256
 _MB = 1 << 20
 _DAY_MS = 86_400_000
+UNREADABLE_CORRECTIONS = Counter(
+    "galatea_alert_corrections_unreadable", "Records of the topic of corrections that are no valid alerts, left out."
+)
 log = structlog.get_logger()
 
 
@@ -362,7 +366,7 @@ class AlertProcessor:
         if read.entry is None:
             return ()
         if read.topic == CORRECTIONS_TOPIC:
-            alerts = _requested(read.entry.value)
+            alerts = _requested(self._partition, read.entry)
         else:
             fold = self._folds[read.topic]
             before = fold.misrouted
@@ -390,10 +394,13 @@ class AlertProcessor:
         self._snapshot_at = time.monotonic()
 
 
-def _requested(value: bytes | None) -> Sequence[Alert]:
+def _requested(partition: int, entry: LogRecord) -> Sequence[Alert]:
     """The record that a publication requests. Anything else was written by another program and is not emitted."""
     try:
-        return [Alert.from_json(value or b"")]
-    except msgspec.DecodeError as error:
-        log.warning("alerts.no_correction", why=str(error))
+        return [Alert.from_json(entry.value or b"")]
+    except msgspec.ValidationError as error:
+        UNREADABLE_CORRECTIONS.inc()
+        log.warning(
+            "alerts.no_correction", topic=CORRECTIONS_TOPIC, partition=partition, offset=entry.offset, why=str(error)
+        )
         return []

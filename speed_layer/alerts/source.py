@@ -175,7 +175,7 @@ class PartitionReader:
         """None if another program wrote the record; it does not prevent an alert."""
         try:
             return msgspec.json.decode(entry.value, type=_AlertId).alert_id if entry.value else None
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             log.warning("alerts.no_alert", partition=self.partition, offset=entry.offset, why=str(error))
             return None
 

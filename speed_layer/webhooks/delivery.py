@@ -20,6 +20,7 @@ from master_dataset.kafka.consumer import ConsumerRecord, Done, HandlerResult, R
 from master_dataset.parsing.results import Reason
 from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.client import WebhookClient
+from views.alerts.alert import Alert
 
 
 class AlertHeader(msgspec.Struct, frozen=True):
@@ -33,11 +34,20 @@ _READ = msgspec.json.Decoder(AlertHeader)
 
 
 def read_header(value: bytes) -> AlertHeader | None:
-    """None if another program wrote the record."""
+    """None if another program wrote the record. The rest of the alert is not checked."""
     try:
         return _READ.decode(value)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
+
+
+def is_alert(value: bytes) -> bool:
+    """Whether it is a whole and valid alert, which receivers can read."""
+    try:
+        Alert.from_json(value)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 SKIPPED = "an operator has skipped it"
@@ -74,9 +84,9 @@ class Delivery:
         self.refusing_since: float | None = None
 
     def accepts(self, record: ConsumerRecord) -> bool:
-        """Whether it is an alert of the tenant."""
-        header = read_header(record.value)
-        return header is not None and header.tenant == self._endpoint.tenant
+        """Whether it is an alert of the tenant. What is no valid alert is left out; the alert history counts it."""
+        header = read_header(record.value)  # first, because most records are of other tenants
+        return header is not None and header.tenant == self._endpoint.tenant and is_alert(record.value)
 
     async def handle(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
         """Send these alerts. If several are rejected, the caller tries them one by one."""

@@ -9,6 +9,7 @@ the first one's.
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -95,9 +96,26 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
         return parse_instant_ms(self.raised_at)
 
     @classmethod
-    def from_json(cls, line: bytes) -> "Alert":
-        """Parse what `to_json` returned. msgspec.DecodeError for anything else."""
-        return _decode(line)
+    def from_json(cls, line: bytes | str) -> "Alert":
+        """Parse and check what `to_json` returned; fields that it does not have are ignored.
+
+        An alert that was returned can be stored, listed, compared and sent on as it is: its times can be computed with,
+        and its texts, numbers and JSON are within what tables, SQL clients and receivers can hold.
+
+        Raises:
+            msgspec.ValidationError: anything else, whatever is wrong with it.
+        """
+        if len(line) > MAX_RECORD_BYTES:
+            raise msgspec.ValidationError(f"Longer than {MAX_RECORD_BYTES:,} bytes")
+        try:
+            _decode_any(line)  # unlike the decoder of alerts, this one also reads the fields that alerts do not have
+            alert = _decode(line)
+        except msgspec.ValidationError:
+            raise
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise msgspec.ValidationError(str(error)) from error
+        _check(alert)
+        return alert
 
     def to_json(self) -> bytes:
         """One line; equal for equal alerts."""
@@ -154,6 +172,85 @@ def _digest(parts: object) -> str:
 
 
 _decode = msgspec.json.Decoder(Alert).decode
+_decode_any = msgspec.json.Decoder().decode
+
+MAX_RECORD_BYTES = 65_536
+_MAX_NAME, _MAX_TEXT, _MAX_DIMENSIONS = 256, 4_096, 32
+_MAX_INTEGER = 2**63 - 1
+_MAX_WHOLE_DIGITS = 20
+"""Before the decimal point, as in SQL."""
+_MAX_DECIMALS = 100
+_YEARS = range(1970, 2200)
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII).fullmatch
+is_alert_id = re.compile(r"[!-~]{1,64}").fullmatch
+"""The ids that `raised_id` and `follow_up_id` make are 32 hexadecimal digits."""
+
+
+def _check(alert: Alert) -> None:
+    """msgspec.ValidationError for values that nobody can use, with the field."""
+    for field, id_ in (("alert_id", alert.alert_id), ("about", alert.about)):
+        if id_ is not None and not is_alert_id(id_):
+            raise _invalid(field, "not 1 to 64 visible characters of ASCII")
+    if (alert.kind == "raised") != (alert.about is None):
+        raise _invalid("about", "missing, or in a record that raises an alert")
+    if alert.about == alert.alert_id:
+        raise _invalid("about", "the record itself")
+    if alert.tenant == ALL_TENANTS:
+        raise _invalid("tenant", "not the name of a tenant")
+    _check_texts(alert)
+    _check_instants(alert)
+    _check_numbers(alert)
+
+
+def _check_texts(alert: Alert) -> None:
+    names = {"rule": alert.rule, "tenant": alert.tenant, "store": alert.store}
+    if len(alert.dimensions) > _MAX_DIMENSIONS:
+        raise _invalid("dimensions", f"more than {_MAX_DIMENSIONS}")
+    for field, name in (*names.items(), *(("dimensions", text) for pair in alert.dimensions.items() for text in pair)):
+        if not 0 < len(name) <= _MAX_NAME or "\0" in name:
+            raise _invalid(field, f"not 1 to {_MAX_NAME} characters without NUL")
+    for field, text in (("sentence", alert.sentence), ("reason", alert.reason or "")):
+        if len(text) > _MAX_TEXT or "\0" in text:
+            raise _invalid(field, f"more than {_MAX_TEXT} characters, or with NUL")
+
+
+def _check_instants(alert: Alert) -> None:
+    window = alert.window
+    for field, text in (("raised_at", alert.raised_at), ("window.from", window.start), ("window.to", window.end)):
+        try:
+            is_valid = text is None or (_INSTANT(text) and datetime.fromisoformat(text).astimezone(UTC).year in _YEARS)
+        except (ValueError, OverflowError):
+            is_valid = False
+        if not is_valid:
+            raise _invalid(field, f"not an instant with its zone from {_YEARS[0]} to {_YEARS[-1]}")
+
+
+def _check_numbers(alert: Alert) -> None:
+    place = alert.place
+    integers = {"version": alert.version, "publication": alert.publication or 0}
+    if place is not None:
+        integers |= {"place.partition": place.partition, "place.offset": place.offset}
+        if len(place.topic) > _MAX_NAME or "\0" in place.topic:
+            raise _invalid("place.topic", f"more than {_MAX_NAME} characters, or with NUL")
+    for field, integer in integers.items():
+        if not 0 <= integer <= _MAX_INTEGER:
+            raise _invalid(field, "not a whole number of 64 bits from 0 on")
+    for field in ("value", "threshold", "baseline", "shown", "corrected"):
+        number: Decimal | None = getattr(alert, field)
+        if number is not None and not _is_in_range(number):
+            raise _invalid(field, f"not a number with at most {_MAX_WHOLE_DIGITS} digits before the decimal point")
+
+
+def _is_in_range(number: Decimal) -> bool:
+    if not number.is_finite():
+        return False
+    exponent = number.as_tuple().exponent
+    is_short = isinstance(exponent, int) and -_MAX_DECIMALS <= exponent <= _MAX_WHOLE_DIGITS
+    return is_short and number.adjusted() < _MAX_WHOLE_DIGITS
+
+
+def _invalid(field: str, why: str) -> msgspec.ValidationError:
+    return msgspec.ValidationError(f"Invalid `{field}`: {why}")
 
 
 CORRECTED = "corrected"

@@ -13,6 +13,7 @@ from batch_layer.alerts.alert_log import AlertLog
 from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.connection import KafkaConnection
 from tests.support.alert_topic import alert
+from tests.support.hostile_alerts import HOSTILE
 from tests.support.memory_topic import Message
 from views.alerts.alert import ALERTS_TOPIC, parse_instant_ms
 
@@ -110,6 +111,14 @@ def test_alerts_about_windows_that_began_before_are_left_out(monkeypatch: pytest
     log = played(monkeypatch, broker)
 
     assert list(log.emitted(BEGAN + 1)) == []
+
+
+def test_records_that_are_no_alerts_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = played(monkeypatch, Broker([*HOSTILE.values(), ALERT.to_json()], seconds=1))
+
+    requests: list[Any] = list(log.requests(0, {0: len(HOSTILE) + 1}))
+
+    assert [(each.offset, each.record) for each in requests] == [(len(HOSTILE), ALERT)]
 
 
 def test_requests_say_where_they_lie_and_are_read_from_a_place_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from views.alerts.alert import ALERTS_TOPIC
 
 NOWHERE = KafkaConnection("127.0.0.1:1")
 WRITTEN = [b'{"alert_id":"first"}', b"hello", None, b'{"alert_id":7}', b'{"other":1}', b'{"alert_id":"second"}']
+WRITTEN += [b'{"alert_id":"\xff"}', b'{"more":' + b"[" * 20_000]
 
 
 def test_records_that_are_no_alerts_are_known_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from serving_layer.alerts.history import HistoryCoverage
+from serving_layer.alerts.history import HistoryCoverage, StoredAlert
 from serving_layer.pages import alerts
 from serving_layer.pages.alerts import AlertRow
 from tests.support import World
 from tests.support.alert_tables import WorldAlertTables
+from tests.support.hostile_alerts import body
 from tests.support.process_metrics import WorldWatch
 from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.support.world_clients import Browsing, words
@@ -54,6 +55,16 @@ def test_what_is_open_comes_first_with_what_where_since_when_and_how_sure(
     assert "Nothing was sold. 6, limit 4 Ginza Retracted: late events, Sat 21 Nov, 18:01 final" in ended
     assert "Canary" not in page
     assert with_alerts.alert_tables.known.as_of == AT
+
+
+def test_a_row_that_cannot_be_read_is_left_out(with_alerts: Asking, browsing: Browsing) -> None:
+    with_alerts.alert_tables.rows["0"] = StoredAlert(AT, "0", body(window={"from": "banana"}).decode())
+    with_alerts.alert_tables.tenants["0"] = "default"
+
+    page = browsing.words("/alerts")
+
+    assert "The queue Q1 is too long." in page
+    assert "banana" not in page
 
 
 def test_a_list_that_is_not_whole_says_so(with_alerts: Asking, browsing: Browsing) -> None:

@@ -7,8 +7,9 @@ import pytest
 
 from master_dataset.registry.stores import Store
 from serving_layer.alerts import history
-from serving_layer.alerts.history import HistoryCoverage
+from serving_layer.alerts.history import HistoryCoverage, StoredAlert
 from tests.support import World
+from tests.support.hostile_alerts import HOSTILE, body
 from tests.support.world_api import OPERATOR_KEY, Asking, Body
 
 PATH = "/v1/alerts"
@@ -181,3 +182,46 @@ def test_each_tenant_is_shown_its_own_and_the_operator_all(asking: Asking) -> No
     assert {each["store"] for each in asking.body(PATH, key=key)["alerts"]} == {"9"}
     assert {each["store"] for each in asking.body(PATH, key=OPERATOR_KEY)["alerts"]} == {"1", "2", "9"}
     assert {each["store"] for each in asking.body(PATH, key=OPERATOR_KEY, tenant="another")["alerts"]} == {"9"}
+
+
+STORED = {what: value.decode(errors="replace") for what, value in HOSTILE.items() if "UTF-8" not in what}
+"""The texts that a former release can have stored."""
+
+
+@pytest.mark.parametrize("text", STORED.values(), ids=STORED)
+def test_a_row_that_cannot_be_read_is_left_out_and_counted(asking: Asking, text: str) -> None:
+    whole, id_ = asking.body(PATH), "0" * 32
+    asking.alert_tables.rows[id_] = StoredAlert(AT, id_, text)
+    asking.alert_tables.tenants[id_] = "default"
+    before = history.UNREADABLE._value.get()  # noqa: SLF001 - the client has no other way
+
+    assert asking.body(PATH) == whole
+    assert history.UNREADABLE._value.get() == before + 1  # noqa: SLF001
+    assert days(asking.body(PATH, state="open")) == ["19ope"]
+    assert asking.refusal(f"{PATH}/{id_}")["status"] == 404
+
+
+@pytest.mark.parametrize("text", [STORED["place is an array"], STORED["window starts at banana"], body().decode()])
+@pytest.mark.parametrize("column", ["resolved", "retracted"])
+def test_an_alert_stays_listed_without_a_follower_that_cannot_be_read(asking: Asking, column: str, text: str) -> None:
+    tables = asking.alert_tables
+    [id_] = [each["alert_id"] for each in asking.body(PATH)["alerts"] if each["state"] == "open"]
+    tables.rows[id_] = tables.rows[id_]._replace(**{column: text})  # type: ignore[arg-type]
+
+    assert days(asking.body(PATH)) == ["20ret", "20res", "19ope"]
+    detail = asking.body(f"{PATH}/{id_}")
+    assert (detail["state"], [each["kind"] for each in detail["records"]]) == ("open", ["raised"])
+
+
+@pytest.mark.parametrize(("id_", "expected"), [("short-id", ([], ["20ret"])), ("a" * 999, (["20ret"], ["20res"]))])
+def test_pages_go_on_after_rows_that_cannot_be_read(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch, id_: str, expected: tuple[list[str], list[str]]
+) -> None:
+    monkeypatch.setattr(history, "MOST_LOOKED_AT", 1)
+    asking.alert_tables.rows[id_] = StoredAlert(AT, id_, STORED["window starts at banana"])
+    asking.alert_tables.tenants[id_] = "default"
+
+    first = asking.body(PATH)
+    second = asking.body(PATH, after=first["next"])
+
+    assert (days(first), days(second)) == expected

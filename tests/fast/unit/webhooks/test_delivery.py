@@ -10,6 +10,7 @@ from master_dataset.kafka.consumer import ConsumerRecord, Done, HandlerResult, R
 from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.delivery import SKIPPED, Delivery
 from tests.support.alert_topic import alert, record
+from tests.support.hostile_alerts import HOSTILE
 
 ACME = Endpoint("e1", "acme", "https://acme.example/", "secret")
 
@@ -64,6 +65,13 @@ def test_only_the_tenants_own_alerts_are_wanted(one: ConsumerRecord, is_wanted: 
     made, _ = delivery(Done())
 
     assert made.accepts(one) is is_wanted
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+def test_a_record_that_is_no_valid_alert_is_not_sent(value: bytes) -> None:
+    made, _ = delivery(Done())
+
+    assert not made.accepts(ConsumerRecord("alerts", 0, 2, b"1", value, 0))
 
 
 def test_alerts_are_sent_under_the_ids_that_the_processor_gave_them() -> None:
