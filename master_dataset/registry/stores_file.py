@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -43,6 +42,7 @@ from master_dataset.registry.stores import (
     Zone,
     currency,
 )
+from master_dataset.registry.yaml_text import read_yaml
 from master_dataset.sources import registered_sources
 
 MOST_STORES = 10_000
@@ -92,11 +92,7 @@ def read(text: str) -> list[Store]:
     Raises:
         BadFileError: The text is wrong.
     """
-    try:
-        document = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - the base loader makes str, list and dict only
-    except (yaml.YAMLError, RecursionError) as error:
-        message = f"The file is no YAML: {' '.join(str(error).split())}."
-        raise BadFileError(message, do="Mend it and load it again.") from error
+    document = read_yaml(text, most_characters=MOST_BYTES)
     try:
         entries = StoresFile.model_validate(document).stores
     except ValidationError as error:
