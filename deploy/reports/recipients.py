@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from deploy.reports.address import mail_address
 from master_dataset.errors import BadFileError
+from master_dataset.registry.tenants import wrong_tenant
 from master_dataset.registry.yaml_text import read_yaml
 from serving_layer.responses.reports import ReportPeriodName
 
@@ -14,12 +15,18 @@ MOST_BYTES = 1024 * 1024
 MOST_REPORTS, MOST_RECIPIENTS = 1000, 100
 
 
+def _tenant(name: str) -> str:
+    if wrong := wrong_tenant(name):
+        raise ValueError(wrong)
+    return name
+
+
 class ScheduledReport(BaseModel):
     """A report that is sent whenever a period is over. `pdf`: the mail has it as a PDF, too."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    tenant: str = Field(min_length=1, max_length=256)
+    tenant: Annotated[str, AfterValidator(_tenant)]
     period: ReportPeriodName
     to: tuple[Annotated[str, AfterValidator(mail_address)], ...] = Field(min_length=1, max_length=MOST_RECIPIENTS)
     pdf: bool = False

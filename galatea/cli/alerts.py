@@ -78,8 +78,8 @@ def list_alerts(
     as_json: AsJson = False,
 ) -> None:
     """List alerts, newest first, and the time up to which the list is complete."""
+    from master_dataset.registry.tenants import ALL_TENANTS
     from serving_layer.alerts.history import STATES, AlertsRequest
-    from serving_layer.keys.key import ALL_TENANTS
     from serving_layer.responses.encoding import iso_instant
 
     if state and state not in STATES:
