@@ -117,8 +117,7 @@ def _visible(value: object) -> object:
     return visible(value, _LAYOUT) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def environment() -> Environment:
-    """The templates of the pages, with their filters."""
+def _environment() -> Environment:
     loader = FileSystemLoader(Path(__file__).parent / "templates")
     made = Environment(
         loader=loader,
@@ -171,7 +170,7 @@ def environment() -> Environment:
     return made
 
 
-ENVIRONMENT = environment()
+ENVIRONMENT = _environment()
 
 
 class Keeping(NamedTuple):

@@ -24,7 +24,7 @@ def test_tables_fields_and_messages_write_hidden_characters_out(capsys: pytest.C
 
 
 def test_pages_write_hidden_characters_out_and_keep_markup() -> None:
-    template = rendering.environment().from_string("{{ text }}|{{ markup }}|{{ number }}|{{ lines }}")
+    template = rendering.ENVIRONMENT.from_string("{{ text }}|{{ markup }}|{{ number }}|{{ lines }}")
 
     page = template.render(text=f"<{HOSTILE}>", markup=Markup("<b>\u00ad</b>"), number=7, lines="a\n\tb")
 
