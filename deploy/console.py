@@ -12,11 +12,14 @@ import orjson
 from rich.console import Console
 
 from master_dataset.errors import GalateaError
+from master_dataset.registry.hidden_characters import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 _LONG_LINE = 1000
+_LAYOUT = "\n\t"
+"""Control characters that may be printed; others could steer the terminal."""
 stdout = Console(highlight=False, soft_wrap=True)
 stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -44,7 +47,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     for place, name in enumerate(columns):
         drawn.add_column(name, justify="right" if _are_numbers(row[place] for row in rows) else "left")
     for row in rows:
-        drawn.add_row(*(escape(str(cell)) for cell in row))
+        drawn.add_row(*(escape(visible(str(cell), _LAYOUT)) for cell in row))
     shown = stdout if stdout.is_terminal else Console(highlight=False, width=_LONG_LINE)
     shown.print(drawn, soft_wrap=False)
 
@@ -61,12 +64,12 @@ def _are_numbers(cells: Iterable[object]) -> bool:
 def print_fields(data: Mapping[str, object]) -> None:
     """Print names and values on stdout, one pair per line."""
     for name, value in data.items():
-        stdout.print(f"  {name:<18} {value}", markup=False)
+        stdout.print(visible(f"  {name:<18} {value}", _LAYOUT), markup=False)
 
 
 def print_message(text: str) -> None:
     """Print one line on stderr."""
-    stderr.print(text, markup=False)
+    stderr.print(visible(text, _LAYOUT), markup=False)
 
 
 def print_error(error: GalateaError) -> None:

@@ -3,15 +3,22 @@
 from pathlib import Path
 from typing import Annotated
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from deploy.reports.address import mail_address
 from master_dataset.errors import BadFileError
+from master_dataset.registry.tenants import wrong_tenant
+from master_dataset.registry.yaml_text import read_yaml
 from serving_layer.responses.reports import ReportPeriodName
 
 MOST_BYTES = 1024 * 1024
 MOST_REPORTS, MOST_RECIPIENTS = 1000, 100
+
+
+def _tenant(name: str) -> str:
+    if wrong := wrong_tenant(name):
+        raise ValueError(wrong)
+    return name
 
 
 class ScheduledReport(BaseModel):
@@ -19,7 +26,7 @@ class ScheduledReport(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    tenant: str = Field(min_length=1, max_length=256)
+    tenant: Annotated[str, AfterValidator(_tenant)]
     period: ReportPeriodName
     to: tuple[Annotated[str, AfterValidator(mail_address)], ...] = Field(min_length=1, max_length=MOST_RECIPIENTS)
     pdf: bool = False
@@ -43,14 +50,15 @@ def read_reports(file: Path) -> tuple[ScheduledReport, ...]:
     try:
         if file.stat().st_size > MOST_BYTES:
             raise BadFileError(f"{name} is larger than {MOST_BYTES:,} bytes", do="list fewer reports")
-        # Every scalar stays text: the field decides what it means.
-        document = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # noqa: S506 - makes str, list and dict only
-        return ReportsFile.model_validate(document).reports
+        text = file.read_text(encoding="utf-8")
     except OSError as error:
         raise BadFileError(f"{name} cannot be read: {error.strerror}", do="correct the path, or its rights") from error
-    except (UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        said = " ".join(str(error).split())
-        raise BadFileError(f"{name} is not YAML in UTF-8: {said}", do="correct the file") from error
+    except UnicodeDecodeError as error:
+        raise BadFileError(f"{name} is not UTF-8", do="save it as UTF-8") from error
+    try:
+        return ReportsFile.model_validate(read_yaml(text, most_characters=MOST_BYTES)).reports
+    except BadFileError as error:
+        raise BadFileError(f"{name}: {error.message}", do=error.do) from error
     except ValidationError as error:
         wrong = error.errors()[0]
         place = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in wrong["loc"]).lstrip(".")

@@ -22,8 +22,11 @@ from deploy.settings import Settings
 from master_dataset import tracing
 from master_dataset.errors import GenerationReplacedError, OperatorError, PartitionsOpenedError, ProcessReplacedError
 from master_dataset.kafka.client_errors import rejection_in
+from master_dataset.registry.hidden_characters import visible
 
 RESTART_ME = 75
+_SAFE = (bool, int, float, type(None))
+"""Values without text."""
 
 log = structlog.get_logger()
 
@@ -81,6 +84,7 @@ class Process:
                 structlog.processors.TimeStamper(fmt="iso"),
                 *([_add_trace] if is_traced else []),
                 structlog.processors.format_exc_info,
+                write_hidden_out,
                 structlog.processors.LogfmtRenderer(bool_as_flag=False),
             ]
         )
@@ -116,6 +120,11 @@ class Process:
     def _leave(self, _signal: int, _frame: FrameType | None) -> None:
         self.end_work()
         os._exit(0)  # a stream may be killed anywhere: it repeats whatever it had not finished
+
+
+def write_hidden_out(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Write hidden characters out, so that no value can steer the terminal that shows the log."""
+    return {name: value if isinstance(value, _SAFE) else visible(str(value), "\n") for name, value in event.items()}
 
 
 def _add_trace(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -9,6 +9,7 @@ import typer
 from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
+from galatea.cli.tenants import warn_of_unknown_tenants
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -48,6 +49,7 @@ def apply(
     if not dry_run:
         for _ in apply_changes(alerting.rules, stores, steps):
             pass
+    warn_of_unknown_tenants((step.tenant for step in steps if step.after), stores.values())
     if as_json:
         print_json({"dry_run": dry_run, "rules": [_step(step) for step in steps]})
         return
@@ -78,8 +80,8 @@ def list_alerts(
     as_json: AsJson = False,
 ) -> None:
     """List alerts, newest first, and the time up to which the list is complete."""
+    from master_dataset.registry.tenants import ALL_TENANTS
     from serving_layer.alerts.history import STATES, AlertsRequest
-    from serving_layer.keys.key import ALL_TENANTS
     from serving_layer.responses.encoding import iso_instant
 
     if state and state not in STATES:

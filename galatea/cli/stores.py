@@ -8,6 +8,7 @@ import typer
 from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
+from galatea.cli.tenants import registered_stores
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -32,12 +33,15 @@ def load(
 
     settings = Settings()
     stores = read(file)
+    new = {each.tenant for each in stores} - {each.tenant for each in registered_stores(settings)}
     save = restore if is_lost else register
     save(settings.paths.master_uri, session_of(settings.cassandra.address), stores)
     if as_json:
         print_json({"loaded": len(stores)})
     else:
         print_message(f"  {len(stores)} stores registered; every process has read them")
+        if new:
+            print_message(f"  new tenants: {', '.join(sorted(new))}")
 
 
 @app.command("list")

@@ -10,6 +10,7 @@ import typer
 from deploy.console import print_fields, print_json, print_message, print_table
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
+from galatea.cli.tenants import registered_stores, warn_of_unknown_tenants
 from master_dataset.errors import RequestError
 from serving_layer.responses.encoding import fields_of
 
@@ -32,7 +33,9 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Send a tenant's alerts to this URL from now on, and print the signing secret. It is not shown again."""
-    _show_secret(_with(lambda hooks: hooks.make(tenant, url, batch)), as_json=as_json)
+    made = _with(lambda hooks: hooks.make(tenant, url, batch))
+    _show_secret(made, as_json=as_json)
+    warn_of_unknown_tenants([tenant], registered_stores(Settings()))
 
 
 @app.command("list")

@@ -5,16 +5,16 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import imagesize
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from master_dataset.errors import BadFloorPlanError
+from master_dataset.errors import BadFileError, BadFloorPlanError
 from master_dataset.fields import LABEL_BYTES
 from master_dataset.registry.floor_plans import Corner, DrawnZone, PlanImage, Rectangle
 from master_dataset.registry.hidden_characters import hidden_character
+from master_dataset.registry.yaml_text import read_yaml
 
 MOST_BYTES = 2_000_000
 LEAST_SIDE, MOST_SIDE, MOST_PIXELS = 50, 10_000, 25_000_000
@@ -141,10 +141,12 @@ class ZonesEntry(BaseModel):
 def load_zones(file: Path, known: Collection[str]) -> tuple[DrawnZone, ...]:
     """Read a YAML or JSON file with a list `zones`. BadFloorPlanError names the field that is wrong."""
     try:
-        document: Any = yaml.load(_content(file, MOST_TEXT, "zones"), Loader=yaml.BaseLoader)  # noqa: S506 - the base loader makes str, list and dict only
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        message = f"The file is no YAML: {' '.join(str(error).split())[:_SHOWN]}."
-        raise BadFloorPlanError("zones", message, do="Correct it; docs/how-to/floor-plan.md has an example.") from error
+        document = read_yaml(_content(file, MOST_TEXT, "zones").decode(), most_characters=MOST_TEXT)
+    except UnicodeDecodeError as error:
+        raise BadFloorPlanError("zones", f"`{file}` is not UTF-8.", do="Save it as UTF-8.") from error
+    except BadFileError as error:
+        do = f"{error.do} docs/how-to/floor-plan.md has an example."
+        raise BadFloorPlanError("zones", error.message, do=do) from error
     try:
         return ZonesEntry.model_validate(document).drawn(known)
     except ValidationError as error:

@@ -41,3 +41,31 @@ def hidden_character(text: str, joiners: Joiners = "none") -> str | None:
         if is_hidden and character not in _SEEN:
             return f"U+{ord(character):04X}"
     return None
+
+
+_SHORT = {"\0": r"\0", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
+_ONE_BYTE, _TWO_BYTES = 0xFF, 0xFFFF
+
+
+def visible(text: str, keep: str = "") -> str:
+    r"""Write out the characters of a text that nobody sees, so that it cannot steer a terminal or reorder its line.
+
+    Args:
+        text: the text.
+        keep: characters that stay as they are, such as a line break.
+
+    Returns:
+        The text with `\x1b`, `\0`, `\u202e` and the like in place of those characters. Joiners stay.
+    """
+    if hidden_character(text, "any") is None:
+        return text
+    return "".join(each if each in keep or hidden_character(each, "any") is None else _escape(each) for each in text)
+
+
+def _escape(character: str) -> str:
+    if character in _SHORT:
+        return _SHORT[character]
+    code = ord(character)
+    if code <= _ONE_BYTE:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= _TWO_BYTES else f"\\U{code:08x}"

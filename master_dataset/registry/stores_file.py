@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -32,7 +31,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from master_dataset.errors import BadFileError, RequestError
 from master_dataset.fields import ID_BYTES, LABEL_BYTES
 from master_dataset.registry.file_rows import plain_date
-from master_dataset.registry.hidden_characters import Joiners, hidden_character
+from master_dataset.registry.hidden_characters import Joiners, hidden_character, visible
 from master_dataset.registry.stores import (
     DEFAULT_CURRENCY,
     WEEKDAYS,
@@ -43,6 +42,8 @@ from master_dataset.registry.stores import (
     Zone,
     currency,
 )
+from master_dataset.registry.tenants import wrong_tenant
+from master_dataset.registry.yaml_text import read_yaml
 from master_dataset.sources import registered_sources
 
 MOST_STORES = 10_000
@@ -92,11 +93,7 @@ def read(text: str) -> list[Store]:
     Raises:
         BadFileError: The text is wrong.
     """
-    try:
-        document = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - the base loader makes str, list and dict only
-    except (yaml.YAMLError, RecursionError) as error:
-        message = f"The file is no YAML: {' '.join(str(error).split())}."
-        raise BadFileError(message, do="Mend it and load it again.") from error
+    document = read_yaml(text, most_characters=MOST_BYTES)
     try:
         entries = StoresFile.model_validate(document).stores
     except ValidationError as error:
@@ -114,7 +111,7 @@ def read(text: str) -> list[Store]:
 
 def _wrong(code: str, why: str, field: str = "") -> PydanticCustomError:
     """`field`: where a whole entry is checked, the field of it that is wrong."""
-    return PydanticCustomError("galatea", "{why}", {"code": code, "why": why, "field": field})
+    return PydanticCustomError("galatea", "{why}", {"code": code, "why": visible(why), "field": visible(field)})
 
 
 def _text(value: object) -> str:
@@ -129,12 +126,19 @@ def _visible(text: str, joiners: Joiners = "none", field: str = "") -> str:
     return text
 
 
-def _id(text: str) -> str:
-    return _short(_visible(text))
+def _plain(value: object) -> object:
+    """Refuse hidden characters before pydantic does: it cannot even repeat a lone surrogate."""
+    return _visible(value) if isinstance(value, str) else value
 
 
-def _name(text: str) -> str:
-    return _short(_visible(text, "in_scripts"))
+def _tenant(text: str) -> str:
+    if wrong := wrong_tenant(text):
+        raise _wrong("bad_text", wrong)
+    return text
+
+
+def _plain_name(value: object) -> object:
+    return _visible(value, "in_scripts") if isinstance(value, str) else value
 
 
 def _short(text: str) -> str:
@@ -144,7 +148,6 @@ def _short(text: str) -> str:
 
 
 def _label(text: str) -> str:
-    _visible(text)
     if not 0 < len(text.encode()) <= LABEL_BYTES:
         raise _wrong("missing_field", f"must hold 1 to {LABEL_BYTES} bytes")
     return text
@@ -197,9 +200,8 @@ def _currency(value: object) -> Currency:
     try:
         return currency(_text(value))
     except RequestError as error:
-        raise PydanticCustomError(
-            "galatea", "{why}", {"code": "unknown_currency", "why": error.message, "do": error.do}
-        ) from None
+        context = {"code": "unknown_currency", "why": visible(error.message), "do": visible(error.do)}
+        raise PydanticCustomError("galatea", "{why}", context) from None
 
 
 def _day_start(text: str) -> str:
@@ -259,8 +261,7 @@ def _groups(values: Mapping[object, object], where: str) -> Iterator[tuple[str, 
         raise _wrong("out_of_range", f"has more than {MOST_GROUPS} groups", where)
     for name, value in values.items():
         if not isinstance(name, str) or not _GROUP_NAME.match(name):
-            shown = ascii(name)[1:-1] if isinstance(name, str) and hidden_character(name) else name
-            why = f"has a wrong name of a group: `{shown}`; one has lower-case letters, digits and `_`, at most"
+            why = f"has a wrong name of a group: `{name}`; one has lower-case letters, digits and `_`, at most"
             raise _wrong("bad_group", f"{why} {GROUP_NAME_LENGTH}", where)
         at = f"{where}.{name}"
         if not isinstance(value, str):
@@ -272,12 +273,13 @@ def _groups(values: Mapping[object, object], where: str) -> Iterator[tuple[str, 
             yield name, value
 
 
-Id = Annotated[str, AfterValidator(_id)]
-Label = Annotated[str, AfterValidator(_label)]
+Plain = Annotated[str, BeforeValidator(_plain)]
+Id = Annotated[Plain, AfterValidator(_short)]
+Label = Annotated[Plain, AfterValidator(_label)]
 Day = Annotated[date, BeforeValidator(_day)]
 SquareMetres = Annotated[Decimal, PlainValidator(_number), _at_most(MOST_M2)]
 Percent = Annotated[Decimal, PlainValidator(_number), _at_most(100)]
-Period = Annotated[str, StringConstraints(pattern=_PERIOD)]
+Period = Annotated[Plain, StringConstraints(pattern=_PERIOD)]
 
 
 class _Entry(BaseModel):
@@ -294,6 +296,9 @@ class _Entry(BaseModel):
     @classmethod
     def without_empty(cls, entry: Mapping[str, Any]) -> dict[str, Any]:
         """Leave out empty values of known fields: they count as missing."""
+        for name in entry:
+            if hidden_character(name):  # pydantic could not repeat a lone surrogate
+                raise _wrong("unknown_field", f"is no field here; there is {', '.join(cls.known())}", name)
         return {
             name: value
             for name, value in entry.items()
@@ -316,10 +321,10 @@ class SensorEntry(_FlatEntry):
     """A sensor. At most one of `line`, `zone` and `queue` says what it watches; `to` is the first day without it."""
 
     id: Label = Field("", validate_default=True)
-    source: Annotated[str, AfterValidator(_source)] = Field("", validate_default=True)
-    line: str = ""
-    zone: str = ""
-    queue: str = ""
+    source: Annotated[Plain, AfterValidator(_source)] = Field("", validate_default=True)
+    line: Plain = ""
+    zone: Plain = ""
+    queue: Plain = ""
     since: Day | None = Field(None, alias="from")
     until: Day | None = Field(None, alias="to")
 
@@ -349,9 +354,9 @@ class StoreEntry(_Entry):
     lists: ClassVar[tuple[str, ...]] = ("opening_hours", "closed_on", "sensors", "zones", "groups")
 
     id: Id
-    name: Annotated[str, AfterValidator(_name)] = ""
-    tenant: Id = "default"
-    timezone: Annotated[str, AfterValidator(_timezone)]
+    name: Annotated[str, BeforeValidator(_plain_name), AfterValidator(_short)] = ""
+    tenant: Annotated[Plain, AfterValidator(_tenant)] = "default"
+    timezone: Annotated[Plain, AfterValidator(_timezone)]
     currency: Annotated[Currency, PlainValidator(_currency)] = DEFAULT_CURRENCY
     opening_hours: dict[
         Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"],
@@ -359,11 +364,11 @@ class StoreEntry(_Entry):
     ] = Field(default_factory=dict)
     floor_m2: SquareMetres | None = None
     open_since: Day | None = None
-    country: Annotated[str, AfterValidator(_country)] = ""
-    subdivision: str = ""
-    day_starts_at: Annotated[str, AfterValidator(_day_start)] = "00:00"
+    country: Annotated[Plain, AfterValidator(_country)] = ""
+    subdivision: Plain = ""
+    day_starts_at: Annotated[Plain, AfterValidator(_day_start)] = "00:00"
     closed_on: list[Annotated[date, PlainValidator(_closed_day)]] = Field(default_factory=list, max_length=MOST_LISTED)
-    week_starts_on: Annotated[str, AfterValidator(_weekday)] = WEEKDAYS[0]
+    week_starts_on: Annotated[Plain, AfterValidator(_weekday)] = WEEKDAYS[0]
     comp_start_date: Day | None = None
     conversion_target: Percent | None = None
     sensors: list[SensorEntry] = Field(default_factory=list, max_length=MOST_LISTED)
@@ -429,7 +434,7 @@ def _bad_file(invalid: ValidationError) -> BadFileError:
 def _bad_field(error: ErrorDetails) -> BadFileError:
     context = error.get("ctx", {})
     names = [name for name in (*error["loc"], context.get("field")) if name not in {"[key]", "", None}] or ["stores"]
-    where = "".join(_step(name) for name in names).removeprefix(".")
+    where = visible("".join(_step(name) for name in names).removeprefix("."))
     if error["type"] == "galatea":
         if "do" in context:
             return BadFileError(f"`{where}`: {context['why']}", do=context["do"], code=context["code"])

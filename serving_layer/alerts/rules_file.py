@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import yaml
-
 from master_dataset.errors import BadFileError, BadRuleError
 from master_dataset.registry.stores import Store
+from master_dataset.registry.yaml_text import read_yaml
 from serving_layer.alerts.rules import AlertRules, RuleAuthor, RuleEntry, fields_of
 from views.alerts.rule import Rule
 
@@ -40,12 +39,7 @@ def load(file: Path) -> RulesFile:
 
 def read(text: str) -> RulesFile:
     """Read the text of an `alerts.yaml`: a list `rules`. BadFileError."""
-    try:
-        # Every scalar stays text, also `on` and `off`: the field decides what it means.
-        document = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - the base loader makes str, list and dict only
-    except (yaml.YAMLError, RecursionError) as error:
-        said = " ".join(str(error).split())
-        raise BadFileError(f"The file is no YAML: {said}.", do="Correct it and apply it again.") from error
+    document = read_yaml(text, most_characters=MOST_BYTES)
     if not isinstance(document, dict) or not isinstance(document.get("rules"), list):
         raise BadFileError("`rules` must be a list of rules.", do="Write `rules:`, and a rule on each `-` below.")
     if other := [name for name in document if name not in KNOWN]:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from master_dataset.dead_letters.dead_letter import received_bound
 from master_dataset.errors import RequestError
+from master_dataset.registry.tenants import ALL_TENANTS
 from serving_layer.alerts.history import END, AlertPosition, AlertsRequest, State, audited_cut
 from serving_layer.api.caller import AlertingOf, AnswersOf, FreshnessOf, Reader
 from serving_layer.api.downloads import formatted_response, returns_or_file
@@ -16,7 +17,7 @@ from serving_layer.errors import BadQuestionError
 from serving_layer.files.formats import Format
 from serving_layer.files.tables import alerts_table
 from serving_layer.health.freshness import FreshnessService
-from serving_layer.keys.key import ALL_TENANTS, Caller
+from serving_layer.keys.key import Caller
 from serving_layer.responses.alerts import AlertDetail, AlertPage
 from serving_layer.responses.encoding import JSON, encode, iso_instant
 from serving_layer.responses.schemas import returns

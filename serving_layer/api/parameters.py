@@ -13,9 +13,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from master_dataset.errors import UnknownNameError
 from master_dataset.registry.registry import require_tenant
+from master_dataset.registry.tenants import ALL_TENANTS
 from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.errors import BadQuestionError
-from serving_layer.keys.key import ALL_TENANTS, Caller
+from serving_layer.keys.key import Caller
 from serving_layer.query.ranges import RangeName
 from serving_layer.service import QueryService
 

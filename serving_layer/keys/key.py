@@ -11,11 +11,10 @@ from typing import Literal, Protocol, Self, get_args
 
 from master_dataset.errors import RequestError, UnknownNameError
 from master_dataset.registry.stores import Store
+from master_dataset.registry.tenants import ALL_TENANTS, checked_tenant
 
 Scope = Literal["ingest", "read", "configure", "operate"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-ALL_TENANTS = "*"
-"""The tenant of a key for the stores of all tenants, registered or not."""
 PREFIX = "galatea"
 _SECRET_BYTES = 32
 _ID_BYTES = 6
@@ -58,6 +57,11 @@ class Key:
     def revoked(self, now: datetime) -> Self:
         """The key as it is once it is revoked; one that was revoked before stays as it is."""
         return replace(self, revoked_at=self.revoked_at or now)
+
+
+def checked_tenant_of_key(name: str) -> str:
+    """The tenant of a new key; `*` for the stores of all tenants. Raises RequestError as `checked_tenant`."""
+    return name if name == ALL_TENANTS else checked_tenant(name)
 
 
 def checked_scopes(tenant: str, names: Iterable[str]) -> list[Scope]:

@@ -10,10 +10,10 @@ from fastapi import Query, Response
 from pydantic import BaseModel, Field
 
 from master_dataset.registry.stores import Store
+from master_dataset.registry.tenants import ALL_TENANTS
 from serving_layer.alerts.history import AlertsRequest, State, StoredAlert
 from serving_layer.api.alerts import cut_of, read_token, write_token
 from serving_layer.api.parameters import DEFAULT_TENANT, tenant_of
-from serving_layer.keys.key import ALL_TENANTS
 from serving_layer.pages.figures import plain_number
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import noted

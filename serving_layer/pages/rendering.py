@@ -17,6 +17,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from master_dataset.registry.hidden_characters import visible
 from master_dataset.registry.stores import currency
 from serving_layer.api.parameters import write_id
 from serving_layer.pages import charts, figures, language
@@ -107,6 +108,15 @@ def _texts_of_scripts() -> Markup:
     return Markup(' data-texts="{}"').format(_as_data(texts)) if texts else Markup()
 
 
+_LAYOUT = "\n\r\t"
+"""Control characters that a page may have."""
+
+
+def _visible(value: object) -> object:
+    """Write hidden characters of texts out, so that they do not reorder the page. Markup stays: it is not a value."""
+    return visible(value, _LAYOUT) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
 def _environment() -> Environment:
     loader = FileSystemLoader(Path(__file__).parent / "templates")
     made = Environment(
@@ -115,6 +125,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_visible,
         extensions=["jinja2.ext.i18n"],
     )
     made.install_gettext_callables(language.gettext, language.ngettext, newstyle=True)  # type: ignore[attr-defined]  # of the extension

@@ -6,10 +6,9 @@ from datetime import date
 from pathlib import Path
 from typing import IO, Any
 
-import yaml
-
 from master_dataset.errors import BadFileError
 from master_dataset.registry.file_rows import FileRows, plain_date
+from master_dataset.registry.yaml_text import read_yaml
 from serving_layer.saved.annotations import MAX_ANNOTATIONS, NewAnnotation
 
 FIELDS = ("first_day", "last_day", "kind", "text", "stores")
@@ -54,12 +53,9 @@ def _yaml_rows(body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
     if len(body) > _MAX_BYTES:
         raise _ROWS.error(f"The file has more than {_MAX_BYTES:,} bytes.", "bad_file")
     try:
-        # Every scalar stays text: the field decides what it means.
-        document = yaml.load(body.decode(), Loader=yaml.BaseLoader)  # noqa: S506 - the base loader makes str, list and dict only
+        document = read_yaml(body.decode(), most_characters=_MAX_BYTES)
     except UnicodeDecodeError as error:
         raise BadFileError("The annotations are not UTF-8.", do="Save them as UTF-8.") from error
-    except (yaml.YAMLError, RecursionError) as error:
-        raise _ROWS.error(f"The file is not YAML: {' '.join(str(error).split())}.", "bad_file") from error
     entries = document.get("annotations") if isinstance(document, dict) else None
     if not isinstance(entries, list) or not entries or document.keys() != {"annotations"}:
         do = "Write `annotations:`, and an annotation on each `-` below."

@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import UNSET
 
 from master_dataset.errors import UnknownNameError
+from master_dataset.registry.tenants import checked_tenant
 from master_dataset.webhooks.endpoint import Endpoint, Network, RegisteredEndpoint, check_url, new_id, new_secret
 from serving_layer.errors import NotBlockingError, TooManyWebhooksError
 from serving_layer.responses.encoding import iso_instant
@@ -73,7 +74,8 @@ class WebhookService:
         return known[id_]
 
     async def make(self, tenant: str, url: str, batch: int) -> RegisteredEndpoint:
-        """Create a webhook. Raises BadEndpointError and TooManyWebhooksError."""
+        """Create a webhook. Raises RequestError for the tenant, BadEndpointError and TooManyWebhooksError."""
+        checked_tenant(tenant)
         check_url(url, self.allowed)
         if len(await self.listed(tenant)) >= self.most:
             message = f"The tenant `{tenant}` has {self.most} webhooks, and may have no more."

@@ -9,7 +9,8 @@ import structlog
 
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import CassandraUnavailableError
-from views.alerts.alert import ALL_TENANTS, Alert, AlertKind
+from master_dataset.registry.tenants import ALL_TENANTS
+from views.alerts.alert import Alert, AlertKind
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 
 from master_dataset.registry.rule_versions import Kind, VersionRow
+from master_dataset.registry.tenants import ALL_TENANTS
 from serving_layer.alerts.history import AlertPosition, HistoryCoverage, StoredAlert
-from views.alerts.alert import ALL_TENANTS, Alert, AlertKind, Window, follow_up_id, raised_id
+from views.alerts.alert import Alert, AlertKind, Window, follow_up_id, raised_id
 
 DELAY = timedelta(seconds=60)
 NOTHING = HistoryCoverage(None, None)

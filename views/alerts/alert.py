@@ -24,8 +24,6 @@ PROCESSOR_GROUP = "galatea.alerts"
 """The consumer group under which the alert processor commits its positions."""
 CORRECTIONS_TOPIC = "alert_corrections"
 """On which publications request records of alerts: the same partitions and key."""
-ALL_TENANTS = "*"
-"""In place of a tenant: the visibility scope of those who see the alerts of all tenants."""
 _BITS = 128
 _encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").encode
 AlertKind = Literal["raised", "resolved", "retracted"]

@@ -13,6 +13,7 @@ import msgspec
 
 from master_dataset.errors import BadRuleError, Fires, UnknownNameError
 from master_dataset.registry.stores import Store
+from master_dataset.registry.tenants import wrong_tenant
 from master_dataset.sources import registered_sources
 from master_dataset.sources.queue_events import MOST_WAITING
 from views.alerts.rule import Level, Rule, Silence, Threshold
@@ -177,6 +178,8 @@ def parse_rule(value: object, stores: Mapping[str, Store] | None = None) -> Rule
         raise BadRuleError(
             "id", message, do="Use at most 64 lower-case letters, digits, `.`, `_` and `-`, such as `queue-too-long`."
         )
+    if wrong := wrong_tenant(rule.tenant):
+        raise BadRuleError("tenant", f"`tenant` {wrong}.", do="Name one tenant, or leave it out.")
     if len(rule.name.encode()) > MAX_NAME_BYTES:
         raise BadRuleError("name", f"`name` is longer than {MAX_NAME_BYTES} bytes.", do="Write a shorter one.")
     _refuse_stores(rule, stores)

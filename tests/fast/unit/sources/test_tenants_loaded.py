@@ -9,8 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy import cassandra
+from galatea.cli import keys
 from galatea.cli.main import app
+from galatea.cli.tenants import warn_of_unknown_tenants
 from master_dataset.errors import UnknownNameError
+from master_dataset.registry import registration
 from master_dataset.registry.stores import Store
 
 STORES = [
@@ -102,3 +105,33 @@ def test_stores_are_listed_by_tenant_and_id() -> None:
         ["acme", "9"],
         ["zeta", "1"],
     ]
+
+
+def test_a_tenant_without_stores_is_warned_of_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    warn_of_unknown_tenants(["acme", "acne", "*", "acne"], STORES)
+
+    said = "  Warning: no store has the tenant `acne` yet. Did you mean `acme`?\n"
+    assert capsys.readouterr() == ("", said)
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_key_for_a_tenant_without_stores_is_created_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "_with", lambda _: None)
+
+    known = CliRunner().invoke(app, ["keys", "create", "--tenant", "acme", "--scope", "read"])
+    wrong = CliRunner().invoke(app, ["keys", "create", "--tenant", "acne", "--scope", "read", "--json"])
+
+    assert "Warning" not in known.stderr
+    assert "no store has the tenant `acne`" in wrong.stderr
+    assert json.loads(wrong.stdout)["tenant"] == "acne"
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_load_of_stores_says_which_tenants_are_new(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(registration, "register", lambda *_: None)
+    file = tmp_path / "stores.yaml"
+    file.write_text("stores: [{id: 2, timezone: UTC, tenant: acme}, {id: 3, timezone: UTC, tenant: acne}]")
+
+    done = CliRunner().invoke(app, ["stores", "load", str(file)])
+
+    assert "  new tenants: acne\n" in done.stderr

@@ -1,0 +1,30 @@
+"""Names of tenants."""
+
+from master_dataset.errors import RequestError
+from master_dataset.fields import ID_BYTES
+from master_dataset.registry.hidden_characters import hidden_character
+
+ALL_TENANTS = "*"
+"""In place of a tenant: all of them, registered or not. No tenant has this name."""
+
+
+def wrong_tenant(name: str) -> str | None:
+    """Say why a name cannot be that of a tenant, to follow the name of its field; None if it can."""
+    if not name:
+        return "is empty"
+    if name == ALL_TENANTS:
+        return f"is `{ALL_TENANTS}`, which means all tenants"
+    if hidden := hidden_character(name):
+        return f"has a character that is not visible, {hidden}: leave it out"
+    return f"is longer than {ID_BYTES} bytes" if len(name.encode()) > ID_BYTES else None
+
+
+def checked_tenant(name: str) -> str:
+    """Return the name of a tenant unless it cannot be one.
+
+    Raises:
+        RequestError: The name is empty, `*` or too long, or has a character that nobody sees.
+    """
+    if wrong := wrong_tenant(name):
+        raise RequestError(f"The tenant {wrong}.", do="Name one tenant, as its stores do: galatea stores list")
+    return name

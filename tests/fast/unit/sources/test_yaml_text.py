@@ -1,0 +1,119 @@
+"""YAML of users is bounded by its size with aliases written out, in every loader."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from deploy.reports.recipients import read_reports
+from master_dataset.errors import BadFileError, BadFloorPlanError
+from master_dataset.registry import floor_plans_file, stores_file, yaml_text
+from master_dataset.registry.yaml_text import read_yaml
+from serving_layer.alerts import rules_file
+from serving_layer.saved.annotations_file import read_annotations
+
+LONG = "x" * 1000
+NESTED = "\n".join(["l0: &l0 [x, x]", *(f"l{each}: &l{each} [*l{each - 1}, *l{each - 1}]" for each in range(1, 40))])
+
+
+def shared(repeats: int) -> str:
+    """A list that repeats one long value through aliases."""
+    return f"a: &a {LONG}\nstores: [{', '.join(['*a'] * repeats)}]"
+
+
+def refusal(text: str, **limits: int) -> BadFileError:
+    with pytest.raises(BadFileError) as refused:
+        read_yaml(text, **limits)
+    return refused.value
+
+
+def test_scalars_stay_text_and_an_empty_document_is_none() -> None:
+    assert read_yaml("{id: 010, open: 08:00, on: off, none: ~}") == {
+        "id": "010",
+        "open": "08:00",
+        "on": "off",
+        "none": "~",
+    }
+    assert read_yaml("") is None
+
+
+def test_anchors_and_aliases_work() -> None:
+    text = "hours: &h {mon: [08:00-20:00]}\nstores: [{id: a, opening_hours: *h}, {id: b, opening_hours: *h}]"
+
+    stores = read_yaml(text)["stores"]
+
+    assert [each["opening_hours"] for each in stores] == [{"mon": ["08:00-20:00"]}] * 2
+
+
+def test_a_value_that_aliases_repeat_counts_each_time() -> None:
+    error = refusal(shared(6_000))
+
+    assert "4,194,304 characters once its aliases are written out" in error.message
+    assert "fewer aliases" in error.do
+    assert "10,000 characters" in refusal(shared(20), most_characters=10_000).message
+    assert len(read_yaml(shared(20))["stores"]) == 20
+
+
+def test_aliases_of_aliases_are_refused_at_once() -> None:
+    assert "1,000,000 values once its aliases are written out" in refusal(NESTED).message
+
+
+def test_keys_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_text, "MOST_NODES", 7)
+
+    assert read_yaml("{a: 1, b: 2, c: 3}")
+    assert "7 values" in refusal("{a: 1, b: 2, c: 3, d: 4}").message
+    assert "5 characters" in refusal("abcdef: 1", most_characters=5).message
+
+
+@pytest.mark.parametrize("text", ["a: &a [*a]", "a: 1\nb: &b {c: [*b]}", "&a [[*a]]"])
+def test_a_document_that_contains_itself_is_refused(text: str) -> None:
+    error = refusal(text)
+
+    assert "contains itself through an alias" in error.message
+    assert f"line {text.count(chr(10)) + 1} " in error.message
+    assert error.do == "Correct it: write the value instead of the alias."
+
+
+def test_deep_documents_are_refused() -> None:
+    chain = "\n".join(["a0: &a0 [x]", *(f"a{each}: &a{each} [*a{each - 1}]" for each in range(1, 60))])
+
+    assert "more than 50 lists and mappings within each other" in refusal(chain).message
+    assert "more than 50 lists and mappings" in refusal("[" * 5_000).message
+
+
+@pytest.mark.parametrize("text", ["[", "a: *nowhere", "\x00", "{[a]: b}", '"\\UFFFFFFFF"', "a: \u202e: ]"])
+def test_what_is_not_yaml_is_refused_without_raw_control_characters(text: str) -> None:
+    error = refusal(text)
+
+    assert error.message.startswith("The file is not YAML: ")
+    assert "\u202e" not in error.message
+    assert error.do == "Correct it and load it again."
+
+
+BOMB = f"{NESTED}\n"
+LOADERS: dict[str, Callable[[Path], object]] = {
+    "stores": stores_file.load,
+    "zones": lambda file: floor_plans_file.load_zones(file, ()),
+    "rules": rules_file.load,
+    "annotations": read_annotations,
+    "reports": read_reports,
+}
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_every_loader_is_bounded(name: str, tmp_path: Path) -> None:
+    file = tmp_path / f"{name}.yaml"
+    file.write_text(f"{BOMB}{name}: *l39\n")
+
+    with pytest.raises((BadFileError, BadFloorPlanError), match="once its aliases are written out"):
+        LOADERS[name](file)
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_every_loader_refuses_what_is_not_yaml(name: str, tmp_path: Path) -> None:
+    file = tmp_path / f"{name}.yaml"
+    file.write_text("[")
+
+    with pytest.raises((BadFileError, BadFloorPlanError), match="not YAML"):
+        LOADERS[name](file)
