@@ -124,8 +124,14 @@ def test_the_sign_in_page_slows_wrong_keys_too(asking: Asking) -> None:
 
 
 def test_text_that_is_too_long_for_a_key_is_not_hashed(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    text, hashed = asking.keys.make("default"), []
-    monkeypatch.setattr(Key, "matches", lambda _, text: bool(hashed.append(text)))
+    text = asking.keys.make("default")
+    hashed: list[str] = []
+
+    def matches(_: Key, text: str) -> bool:
+        hashed.append(text)
+        return False
+
+    monkeypatch.setattr(Key, "matches", matches)
 
     asking.response(NET, key=text + "x" * MAX_KEY_CHARACTERS, **DAY)
 
