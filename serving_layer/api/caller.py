@@ -13,6 +13,7 @@ from serving_layer.admin.operations import OperatorService
 from serving_layer.alerts.rules import AlertService
 from serving_layer.errors import InvalidApiKeyError, NotOfferedError, RateLimitedError, ScopeMissingError
 from serving_layer.health.freshness import FreshnessService
+from serving_layer.http.forwarded import refuse_anonymous_through_proxy
 from serving_layer.http.invalid_arguments import refuse_repeated
 from serving_layer.http.load_shedding import slot_of
 from serving_layer.keys.key import Caller, Scope
@@ -143,6 +144,7 @@ def audit_details(of: HTTPScope, *details: str) -> None:
 async def _authorize_key(
     of: HTTPScope, authenticator: "Authenticator", authorization: str | None, scope: Scope
 ) -> Caller:
+    refuse_anonymous_through_proxy(of, authorization)
     try:
         return await authenticator.authorize(authorization, scope, client_of(of))
     except (InvalidApiKeyError, RateLimitedError) as error:

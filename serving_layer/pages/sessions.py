@@ -29,6 +29,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from master_dataset.errors import CassandraUnavailableError
 from serving_layer.api.caller import client_of
 from serving_layer.errors import InvalidApiKeyError, RateLimitedError
+from serving_layer.http.forwarded import refuse_anonymous_through_proxy
 from serving_layer.http.problems import problem
 from serving_layer.keys.key import Caller
 
@@ -115,8 +116,8 @@ class SessionCache:
     def put(self, digest: bytes, read_at: float, session: Session) -> None:
         """Keep a session that was read at this time."""
         if digest not in self._known:
-            own = self._of_keys.get(session.key, {})
-            if len(own) >= self._most_of_key:
+            own = self._of_keys.get(session.key)
+            if own is not None and len(own) >= self._most_of_key:
                 self._remove_oldest(session.key)
             elif len(self._known) >= self._most:
                 largest = max(self._of_keys, key=lambda key: (len(self._of_keys[key]), key == session.key))
@@ -289,7 +290,7 @@ async def visitor_of(request: Request) -> Visitor:
     """The visitor of a request. For the page of a share link, cookies count for nothing.
 
     Raises:
-        ApiKeyMissingError: nothing is shown without a key, and there is no session.
+        ApiKeyMissingError: there is no session, and nothing is shown without a key, or not through an unknown proxy.
         InvalidApiKeyError: the key of the session is not valid any more; the session ends.
         RateLimitedError: as of `Sessions.of`.
         CassandraUnavailableError: the session cannot be read.
@@ -300,6 +301,8 @@ async def visitor_of(request: Request) -> Visitor:
     authenticator: Authenticator = request.app.state.authenticator
     sessions: Sessions = request.app.state.sessions
     session = await sessions.of(request.cookies.get(COOKIE), client_of(request.scope))
+    if session is None:
+        refuse_anonymous_through_proxy(request.scope, None)
     try:
         caller = await authenticator.keys.caller(session.authorization if session else None)
     except InvalidApiKeyError:
