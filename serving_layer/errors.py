@@ -65,6 +65,8 @@ class RateLimitedError(RequestError):
 
     code = "too_often"
     status = 429
+    retry_after: int | None = None
+    """Seconds after which it is worth another try; None for those of its status."""
 
 
 class TooManyAtOnceError(RequestError):

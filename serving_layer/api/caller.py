@@ -11,8 +11,9 @@ from starlette.types import Scope as HTTPScope
 
 from serving_layer.admin.operations import OperatorService
 from serving_layer.alerts.rules import AlertService
-from serving_layer.errors import InvalidApiKeyError, NotOfferedError, ScopeMissingError
+from serving_layer.errors import InvalidApiKeyError, NotOfferedError, RateLimitedError, ScopeMissingError
 from serving_layer.health.freshness import FreshnessService
+from serving_layer.http.forwarded import refuse_anonymous_through_proxy
 from serving_layer.http.invalid_arguments import refuse_repeated
 from serving_layer.http.load_shedding import slot_of
 from serving_layer.keys.key import Caller, Scope
@@ -22,6 +23,7 @@ from serving_layer.saved.views import require_key
 from serving_layer.service import QueryService
 
 if TYPE_CHECKING:
+    from master_dataset.errors import GalateaError
     from serving_layer.keys.authenticator import Authenticator
 
 READ: Scope = "read"
@@ -33,6 +35,8 @@ MAX_AUDITED = 64
 _AUDITED_DETAILS = "galatea.audited_details"
 AUTHENTICATED_READER = "galatea.reader"
 """Key of the ASGI scope: the caller that was already authorized with the scope `read`."""
+_REFUSED_KEY = "galatea.refused_key"
+"""Key of the ASGI scope: why the key of the request was refused, which is the same whoever asks next."""
 _BEARER = HTTPBearer(auto_error=False, scheme_name="key", description="A key of `galatea keys create`.")
 """Only describes the header in OpenAPI; `Authenticator` reports what is wrong with it."""
 
@@ -102,12 +106,16 @@ class RequireKeyScope:
 async def authorize(of: HTTPScope, authenticator: "Authenticator", authorization: str | None, scope: Scope) -> Caller:
     """Authorize the request with this ASGI scope, and count it until its response begins.
 
-    Raises what `Authenticator.authorize` raises, and TooManyAtOnceError. With the token of a share link, it raises what
+    A wrong key is counted once for a request, also if the cache of responses and the route both ask. Raises what
+    `Authenticator.authorize` raises, and TooManyAtOnceError. With the token of a share link, it raises what
     `ShareLinks.open` raises, and ScopeMissingError for what the page of the link does not ask.
     """
+    refused: GalateaError | None = of.get(_REFUSED_KEY)
+    if refused is not None:
+        raise refused
     token = token_in(authorization)
     caller = (
-        await authenticator.authorize(authorization, scope)
+        await _authorize_key(of, authenticator, authorization, scope)
         if token is None
         else await _authorize_share(of, authenticator, token, scope)
     )
@@ -131,6 +139,17 @@ def audit_change(of: HTTPScope, caller: Caller) -> None:
 def audit_details(of: HTTPScope, *details: str) -> None:
     """What a form of several actions does, for the audit log: its action and the id that it is about."""
     of[_AUDITED_DETAILS] = [each[:MAX_AUDITED] for each in details if each]
+
+
+async def _authorize_key(
+    of: HTTPScope, authenticator: "Authenticator", authorization: str | None, scope: Scope
+) -> Caller:
+    refuse_anonymous_through_proxy(of, authorization)
+    try:
+        return await authenticator.authorize(authorization, scope, client_of(of))
+    except (InvalidApiKeyError, RateLimitedError) as error:
+        of[_REFUSED_KEY] = error
+        raise
 
 
 async def _authorize_share(of: HTTPScope, authenticator: "Authenticator", token: str, scope: Scope) -> Caller:

@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
+from serving_layer.api.caller import client_of
 from serving_layer.api.openapi import scopes
 from serving_layer.errors import (
     BadQuestionError,
@@ -111,7 +112,7 @@ class BodyLimitRoute(APIRoute):
         async def check_and_handle(request: Request) -> Response:
             authenticator: Authenticator = request.app.state.authenticator
             for scope in required:
-                await authenticator.identify(request.headers.get("authorization"), scope)
+                await authenticator.identify(request.headers.get("authorization"), scope, client_of(request.scope))
             bodies = bodies_of(request)
             most = self.most_bytes or bodies.limits.request_bytes
             async with bodies.read(request, most, "Use several requests.") as body:

@@ -22,6 +22,7 @@ from master_dataset.errors import (
     DependencyUnavailableError,
     GalateaError,
 )
+from serving_layer.errors import RateLimitedError
 from serving_layer.http.invalid_arguments import invalid_argument
 from serving_layer.http.problem_types import PATH
 from serving_layer.responses.encoding import Problem, encode
@@ -59,6 +60,14 @@ def problem(status: int, code: str, title: str, detail: str, field: str | None =
     return Response(encode(body), status, HEADERS_OF.get(status), MEDIA_TYPE)
 
 
+def headers_of(error: GalateaError) -> Mapping[str, str]:
+    """The headers of a response that reports the error, beside those of its body."""
+    headers = HEADERS_OF.get(error.status, {})
+    if isinstance(error, RateLimitedError) and error.retry_after is not None:
+        return {**headers, "Retry-After": str(error.retry_after)}
+    return headers
+
+
 def install(app: FastAPI) -> None:
     """Say every error of this app in that form."""
     app.add_exception_handler(GalateaError, _ours)
@@ -73,7 +82,9 @@ async def _ours(_: Request, error: Exception) -> Response:
     if isinstance(error, BadRuleError | BadEndpointError | BadFloorPlanError):
         return problem(error.status, error.code, error.message, error.do, error.field)
     if not isinstance(error, DependencyUnavailableError):
-        return problem(error.status, error.code, error.message, error.do)
+        response = problem(error.status, error.code, error.message, error.do)
+        response.headers.update(headers_of(error))
+        return response
     log.warning("serving.unavailable code=%s", error.code)
     return problem(error.status, error.code, error.message, error.do)
 

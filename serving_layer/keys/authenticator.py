@@ -7,16 +7,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import structlog
+
 from master_dataset.errors import CassandraUnavailableError
 from serving_layer.errors import (
     ApiKeyMissingError,
     InvalidApiKeyError,
+    RateLimitedError,
     ScopeMissingError,
     TooManyAtOnceError,
 )
 from serving_layer.keys.key import ANONYMOUS, OPERATOR, Caller, Key, KeyReader, Scope, id_of
 from serving_layer.keys.rates import RateLimiter
+from serving_layer.keys.throttle import WrongKeyThrottle, loggable_id
 from serving_layer.limits import LIMITS
+
+log = structlog.get_logger()
 
 SHARED_AT_ONCE = 64
 """Default limit of concurrent requests of a share link, of everybody who has it: a quarter of those of a process."""
@@ -63,6 +69,8 @@ REFRESH_SECONDS = 2.0
 STALE_SECONDS = 5.0
 """Keys that could not be refreshed for this long are no longer accepted: one of them may have been revoked."""
 _READ: frozenset[Scope] = frozenset({"read"})
+MAX_KEY_CHARACTERS = 256
+"""Longer text is no key, and is not even hashed. Keys have 64 characters."""
 _HEADER = "Send the header `Authorization: Bearer` with a key."
 
 
@@ -109,7 +117,7 @@ class KeyCache:
             raise InvalidApiKeyError("The header `Authorization` has no bearer token.", do=_HEADER)
         if self._operator_key and hmac.compare_digest(text.encode(), self._operator_key.encode()):
             return OPERATOR
-        id_ = id_of(text)
+        id_ = id_of(text) if len(text) <= MAX_KEY_CHARACTERS else ""
         key = (await self._known()).get(id_) if id_ else None
         if key is None or not key.matches(text) or not key.is_valid(self._now()):
             raise InvalidApiKeyError(
@@ -136,28 +144,56 @@ class Authenticator:
     keys: KeyCache
     rates: RateLimiter
     concurrency: ConcurrencyLimiter = field(default_factory=lambda: ConcurrencyLimiter(LIMITS.requests_per_key))
+    throttle: WrongKeyThrottle = field(default_factory=WrongKeyThrottle)
 
-    async def authorize(self, authorization: str | None, scope: Scope) -> Caller:
+    async def authorize(self, authorization: str | None, scope: Scope, address: str) -> Caller:
         """Identify the caller, check the scope and count the request.
 
         Args:
             authorization: the header of that name; None if the request has none.
             scope: what the route requires.
+            address: of the client, by which wrong keys are counted; empty if it is not known.
 
         Raises:
             ApiKeyMissingError: there is no key, and the scope needs one.
             InvalidApiKeyError: the key is unknown, expired or revoked.
             ScopeMissingError: the key does not have the scope.
-            RateLimitedError: the key sends too many requests.
+            RateLimitedError: the key sends too many requests, or it is wrong, as were too many from this address.
             CassandraUnavailableError: keys could not be read.
         """
-        caller = await self.identify(authorization, scope)
+        caller = await self.identify(authorization, scope, address)
         self.rates.count(caller, scope)
         return caller
 
-    async def identify(self, authorization: str | None, scope: Scope) -> Caller:
-        """Like `authorize`, but without counting the request."""
-        caller = await self.keys.caller(authorization)
+    async def caller(self, authorization: str | None, address: str) -> Caller:
+        """Identify the caller; wrong keys are counted, logged and slowed. A valid key is never slowed by others.
+
+        Raises:
+            ApiKeyMissingError: there is no key, and anonymous access is off.
+            InvalidApiKeyError: the key is unknown, expired or revoked.
+            RateLimitedError: the same, after too many wrong keys from this address.
+            CassandraUnavailableError: keys could not be read.
+        """
+        try:
+            return await self.keys.caller(authorization)
+        except InvalidApiKeyError:
+            if seconds := self.throttle.seconds_to_wait(address):
+                error = RateLimitedError(
+                    "The key of the request is wrong, as were too many others from this address.",
+                    do="Wait a minute, then send a valid key.",
+                )
+                error.retry_after = seconds
+                raise error from None
+            self.throttle.count(address)
+            key = loggable_id(authorization or "")
+            log.info("keys.refused", address=address, key=key)
+            if seconds := self.throttle.seconds_to_wait(address):
+                log.warning("keys.throttled", address=address, seconds=seconds)
+            raise
+
+    async def identify(self, authorization: str | None, scope: Scope, address: str | None = None) -> Caller:
+        """Like `authorize`, but without counting the request. `address`: None if wrong keys are counted elsewhere."""
+        caller = await (self.keys.caller(authorization) if address is None else self.caller(authorization, address))
         if not _has_scope(caller, scope):
             do = f"Send a key with the scope `{scope}`: `galatea keys create --scope {scope}` makes one."
             if not authorization:

@@ -4,10 +4,12 @@ from typing import TYPE_CHECKING
 
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
+from prometheus_client import Counter
 
 from master_dataset.errors import UnknownNameError
 from serving_layer.api.caller import client_of
 from serving_layer.errors import InvalidApiKeyError, RateLimitedError
+from serving_layer.http.problems import ERRORS, headers_of
 from serving_layer.pages import language
 from serving_layer.pages.language import LANGUAGES
 from serving_layer.pages.rendering import render
@@ -17,6 +19,10 @@ from serving_layer.pages.sessions import COOKIE, LIFETIME_SECONDS, Session, Sess
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
 
+LOGINS = Counter(
+    "galatea_page_logins", "Keys sent to the sign-in page, by outcome: `accepted` or an error code.", ("outcome",)
+)
+ACCEPTED = "accepted"
 router = page_router()
 HOME = "/"
 MAX_BYTES, MAX_SIGN_IN_BYTES = 8192, 49_152
@@ -31,21 +37,26 @@ async def get_login(request: Request) -> Response:
 
 @router.post(LOGIN)
 async def sign_in(request: Request) -> Response:
-    """Begin a session if the key is valid, and end the old session of this browser."""
+    """Begin a session if the key is valid, and end the old session of this browser. Slows wrong keys as REST does."""
     authenticator: Authenticator = request.app.state.authenticator
     sessions: Sessions = request.app.state.sessions
     form = await read_form(request, "", MAX_SIGN_IN_BYTES)
     key, following, unsent = form.text("key"), local_path(form.text("following")), UnsentForm.kept_in(form)
+    response: Response
     try:
-        caller = await authenticator.keys.caller(f"Bearer {key}")
-    except InvalidApiKeyError as error:
+        caller = await authenticator.caller(f"Bearer {key}", client_of(request.scope))
+        authenticator.rates.count(caller, "read")  # each session is a row
+    except (InvalidApiKeyError, RateLimitedError) as error:
+        LOGINS.labels(error.code).inc()
+        ERRORS.labels(error.code).inc()
         values = login_values(request, f"{error.message} {error.do}", unsent) | {"following": following}
-        return render(request, "login.html", None, values, status=error.status)
-    authenticator.rates.count(caller, "read")  # each session is a row
+        response = render(request, "login.html", None, values, status=error.status)
+        response.headers.update(headers_of(error))
+        return response
     if before := await _session_before(request, sessions):
         await sessions.end(before)
     session = await sessions.begin(key)
-    response: Response
+    LOGINS.labels(ACCEPTED).inc()
     if unsent:
         values = {"unsent": unsent, "following": following}
         response = render(request, "unsent.html", Visitor(caller, session), values)

@@ -29,7 +29,7 @@ from serving_layer.errors import (
 )
 from serving_layer.health.freshness import FreshnessReport
 from serving_layer.http.invalid_arguments import invalid_argument
-from serving_layer.http.problems import ERRORS, HEADERS_OF
+from serving_layer.http.problems import ERRORS, HEADERS_OF, headers_of
 from serving_layer.keys.key import Scope
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import language_of, speaking
@@ -374,7 +374,9 @@ async def _login_page(request: Request, error: GalateaError) -> Response:
 
 async def _error_page(request: Request, error: GalateaError) -> Response:
     ERRORS.labels(error.code).inc()
-    return await error_page(request, error.status, error.message, error.do)
+    response = await error_page(request, error.status, error.message, error.do)
+    response.headers.update(headers_of(error))
+    return response
 
 
 async def visitor_if_known(request: Request) -> Visitor | None:

@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -28,6 +29,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from master_dataset.errors import CassandraUnavailableError
 from serving_layer.api.caller import client_of
 from serving_layer.errors import InvalidApiKeyError, RateLimitedError
+from serving_layer.http.forwarded import refuse_anonymous_through_proxy
 from serving_layer.http.problems import problem
 from serving_layer.keys.key import Caller
 
@@ -38,8 +40,8 @@ COOKIE = "galatea_session"
 LIFETIME_SECONDS = 8 * 3600
 REFRESH_SECONDS = 2.0
 """How long a session may be used in one process after it ended in another."""
-MAX_SESSIONS = 10_000
-"""Sessions that a process keeps in memory; it reads others again."""
+MAX_SESSIONS, MAX_SESSIONS_OF_KEY = 10_000, 100
+"""Sessions that a process keeps in memory, and those of one key among them; it reads others again."""
 MAX_UNKNOWN, UNKNOWN_SECONDS = 10_000, 60.0
 """Ids without a session that a process remembers, and for how long: nobody can begin a session with one of them."""
 UNKNOWN_PER_MINUTE = 30
@@ -87,13 +89,65 @@ class SessionStore(Protocol):
         """End a session; nothing happens if there is none."""
 
 
+class SessionCache:
+    """The sessions that one process has in memory, each with the time when it was read.
+
+    Whoever begins many sessions with a key takes their places from the sessions of that key: if there is no room, the
+    key with the most sessions gives up the one that was used longest ago.
+    """
+
+    def __init__(self, most: int = MAX_SESSIONS, most_of_key: int = MAX_SESSIONS_OF_KEY) -> None:
+        """`most`: sessions of all keys. `most_of_key`: of one key."""
+        self._most, self._most_of_key = most, most_of_key
+        self._known: dict[bytes, tuple[float, Session]] = {}
+        self._of_keys: dict[str, OrderedDict[bytes, None]] = {}
+
+    def __len__(self) -> int:
+        """How many sessions are in memory."""
+        return len(self._known)
+
+    def get(self, digest: bytes) -> tuple[float, Session] | None:
+        """When the session of this digest was read, and the session; None if it is not in memory."""
+        known = self._known.get(digest)
+        if known is not None:
+            self._of_keys[known[1].key].move_to_end(digest)
+        return known
+
+    def put(self, digest: bytes, read_at: float, session: Session) -> None:
+        """Keep a session that was read at this time."""
+        if digest not in self._known:
+            own = self._of_keys.get(session.key)
+            if own is not None and len(own) >= self._most_of_key:
+                self._remove_oldest(session.key)
+            elif len(self._known) >= self._most:
+                largest = max(self._of_keys, key=lambda key: (len(self._of_keys[key]), key == session.key))
+                self._remove_oldest(largest)
+        self._known[digest] = read_at, session
+        of_key = self._of_keys.setdefault(session.key, OrderedDict())
+        of_key[digest] = None
+        of_key.move_to_end(digest)
+
+    def remove(self, digest: bytes) -> None:
+        """Forget a session; nothing happens if it is not in memory."""
+        known = self._known.pop(digest, None)
+        if known is None:
+            return
+        of_key = self._of_keys[known[1].key]
+        del of_key[digest]
+        if not of_key:
+            del self._of_keys[known[1].key]
+
+    def _remove_oldest(self, key: str) -> None:
+        self.remove(next(iter(self._of_keys[key])))
+
+
 class Sessions:
     """The sessions of all processes, as one of them sees them. Belongs to one event loop."""
 
     def __init__(self, store: SessionStore, clock: Callable[[], float], now: Callable[[], datetime]) -> None:
         """`clock`: monotonic seconds, for refreshes. `now`: by which sessions end."""
         self._store, self._clock, self._now = store, clock, now
-        self._known: LRUCache[bytes, tuple[float, Session]] = LRUCache(MAX_SESSIONS)
+        self._known = SessionCache()
         self._unknown: LRUCache[bytes, float] = LRUCache(MAX_UNKNOWN)
         self._wrong = MovingWindowRateLimiter(MemoryStorage())
         self._most_wrong = RateLimitItemPerMinute(UNKNOWN_PER_MINUTE)
@@ -103,7 +157,7 @@ class Sessions:
         session = Session(secrets.token_urlsafe(32), key, self._now() + timedelta(seconds=LIFETIME_SECONDS))
         digest = _digest(session.id)
         await self._store.put(digest, StoredSession(_seal(session.id, key), session.ends_at), LIFETIME_SECONDS)
-        self._known[digest] = self._clock(), session
+        self._known.put(digest, self._clock(), session)
         return session
 
     async def of(self, id_: str | None, client: str = "") -> Session | None:
@@ -156,18 +210,18 @@ class Sessions:
         stored = await self._store.get(digest)
         key = None if stored is None else _opened(id_, stored.sealed)
         if stored is None or key is None:
-            self._known.pop(digest, None)
+            self._known.remove(digest)
             return None
         session = Session(id_, key, stored.ends_at)
-        self._known[digest] = began, session
+        self._known.put(digest, began, session)
         return session
 
     async def end(self, session: Session) -> None:
         """End a session, here at once and elsewhere within `REFRESH_SECONDS`. CassandraUnavailableError."""
         digest = _digest(session.id)
-        self._known.pop(digest, None)
+        self._known.remove(digest)
         await self._store.remove(digest)
-        self._known.pop(digest, None)  # what was read meanwhile may be from before
+        self._known.remove(digest)  # what was read meanwhile may be from before
 
 
 def _derived(id_: str, purpose: bytes) -> bytes:
@@ -236,7 +290,7 @@ async def visitor_of(request: Request) -> Visitor:
     """The visitor of a request. For the page of a share link, cookies count for nothing.
 
     Raises:
-        ApiKeyMissingError: nothing is shown without a key, and there is no session.
+        ApiKeyMissingError: there is no session, and nothing is shown without a key, or not through an unknown proxy.
         InvalidApiKeyError: the key of the session is not valid any more; the session ends.
         RateLimitedError: as of `Sessions.of`.
         CassandraUnavailableError: the session cannot be read.
@@ -247,6 +301,8 @@ async def visitor_of(request: Request) -> Visitor:
     authenticator: Authenticator = request.app.state.authenticator
     sessions: Sessions = request.app.state.sessions
     session = await sessions.of(request.cookies.get(COOKIE), client_of(request.scope))
+    if session is None:
+        refuse_anonymous_through_proxy(request.scope, None)
     try:
         caller = await authenticator.keys.caller(session.authorization if session else None)
     except InvalidApiKeyError:

@@ -4,14 +4,12 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 
 import structlog
-from limits import RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
 
 from master_dataset.errors import GalateaError
 from serving_layer.errors import ApiKeyMissingError, InvalidApiKeyError, ScopeMissingError
 from serving_layer.keys.authenticator import Authenticator
 from serving_layer.keys.key import Caller, Scope
+from serving_layer.keys.throttle import WrongKeyThrottle
 from serving_layer.sql.conversation import KeyLostError, as_sql_error
 from serving_layer.sql.results import SqlStateError
 
@@ -20,34 +18,10 @@ DEFAULT_TENANT = "default"
 """The tenant of stores that name none. It exists in every deployment."""
 _SHOWN = 100
 """Characters of a user's name in the log and in errors."""
+OF_ADDRESS, OF_USER = 100, 10
+"""Wrong passwords per minute from one address, for whatever users, and for one user from one address."""
 
 log = structlog.get_logger()
-
-
-class PasswordThrottle:
-    """Counts wrong passwords, by address and user, and by address. In this process."""
-
-    def __init__(self, of_user: int = 10, of_address: int = 100) -> None:
-        """Set the limits.
-
-        Args:
-            of_user: wrong passwords per minute for one user from one address.
-            of_address: wrong passwords per minute from one address, for whatever users.
-        """
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
-        self._user, self._address = RateLimitItemPerMinute(of_user), RateLimitItemPerMinute(of_address)
-
-    def require(self, address: str, user: str) -> None:
-        """Refuse the login if there were too many. SqlStateError."""
-        is_free = self._limiter.test(self._user, address, user) and self._limiter.test(self._address, address)
-        if not is_free:
-            message = f'Too many wrong passwords were sent for the user "{user[:_SHOWN]}" or from this address.'
-            raise SqlStateError("28P01", message, "Wait a minute, then send a valid key.")
-
-    def count(self, address: str, user: str) -> None:
-        """Count a wrong password."""
-        self._limiter.hit(self._user, address, user)
-        self._limiter.hit(self._address, address)
 
 
 @dataclass(frozen=True)
@@ -66,7 +40,7 @@ class LoginService:
         self,
         authenticator: Authenticator,
         tenants: Callable[[], Awaitable[Collection[str]]],
-        throttle: PasswordThrottle | None = None,
+        throttle: WrongKeyThrottle | None = None,
     ) -> None:
         """Set it up.
 
@@ -76,7 +50,7 @@ class LoginService:
             throttle: limits wrong passwords.
         """
         self._authenticator, self._tenants = authenticator, tenants
-        self._throttle = throttle or PasswordThrottle()
+        self._throttle = throttle or WrongKeyThrottle(OF_ADDRESS, OF_USER)
 
     async def log_in(self, address: str, user: str, password: str) -> Login:
         """Check a login.
@@ -93,7 +67,7 @@ class LoginService:
             SqlStateError: 28P01 for a wrong password or too many of them; 28000 for a key that may not do this; 57P03
                 if keys cannot be read for now.
         """
-        self._throttle.require(address, user)
+        self._require_few(address, user)
         try:
             caller = await self._caller(user, password)
         except SqlStateError as error:
@@ -116,6 +90,11 @@ class LoginService:
             if error.code.startswith("28"):
                 raise KeyLostError(error.code, error.message, error.hint) from error
             raise
+
+    def _require_few(self, address: str, user: str) -> None:
+        if self._throttle.seconds_to_wait(address, user):
+            message = f'Too many wrong passwords were sent for the user "{user[:_SHOWN]}" or from this address.'
+            raise SqlStateError("28P01", message, "Wait a minute, then send a valid key.")
 
     async def _caller(self, user: str, password: str) -> Caller:
         if not password:

@@ -15,10 +15,13 @@ from serving_layer.keys.rates import RateLimiter
 from serving_layer.pages.sessions import (
     COOKIE,
     LIFETIME_SECONDS,
+    MAX_SESSIONS,
+    MAX_SESSIONS_OF_KEY,
     REFRESH_SECONDS,
     UNKNOWN_PER_MINUTE,
     UNKNOWN_SECONDS,
     Session,
+    SessionCache,
     Sessions,
     StoredSession,
 )
@@ -286,6 +289,36 @@ def test_an_unknown_cookie_is_looked_up_once_a_minute_and_takes_no_place_of_a_se
     clock[0] = UNKNOWN_SECONDS
     asyncio.run(known.of("x" * 43, "192.0.2.1"))
     assert store.reads == 2
+
+
+def test_a_key_that_begins_many_sessions_pushes_out_none_of_another_key() -> None:
+    store = Counting()
+    sessions = Sessions(store, lambda: 0.0, lambda: BEGAN)
+    other = asyncio.run(sessions.begin("another key"))
+
+    async def begin_many() -> list[Session]:
+        return [await sessions.begin("a key") for _ in range(MAX_SESSIONS + 1)]
+
+    begun = asyncio.run(begin_many())
+    store.is_away = True
+
+    assert asyncio.run(sessions.of(other.id)) == other
+    assert asyncio.run(sessions.of(begun[-MAX_SESSIONS_OF_KEY].id)) == begun[-MAX_SESSIONS_OF_KEY]
+    with pytest.raises(CassandraUnavailableError):
+        asyncio.run(sessions.of(begun[-MAX_SESSIONS_OF_KEY - 1].id))
+
+
+def test_where_memory_is_full_the_key_with_the_most_sessions_gives_up_its_oldest() -> None:
+    cache = SessionCache(most=4, most_of_key=3)
+    for number, key in enumerate(("a", "a", "b", "b", "a", "c", "b")):
+        cache.put(bytes([number]), 0.0, Session(str(number), key, BEGAN))
+        cache.get(b"\x00")
+
+    kept = [number for number in range(7) if cache.get(bytes([number]))]
+    assert kept == [0, 3, 5, 6]
+    cache.remove(b"\x00")
+    cache.remove(b"\x00")
+    assert len(cache) == 3
 
 
 def test_unknown_cookies_of_one_address_are_limited_and_known_ones_go_on() -> None:
