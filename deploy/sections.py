@@ -151,6 +151,17 @@ class PathSettings(Section):
     backup_dir: str = ""
     """Folder for what `galatea backup` writes, best on another disk; if empty, `backups` in the home."""
 
+    @field_validator("home")
+    @classmethod
+    def _can_be_folder(cls, home: Path) -> Path:
+        place = home.expanduser().absolute()
+        for each in (place, *place.parents):
+            if each.is_dir():
+                break
+            if each.exists():
+                raise ValueError(f"`{each}` is a file, and all state is kept in a folder")
+        return home
+
     @field_validator("backup_dir")
     @classmethod
     def _is_folder(cls, folder: str) -> str:
