@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 PREFIX = "GALATEA_"
 BUFFER = BufferLimits()
 Networks = Sequence[IPv4Network | IPv6Network]
+LINK_LOCAL: Networks = (ip_network("169.254.0.0/16"), ip_network("fe80::/10"))
+WIDE_PREFIX = 8
+"""A network with such a prefix or a shorter one is hardly one in which only receivers of webhooks are."""
 Port = Annotated[int, Field(ge=1, le=65535)]
 PortOrZero = Annotated[int, Field(ge=0, le=65535)]
 
@@ -775,6 +778,20 @@ class WebhookSettings(Section):
     def allowed_networks(self) -> Networks:
         """Non-public networks that webhooks may call."""
         return _networks(self.networks)
+
+    @property
+    def link_local_networks(self) -> Networks:
+        """Those of them with link-local addresses: a cloud's metadata service has one, which gives out credentials."""
+        return [
+            each
+            for each in self.allowed_networks
+            if any(each.version == own.version and each.overlaps(own) for own in LINK_LOCAL)
+        ]
+
+    @property
+    def wide_networks(self) -> Networks:
+        """Those of them that have 16 million IPv4 addresses or more, or as large a part of IPv6."""
+        return [each for each in self.allowed_networks if each.prefixlen <= WIDE_PREFIX]
 
 
 class FailpointSettings(Section):
