@@ -74,7 +74,7 @@ def record(**columns: Any) -> Recompute:
 
 def test_an_empty_id_is_unknown_and_never_reaches_cassandra() -> None:
     with pytest.raises(UnknownNameError):
-        Recomputes(None).find("")
+        Recomputes(OneRow()).find("")  # whose row has no column that could be read
 
 
 def without(*names: str) -> str:
