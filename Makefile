@@ -1,7 +1,7 @@
 # The commands of this repository. Needed: Linux or macOS, make, and Python 3.11 to 3.13 with venv. Nothing else:
 # where there is no uv, one is put into the user's cache, once.
 
-UV_VERSION := 0.13.8
+UV_VERSION := $(shell sed -n 's/^uv==\([0-9.]*\).*/\1/p' deploy/uv.txt)
 CACHE      := $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/galatea
 OWN_UV     := $(CACHE)/uv-$(UV_VERSION)/bin/uv
 UV         := $(or $(shell command -v uv 2>/dev/null),$(OWN_UV))
@@ -97,5 +97,6 @@ $(OWN_UV):
 	done && $$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
 	  || { echo "  Python 3.11, 3.12 or 3.13 is needed. Next: install one, with venv"; exit 1; }; \
 	rm -rf $(CACHE)/uv-$(UV_VERSION) && $$python -m venv $(CACHE)/uv-$(UV_VERSION) \
-	  && $(CACHE)/uv-$(UV_VERSION)/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION) \
+	  && $(CACHE)/uv-$(UV_VERSION)/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --require-hashes --no-deps --only-binary :all: -r deploy/uv.txt \
 	  || { rm -rf $(CACHE)/uv-$(UV_VERSION); exit 1; }

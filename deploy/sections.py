@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 PREFIX = "GALATEA_"
 BUFFER = BufferLimits()
 Networks = Sequence[IPv4Network | IPv6Network]
+LINK_LOCAL: Networks = (ip_network("169.254.0.0/16"), ip_network("fe80::/10"))
+WIDE_PREFIX = 8
+"""A network with such a prefix or a shorter one is hardly one in which only receivers of webhooks are."""
 Port = Annotated[int, Field(ge=1, le=65535)]
 PortOrZero = Annotated[int, Field(ge=0, le=65535)]
 
@@ -150,6 +153,17 @@ class PathSettings(Section):
     """Root of the streams' checkpoints, a folder or `s3://BUCKET/PREFIX`; if empty, `checkpoints` in the home."""
     backup_dir: str = ""
     """Folder for what `galatea backup` writes, best on another disk; if empty, `backups` in the home."""
+
+    @field_validator("home")
+    @classmethod
+    def _can_be_folder(cls, home: Path) -> Path:
+        place = home.expanduser().absolute()
+        for each in (place, *place.parents):
+            if each.is_dir():
+                break
+            if each.exists():
+                raise ValueError(f"`{each}` is a file, and all state is kept in a folder")
+        return home
 
     @field_validator("backup_dir")
     @classmethod
@@ -764,6 +778,20 @@ class WebhookSettings(Section):
     def allowed_networks(self) -> Networks:
         """Non-public networks that webhooks may call."""
         return _networks(self.networks)
+
+    @property
+    def link_local_networks(self) -> Networks:
+        """Those of them with link-local addresses: a cloud's metadata service has one, which gives out credentials."""
+        return [
+            each
+            for each in self.allowed_networks
+            if any(each.version == own.version and each.overlaps(own) for own in LINK_LOCAL)
+        ]
+
+    @property
+    def wide_networks(self) -> Networks:
+        """Those of them that have 16 million IPv4 addresses or more, or as large a part of IPv6."""
+        return [each for each in self.allowed_networks if each.prefixlen <= WIDE_PREFIX]
 
 
 class FailpointSettings(Section):

@@ -183,6 +183,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
         version="1",
         docs_url=None,
         redoc_url=None,  # these pages load scripts from other hosts, which our own headers forbid; ours is at `/docs`
+        redirect_slashes=False,  # such a redirect repeats the `Host` of the request, whoever chose it
     )
     app.state.answers = answers
     app.state.freshness = freshness

@@ -14,6 +14,7 @@ from deploy.checks.environment import (
     home_findings,
     report_findings,
     spark_and_folder_findings,
+    webhook_findings,
 )
 from deploy.checks.finding import Finding, Group, fault, good, hint
 from deploy.checks.kafka import kafka_findings
@@ -81,6 +82,7 @@ def setting_findings(settings: "Settings") -> Iterator[Finding]:
         days = ALERTS_LOOK_BACK.days
         found = f"GALATEA_KAFKA_RETENTION_DAYS={kafka.retention_days}: alert rules look {days} days back"
         yield hint("retention", found, f"GALATEA_KAFKA_RETENTION_DAYS={days + 1} galatea migrate")
+    yield from webhook_findings(settings)
 
 
 def _hours(span: timedelta) -> str:

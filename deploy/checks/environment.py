@@ -13,13 +13,14 @@ import httpx
 from deploy.airflow.client import AirflowClient
 from deploy.airflow.component import local_url
 from deploy.cassandra import session_of
-from deploy.checks.finding import Finding, attempt, fault, good
+from deploy.checks.finding import Finding, attempt, fault, good, hint
 from deploy.local.home import RESET_OR_MIGRATE, changed_settings
 from deploy.local.records import Records
 from deploy.reports.mail import MailServer
 from deploy.reports.pdf import chromium_of
 from deploy.reports.recipients import read_reports
 from deploy.secret_files import operator_key
+from deploy.sections import Networks
 from deploy.spark import on_cluster
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.kafka.connection import PLAINTEXT
@@ -39,6 +40,20 @@ def home_findings(settings: "Settings") -> Iterator[Finding]:
     """Check that no variable differs from what the home remembers: every other command refuses one."""
     if changed := changed_settings(settings):
         yield fault("home", f"`{settings.home}` remembers other settings: {'; '.join(changed)}", RESET_OR_MIGRATE)
+
+
+def webhook_findings(settings: "Settings") -> Iterator[Finding]:
+    """Check that webhooks may not call more than the operator means: tenants choose what they call."""
+    do = "name only the networks of the receivers in GALATEA_WEBHOOK_NETWORKS"
+    if found := settings.webhooks.link_local_networks:
+        can = "webhooks can call link-local addresses, among them a cloud's metadata service"
+        yield fault("webhooks", f"{_allowed(found)}: {can}", do, blocks=False)
+    if found := [each for each in settings.webhooks.wide_networks if each not in found]:
+        yield hint("webhooks", f"{_allowed(found)}: webhooks can call most of a private network", do)
+
+
+def _allowed(networks: Networks) -> str:
+    return f"GALATEA_WEBHOOK_NETWORKS allows {', '.join(map(str, networks))}"
 
 
 def remote_findings(settings: "Settings") -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from deploy.checks.environment import (
     home_findings,
     remote_findings,
     report_findings,
+    webhook_findings,
 )
 from deploy.checks.finding import Finding
 from deploy.jars import missing_jars
@@ -49,6 +50,7 @@ def checkup(settings: "Settings") -> list[Finding]:
         _copies(settings),
         *remote_findings(settings),
         *report_findings(settings),
+        *webhook_findings(settings),
     ]
     leftovers = list(_leftovers(settings, running=running))
     return [

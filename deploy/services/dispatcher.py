@@ -127,7 +127,15 @@ def run(process: Process, settings: Settings) -> None:
     asyncio.run(_run(process, settings))
 
 
+def warn_of_networks(settings: Settings) -> None:
+    """Log networks that webhooks may call and that are too wide; `galatea doctor` says what is wrong with each."""
+    webhooks = settings.webhooks
+    if found := dict.fromkeys(map(str, (*webhooks.link_local_networks, *webhooks.wide_networks))):
+        log.warning("dispatcher.networks_too_wide", setting="GALATEA_WEBHOOK_NETWORKS", networks=list(found))
+
+
 async def _run(process: Process, settings: Settings) -> None:
+    warn_of_networks(settings)
     leaving = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leaving.set)
     session = session_of(settings.cassandra.address)

@@ -10,6 +10,7 @@ from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
 from galatea.cli.recompute_options import print_corrections
+from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.responses.encoding import fields_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ SHOWN = ("view", "store", "window", "dimensions", "state", "shown", "corrected",
 
 def corrections(  # noqa: PLR0913, PLR0917 - one parameter per option
     number: Annotated[
-        int | None, Argument(metavar="[N]", help="Number of a publication (default: the newest).")
+        int | None,
+        Argument(metavar="[N]", min=0, max=MAX_PUBLICATION, help="Number of a publication (default: the newest)."),
     ] = None,
     recompute: Annotated[
         str | None, Option("--recompute", metavar="ID", help="Corrections of a recompute or preview.")

@@ -9,10 +9,14 @@ from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
 from galatea.cli.recompute_options import exit_now, print_corrections
+from serving_layer.admin.publications import MAX_PUBLICATION
 
 
 def rollback(
-    number: Annotated[int, Argument(metavar="N", help="Number of a publication; see galatea publications.")],
+    number: Annotated[
+        int,
+        Argument(metavar="N", min=0, max=MAX_PUBLICATION, help="Number of a publication; see galatea publications."),
+    ],
     dry_run: Annotated[bool, Option("--dry-run", help="Show what would change; change nothing.")] = False,
     why: Annotated[
         str, Option("--why", help="Reason, recorded with the publication.")

@@ -105,7 +105,7 @@ class RecomputeReader(Protocol):
 
 async def require_recompute(recomputes: RecomputeReader, id_: str) -> RecomputeRecord:
     """The recompute with that id. Raises UnknownNameError."""
-    record = await recomputes.recompute(id_)
+    record = await recomputes.recompute(id_) if id_ else None  # Cassandra refuses an empty key
     if record is None:
         raise UnknownNameError("recompute", id_, (), do="Use the id that `POST /v1/recomputes` gave.")
     return record

@@ -48,11 +48,24 @@ CALLS = Histogram(
 RETRIED_STATUSES = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
 RESOLVER_THREADS = 2
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Host and port to addresses. OSError, AddressRefusedError."""
+"""Host and port to addresses. OSError, UnicodeError."""
 
 
 class AddressRefusedError(ValueError):
-    """The address must not be called. The message names no address, as the tenant reads it."""
+    """The URL must not be called. The message names no address, as the tenant reads it."""
+
+
+class NotPublicError(OSError):
+    """The host does not lead to addresses that may all be called, for whatever reason.
+
+    The tenant reads the message. An unknown name, a name without an address, one that can be none, and one with a
+    private address are the same to the tenant, who could otherwise find out which names exist in the inner network.
+    They are retried: whatever it is may pass, as an outage of DNS does.
+    """
+
+    def __init__(self) -> None:
+        """The message is always the same."""
+        super().__init__("the host of the address does not resolve to public addresses")
 
 
 class Resolver:
@@ -67,7 +80,7 @@ class Resolver:
         self._threads = ThreadPoolExecutor(RESOLVER_THREADS, "resolver")
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
-        """All addresses of a host. OSError without any or without a response, AddressRefusedError for no valid name."""
+        """All addresses of a host. OSError without any or without a response, UnicodeError for no valid name."""
         with suppress(ValueError):
             return [str(ip_address(host))]  # needs no thread
         found = await asyncio.get_running_loop().run_in_executor(self._threads, _look_up, host, port)
@@ -75,21 +88,20 @@ class Resolver:
 
 
 def _look_up(host: str, port: int) -> list[str]:
-    try:
-        return [str(address[0]) for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-    except UnicodeError as error:
-        raise AddressRefusedError("the host of the address is not a valid name") from error
+    return [str(address[0]) for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
 async def resolve_public(
     host: str, port: int, allowed: Sequence[Network], resolving: Resolve, turn: int = 0
 ) -> Address:
-    """The address to call: the next one with each `turn`. AddressRefusedError if any must not be called; OSError."""
-    addresses = [plain(ip_address(each.partition("%")[0])) for each in await resolving(host, port)]
-    if not addresses:
-        raise OSError("the name does not resolve to an address")
-    if not all(is_allowed(each, allowed) or is_public(each) for each in addresses):
-        raise AddressRefusedError("the name resolves to an address that is not public")
+    """The address to call: the next one with each `turn`. NotPublicError if there is none or one must not be called."""
+    try:
+        found = await resolving(host, port)
+    except (OSError, UnicodeError):
+        raise NotPublicError from None
+    addresses = [plain(ip_address(each.partition("%")[0])) for each in found]
+    if not addresses or not all(is_allowed(each, allowed) or is_public(each) for each in addresses):
+        raise NotPublicError
     return addresses[turn % len(addresses)]
 
 
@@ -238,7 +250,9 @@ def _result_of(status: int, after: float | None) -> HandlerResult:
 
 
 def _describe(error: BaseException) -> str:
-    """What is wrong with a certificate; the class of any other error."""
+    """What is wrong with the host or a certificate; the class of any other error."""
+    if isinstance(error, NotPublicError):
+        return f"{error}"
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):

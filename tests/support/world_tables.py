@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 
+from cassandra import InvalidRequest
+
 from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.admin.ledger import BlockKey, Ledger, LedgerBlock
@@ -93,6 +95,8 @@ class WorldTables:
         return [LedgerBlock(*place, blocks[place]) for place in found[:limit]]
 
     async def recompute(self, id_: str) -> RecomputeRecord | None:
+        if not id_:
+            raise InvalidRequest("Key may not be empty")  # as Cassandra does
         return self.world.recomputes.get(id_)
 
     async def newest(self, limit: int) -> Sequence[RecomputeRecord]:

@@ -279,6 +279,8 @@ class Recomputes:
 
     def find(self, id_: str) -> Recompute:
         """The record of that id. UnknownNameError if there is none."""
+        if not id_:  # Cassandra refuses an empty key
+            raise UnknownNameError("recompute", id_, ())
         row = self._session.execute(self._session.prepare("SELECT * FROM recomputes WHERE id = ?"), (id_,)).one()
         if row is None or row.asked is None:
             raise UnknownNameError("recompute", id_, ())

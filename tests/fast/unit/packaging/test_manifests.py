@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -127,3 +128,31 @@ def test_the_bill_of_materials_names_packages_and_jars_once_each() -> None:
         jar.sha256 for part in ("spark", "s3") for jar in locked_jars(part)
     }
     assert any(purl.startswith("pkg:pypi/deltalake@") for purl in purls)
+
+
+def test_uv_is_fetched_by_hash_in_the_one_version_of_its_file() -> None:
+    pinned, *hashes = (DEPLOY / "uv.txt").read_text().partition("\nuv==")[2].replace("\\\n", " ").split()
+    makefile, containerfile = DEPLOY.parent / "Makefile", DEPLOY / "image" / "Containerfile"
+
+    assert re.fullmatch(r"[0-9.]+", pinned)
+    assert len(set(hashes)) == len(hashes) > 0
+    assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", each) for each in hashes)
+    for file in (makefile, containerfile):
+        text = file.read_text()
+
+        assert re.search(r"pip install .*\\\n\s+--require-hashes --no-deps --only-binary :all: -r \S*/uv\.txt", text)
+        assert "uv==$" not in text
+        assert pinned not in text
+
+
+def test_make_knows_the_version_of_uv() -> None:
+    shown = subprocess.run(
+        ["make", "--no-print-directory", "-f", "Makefile", "-f", "-", "shown"],  # noqa: S607 - whichever the machine has
+        cwd=DEPLOY.parent,
+        input="shown:\n\t@echo $(OWN_UV)\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    assert re.search(r"/galatea/uv-[0-9.]+/bin/uv$", shown.strip())

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from master_dataset.errors import UnknownNameError
 from views.control.publication import PointerRow, RunStats, ViewCounts
 from views.control.recompute import (
     PlanNumber,
@@ -69,6 +70,11 @@ def record(**columns: Any) -> Recompute:
     }
     rest: dict[str, Any] = dict.fromkeys(("plan", "progress", "portions", "problem", "report"))
     return Recomputes(OneRow(**row | rest | columns)).find("mine")
+
+
+def test_an_empty_id_is_unknown_and_never_reaches_cassandra() -> None:
+    with pytest.raises(UnknownNameError):
+        Recomputes(OneRow()).find("")  # whose row has no column that could be read
 
 
 def without(*names: str) -> str:

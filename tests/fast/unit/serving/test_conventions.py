@@ -187,6 +187,24 @@ def test_an_unexpected_error_can_be_read_by_a_listed_origin_and_says_nothing_of_
     assert "access-control-allow-origin" not in other.headers
 
 
+# Redirects
+
+
+@pytest.mark.parametrize("path", ["/v1/stores/", "/publications/", "/health/", "/static", "/login/"])
+def test_no_response_repeats_a_foreign_host(asking: Asking, path: str) -> None:
+    for host in ({"Host": "evil.example"}, {"X-Forwarded-Host": "evil.example"}):
+        answered = sent(asking.app, "GET", path, **host)
+
+        assert "evil.example" not in f"{answered.headers}{answered.text}"
+        assert "://" not in answered.headers.get("location", "")
+
+
+def test_a_path_with_a_slash_too_many_does_not_exist(asking: Asking) -> None:
+    refused = asking.request("GET", "/v1/stores/")
+
+    assert (refused.status_code, refused.headers["content-type"]) == (404, "application/problem+json")
+
+
 # Problems
 
 

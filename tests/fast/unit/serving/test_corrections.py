@@ -253,6 +253,7 @@ def test_a_recompute_leads_to_its_preview_or_to_what_it_published(
         ({"publication": 2**63}, 422, "bad_question"),
         ({"publication": "newest"}, 422, "bad_question"),
         ({"recompute": "nobody's"}, 404, "unknown_name"),
+        ({"recompute": ""}, 404, "unknown_name"),
         ({"recompute": "mine", "publication": 2}, 422, "bad_question"),
         ({"view": "sale"}, 404, "unknown_name"),
         ({"cause": "bad luck"}, 422, "bad_question"),

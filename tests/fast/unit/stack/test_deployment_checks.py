@@ -8,16 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from deploy.checks import cassandra as cassandra_checks
 from deploy.checks import kafka as kafka_checks
 from deploy.checks.cassandra import Copies, NodeClock, copies_finding, same_release
 from deploy.checks.certificates import OWN, file_finding, private_findings, server_finding
 from deploy.checks.deployment import EVERY_PROCESS, deployment_groups, setting_findings, users_of
+from deploy.checks.environment import webhook_findings
 from deploy.checks.finding import Finding
 from deploy.checks.kafka import TopicRules, options_finding, topic_finding, version_finding
+from deploy.local.checkup import checkup
 from deploy.local.ports import free_ports
 from deploy.local.rights import RIGHTS, Rights, all_rights, kafka_rules
+from deploy.services.dispatcher import warn_of_networks
 from deploy.settings import Settings
 from galatea.cli.doctor import doctor
 from master_dataset.errors import BrokerUnavailableError, RequestError, UnknownNameError
@@ -421,6 +425,43 @@ def test_settings_that_risk_something_are_named(tmp_path: Path) -> None:
     assert [each.check for each in risky if not each.ok] == ["skew"]
     [hint] = [each for each in risky if each.ok and each.do]
     assert (hint.check, hint.do) == ("retention", "GALATEA_KAFKA_RETENTION_DAYS=14 galatea migrate")
+
+
+@pytest.mark.parametrize(
+    ("networks", "ok", "found"),
+    [
+        ("0.0.0.0/0", False, "allows 0.0.0.0/0: webhooks can call link-local addresses"),
+        ("10.20.0.0/16, 169.254.0.0/16", False, "allows 169.254.0.0/16: webhooks can call link-local addresses"),
+        ("169.254.169.254/32", False, "allows 169.254.169.254/32: webhooks can call link-local addresses"),
+        ("fe80::/10", False, "allows fe80::/10: webhooks can call link-local addresses"),
+        ("10.0.0.0/8", True, "allows 10.0.0.0/8: webhooks can call most of a private network"),
+        ("fc00::/7", True, "allows fc00::/7: webhooks can call most of a private network"),
+    ],
+)
+def test_networks_of_webhooks_that_are_too_wide_are_named_and_logged(
+    tmp_path: Path, networks: str, found: str, *, ok: bool
+) -> None:
+    settings = Settings(home=tmp_path, webhook_networks=networks)
+
+    [finding] = [each for each in setting_findings(settings) if each.check == "webhooks"]
+    with capture_logs() as logged:
+        warn_of_networks(settings)
+
+    assert (finding.ok, finding.blocks) == (ok, False)
+    assert found in finding.found
+    assert "GALATEA_WEBHOOK_NETWORKS" in finding.do
+    assert finding in checkup(settings)
+    assert [each["log_level"] for each in logged] == ["warning"]
+    assert all(network in finding.found for network in logged[0]["networks"])
+
+
+def test_networks_of_receivers_alone_are_good(tmp_path: Path) -> None:
+    for networks in ("", "10.20.0.0/16,fd00:1::/48"):
+        settings = Settings(home=tmp_path, webhook_networks=networks)
+        with capture_logs() as logged:
+            warn_of_networks(settings)
+
+        assert (list(webhook_findings(settings)), logged) == ([], [])
 
 
 def test_rights_are_checked_for_one_user_for_each_process_or_for_one_process(tmp_path: Path) -> None:

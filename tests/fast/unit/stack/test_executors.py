@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy.sections import InvalidSettingsError
 from deploy.settings import Settings
 from deploy.spark import driver_host, executor_options, executor_python, further_options
 from master_dataset.errors import OperatorError
@@ -68,3 +69,22 @@ def test_further_options_of_spark_reach_it_and_never_replace_one_of_ours(tmp_pat
     assert further_options(with_image, {"spark.sql.session.timeZone": "UTC"}) == image
     with pytest.raises(OperatorError, match=r"names `spark\.kubernetes\.container\.image`"):
         further_options(with_image, image)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("banana", "`GALATEA_SPARK_CONF`: not a JSON object"),
+        ("[1]", "`GALATEA_SPARK_CONF`: Input should be a valid dictionary"),
+        ('{"spark.task.cpus": 2}', "`GALATEA_SPARK_CONF`: Input should be a valid string"),
+    ],
+)
+def test_further_options_that_are_no_json_object_of_texts_are_refused_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, sentence: str
+) -> None:
+    monkeypatch.setenv("GALATEA_SPARK_CONF", text)
+
+    with pytest.raises(InvalidSettingsError) as refused:
+        Settings(home=tmp_path)
+
+    assert refused.value.problems == [sentence]

@@ -49,6 +49,15 @@ def test_a_verb_that_resembles_none_suggests_nothing() -> None:
     assert "Did you mean" not in result.output
 
 
+@pytest.mark.parametrize("number", [2**63, 10**30])
+@pytest.mark.parametrize("verb", ["corrections", "rollback"])
+def test_a_publication_number_that_no_table_can_hold_is_refused_with_the_usage(verb: str, number: int) -> None:
+    result = CliRunner().invoke(app, [verb, str(number)])
+
+    assert result.exit_code == 2
+    assert f"should be less than or equal to {2**63 - 1}" in " ".join(result.output.replace("│", " ").split())
+
+
 def test_every_verb_is_in_one_panel_of_the_help() -> None:
     names = [name for panel in PANELS.values() for name in panel]
 

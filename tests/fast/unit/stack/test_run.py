@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from galatea.cli.main import app
+from galatea.cli.main import app, main
 from galatea.cli.run import Runnable
 
 
@@ -74,3 +74,27 @@ def test_another_component_is_refused_by_name() -> None:
 
     assert result.exit_code == 2
     assert "kafka" in result.output
+
+
+@pytest.mark.parametrize("below", ["", "data/galatea"])
+@pytest.mark.parametrize("words", [["run", "api"], ["up"], ["rebuild"], ["migrate"]], ids=lambda words: words[0])
+def test_a_home_that_is_a_file_is_named_before_anything_is_done(
+    words: Sequence[str],
+    below: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    monkeypatch.setenv("GALATEA_HOME", str(file / below))
+    monkeypatch.setattr(sys, "argv", ["galatea", *words])
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    shown = capsys.readouterr()
+    assert ended.value.code == 2
+    assert f"BadSetting: `GALATEA_HOME`: `{file}` is a file, and all state is kept in a folder." in " ".join(
+        f"{shown.out}{shown.err}".split()
+    )

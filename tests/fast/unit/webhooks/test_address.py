@@ -1,12 +1,13 @@
 """Nothing but public addresses is called, whatever a name says, unless the operator has allowed a network."""
 
 import asyncio
+import socket
 from collections.abc import Sequence
 from ipaddress import ip_network
 
 import pytest
 
-from speed_layer.webhooks.client import AddressRefusedError, resolve_public
+from speed_layer.webhooks.client import NotPublicError, resolve_public
 
 PRIVATE = [
     "127.0.0.1",
@@ -64,8 +65,10 @@ PUBLIC = [
 ]
 
 
-def call(addresses: Sequence[str], *allowed: str, turn: int = 0) -> str:
+def call(addresses: Sequence[str] | Exception, *allowed: str, turn: int = 0) -> str:
     async def resolving(_: str, __: int) -> Sequence[str]:
+        if isinstance(addresses, Exception):
+            raise addresses
         return addresses
 
     return str(
@@ -75,7 +78,7 @@ def call(addresses: Sequence[str], *allowed: str, turn: int = 0) -> str:
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_an_address_that_is_not_public_is_refused(address: str) -> None:
-    with pytest.raises(AddressRefusedError):
+    with pytest.raises(NotPublicError):
         call([address])
 
 
@@ -85,7 +88,7 @@ def test_a_public_address_is_called(address: str) -> None:
 
 
 def test_one_address_of_a_name_that_is_not_public_is_enough_to_refuse_it() -> None:
-    with pytest.raises(AddressRefusedError):
+    with pytest.raises(NotPublicError):
         call(["93.184.216.34", "127.0.0.1"])
 
 
@@ -96,17 +99,25 @@ def test_of_several_addresses_each_has_its_turn() -> None:
 def test_a_network_that_the_operator_has_allowed_is_called() -> None:
     assert call(["10.1.2.3"], "10.1.0.0/16") == "10.1.2.3"
     assert call(["::ffff:10.1.2.3"], "10.1.0.0/16") == "10.1.2.3"
-    with pytest.raises(AddressRefusedError):
+    with pytest.raises(NotPublicError):
         call(["10.2.2.3"], "10.1.0.0/16")
 
 
-def test_a_name_without_an_address_may_have_one_later() -> None:
-    with pytest.raises(OSError, match="not resolve to an address"):
-        call([])
+@pytest.mark.parametrize(
+    "found",
+    [
+        ["10.1.2.3"],
+        ["93.184.216.34", "10.1.2.3"],
+        [],
+        socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
+        socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"),
+        UnicodeError("label too long"),
+    ],
+    ids=["private", "one of them private", "none", "unknown", "no response", "no name"],
+)
+def test_a_tenant_cannot_find_out_whether_a_name_exists_in_the_inner_network(found: Sequence[str] | Exception) -> None:
+    with pytest.raises(NotPublicError) as refused:
+        call(found)
 
-
-def test_a_refusal_names_no_address() -> None:
-    with pytest.raises(AddressRefusedError) as refused:
-        call(["10.1.2.3"])
-
-    assert "10.1" not in str(refused.value)
+    assert str(refused.value) == "the host of the address does not resolve to public addresses"
+    assert refused.value.__cause__ is None
