@@ -35,8 +35,6 @@ HOSTILE = {
     "raised about another": body(about="another"),
     "resolved about nothing": body(kind="resolved"),
     "resolved about an empty id": body(kind="resolved", about=""),
-    "NUL in a sentence": body(sentence="a\0b"),
-    "NUL in a dimension": body(dimensions={"queue": "\0"}),
     "long store": body(store="1" * 300),
     "many dimensions": body(dimensions={str(number): "1" for number in range(40)}),
     "negative version": body(version=-1),

@@ -118,7 +118,8 @@ def total_of(body: Mapping[str, Any]) -> int | None:
     points = [point for series in body["series"] for point in series["points"]]
     if any("loading" in point.get("flags", ()) for point in points):
         return None
-    return sum(point["value"] for point in points)
+    total: int = sum(point["value"] for point in points)
+    return total
 
 
 def _named(error: Exception) -> str:
