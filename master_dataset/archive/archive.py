@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 FEW_RECORDS = 20_000
 """A second of work."""
 _MOST_REPEATED = 3
-_COMMITTED = {EVENT: Failpoint.ARCHIVE_EVENTS, DEAD_LETTER: Failpoint.ARCHIVE_DEAD_LETTERS}
 _ENDED = "another process archives this topic from now on"
 log = structlog.get_logger()
 
@@ -291,10 +290,16 @@ class Archive:
         files = {kind: self._tables.writer(source, name) for kind, name in names.items()}
         writer = DataWriter(source, self._terms, files, known, self._traces.get(source.topic))
         written = write_files(records, writer)
-        for kind, name in names.items():
+
+        def commit(kind: str) -> None:
             if written.files[kind].num_rows:  # many micro-batches have none; an empty commit takes a second
-                self._tables.commit(source, name, written.files[kind], batch, repeats=name in held)
-            failpoint(_COMMITTED[kind])
+                repeats = names[kind] in held
+                self._tables.commit(source, names[kind], written.files[kind], batch, repeats=repeats)
+
+        commit(EVENT)
+        failpoint(Failpoint.ARCHIVE_EVENTS)
+        commit(DEAD_LETTER)
+        failpoint(Failpoint.ARCHIVE_DEAD_LETTERS)
         for kind, name in names.items():
             if written.files[kind].num_rows or name in held:
                 self._tables.fsync(name, batch)
