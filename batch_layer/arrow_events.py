@@ -37,7 +37,9 @@ KEYS = frozenset(
 )
 """The columns that are always read."""
 WHOSE_SEEN = frozenset({*WHOSE, "is_inside"})
+"""The columns of a sighting that visits are made of, beside its place and times."""
 ROWS_AT_ONCE = 50_000
+"""Rows of a batch that a writer is given."""
 _DAY_SECONDS = 86_400
 _NO_FLAGS = {"is_conflict": pa.array([], pa.bool_()), "is_miskeyed": pa.array([], pa.bool_())}
 
@@ -68,11 +70,11 @@ def archived_table(
         dataset = arrow_dataset(table)
         names = [name for name in schema.names if name in dataset.schema.names]
         found = dataset.to_table(columns=names, filter=of_days if where is None else of_days & where)
-    columns = [
+    arrays = [
         found[field.name].cast(field.type) if field.name in names else pa.nulls(found.num_rows, field.type)
         for field in schema
     ]
-    return pa.Table.from_arrays(columns, schema=schema).combine_chunks()
+    return pa.Table.from_arrays(arrays, schema=schema).combine_chunks()
 
 
 class Delivered(NamedTuple):

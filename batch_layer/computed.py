@@ -75,11 +75,12 @@ class PortionEvents:
 class ComputedPortion(Protocol):
     """The rows of a portion."""
 
+    @property
     def repeats(self) -> Repeats:
         """How many deliveries repeat an earlier one, of those received before the cut on the portion's days."""
 
-    def keep_conflicts(self, tables: "MasterTables", number: int) -> None:
-        """Keep the conflicts among the repeats. `number`: of them."""
+    def keep_conflicts(self, tables: "MasterTables") -> None:
+        """Keep the conflicts among the repeats."""
 
     def rows(self, view: "View", days: Collection[date]) -> Apply:
         """Applies a writer to the cell rows of these days."""
@@ -95,11 +96,12 @@ class ArrowPortion:
         """Nothing is read yet."""
         self._of = of
 
+    @cached_property
     def repeats(self) -> Repeats:
         """See `ComputedPortion`."""
         return repeats_counted(self._own_repeats)
 
-    def keep_conflicts(self, tables: "MasterTables", number: int) -> None:  # noqa: ARG002 - Spark needs it
+    def keep_conflicts(self, tables: "MasterTables") -> None:
         """See `ComputedPortion`."""
         keep_conflicts_of(tables, self._of.source, self._of.master, self._own_repeats)
 
@@ -146,13 +148,14 @@ class SparkPortion:
         self._found = deliveries(self._archived, of.moves)
         self._counted = CountedRows(self._archived, self._found.first, of.rules, of.cut)
 
+    @cached_property
     def repeats(self) -> Repeats:
         """See `ComputedPortion`."""
         return count_repeats(self._own_repeats)
 
-    def keep_conflicts(self, tables: "MasterTables", number: int) -> None:
+    def keep_conflicts(self, tables: "MasterTables") -> None:
         """See `ComputedPortion`."""
-        keep_conflicts(tables, self._of.source, self._archived, self._own_repeats, number)
+        keep_conflicts(tables, self._of.source, self._archived, self._own_repeats, self.repeats.conflicts)
 
     def rows(self, view: "View", days: Collection[date]) -> Apply:
         """See `ComputedPortion`."""

@@ -134,19 +134,18 @@ def keep_conflicts(
     tables: MasterTables, source: "Source[Any]", archived: DataFrame, repeats: DataFrame, conflicts: int
 ) -> None:
     """Keep the conflicts among these repeats that are not kept yet. `archived` has the whole rows."""
-    if conflicts:
-        kept = tables.positions(repeats.sparkSession, CONFLICTS, source.topic)
-        headers = from_arrow_schema(dead_letter_schema(source))["headers"].dataType
-        places = repeats.where("is_conflict").select(PLACE)
-        whole = archived.join(small(places, conflicts), on=PLACE, how="left_semi")
-        dead_letters = whole.dropDuplicates(DEAD_LETTER_PLACE).select(
-            *DEAD_LETTER_PLACE,
-            "received_at",
-            F.lit("conflicting_duplicate").alias("reason"),
-            F.lit("").alias("field"),
-            F.lit(SENTENCE).alias("sentence"),
-            "key",
-            "value",
-            F.lit(None).cast(headers).alias("headers"),
-        )
-        tables.append_conflicts(source, dead_letters.join(kept, on=DEAD_LETTER_PLACE, how="left_anti"))
+    kept = tables.positions(repeats.sparkSession, CONFLICTS, source.topic)
+    headers = from_arrow_schema(dead_letter_schema(source))["headers"].dataType
+    places = repeats.where("is_conflict").select(PLACE)
+    whole = archived.join(small(places, conflicts), on=PLACE, how="left_semi")
+    dead_letters = whole.dropDuplicates(DEAD_LETTER_PLACE).select(
+        *DEAD_LETTER_PLACE,
+        "received_at",
+        F.lit("conflicting_duplicate").alias("reason"),
+        F.lit("").alias("field"),
+        F.lit(SENTENCE).alias("sentence"),
+        "key",
+        "value",
+        F.lit(None).cast(headers).alias("headers"),
+    )
+    tables.append_conflicts(source, dead_letters.join(kept, on=DEAD_LETTER_PLACE, how="left_anti"))

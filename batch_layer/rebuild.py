@@ -129,9 +129,9 @@ class Rebuild:
         own = (portion.source, master, portion.days_read, portion.days)
         of = PortionEvents(*own, plan.cut, self._rules, self._moves, views)
         computed = ArrowPortion(of) if are_few(master, of.days_read, self._few) else SparkPortion(of, self._spark())
-        repeated = computed.repeats()
+        repeated = computed.repeats
         if self._keeps_conflicts and repeated.conflicts:
-            computed.keep_conflicts(self._tables, repeated.conflicts)
+            computed.keep_conflicts(self._tables)
         counts = {}
         for view, days in portion.work:
             part.begun(view.name)

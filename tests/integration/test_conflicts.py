@@ -46,9 +46,8 @@ def test_a_conflict_is_kept_once_with_its_own_bytes_however_often_its_day_is_reb
 
     def rebuilt() -> tuple[Repeats, DataFrame]:
         computed: ComputedPortion = ArrowPortion(of) if portion == "arrow" else SparkPortion(of, spark)
-        counted = computed.repeats()
-        computed.keep_conflicts(tables, counted.conflicts)
-        return counted, spark.read.format("delta").load(tables.path(CONFLICTS))
+        computed.keep_conflicts(tables)
+        return computed.repeats, spark.read.format("delta").load(tables.path(CONFLICTS))
 
     found = [rebuilt() for _ in range(2)]
 
