@@ -38,13 +38,9 @@ def contributions(view: View, events: Rows) -> pa.Table:
 def check(views: Iterable[View]) -> None:
     """Refuse views whose expressions cannot be evaluated. DefinitionError names the expression."""
     for view in views:
-        expressions = [
-            view.where,
-            window_sql(view.at),
-            *map(dimension_sql, view.dimensions.values()),
-            *values_sql(view),
-        ]
-        for expression in [*expressions, *([view.each.of] if view.each is not None else [])]:
+        elements = [view.each.of] if view.each is not None else []
+        dimensions = map(dimension_sql, view.dimensions.values())
+        for expression in (*elements, view.where, window_sql(view.at), *dimensions, *values_sql(view)):
             compiled(expression)
 
 

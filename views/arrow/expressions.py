@@ -5,7 +5,7 @@
 A small, closed subset: what views need of whole numbers, texts, booleans, instants, structs and arrays. Everything
 outside it is refused by name before a row is read, and never evaluated in another way. Numbers are 64-bit whole
 numbers, and an overflow is an error, as in Spark's ANSI mode. A law compares every registered expression with Spark
-(`tests/integration/test_view_sql.py`).
+(`tests/integration/test_small_rebuilds.py`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -316,16 +316,21 @@ def _of_and(node: exp.And) -> Evaluated:
     left, right = _compile(node.this), _compile(node.expression)
     if not node.expression.find(*_OVER_FEW):
         return lambda rows: pc.and_kleene(left(rows), right(rows))
-    is_false: Evaluated = lambda rows: pc.invert(pc.fill_null(left(rows), _TRUE))  # noqa: E731 - as all others here
-    return _either(is_false, left, lambda rows: pc.and_kleene(left(rows), right(rows)))
+    decided = _decided(left, when=_FALSE)
+    return _either(decided, left, lambda rows: pc.and_kleene(left(rows), right(rows)))
 
 
 def _of_or(node: exp.Or) -> Evaluated:
     left, right = _compile(node.this), _compile(node.expression)
     if not node.expression.find(*_OVER_FEW):
         return lambda rows: pc.or_kleene(left(rows), right(rows))
-    is_true: Evaluated = lambda rows: pc.fill_null(left(rows), _FALSE)  # noqa: E731 - likewise
-    return _either(is_true, left, lambda rows: pc.or_kleene(left(rows), right(rows)))
+    decided = _decided(left, when=_TRUE)
+    return _either(decided, left, lambda rows: pc.or_kleene(left(rows), right(rows)))
+
+
+def _decided(left: Evaluated, *, when: pa.Scalar) -> Evaluated:
+    """Where the left operand has this value, so that the right one does not matter."""
+    return lambda rows: pc.fill_null(pc.equal(left(rows), when), _FALSE)
 
 
 def _of_coalesce(node: exp.Coalesce) -> Evaluated:
