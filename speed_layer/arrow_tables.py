@@ -1,6 +1,6 @@
 """The Arrow tables of a micro-batch: its input, and what the tasks return to the driver.
 
-    INPUT: a row per event, and a row per partition that says how far it was read
+    input: parsed rows, one per event, and one per partition that says how far it was read
     OUTPUT: how far each partition was read, and the sightings of devices
 
 Sightings come from every delivery that is young enough, duplicates included: a duplicate can only keep its bundle open
@@ -12,20 +12,11 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from master_dataset.parsing.rows import EVENT, FACT, POSITION_FIELDS
+from master_dataset.parsing.rows import EVENT, POSITION_FIELDS
 from views.arrow.expressions import Rows, evaluate
 
 POSITION = "position"
 """The kind of a row that says how far a partition was read: up to and including this record."""
-_FACT = dict(FACT)
-INPUT = pa.schema(
-    [
-        ("kind", pa.string()),
-        *POSITION_FIELDS,
-        *((name, _FACT[name]) for name in ("store", "happened_at", "day", "identity")),
-    ]
-)
-"""The columns of events that counting needs, beside those of their payload. In a position only kind and position."""
 _POSITION = ("topic", "partition", "offset")
 OUTPUT = pa.schema(
     [

@@ -13,7 +13,7 @@ from master_dataset.visits.visit import RULES
 from speed_layer.cassandra_batches import ROWS_AT_ONCE
 from speed_layer.first_deliveries import FirstDeliveries
 from speed_layer.micro_batch import MAX_CELLS, Horizons, MicroBatch
-from tests.support.arrivals import Arrival, Given, Told, arrival, arrived, position
+from tests.support.arrivals import Arrival, Given, Stated, arrival, arrived, position
 from views.control.generation import Generation, Generations
 from views.core.cells import WAITING, number_of, read_block
 
@@ -44,7 +44,7 @@ def generation(shared_cassandra: Session) -> Generation:
 
 @pytest.fixture
 def counter(shared_cassandra: Session, generation: Generation) -> MicroBatch:
-    return MicroBatch(lambda: shared_cassandra, Told((), HORIZONS.oldest, RULES), HORIZONS, generation, number=0)
+    return MicroBatch(lambda: shared_cassandra, Stated((), HORIZONS.oldest, RULES), HORIZONS, generation, number=0)
 
 
 def count(counter: MicroBatch, *rows: Arrival, batch: int) -> list[dict[str, object]]:

@@ -6,8 +6,8 @@ from typing import TypedDict
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from master_dataset.parsing.rows import EVENT
-from speed_layer.arrow_tables import INPUT, POSITION
+from master_dataset.parsing.rows import EVENT, FACT, POSITION_FIELDS
+from speed_layer.arrow_tables import POSITION
 from speed_layer.contributions import Contributed, Contributions
 from views.arrow.contributions import EVENT_ROW
 from views.core.aggregates import Value
@@ -26,18 +26,21 @@ CONTRIBUTIONS = pa.list_(
         ]
     )
 )
-ARRIVALS = INPUT.append(pa.field("contributions", CONTRIBUTIONS))
+_FACT = dict(FACT)
+_COUNTED = [(name, _FACT[name]) for name in ("store", "happened_at", "day", "identity")]
+ARRIVALS = pa.schema([("kind", pa.string()), *POSITION_FIELDS, *_COUNTED, ("contributions", CONTRIBUTIONS)])
+"""What counting needs of a parsed row, and what it contributes."""
 
 
-class Told(Contributions):
+class Stated(Contributions):
     """Contributions that the arrivals state, instead of those of their payload."""
 
     def __call__(self, events: pa.Table) -> Contributed:
         """As stated."""
-        return told(events)
+        return stated(events)
 
 
-def told(events: pa.Table) -> Contributed:
+def stated(events: pa.Table) -> Contributed:
     """What the arrivals state that they contribute."""
     listed = events["contributions"].combine_chunks()
     every = pa.Table.from_struct_array(pc.list_flatten(listed))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from speed_layer.additions import EVENTS_AT_ONCE, AdditionKey, additions
 from speed_layer.contributions import shapes_of
-from tests.support.arrivals import ARRIVALS, Given, arrival, arrived, told
+from tests.support.arrivals import ARRIVALS, Given, arrival, arrived, stated
 from tests.support.examples import examples
 from views import registered_views
 from views.core.aggregates import Value
@@ -76,7 +76,7 @@ def test_what_is_added_is_the_contributions_of_each_cell_and_epoch_however_they_
     parts = [pa.Table.from_batches([arrived(part)], schema=ARRIVALS) for part in (rows[:split], rows[split:])]
 
     found = [
-        {(of, key): states for of, cells in additions(part, told, SHAPES, EPOCH) for key, states in cells}
+        {(of, key): states for of, cells in additions(part, stated, SHAPES, EPOCH) for key, states in cells}
         for part in parts
     ]
 
@@ -88,7 +88,7 @@ def test_the_cells_of_a_store_and_epoch_come_once_and_in_the_same_order_whatever
     rows = [arrival("a", 0, BEGUN, one), arrival("b", 1, BEGUN, one[:1], store="2"), arrival("c", 2, BEGUN, one[1:])]
 
     forwards, backwards = (
-        list(additions(pa.Table.from_batches([arrived(order)]), told, SHAPES, EPOCH)) for order in (rows, rows[::-1])
+        list(additions(pa.Table.from_batches([arrived(order)]), stated, SHAPES, EPOCH)) for order in (rows, rows[::-1])
     )
 
     assert forwards == backwards
@@ -104,7 +104,7 @@ def test_more_events_than_are_added_up_at_once_still_give_the_cells_of_a_store_o
     rows = [arrival(f"{store}/{n}", n, BEGUN, one, store=store) for n in range(EVENTS_AT_ONCE + 1) for store in stores]
     some = [row for n, row in enumerate(rows) if n // len(stores) < stores[row["store"]]]
 
-    found = list(additions(pa.Table.from_batches([arrived(some)]), told, SHAPES, EPOCH))
+    found = list(additions(pa.Table.from_batches([arrived(some)]), stated, SHAPES, EPOCH))
 
     assert [(of.store, cells) for of, cells in found] == [
         (store, [(CellKey(0, ("t",)), (number,))]) for store, number in stores.items()

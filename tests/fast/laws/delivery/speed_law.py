@@ -7,7 +7,7 @@ from typing import NamedTuple
 from master_dataset.visits.visit import RULES
 from speed_layer.micro_batch import Horizons, MicroBatch
 from tests.fast.laws.delivery.tables import Tables, in_memory
-from tests.support.arrivals import Given, Told, arrival, arrived
+from tests.support.arrivals import Given, Stated, arrival, arrived
 from views.control.generation import Generation
 from views.core.cells import WAITING, number_of, read_block
 from views.core.cut import UNIX_EPOCH, is_fresh
@@ -59,7 +59,7 @@ def written(deliveries: list[Sent], chance: Random) -> Tables:
     while at < len(deliveries):
         some = deliveries[at : at + chance.randint(1, 9)]
         rows = [arrival(each.identity, each.offset, each.received_at, ONE, age=each.age) for each in some]
-        counter = MicroBatch(lambda: tables, Told((), HORIZONS.oldest, RULES), HORIZONS, generation, number)
+        counter = MicroBatch(lambda: tables, Stated((), HORIZONS.oldest, RULES), HORIZONS, generation, number)
         for _ in range(chance.choice([1, 1, 2, 3])):
             list(counter(iter([arrived([row]) for row in chance.sample(rows, len(rows))])))
         at, number = at + len(some), number + 1
