@@ -30,7 +30,8 @@ def load(
 ) -> None:
     """Add the annotations in FILE, if all are valid. Loading a file again adds nothing twice."""
     from deploy.cassandra import session_of
-    from master_dataset.registry.registry import Registry, require_tenant
+    from master_dataset.registry.registry import Registry
+    from master_dataset.registry.tenants import require_tenant
 
     stores = Registry(session_of(Settings().cassandra.address)).stores()
     require_tenant(tenant, stores.values())

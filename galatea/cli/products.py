@@ -25,7 +25,8 @@ def load(
     from deploy.cassandra import session_of
     from master_dataset.registry.products import ProductSpool, ProductTables
     from master_dataset.registry.products_file import read_products
-    from master_dataset.registry.registry import Registry, require_tenant
+    from master_dataset.registry.registry import Registry
+    from master_dataset.registry.tenants import require_tenant
 
     session = session_of(Settings().cassandra.address)
     require_tenant(tenant, Registry(session).stores().values())
@@ -47,7 +48,8 @@ def list_products(
     """List the tenant's products, one row per version."""
     from deploy.cassandra import session_of
     from master_dataset.registry.products import Product
-    from master_dataset.registry.registry import Registry, require_tenant
+    from master_dataset.registry.registry import Registry
+    from master_dataset.registry.tenants import require_tenant
     from serving_layer.products.reader import ProductFilter, ProductReader
     from serving_layer.tables import AsyncSession
     from serving_layer.tables.registry import ProductBlockTables

@@ -22,9 +22,10 @@ def load(
 ) -> None:
     """Load the targets in FILE, all or none. Each replaces the previous one for its store, day and metric."""
     from deploy.cassandra import session_of
-    from master_dataset.registry.registry import Registry, require_tenant
+    from master_dataset.registry.registry import Registry
     from master_dataset.registry.targets import TargetTables
     from master_dataset.registry.targets_file import read_targets
+    from master_dataset.registry.tenants import require_tenant
     from serving_layer.admin.targets import TargetTerms
     from views.metrics import registered_metrics
     from views.registry import registered_views
@@ -49,8 +50,9 @@ def list_targets(
 ) -> None:
     """List the tenant's targets by store, metric and day."""
     from deploy.cassandra import session_of
-    from master_dataset.registry.registry import Registry, require_tenant
+    from master_dataset.registry.registry import Registry
     from master_dataset.registry.targets import DIGITS, TargetTables
+    from master_dataset.registry.tenants import require_tenant
 
     session = session_of(Settings().cassandra.address)
     require_tenant(tenant, Registry(session).stores().values())

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from deploy.console import print_message
 from master_dataset.errors import UnknownNameError
-from master_dataset.registry.tenants import ALL_TENANTS
+from master_dataset.registry.tenants import ALL_TENANTS, require_tenant
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -22,8 +22,6 @@ def registered_stores(settings: "Settings") -> "list[Store]":
 
 def warn_of_unknown_tenants(tenants: Iterable[str], stores: "Iterable[Store]") -> None:
     """Print one line on stderr for each tenant that has no store; a tenant may be set up before its stores."""
-    from master_dataset.registry.registry import require_tenant
-
     known = list(stores)
     for tenant in dict.fromkeys(tenants):
         try:

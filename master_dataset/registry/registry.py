@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from master_dataset.errors import UnknownNameError
 from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms
 
 if TYPE_CHECKING:
@@ -74,21 +73,6 @@ class Registry:
         bump = self._session.prepare("INSERT INTO registry_versions (name, version) VALUES (?, ?)")
         self._session.execute(bump, (_NAME, (row.version if row else 0) + 1))
         time.sleep(2 * REFRESH_SECONDS)
-
-
-def require_tenant(tenant: str, stores: Iterable[Store]) -> None:
-    """Refuse a tenant that has no store: its name is probably misspelt, and nobody would ever read its data.
-
-    Args:
-        tenant: its name.
-        stores: the stores of all tenants.
-
-    Raises:
-        UnknownNameError: names the tenant that was probably meant, or all.
-    """
-    known = {store.tenant for store in stores}
-    if tenant not in known:
-        raise UnknownNameError("tenant", tenant, known, do="Register its stores first: galatea stores load FILE")
 
 
 _registries: dict["Session", Registry] = {}

@@ -1,8 +1,15 @@
-"""Names of tenants."""
+"""Names of tenants: which there can be, and which have stores."""
 
-from master_dataset.errors import RequestError
+from typing import TYPE_CHECKING
+
+from master_dataset.errors import RequestError, UnknownNameError
 from master_dataset.fields import ID_BYTES
 from master_dataset.registry.hidden_characters import hidden_character
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from master_dataset.registry.stores import Store
 
 ALL_TENANTS = "*"
 """In place of a tenant: all of them, registered or not. No tenant has this name."""
@@ -28,3 +35,18 @@ def checked_tenant(name: str) -> str:
     if wrong := wrong_tenant(name):
         raise RequestError(f"The tenant {wrong}.", do="Name one tenant, as its stores do: galatea stores list")
     return name
+
+
+def require_tenant(tenant: str, stores: "Iterable[Store]") -> None:
+    """Refuse a tenant that has no store: its name is probably misspelt, and nobody would ever read its data.
+
+    Args:
+        tenant: its name.
+        stores: the stores of all tenants.
+
+    Raises:
+        UnknownNameError: names the tenant that was probably meant, or all.
+    """
+    known = {store.tenant for store in stores}
+    if tenant not in known:
+        raise UnknownNameError("tenant", tenant, known, do="Register its stores first: galatea stores load FILE")

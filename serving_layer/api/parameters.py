@@ -12,8 +12,7 @@ import orjson
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from master_dataset.errors import UnknownNameError
-from master_dataset.registry.registry import require_tenant
-from master_dataset.registry.tenants import ALL_TENANTS
+from master_dataset.registry.tenants import ALL_TENANTS, require_tenant
 from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.errors import BadQuestionError
 from serving_layer.keys.key import Caller
