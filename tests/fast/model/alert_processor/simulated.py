@@ -1,9 +1,10 @@
 """One seed, one exact run: the alert processor on an in-memory broker, killed and replaced until it has finished."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -111,6 +112,19 @@ class MemorySnapshots(Snapshots):
 class MemoryRuleStore:
     def read(self) -> RuleHistory:
         return RULE_HISTORY
+
+
+def processor_config(folder: Path, emitted: Callable[[Sequence[Alert]], None]) -> ProcessorConfig:
+    """A processor of one partition in memory. `folder`: of its snapshots. `emitted`: is given what it emits."""
+    return ProcessorConfig(
+        KafkaConnection("memory"),
+        [TOPIC[0]],
+        Partitions(1),
+        MemoryRuleStore(),
+        Snapshots(folder),
+        emitted=emitted,
+        known_alerts_retention=timedelta(days=5),
+    )
 
 
 class Clock:

@@ -7,13 +7,16 @@ from random import Random
 
 import pytest
 
-from master_dataset.kafka.connection import KafkaConnection
-from master_dataset.kafka.growth import Partitions
-from speed_layer.alerts.processor import AlertProcessor, KnownAlerts, ProcessorConfig
-from speed_layer.alerts.snapshots import Snapshots
+from speed_layer.alerts.processor import AlertProcessor, KnownAlerts
 from tests.fast.model.alert_processor.memory_clients import Process
 from tests.fast.model.alert_processor.memory_kafka import MemoryKafka, Slot
-from tests.fast.model.alert_processor.simulated import BEGIN, TOPIC, MemoryRuleStore, Variant, in_process
+from tests.fast.model.alert_processor.simulated import (
+    BEGIN,
+    TOPIC,
+    Variant,
+    in_process,
+    processor_config,
+)
 from tests.support.alerting import value
 from views.alerts.alert import CORRECTIONS_TOPIC, Alert
 
@@ -65,15 +68,7 @@ def test_a_long_running_processor_forgets_what_it_emitted_long_ago(tmp_path: Pat
         if broker.committed[TOPIC] == len(broker.logs[TOPIC]):
             raise Over
 
-    work = ProcessorConfig(
-        KafkaConnection("memory"),
-        [TOPIC[0]],
-        Partitions(1),
-        MemoryRuleStore(),
-        Snapshots(tmp_path),
-        emitted=heard,
-        known_alerts_retention=timedelta(days=5),
-    )
+    work = processor_config(tmp_path, heard)
     processor = AlertProcessor(work, 0)
     with in_process(process, Variant()), pytest.raises(Over):
         processor.run()

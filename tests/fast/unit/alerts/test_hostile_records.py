@@ -1,7 +1,7 @@
 """Another program's records in the topics of alerts reach no table and no transaction, and stop nothing."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -11,16 +11,20 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from master_dataset.kafka.connection import KafkaConnection
-from master_dataset.kafka.growth import Partitions
 from speed_layer.alerts import processor
 from speed_layer.alerts.history_table import HistoryTable
 from speed_layer.alerts.history_writer import UNREADABLE, HistoryWriter
-from speed_layer.alerts.processor import UNREADABLE_CORRECTIONS, AlertProcessor, ProcessorConfig
-from speed_layer.alerts.snapshots import Snapshots
+from speed_layer.alerts.processor import UNREADABLE_CORRECTIONS, AlertProcessor
 from tests.fast.model.alert_processor.memory_clients import Process
 from tests.fast.model.alert_processor.memory_kafka import MemoryKafka, Slot
-from tests.fast.model.alert_processor.simulated import BEGIN, CORRECTIONS, TOPIC, MemoryRuleStore, Variant, in_process
+from tests.fast.model.alert_processor.simulated import (
+    BEGIN,
+    CORRECTIONS,
+    TOPIC,
+    Variant,
+    in_process,
+    processor_config,
+)
 from tests.fast.unit.alerts.test_history_writer import Topic
 from tests.support.alert_topic import alert
 from tests.support.hostile_alerts import ALERT, HOSTILE, body
@@ -129,15 +133,7 @@ def test_requests_that_are_no_alerts_are_not_emitted(tmp_path: Path) -> None:
         if broker.committed[CORRECTIONS] == len(broker.logs[CORRECTIONS]):
             raise OverError
 
-    work = ProcessorConfig(
-        KafkaConnection("memory"),
-        [TOPIC[0]],
-        Partitions(1),
-        MemoryRuleStore(),
-        Snapshots(tmp_path),
-        emitted=heard,
-        known_alerts_retention=timedelta(days=5),
-    )
+    work = processor_config(tmp_path, heard)
     with in_process(process, Variant()):
         log: Any = processor.log  # a mock, as long as the process lives
         with pytest.raises(OverError):
