@@ -221,12 +221,16 @@ def started(settings: Settings, environment: dict[str, str]) -> Iterator[Stack]:
             yield Stack(settings, environment)
 
 
+def secured() -> dict[str, str]:
+    """Return the variables of a stack of `galatea up --secure`, if the variable SECURED_STACK asks for one."""
+    return {"GALATEA_SECURE": "true"} if os.environ.get("SECURED_STACK") else {}
+
+
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory, otlp: OtlpReceiver) -> Iterator[Stack]:
     """The stack that integration tests share."""
     traces = {"GALATEA_TRACES_ENDPOINT": otlp.endpoint, "GALATEA_TRACES_SAMPLE_RATIO": "0"}
-    secure = {"GALATEA_SECURE": "true"} if os.environ.get("SECURED_STACK") else {}
-    with started(*settings_of(tmp_path_factory.mktemp("stack") / "home", **traces, **secure)) as found:
+    with started(*settings_of(tmp_path_factory.mktemp("stack") / "home", **traces, **secured())) as found:
         yield found
 
 

@@ -171,10 +171,15 @@ class Drill:
     def _value(self, metric: str) -> Any:
         """Of all stores together; -1 while it is refused, or not known yet."""
         key = (self._settings.home / "operator.key").read_text().strip()
-        url = f"http://127.0.0.1:{self._settings.api.port}/v1/metrics/{metric}"
+        url = f"{self._settings.api_url}/v1/metrics/{metric}"
         parameters = {"store": STORES, "grain": "total", **self._span()}
         answer = httpx.get(
-            url, params=parameters, headers={"Authorization": f"Bearer {key}"}, timeout=60, trust_env=False
+            url,
+            params=parameters,
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=60,
+            trust_env=False,
+            verify=self._settings.api_trust,
         )
         if answer.status_code != httpx.codes.OK:
             time.sleep(0.5)

@@ -22,7 +22,7 @@ from deploy.settings import Settings
 from master_dataset.delta.dataset import arrow_dataset
 from master_dataset.errors import OperatorError
 from master_dataset.storage import open_table
-from tests.integration.conftest import Stack, around_now, settings_of
+from tests.integration.conftest import Stack, around_now, secured, settings_of
 from tests.support.object_stores import object_store_for_stacks
 from tests.system.drills.faults import Faults, wait_until
 from tests.system.drills.host_faults import Disk, disks
@@ -194,12 +194,13 @@ def drill_stack(
 ) -> Iterator[DrillStack]:
     """A stack of its own with epochs of a second, that is asked ten times a second and fed all the while.
 
-    With the variable ON_OBJECT_STORE, tables and checkpoints are on one, which loses answers to commits.
+    With the variable ON_OBJECT_STORE, tables and checkpoints are on one, which loses answers to commits; with
+    SECURED_STACK, it is one of `galatea up --secure`.
     """
     before, roll = dict(os.environ), TillRoll()
     with ExitStack() as ended:
         served = ended.enter_context(object_store_for_stacks()) if os.environ.get(ON_OBJECT_STORE) else None
-        more = served.variables if served else {}
+        more = {**secured(), **(served.variables if served else {})}
         settings, environment = settings_of(folder / "home", GALATEA_KAFKA_BROKERS=str(place.brokers), **more)
         settings = settings.replace(crash_at=crash_at)
         ensure_jars(settings)

@@ -7,6 +7,7 @@ posting.jsonl.
 
 import argparse
 import json
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 
@@ -88,18 +89,25 @@ def serves(port: int) -> bool:
         return False
 
 
+class Rest(NamedTuple):
+    """The REST interface that tills send to. `trust`: the authorities of an https URL, as httpx takes them."""
+
+    url: str
+    trust: ssl.SSLContext | bool = True
+
+
 class Till:
     """Sends requests until stopped, each until all of its events are settled."""
 
-    def __init__(self, store: str, posting: Posting, url: str, key: str) -> None:
-        self._store, self._posting, self._url = store, posting, url
+    def __init__(self, store: str, posting: Posting, rest: Rest, key: str) -> None:
+        self._store, self._posting, self._rest = store, posting, rest
         self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
         self._chance, self._number = Random(f"{posting.seed} {store}"), 0
         self._began = datetime.now(UTC) - timedelta(minutes=30)
 
     def run(self, stop: threading.Event) -> None:
         """A thread's work."""
-        with httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=False) as client:
+        with httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=False, verify=self._rest.trust) as client:
             while not stop.is_set():
                 self._settle(client, [self._receipt() for _ in range(IN_A_REQUEST)])
 
@@ -108,7 +116,7 @@ class Till:
         while waiting:
             try:
                 answer = client.post(
-                    f"{self._url}/v1/events/pos_transactions",
+                    f"{self._rest.url}/v1/events/pos_transactions",
                     content=b"[" + b",".join(line for line, _ in waiting) + b"]",
                     headers=self._headers,
                 )
@@ -153,7 +161,7 @@ def played(stack: Stack, posting: Posting) -> Posting:
     began, chance = time.monotonic(), Random(posting.seed)
     (port,) = free_ports(1)
     key, stop = stack.galatea("keys", "create", "--tenant", "*", "--scope", "ingest")["key"], threading.Event()
-    tills = [Till(f"till-{number}", posting, f"http://127.0.0.1:{port}", key) for number in range(TILLS)]
+    tills = [Till(f"till-{number}", posting, Rest(f"http://127.0.0.1:{port}"), key) for number in range(TILLS)]
     threads = [threading.Thread(target=till.run, args=(stop,)) for till in tills]
     for thread in threads:
         thread.start()

@@ -26,7 +26,7 @@ from tests.system.drills.killed import CRASHES
 from tests.system.drills.ledger_line import LedgerLine
 from tests.system.drills.load import Mix
 from tests.system.drills.performance import Drill, DrillRun, await_recovery, run_drills
-from tests.system.drills.posting import Posting, Till
+from tests.system.drills.posting import Posting, Rest, Till
 
 PATIENCE_SECONDS = 300.0
 """So long it may take to begin: after that it hangs."""
@@ -109,9 +109,9 @@ def api(on: DrillStack, chance: Random, line: LedgerLine) -> None:
     """D04: tills post, and send again until each event is settled, while the process that takes them is killed."""
     posting, stop = Posting(2, chance.randrange(10**6)), threading.Event()
     key = on.stack.galatea("keys", "create", "--tenant", "*", "--scope", "ingest")["key"]
-    url = f"http://127.0.0.1:{on.settings.api.port}"
+    rest = Rest(on.settings.api_url, on.settings.api_trust)
     stores = [f"till-{posting.seed}-{number}" for number in range(2)]
-    threads = [threading.Thread(target=Till(store, posting, url, key).run, args=(stop,)) for store in stores]
+    threads = [threading.Thread(target=Till(store, posting, rest, key).run, args=(stop,)) for store in stores]
     for thread in threads:
         thread.start()
     for _ in range(posting.kills):

@@ -125,10 +125,8 @@ def _filled(on: DrillStack, name: str, seconds: float) -> None:
 
 def _is_refused(on: DrillStack) -> bool:
     """Whether REST takes no events for want of room."""
-    key = (on.settings.home / "operator.key").read_text()
-    url = f"http://127.0.0.1:{on.settings.api.port}/v1/events/pos_transactions"
     with suppress(httpx.TransportError):
-        answer = httpx.post(url, content=b"[]", headers={"Authorization": f"Bearer {key}"}, timeout=10, trust_env=False)
+        answer = on.stack.request("POST", "/v1/events/pos_transactions", content=b"[]")
         return bool(answer.json().get("code") == DiskLowError.code)
     return False
 

@@ -55,9 +55,9 @@ class Sampler(threading.Thread):
         """The work of a thread. Its own failure counts as wrong."""
         try:
             key = (self._settings.home / "operator.key").read_text().strip()
-            base = f"http://127.0.0.1:{self._settings.api.port}"
+            base, trust = self._settings.api_url, self._settings.api_trust
             headers = {"Authorization": f"Bearer {key}"}
-            with httpx.Client(base_url=base, headers=headers, timeout=30, trust_env=False) as client:
+            with httpx.Client(base_url=base, headers=headers, timeout=30, trust_env=False, verify=trust) as client:
                 while not self._leave.wait(PAUSE_SECONDS):
                     self._ask(client)
         except Exception as error:  # noqa: BLE001 - reported with what is wrong

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -24,14 +24,15 @@ class Api:
 
     home: Path
     port: int = 0
+    api_trust: bool = True
     status: int = 200
     body: bytes = GOOD
     requests: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     @property
-    def api(self) -> Self:
-        """As a section of the settings."""
-        return self
+    def api_url(self) -> str:
+        """As in the settings."""
+        return f"http://127.0.0.1:{self.port}"
 
     def answers(self, status: int, body: bytes) -> None:
         """From now on; returns when it was asked twice, so that the first of these answers was looked at."""
