@@ -20,10 +20,11 @@ import httpx
 from stamina import retry
 
 from deploy.airflow.client import REBUILD, AirflowClient
+from deploy.airflow.component import NAME as AIRFLOW
 from deploy.batch import recompute
 from deploy.cassandra import session_of
 from deploy.console import print_message
-from deploy.local.records import State
+from deploy.local.records import State, read_states
 from lab.demo.chart import sales_chart
 from lab.demo.journey import (
     DOLLARS,
@@ -136,7 +137,9 @@ class AirflowRebuild:
 
         Raises AirflowUnavailableError if Airflow, which starts while the history is read, is not up after minutes.
         """
-        run = f"demo-{uuid.uuid4()}"
+        run, deadline = f"demo-{uuid.uuid4()}", time.monotonic() + START_SECONDS
+        while read_states(self.settings.home).get(AIRFLOW) == State.STARTING and time.monotonic() < deadline:
+            time.sleep(LOOK_SECONDS)
         self._call(lambda client: client.begin_rebuild(run, "the demo"))
         while (state := self._call(lambda client: client.state(run, REBUILD))) != SUCCESS:
             if state == FAILED:
