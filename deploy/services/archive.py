@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -121,6 +122,11 @@ def run(process: Process, settings: Settings) -> None:
     process.at_end(work.leave)
     work.join(lambda: archive.roll_back_incomplete(folders))
     location = Topic(settings.kafka.connection, partitions)
+    starting = ThreadPoolExecutor(len(registered_sources()), thread_name_prefix="start")
+
+    def start(source: "Source[Any]") -> None:
+        archive.start(source, location, folders[source], trigger)
+
     while True:
         try:
             for topic in work.beyond_share():
@@ -129,9 +135,10 @@ def run(process: Process, settings: Settings) -> None:
             for topic in archive.topics - work.held:  # another process has taken them
                 archive.stop(topic)
             work.take()
-            for topic in filter(work.confirm, sorted(work.held - archive.topics)):
-                source = registered_sources()[topic]
-                archive.start(source, location, folders[source], trigger)
+            confirmed = [*filter(work.confirm, sorted(work.held - archive.topics))]
+            begun, _ = wait(starting.submit(start, registered_sources()[topic]) for topic in confirmed)  # also failures
+            for each in begun:
+                each.result()
             refuse_opened(growths.read(partitions.original, topic_ids).open, partitions.open)
         except CASSANDRA_UNAVAILABLE as error:  # the queries go on
             log.warning("archive.cassandra_unavailable", error=str(error))
