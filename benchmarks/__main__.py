@@ -39,6 +39,7 @@ ALONE = (
     "chain_pages",
     "top_skus",
     "switch",
+    "migration",
     "capacity",
     "secured",
     "incremental",
