@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -46,9 +47,12 @@ def committed(stack: Stack, group: str) -> dict[int, int]:
     return {each.partition: each.offset for each in found.topic_partitions if each.topic == TOPIC}
 
 
-def scraped(url: str) -> Callable[..., float]:
+def scraped(stack: Stack, url: str) -> Callable[..., float]:
     """The Prometheus metrics of a process, by name and labels of a sample."""
-    text = httpx.get(url, timeout=30, trust_env=False).text
+    token = Path(file).read_text().strip() if (file := stack.settings.metrics.token_file) else ""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    answer = httpx.get(url, headers=headers, timeout=30, trust_env=False, verify=stack.settings.api_trust)
+    text = answer.raise_for_status().text
     samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
 
     def value(sample: str, /, **labels: str) -> float:
@@ -83,19 +87,19 @@ def test_lag_goes_to_zero_and_every_place_that_shows_it_says_the_same(stack: Sta
         own = [row for row in rows if (row["reader"], row["topic"]) == (reader, TOPIC) and row["position"]]
         ends = {row["partition"]: row["end"] for row in own}
         until(lambda reader=reader, ends=ends: committed(stack, f"galatea.{reader}") == ends)  # type: ignore[misc]
-        value = scraped(metrics[reader])
+        value = scraped(stack, metrics[reader])
         for partition, end in ends.items():
             place = {"reader": reader, "topic": TOPIC, "partition": str(partition)}
             assert (value("galatea_position", **place), value("galatea_lag_records", **place)) == (end, 0)
         assert value("galatea_micro_batch_seconds_count", reader=reader) > 0
-    assert scraped(metrics["archive"])("galatea_events_total", topic=TOPIC) >= len(stores)
+    assert scraped(stack, metrics["archive"])("galatea_events_total", topic=TOPIC) >= len(stores)
 
 
 def test_serving_shows_what_the_readers_measured_and_which_alarms_stand(stack: Stack) -> None:
     until(lambda: {row["reader"] for row in stack.get("/v1/freshness")["lag"]} == {"archive", "speed"})
     url = next(each["metrics"] for each in stack.galatea("status")["components"] if each["name"] == "api")
 
-    value = scraped(url)
+    value = scraped(stack, url)
 
     assert value("galatea_request_seconds_count", route="/v1/freshness", status="200") > 0
     assert {value("galatea_component_running", component=name) for name in ("kafka", "speed", "api")} == {1}
