@@ -123,6 +123,13 @@ class Stack:
             **sent,
         )
 
+    def metrics(self, url: str) -> str:
+        """Return what a process shows to Prometheus."""
+        file = self.settings.metrics.token_file
+        headers = {"Authorization": f"Bearer {Path(file).read_text().strip()}"} if file else {}
+        answer = httpx.get(url, headers=headers, timeout=30, trust_env=False, verify=self.settings.api_trust)
+        return answer.raise_for_status().text
+
     def cassandra(self, keyspace: str | None = "galatea") -> Session:
         """Return a new session; None: on no keyspace."""
         return connect(replace(self.settings.cassandra.address, keyspace=keyspace))

@@ -4,11 +4,9 @@ import asyncio
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import httpx
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client import REGISTRY
@@ -49,11 +47,8 @@ def committed(stack: Stack, group: str) -> dict[int, int]:
 
 def scraped(stack: Stack, url: str) -> Callable[..., float]:
     """The Prometheus metrics of a process, by name and labels of a sample."""
-    token = Path(file).read_text().strip() if (file := stack.settings.metrics.token_file) else ""
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    answer = httpx.get(url, headers=headers, timeout=30, trust_env=False, verify=stack.settings.api_trust)
-    text = answer.raise_for_status().text
-    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    families = text_string_to_metric_families(stack.metrics(url))
+    samples = [sample for family in families for sample in family.samples]
 
     def value(sample: str, /, **labels: str) -> float:
         [found] = [each.value for each in samples if each.name == sample and each.labels == labels]

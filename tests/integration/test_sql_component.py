@@ -6,7 +6,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import httpx
 import psycopg
 import pytest
 from psycopg import errors
@@ -94,7 +93,7 @@ def test_metrics_count_logins_and_statements(stack: Stack, component: dict[str, 
         connect(component, TENANT, "a guess")
     stack.galatea("sql", "select 1", "--tenant", TENANT)
 
-    shown = httpx.get(component["metrics"], timeout=30, trust_env=False).text
+    shown = stack.metrics(component["metrics"])
     assert 'galatea_sql_logins_total{sqlstate="28P01"}' in shown
     assert 'galatea_sql_statements_total{sqlstate="00000"}' in shown
     assert "galatea_sql_connections " in shown

@@ -4,7 +4,6 @@ import time
 from datetime import UTC, datetime
 from uuid import uuid4
 
-import httpx
 import orjson
 
 from tests.integration.conftest import PATIENCE_SECONDS, Stack
@@ -16,17 +15,11 @@ CALLER = "00f067aa0ba902b7"
 
 def posted(stack: Stack, traceparent: str) -> None:
     happened_at = orjson.dumps(datetime.now(UTC)).decode()
-    key = (stack.settings.home / "operator.key").read_text()
-    answer = httpx.post(
-        f"{stack.settings.api_url}/v1/events/pos_transactions",
+    answer = stack.request(
+        "POST",
+        "/v1/events/pos_transactions",
         content=receipt({"happened_at": happened_at, "transaction_id": f'"{uuid4().hex}"'}),
-        headers={
-            "Authorization": f"Bearer {key}",
-            "Content-Type": "application/json",
-            "traceparent": traceparent,
-        },
-        timeout=30,
-        trust_env=False,
+        headers={"Content-Type": "application/json", "traceparent": traceparent},
     )
     assert answer.status_code == 202, answer.text
 
