@@ -81,6 +81,8 @@ class PromptCorrectionThread:
     def stop(self) -> None:
         """Start no more rebuilds. The runner ends the one that runs."""
         self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join(STEP_SECONDS)
 
     def _run(self) -> None:
         while not self._stopped.wait(STEP_SECONDS):

@@ -15,7 +15,6 @@ from serving_layer.store.snapshot import ReadSnapshot
 from views.control.publication import Pointer
 from views.core.cut import UNIX_EPOCH
 
-
 MILLISECOND = timedelta(milliseconds=1)
 
 

@@ -56,11 +56,9 @@ def test_who_published_why_and_how_much_was_read_is_for_operators(asking: Asking
 def test_what_was_published_because_of_late_events_says_so_in_the_readers_language(
     operator: Browsing, world: World
 ) -> None:
-    world.history[-1] = replace(world.history[-1], why=LATE_EVENTS_REASON)
+    world.history[0] = replace(world.history[0], why=LATE_EVENTS_REASON)
 
-    pages = [
-        operator.response("GET", "/publications", {"accept-language": language}).text for language in ("en", "de")
-    ]
+    pages = [operator.response("GET", "/publications", {"accept-language": language}).text for language in ("en", "de")]
 
     assert ("late events" in pages[0], "verspätete Ereignisse" in pages[1]) == (True, True)
 

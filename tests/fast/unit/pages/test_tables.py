@@ -40,7 +40,7 @@ def test_late_events_that_wait_are_said_with_the_reason_why(world: World) -> Non
     nothing = Browsing(Asking(world, watched=watch)).words("/stack")
     watch.passing["late_events"] = [AlarmEvent(cut, "speed", "")]
     waits = Browsing(Asking(world, watched=watch)).words("/stack")
-    watch.passing["late_events_left"] = [AlarmEvent(cut, str(world.pointer.publication), "rolled_back")]
+    watch.passing["late_events_left"] = [AlarmEvent(at(NOW), str(world.pointer.publication), "rolled_back")]
 
     left = Browsing(Asking(world, watched=watch)).words("/stack")
 

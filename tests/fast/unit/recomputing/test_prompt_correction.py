@@ -1,4 +1,4 @@
-"""Late events start a small rebuild: once per pause, of all processes together, and only when nothing speaks against it."""
+"""Late events start a small rebuild: once per pause of all processes together, if nothing speaks against it."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -71,9 +71,7 @@ class Deployment:
     def ends(self, state: State = "published", problem: Problem | None = None) -> None:
         """The recompute that runs ends, and has published at the newest cut."""
         [id_] = [id_ for id_, each in self.runs.items() if each.state == "asked"]
-        self.runs[id_] = Recompute(
-            id_, RecomputeRequest(), "galatea", "late events", self.at, state, problem=problem
-        )
+        self.runs[id_] = Recompute(id_, RecomputeRequest(), "galatea", "late events", self.at, state, problem=problem)
         if state == "published":
             self.publishes()
 
@@ -90,9 +88,7 @@ class Deployment:
                 each.step()
 
     def process(self) -> PromptCorrection:
-        return PromptCorrection(
-            self, lambda: FakeLease(self), Limits(EPOCH, DELAY, PAUSE), self.start, lambda: self.at
-        )
+        return PromptCorrection(self, lambda: FakeLease(self), Limits(EPOCH, DELAY, PAUSE), self.start, lambda: self.at)
 
 
 class FakeLease:
