@@ -185,13 +185,10 @@ class RecomputePlanner:
         """
         for name in request.views:
             view_named(name)
-        pointer = PointerRow(self._session)
-        base = pointer.read()
-        published = pointer.publication(base.publication)
+        base, versions = self._base()
         if request.is_partial:
             refuse_partial(base, self.context.definitions)
         generation = generation_to_publish(Generations(self._session), base, self.context.definitions)
-        versions: Mapping[str, int] = published.master_versions if published else {}
         if request.is_partial:
             plan = self._planned(request, base, versions, generation, base.cut)
             if not plan.days:
@@ -209,6 +206,23 @@ class RecomputePlanner:
             steps.step(0, 0, f"{error.message}; using the published cut, {base.cut:%H:%M:%S} UTC")
             return plan
         return self._planned(request, base, versions, generation, cut)
+
+    def expected(self) -> Plan:
+        """What a rebuild would plan now, of what is archived by now. It reaches no cut, so it is only an estimate.
+
+        CutNotReachedError, DefinitionNotCoveredError: nothing could be published.
+        """
+        base, versions = self._base()
+        generation = generation_to_publish(Generations(self._session), base, self.context.definitions)
+        cut = max(self.context.fence.newest_cut(), ceil_to(base.cut, self._epoch))
+        return self._planned(RecomputeRequest(), base, versions, generation, cut)
+
+    def _base(self) -> tuple[Pointer, Mapping[str, int]]:
+        """What is published, and the table versions on which the next rebuild may rely."""
+        pointer = PointerRow(self._session)
+        base = pointer.read()
+        published = pointer.publication(base.publication)
+        return base, published.master_versions if published else {}
 
     @property
     def _session(self) -> "Session":

@@ -84,6 +84,11 @@ def _together(days: Iterable[date], events: Mapping[date, int], at_least: int) -
         yield own
 
 
+def is_small(plan: Plan, few: int) -> bool:
+    """Whether every portion is computed in this process, see `are_few`."""
+    return all(are_few(plan.masters[each.source.topic], each.days_read, few) for each in portions(plan))
+
+
 class Rebuild:
     """Computes the cells of one plan under the name of one run."""
 

@@ -40,6 +40,7 @@ def own_home(**more: str) -> Iterator[Settings]:
         "GALATEA_CASSANDRA_PORT": str(cassandra),
         "GALATEA_EPOCH_SECONDS": "10",
         "GALATEA_SKEW_SECONDS": "1",
+        "GALATEA_PROMPT_CORRECTION": "false",
         "GALATEA_MASTER_URI": "",
         "GALATEA_CHECKPOINT_URI": "",
         **more,

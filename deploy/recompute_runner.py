@@ -197,6 +197,11 @@ class Runner:
             raise TooBusyError(f"{AT_MOST} recomputes are already waiting.", do="Try again when some of them are done.")
         self._later(partial(self._do, recompute_id))
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a recompute runs here or waits for its turn."""
+        return bool(self._unfinished.ids())
+
     def stop(self) -> None:
         """End the running one and start no other. The next start marks them as failed."""
         with self._lock:

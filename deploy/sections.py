@@ -430,6 +430,14 @@ class BatchSettings(Section):
     """Seconds that a rebuild waits for the archive to pass its markers."""
     small_rebuild_events: int = Field(default=250_000, ge=0)
     """Archived events of a source up to which a rebuild computes in its own process; 0: always by Spark."""
+    prompt_correction: bool = True
+    """Whether events that the speed layer leaves to the next publication start a small rebuild by themselves."""
+    prompt_correction_delay_seconds: float = Field(default=5.0, ge=0, le=3600)
+    """Seconds after the end of the receipt epoch of such events until the rebuild starts, besides the skew."""
+    prompt_correction_pause_seconds: int = Field(default=60, ge=1, le=86_400)
+    """Least number of seconds between the end of such a rebuild and the start of the next."""
+    prompt_correction_days: int = Field(default=31, ge=1)
+    """Changed days up to which such a rebuild starts; with more, or if it needs Spark, it is left to the schedule."""
     vacuum_days: int = Field(default=7, ge=7)
     """Days that files of Delta tables are kept after a compaction or export replaced them."""
     keep_publications: int = Field(default=30, ge=1)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -51,9 +51,9 @@ class Lease:
         """Acquire it. UpkeepRunsError if another process holds it."""
         self._execute(self._take, (self._name, self._holder, self._seconds))
 
-    def renew(self) -> None:
-        """Extend it. UpkeepRunsError if it was lost; another process may hold it."""
-        self._execute(self._renew, (self._seconds, self._holder, self._name, self._holder))
+    def renew(self, seconds: int | None = None) -> None:
+        """Extend it, by its usual time or by so many seconds. UpkeepRunsError if it was lost: another may hold it."""
+        self._execute(self._renew, (seconds or self._seconds, self._holder, self._name, self._holder))
 
     def release(self) -> None:
         """Release it, so that another process can acquire it immediately."""
@@ -106,6 +106,16 @@ def leased(session: "Session", name: str, seconds: int = SECONDS) -> Iterator[Le
 CLOCK_STEPPED_BACK = "clock_stepped_back"
 ALERTS_UNEXPLAINED = "alerts_unexplained"
 ALERTS_MISROUTED = "alerts_miskeyed"
+LATE_EVENTS = "late_events"
+"""No alarm by itself: the start of an epoch in which events were received that the speed layer leaves to batch."""
+LATE_EVENTS_LEFT = "late_events_left"
+"""No alarm either: no prompt correction follows the publication `place`, for the reason `detail`."""
+LATE_EVENTS_FAILED = "late_events_failed"
+"""A prompt correction after the publication `place` has failed."""
+
+
+_MOST = 1000
+"""Rows of one alarm that are read."""
 
 
 class AlarmTable:
@@ -115,6 +125,16 @@ class AlarmTable:
         """`session` uses Galatea's keyspace."""
         self._session = session
         self._insert = session.prepare("INSERT INTO alarms (name, noticed_at, place, detail) VALUES (?, ?, ?, ?)")
+        self._since = session.prepare("SELECT noticed_at, place FROM alarms WHERE name = ? AND noticed_at >= ? LIMIT ?")
+
+    def oldest(self, name: str, since: datetime) -> datetime | None:
+        """Return when this was first noticed at that time or later, UTC; None if it was not."""
+        row = self._session.execute(self._since, (name, since, 1)).one()
+        return None if row is None else row.noticed_at.replace(tzinfo=UTC)
+
+    def is_noticed(self, name: str, since: datetime, place: str) -> bool:
+        """Return whether this was noticed in that place, at that time or later."""
+        return any(row.place == place for row in self._session.execute(self._since, (name, since, _MOST)))
 
     def notice(self, name: str, at: datetime, place: str, detail: str) -> None:
         """Write an alarm. `place`: where it happened. `detail`: one sentence for the operator."""

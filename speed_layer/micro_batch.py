@@ -10,22 +10,23 @@ the epoch: no clock, and in the order of receipt, as time-window compaction need
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from master_dataset.cassandra_tables import LATE_EVENTS, AlarmTable
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.parsing.rows import EVENT
 from master_dataset.visits.visit import VisitRules
-from speed_layer.additions import AdditionKey, Cells, Shapes, additions
+from speed_layer.additions import Added, AdditionKey, Cells, Shapes, additions
 from speed_layer.arrow_tables import of_kind, position_rows, sighting_rows
 from speed_layer.cassandra_batches import Insert, write_all
 from speed_layer.contributions import Contributions
 from speed_layer.first_deliveries import FirstDeliveries
 from views.control.generation import Generation
-from views.core.cells import write_block
+from views.core.cells import WAITING, write_block
 from views.core.cut import UNIX_EPOCH
 
 if TYPE_CHECKING:
@@ -115,10 +116,32 @@ class MicroBatch:
         first = firsts.filter_first(events)
         failpoint(Failpoint.SPEED_REMEMBERED)
         shapes = self.contributions.shapes
+        late = set[datetime]()
         added = additions(first, self.contributions, shapes, horizons.epoch)
-        # Earlier epochs are within the cut at which this generation started.
-        served = ((key, cells) for key, cells in added if key.epoch >= own.emit_from)
-        SpeedRows(session, own.number, horizons.ttl, shapes).write(self.number, served)
+        SpeedRows(session, own.number, horizons.ttl, shapes).write(self.number, self._served(added, late))
+        if late:
+            notice_late_events(session, late)
+
+    def _served(self, added: Iterable[Added], late: set[datetime]) -> Iterator[Added]:
+        """What is served of `added`: earlier epochs are within the cut at which this generation started.
+
+        `late` gets the epochs in which events wait for batch.
+        """
+        for key, cells in added:
+            if key.epoch >= self.generation.emit_from:
+                if key.shape == WAITING.name:
+                    late.add(key.epoch)
+                yield key, cells
+
+
+def notice_late_events(session: "Session", epochs: Iterable[datetime]) -> None:
+    """Note the epochs in which events wait for batch, once their rows are written: see `batch_layer.prompt_correction`.
+
+    A replay of the micro-batch notes the same.
+    """
+    alarms = AlarmTable(session)
+    for epoch in sorted(epochs):
+        alarms.notice(LATE_EVENTS, epoch, "speed", "events wait for the next publication")
 
 
 @dataclass(frozen=True)

@@ -150,6 +150,12 @@ class RecomputeLock:
                 log.warning("recompute.lock_not_renewed", recompute=self._id, error=str(error))
 
 
+def is_any_running(session: "Session") -> bool:
+    """Whether a living process works on a recompute."""
+    rows = session.execute(session.prepare("SELECT holder FROM running_recomputes WHERE series = 'galatea'"))
+    return any(row.holder is not None and _Holder.read(row.holder).is_alive for row in rows)
+
+
 def spans(plan: "Plan") -> Spans:
     """The days of each view, with consecutive days as one span."""
     return {view.name: list(_joined(days)) for view, days in plan.work if days}

@@ -76,6 +76,15 @@ class AirflowClient:
         self._check(answer)
         return str(answer.json()["state"])
 
+    def is_working(self) -> bool:
+        """Whether a run of the scheduled DAG, or of a recompute, is queued or running."""
+        for dag in (REBUILD, RECOMPUTE):
+            answer = self._request("GET", f"dags/{dag}/dagRuns?state=queued&state=running&limit=1")
+            self._check(answer)
+            if answer.json()["total_entries"]:
+                return True
+        return False
+
     def write_note(self, task: Task, note: str) -> None:
         """Replace the note of a task."""
         run, name = quote(task.run, safe=""), quote(task.name, safe="")

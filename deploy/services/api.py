@@ -21,6 +21,7 @@ from deploy.cassandra import session_of
 from deploy.local.nodes import LOOPBACK, nodes_of
 from deploy.local.records import read_states
 from deploy.process import freeze_startup_objects
+from deploy.prompt_correction import PromptCorrectionThread, prompt_correction_of
 from deploy.recompute_runner import RestRollback
 from deploy.secret_files import operator_key, server_certificate
 from deploy.services.api_metrics import PressureMetrics, ServingMetrics, pressures
@@ -123,11 +124,15 @@ def run(process: Process, settings: Settings) -> None:
         port=settings.api.port,
     )
 
+    correction = PromptCorrectionThread(prompt_correction_of(settings, runner))
+
     def listening() -> None:
         REGISTRY.register(ServingMetrics(freshness, asyncio.get_running_loop(), partial(read_states, settings.home)))
         REGISTRY.register(PressureMetrics(pressures(app, ingest, producer, config.open, disk)))
         process.show_metrics(settings.api.metrics_port_of(process.name))
         runner.start()
+        if settings.batch.prompt_correction:
+            correction.start()
         process.ready()
 
     exchanging: list[asyncio.Task[None]] = []
@@ -142,6 +147,7 @@ def run(process: Process, settings: Settings) -> None:
     live: Live = app.state.live
 
     def ended() -> None:
+        correction.stop()
         runner.stop()
         producer.close()
 

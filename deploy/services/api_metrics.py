@@ -73,6 +73,9 @@ def _published(fresh: FreshnessReport) -> Iterator[Metric]:
         yield GaugeMetricFamily(
             "galatea_speed_as_of_age_seconds", "Age of the newest record that the speed layer has read.", age
         )
+    waited = (fresh.at - fresh.late.since).total_seconds() if fresh.late else 0.0
+    meaning = "Age of the oldest receipt epoch with events that wait for the next publication; 0 if none wait."
+    yield GaugeMetricFamily("galatea_late_events_seconds", meaning, waited)
     if fresh.alerts_as_of:
         age = (fresh.at - fresh.alerts_as_of).total_seconds()
         meaning = "Age of the alerts' as-of time."

@@ -16,6 +16,7 @@ PACE = {
     "GALATEA_ARCHIVE_SECONDS": "2",
     "GALATEA_RECORDS_PER_BATCH": "160000",  # a year of days costs a micro-batch more than its records do
     "GALATEA_SKEW_SECONDS": "1",  # one machine has one clock
+    "GALATEA_PROMPT_CORRECTION": "false",  # the demo rebuilds itself, and shows what waits until then
 }
 PORTS = (
     "GALATEA_API_PORT",

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from serving_layer.admin.ledger import Ledger
-from serving_layer.health.watched import READERS, AlarmEvent, EndpointHealth, LagMeasurement
+from serving_layer.health.watched import READERS, AlarmEvent, EndpointHealth, LagMeasurement, LateEvents
 from serving_layer.store.snapshot import ReadSnapshot, expires_at
 from views.control.publication import Pointer
 from views.core.cut import UNIX_EPOCH
@@ -34,6 +34,7 @@ class HealthState:
         alerts_looked_at: the publication that alerts were compared with last; 0 for none.
         left_out: events that alerts left out in the last hour.
         started_at: when this process has started, and perhaps all others; nobody is late before that.
+        late: events that wait for the next publication; None if none do.
     """
 
     now: datetime
@@ -50,6 +51,7 @@ class HealthState:
     alerts_looked_at: int = 0
     left_out: Sequence[AlarmEvent] = ()
     started_at: datetime = UNIX_EPOCH
+    late: LateEvents | None = None
 
     def has_passed(self, time: timedelta, at: datetime) -> bool:
         """Whether this time has passed since then, and since this process has started."""
@@ -292,6 +294,14 @@ def speed_not_taken_over(known: HealthState) -> AlarmFinding:
     return since, meaning, "galatea doctor"
 
 
+def late_events_failed(known: HealthState) -> AlarmFinding:
+    """A rebuild that late events started has failed, and they still wait."""
+    if known.late is None or known.late.failed is None:
+        return None
+    meaning = f"Late events started a rebuild, which failed: {known.late.failed.detail}"
+    return known.late.failed.at, meaning, "galatea rebuild, or wait: it is tried again by itself"
+
+
 RULES: Mapping[str, Callable[[HealthState], AlarmFinding]] = {
     "clock_stepped_back": clock_stepped_back,
     "miskeyed": miskeyed,
@@ -300,6 +310,7 @@ RULES: Mapping[str, Callable[[HealthState], AlarmFinding]] = {
     "speed_rows_expire": speed_rows_expire,
     "speed_expired": speed_expired,
     "speed_not_taken_over": speed_not_taken_over,
+    "late_events_failed": late_events_failed,
     "webhook_retrying": webhook_retrying,
     "webhook_refusing": webhook_refusing,
     "webhook_suspended": webhook_suspended,

@@ -6,13 +6,16 @@ from datetime import datetime, timedelta
 
 from serving_layer.admin.ledger import Ledger
 from serving_layer.health.alarms import LEFT_OUT_TIME, UNEXPLAINED_TIME, Alarm, HealthState, alarms
-from serving_layer.health.watched import READERS, HealthReader, LagMeasurement
+from serving_layer.health.watched import READERS, AlarmEvent, HealthReader, LagMeasurement, LateEvents
 from serving_layer.responses import health as responses
 from serving_layer.responses.encoding import iso_instant
 from serving_layer.service import QueryService
 from serving_layer.store.readers import Position
 from serving_layer.store.snapshot import ReadSnapshot
+from views.control.publication import Pointer
 from views.core.cut import UNIX_EPOCH
+
+MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,7 @@ class FreshnessReport:
     """Freshness at one moment. `archived`: positions of the archive. `ledger`: the newest one that is written.
 
     `alerts_as_of`: all events received before were evaluated and their alerts are listed; None if there never were any.
+    `late`: events that wait for the next publication; None if none do.
     """
 
     at: datetime
@@ -30,6 +34,7 @@ class FreshnessReport:
     alarms: Sequence[Alarm]
     ledger: Ledger | None
     alerts_as_of: datetime | None = None
+    late: LateEvents | None = None
 
     @property
     def archive_as_of(self) -> datetime | None:
@@ -52,6 +57,7 @@ class FreshnessReport:
             archive_as_of=iso_instant(archive_as_of),
             archive_lag_ms=None if lag is None else max(0, int(lag.total_seconds() * 1000)),
             alerts_as_of=iso_instant(self.alerts_as_of),
+            late_events=self.late.response() if self.late else None,
             speed=[_position(each) for each in self.basis.positions],
             archive=[_position(each) for each in self.archived],
             lag=[each.response() for each in self.lag],
@@ -95,6 +101,7 @@ class FreshnessService:
         noticed = await self._watched.noticed("clock_stepped_back", found.read_at or UNIX_EPOCH)
         unexplained_alerts = await self._watched.noticed("alerts_unexplained", now - UNEXPLAINED_TIME)
         left_out = await self._watched.noticed("alerts_miskeyed", now - LEFT_OUT_TIME)
+        late = await self._late_events(basis.pointer)
         ledgers = await self._watched.ledgers(basis.pointer.publication)
         alerts_as_of = (await self._watched.alerts()).as_of
         hooks = await self._watched.hooks()
@@ -114,8 +121,24 @@ class FreshnessService:
             looked_at,
             left_out,
             self._started_at,
+            late,
         )
-        return FreshnessReport(now, basis, found.published_at, archived, lag, alarms(known), known.ledger, alerts_as_of)
+        return FreshnessReport(
+            now, basis, found.published_at, archived, lag, alarms(known), known.ledger, alerts_as_of, late
+        )
+
+    async def _late_events(self, pointer: Pointer) -> LateEvents | None:
+        waiting = await self._watched.noticed("late_events", pointer.cut - MILLISECOND)  # the cut's own epoch, too
+        if not waiting:
+            return None
+        left = await self._last_since(pointer, "late_events_left")
+        failed = await self._last_since(pointer, "late_events_failed")
+        return LateEvents(waiting[0].at, left.detail if left else None, failed)
+
+    async def _last_since(self, pointer: Pointer, name: str) -> AlarmEvent | None:
+        """The last event that was recorded since this publication."""
+        found = await self._watched.noticed(name, pointer.cut)
+        return next((each for each in reversed(found) if each.place == str(pointer.publication)), None)
 
     async def alerts_looked_at(self) -> int:
         """The publication that alerts were compared with last; 0 for none. Raises CassandraUnavailableError."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from serving_layer.admin.ledger import Ledger
 from serving_layer.alerts.history import HistoryCoverage
 from serving_layer.responses.encoding import iso_instant
-from serving_layer.responses.health import ReaderLag
+from serving_layer.responses.health import LateEventsWaiting, ReaderLag
 
 READERS = ("archive", "speed")
 
@@ -56,6 +56,24 @@ class AlarmEvent(NamedTuple):
     at: datetime
     place: str
     detail: str
+
+
+class LateEvents(NamedTuple):
+    """Events that the speed layer has left to the next publication.
+
+    Attributes:
+        since: Start of the epoch in which the first of them was received.
+        left_because: Why they are left to the schedule, a code; None if they are not.
+        failed: The last rebuild that they have started since the current publication, if it failed.
+    """
+
+    since: datetime
+    left_because: str | None = None
+    failed: AlarmEvent | None = None
+
+    def response(self) -> LateEventsWaiting:
+        """The same as the API shows it."""
+        return LateEventsWaiting(since=iso_instant(self.since), left_because=self.left_because)
 
 
 class PublicationStats(NamedTuple):

@@ -28,6 +28,7 @@ from serving_layer.pages.period import COMPARISONS, GRAIN_NAMES
 from serving_layer.pages.queries import PageQuery
 from serving_layer.pages.sessions import SHARED_VISIT, Visitor
 from serving_layer.saved.addresses import SHARED_PATH, has_page, is_shareable
+from views.control.recompute import LATE_EVENTS_REASON
 
 if TYPE_CHECKING:
     from serving_layer.saved.service import SavedService
@@ -70,6 +71,14 @@ def as_python(query: PageQuery, origin: str) -> str:
 def _with_code(sentence: str) -> Markup:
     """A sentence of ours with what is in backquotes marked as code."""
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(sentence))))  # noqa: S704 - escaped before
+
+
+_REASONS = {LATE_EVENTS_REASON: noted("late events")}
+
+
+def _reason(why: str) -> str:
+    """Why something was published or recomputed: in the reader's language if Galatea wrote it, else as it is."""
+    return language.gettext(_REASONS[why]) if why in _REASONS else why
 
 
 def _as_data(values: object) -> str:
@@ -152,6 +161,7 @@ def _environment() -> Environment:
         "drawn": charts.drawn,
         "annotated_days": charts.annotated_days,
         "with_code": _with_code,
+        "reason": _reason,
         "write_id": write_id,
     }
     made.globals |= {

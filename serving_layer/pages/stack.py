@@ -24,6 +24,13 @@ START = noted("Run `galatea status` on the machine; `galatea up` starts what is 
 WAIT = noted("It catches up by itself. If it does not within ten minutes, run `galatea doctor`.")
 
 
+LEFT_BECAUSE = {
+    "not_small": noted("They wait for the schedule: a rebuild would not be small."),
+    "changed_definitions": noted("They wait for the schedule: views were changed."),
+    "rolled_back": noted("They wait for the schedule: a rebuild would undo the rollback."),
+}
+
+
 class Component(NamedTuple):
     """A process, judged by what it last wrote. `do`: what an operator does about its state; empty if nothing."""
 
@@ -52,8 +59,20 @@ async def get_stack(visit: ReaderVisit) -> Response:
         "topics": backlog_by_topic(lag),
         "has_backlog": any(each.records for each in lag),
         "readers": READERS,
+        "late_events": late_events(fresh),
     }
     return visit.page("stack.html", fresh, values)
+
+
+def late_events(fresh: FreshnessReport) -> str:
+    """Since when events wait for the next publication, and why they are left to the schedule, if they are."""
+    if fresh.late is None:
+        return _("None: every event is counted.")
+    waits = _("Some have waited for the next publication for {time}.").format(
+        time=duration((fresh.at - fresh.late.since).total_seconds() * 1000)
+    )
+    why = LEFT_BECAUSE.get(fresh.late.left_because or "")
+    return f"{waits} {_(why)}" if why else waits
 
 
 def backlog_by_topic(lag: Sequence[LagMeasurement]) -> Sequence[tuple[str, Sequence[TopicBacklog | None]]]:

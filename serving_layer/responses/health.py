@@ -43,11 +43,23 @@ class ActiveAlarm(Struct):
     do: str
 
 
+class LateEventsWaiting(Struct):
+    """Events that were too old on arrival for the speed layer, and wait for the next publication.
+
+    `since`: the start of the receipt epoch in which the first of them was received. `left_because`: why they wait for
+    the schedule (`not_small`, `changed_definitions` or `rolled_back`); null if no small rebuild was refused for them.
+    """
+
+    since: Instant
+    left_because: str | None
+
+
 class Freshness(Struct):
     """How far each layer has read, what is left to read, and which alarms are active.
 
     `speed_lag_ms`: for how long the oldest record that speed has not read has been waiting; 0 if there is none, null if
     it was never measured. `archive_lag_ms`: how much older the archive's newest record is than that of speed.
+    `late_events`: null if no event waits for the next publication.
     """
 
     publication: int
@@ -60,6 +72,7 @@ class Freshness(Struct):
     archive_as_of: Instant | None
     archive_lag_ms: int | None
     alerts_as_of: Instant | None
+    late_events: LateEventsWaiting | None
     speed: Sequence[ReadPosition]
     archive: Sequence[ReadPosition]
     lag: Sequence[ReaderLag]

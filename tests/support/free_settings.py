@@ -10,9 +10,8 @@ from deploy.settings import Settings
 def settings_on_free_ports(folder: Path, **more: Any) -> Settings:
     """Settings whose home is in the folder, with free ports for every component that needs one.
 
-    `more`: other settings, by name.
+    `more`: other settings, by name. Only a test publishes, unless it says `prompt_correction`.
     """
     api, sql, kafka, cassandra = free_ports(4)
-    return Settings(
-        home=folder / "home", api_port=api, sql_port=sql, kafka_port=kafka, cassandra_port=cassandra, **more
-    )
+    own = {"home": folder / "home", "prompt_correction": False}
+    return Settings(api_port=api, sql_port=sql, kafka_port=kafka, cassandra_port=cassandra, **{**own, **more})

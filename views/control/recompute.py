@@ -100,6 +100,11 @@ Garbage collection keeps its cells for twice as long, so no resumption races wit
 Why = Literal["new events", "changed definition", "asked for"]
 """Why the days of a view are recomputed. A view that was never published has a changed definition."""
 
+LATE_EVENTS_REASON = "late events"
+"""The reason of a recompute that late events have started by themselves."""
+BY_ITSELF = "galatea"
+"""Who requested it."""
+
 _NUMBER = "#"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,199}")
 

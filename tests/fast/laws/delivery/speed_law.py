@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import NamedTuple
 
+from master_dataset.cassandra_tables import LATE_EVENTS
 from master_dataset.visits.visit import RULES
 from speed_layer.micro_batch import Horizons, MicroBatch
 from tests.fast.laws.delivery.tables import Tables, in_memory
@@ -86,3 +87,5 @@ def merged_is_exact_at_every_cut(seeds: int = 12) -> None:
                 for _, states in read_block(WAITING, row["block"])
             )
             assert batch + speed == len(firsts), f"seed {seed}, cut {cut}: {batch} + {speed} of {len(firsts)}"
+        noticed = {row["noticed_at"] for row in tables.of("alarms") if row["name"] == LATE_EVENTS}
+        assert noticed == {row["epoch"] for row in tables.of("speed_cells")}, f"seed {seed}: not every waiting epoch"

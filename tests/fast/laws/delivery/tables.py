@@ -56,6 +56,9 @@ class Tables:
         using = re.findall(r"(TIMESTAMP|TTL)", found[3] or "")
         return Statement(found[1], [name.strip() for name in found[2].split(",")], using)
 
+    def execute(self, statement: Statement, values: tuple[Any, ...]) -> None:
+        self._write(statement, values)
+
     def execute_async(self, batch: Batch) -> Any:
         for statement, values in batch:
             self._write(statement, values)

@@ -1,10 +1,12 @@
 """An Airflow that is away is said to be so, and never stops the work itself."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import ClassVar
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from structlog.testing import capture_logs
@@ -70,19 +72,26 @@ def test_a_stack_has_an_airflow_if_it_was_started_with_it_or_one_is_named(settin
 
 
 class _Airflow(BaseHTTPRequestHandler):
-    """Gives a token to everybody; every run has succeeded."""
+    """Gives a token to everybody; every run has succeeded. `working`: DAGs with a run that is queued or running."""
+
+    working: ClassVar[set[str]] = set()
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
         self._answer({"access_token": "token"})
 
     def do_GET(self) -> None:
-        self._answer({"state": "success"})
+        parts = urlsplit(self.path)
+        if parts.path.endswith("/dagRuns"):
+            assert parse_qs(parts.query)["state"] == ["queued", "running"]
+            self._answer({"dag_runs": [], "total_entries": int(parts.path.split("/")[-2] in self.working)})
+        else:
+            self._answer({"state": "success"})
 
     def log_message(self, *_: object) -> None:
         """Nothing is logged."""
 
-    def _answer(self, content: dict[str, str]) -> None:
+    def _answer(self, content: Mapping[str, object]) -> None:
         body = json.dumps(content).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -109,6 +118,16 @@ def secured(authority: Authority, settings: Settings) -> Iterator[Settings]:
 
 def test_an_airflow_of_ones_own_authority_is_trusted_with_the_setting_for_it(secured: Settings) -> None:
     assert AirflowClient.of(secured).state("recompute-1") == "success"
+
+
+@pytest.mark.parametrize("dag", ["rebuild_views", "recompute"])
+def test_an_airflow_works_while_a_run_of_a_rebuild_is_queued_or_running(
+    secured: Settings, monkeypatch: pytest.MonkeyPatch, dag: str
+) -> None:
+    idle = AirflowClient.of(secured).is_working()
+    monkeypatch.setattr(_Airflow, "working", {dag})
+
+    assert (idle, AirflowClient.of(secured).is_working()) == (False, True)
 
 
 def test_an_airflow_of_another_authority_names_the_setting_for_it(secured: Settings, tmp_path: Path) -> None:

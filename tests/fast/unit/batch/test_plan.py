@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from batch_layer.master import Master
 from batch_layer.plan import Plan, Planner, previewed_partitions
-from batch_layer.rebuild import portions
+from batch_layer.rebuild import is_small, portions
 from batch_layer.recompute.lock import overlapping, spans
 from views.control.publication import Pointer
 from views.control.recompute import PlannedPartition, RecomputeRequest, StoredPlan, read_stored_plan
@@ -197,3 +197,13 @@ def test_runs_that_have_a_day_of_a_view_in_common_overlap(master: Path) -> None:
         overlapping(own, {"sales": [("2026-03-08", "2026-03-09")], "sales_by_sku": [("2026-03-05", "2026-03-05")]})
         is None
     )
+
+
+def test_a_rebuild_is_small_if_the_days_that_it_reads_have_few_events(tmp_path: Path) -> None:
+    today, old = NOON.date(), NOON.date() - timedelta(days=40)
+    append(tmp_path, *[(today, NOON + EPOCH)] * 3)
+    append(tmp_path, *[(old, NOON + EPOCH)] * 2)
+    plan = planner(tmp_path, 0).plan(RecomputeRequest(), NOON + timedelta(hours=1), 1, NOW)
+
+    assert plan.days == {today, old}
+    assert [is_small(plan, few) for few in (0, 4, 5)] == [False, False, True]

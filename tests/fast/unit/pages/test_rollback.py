@@ -1,11 +1,14 @@
 """Going back by a form: shown what would change first, done once, refused when readers have moved on."""
 
+from dataclasses import replace
+
 import pytest
 
 from master_dataset.errors import OperatorError
 from tests.support import World
 from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.support.world_clients import ORIGIN, Browsing, words
+from views.control.recompute import LATE_EVENTS_REASON
 
 FORM = "/publications/1/rollback"
 
@@ -48,6 +51,16 @@ def test_who_published_why_and_how_much_was_read_is_for_operators(asking: Asking
     assert ["Events read" in page for page in layers] == [False, True]
     assert "restores 1" in shown
     assert shown.count("<th") - 1 == 4 + shown.count("<tr") - 1
+
+
+def test_what_was_published_because_of_late_events_says_so_in_the_readers_language(
+    operator: Browsing, world: World
+) -> None:
+    world.history[0] = replace(world.history[0], why=LATE_EVENTS_REASON)
+
+    pages = [operator.response("GET", "/publications", {"accept-language": language}).text for language in ("en", "de")]
+
+    assert ("late events" in pages[0], "verspätete Ereignisse" in pages[1]) == (True, True)
 
 
 def test_before_anything_is_done_the_page_says_what_would_be(operator: Browsing, world: World) -> None:

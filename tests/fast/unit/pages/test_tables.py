@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from serving_layer.health.watched import LagMeasurement
+from serving_layer.health.watched import AlarmEvent, LagMeasurement
 from serving_layer.pages.stack import TopicBacklog, backlog_by_topic
 from tests.support import World
 from tests.support.process_metrics import WorldWatch
@@ -32,6 +32,21 @@ def test_the_lag_of_a_topic_is_that_of_all_its_partitions() -> None:
         ("counts", [TopicBacklog(0, 0.0), None]),
         ("pos", [TopicBacklog(5, 4.0), TopicBacklog(0, 0.0)]),
     ]
+
+
+def test_late_events_that_wait_are_said_with_the_reason_why(world: World) -> None:
+    watch = WorldWatch(world)
+    cut = world.pointer.cut
+    nothing = Browsing(Asking(world, watched=watch)).words("/stack")
+    watch.passing["late_events"] = [AlarmEvent(cut, "speed", "")]
+    waits = Browsing(Asking(world, watched=watch)).words("/stack")
+    watch.passing["late_events_left"] = [AlarmEvent(at(NOW), str(world.pointer.publication), "rolled_back")]
+
+    left = Browsing(Asking(world, watched=watch)).words("/stack")
+
+    assert "Late events None: every event is counted." in nothing
+    assert "Late events Some have waited for the next publication for" in waits
+    assert "They wait for the schedule: a rebuild would undo the rollback." in left
 
 
 def test_a_reader_is_behind_when_something_waits_for_long(world: World) -> None:

@@ -8,7 +8,14 @@ import pytest
 
 from serving_layer.admin.ledger import Ledger
 from serving_layer.health.alarms import HealthState, alarms
-from serving_layer.health.watched import READERS, AlarmEvent, EndpointHealth, LagMeasurement, PublicationStats
+from serving_layer.health.watched import (
+    READERS,
+    AlarmEvent,
+    EndpointHealth,
+    LagMeasurement,
+    LateEvents,
+    PublicationStats,
+)
 from serving_layer.store.readers import Position
 from serving_layer.store.snapshot import ReadSnapshot
 from tests.support import World
@@ -163,6 +170,16 @@ def test_a_generation_that_is_read_but_no_longer_written_is_reported_while_anoth
     assert open_alarm(known(basis=just_now)) == {}
 
 
+def test_a_failed_rebuild_for_late_events_is_reported_as_long_as_they_wait() -> None:
+    failed = LateEvents(CUT, failed=AlarmEvent(NOW - SECOND, "1", "recompute `a`: Kafka does not answer"))
+
+    [alarm] = alarms(known(late=failed))
+
+    assert (alarm.name, alarm.since) == ("late_events_failed", NOW - SECOND)
+    assert alarm.meaning == "Late events started a rebuild, which failed: recompute `a`: Kafka does not answer"
+    assert open_alarm(known(late=LateEvents(CUT, left_because="not_small"))) == {}
+
+
 def test_a_step_of_the_clock_stands_from_when_it_was_noticed_first() -> None:
     steps = [
         AlarmEvent(NOW - 9 * SECOND, "t/0", "a stamp lies behind"),
@@ -313,6 +330,23 @@ def test_what_was_noticed_while_a_rebuild_computed_is_not_settled_by_its_publica
     body = Asking(world, watched=watch).body("/v1/freshness")
 
     assert [alarm["name"] for alarm in body["alarms"]] == ["clock_stepped_back"]
+
+
+def test_freshness_says_since_when_late_events_wait_and_why_they_are_left_to_the_schedule() -> None:
+    world = World()
+    world.rebuild(CUT)
+    world.pass_time(NOW)
+    watch = WorldWatch(world)
+    before = Asking(world, watched=watch).body("/v1/freshness")["late_events"]
+    watch.passing["late_events"] = [AlarmEvent(CUT - SECOND, "speed", ""), AlarmEvent(CUT, "speed", "")]
+    watch.passing["late_events_left"] = [
+        AlarmEvent(NOW - SECOND, "1", "not_small"),
+        AlarmEvent(NOW, "7", "of another publication"),
+    ]
+
+    after = Asking(world, watched=watch).body("/v1/freshness")["late_events"]
+
+    assert (before, after) == (None, {"since": "2026-11-21T09:00:00Z", "left_because": "not_small"})
 
 
 def test_a_publication_that_does_not_say_when_it_was_read_counts_from_when_it_was_published() -> None:
