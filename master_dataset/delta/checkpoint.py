@@ -165,7 +165,8 @@ def _copy(found: str, adopted: str) -> None:
         f"{part}/{number}" for part in (ENDS, PLANS) for number in sorted(_numbers(f"{found}/{part}"))[-_COPIED:]
     ]
     inner = [f"{SOURCES}/{name}/0" for name in names_in(f"{found}/{SOURCES}") if name.isdecimal()]
-    names = [*numbered, *inner, METADATA]
+    asked = [name for name in inner if exists(f"{found}/{name}")]  # else Kafka was away when the query first asked it
+    names = [*numbered, *asked, METADATA]
     for name in names:
         write_bytes(f"{adopted}/{name}", read_bytes(f"{found}/{name}"))
     if (own := local_path(adopted)) is not None:

@@ -109,6 +109,15 @@ def test_a_process_goes_on_with_a_copy_of_its_own(tmp_path: Path) -> None:
     assert unfinished_mark(str(adopted)) == "query-a 7"
 
 
+def test_one_that_ended_before_it_had_asked_kafka_for_its_first_offsets_is_adopted_too(tmp_path: Path) -> None:
+    written(tmp_path / "first", "metadata", text='{"id":"query-a"}')
+    (tmp_path / "first" / "sources" / "0").mkdir(parents=True)
+
+    adopted = Path(adopt(str(tmp_path), furthest(str(tmp_path))))
+
+    assert names(adopted) == {"metadata"}
+
+
 def test_the_only_one_of_a_former_release_is_moved_so_that_a_return_to_it_does_not_repeat_its_plans(
     tmp_path: Path,
 ) -> None:
