@@ -205,6 +205,4 @@ def delivery_of(error: Any, message: Any) -> Delivery:  # noqa: ANN401
     if message.offset() is None or message.offset() < 0:
         return Delivery(DeliveryStatus.UNCONFIRMED)
     kind, stamp = message.timestamp()
-    return Delivery(
-        status, message.partition(), message.offset(), stamp if kind == TIMESTAMP_LOG_APPEND_TIME else None
-    )
+    return Delivery(status, message.partition(), message.offset(), stamp if kind == TIMESTAMP_LOG_APPEND_TIME else None)

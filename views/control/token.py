@@ -21,9 +21,8 @@ from functools import reduce
 from hashlib import blake2b
 from typing import NamedTuple, Self
 
-MOST_CHARACTERS = 16_384
-"""Of a token: about 2,000 partitions."""
-MOST_PARTITIONS = 100_000
+MOST_CHARACTERS = 8_192
+"""Of a token: about 900 partitions. By default, all headers of a request are twice as long at most."""
 _VERSION = "1"
 _HEX = r"(?:0|[1-9a-f][0-9a-f]{0,14})"
 _TOPIC = r"[A-Za-z0-9._-]{1,249}~[0-9a-f]{8}~(?:" + _HEX + r")?(?:\.(?:" + _HEX + r")?)*"
@@ -96,8 +95,10 @@ class EventToken:
         for topic, (tag, ends) in later.topics.items():
             known = topics.get(topic)
             if known is not None and known.tag == tag:
-                ends = {number: max(known.ends.get(number, 0), ends.get(number, 0)) for number in known.ends | ends}  # type: ignore[operator]  # noqa: PLW2901
-            topics[topic] = TopicEnds(tag, ends)
+                every = {**known.ends, **ends}
+                topics[topic] = TopicEnds(tag, {at: max(known.ends.get(at, 0), ends.get(at, 0)) for at in every})
+            else:
+                topics[topic] = TopicEnds(tag, ends)
         first = [each.first_ms for each in (self, later) if each.first_ms is not None]
         named = [each.last_ms for each in (self, later) if each.topics]
         last = None if None in named else max((each for each in named if each is not None), default=None)

@@ -1,6 +1,6 @@
 """Which events only batch counts, by when they happened and were received: the rule of the speed layer, for one event.
 
-The speed layer leaves them to the next publication and counts them as waiting (R5, R6); see `speed_layer.contributions`.
+The speed layer leaves them to the next publication and counts them as waiting (R5, R6): `speed_layer.contributions`.
 """
 
 from collections.abc import Iterable
