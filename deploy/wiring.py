@@ -136,7 +136,7 @@ def readers_of(settings: "Settings") -> Readers:
 
 
 def topic_logs_of(settings: "Settings") -> TopicLogs:
-    """Build the reader of the ids and ends of topics in Kafka. It connects when it is first asked, in its own thread."""
+    """Build the reader of what Kafka says of the topics. It connects when it is first asked, in a thread of its own."""
     sources, thread = list(registered_sources()), ThreadPoolExecutor(1, "topics")
     connected = cache(lambda: Topics(settings.kafka.connection))
 

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 PLAIN_SECONDS = 5.0
 
 
-def ingest(
+def ingest(  # noqa: PLR0913 - the options of the command
     source: Annotated[str, Argument(help="A source, such as pos_transactions.")],
     file: Annotated[Path, Argument(help="JSON Lines, one record per line. `-` reads stdin.")],
+    *,
     rate: Annotated[float | None, Option(help="Maximum number of records per second.", min=0.001)] = None,
     from_line: Annotated[int, Option("--from-line", help="First line to send, to resume.", min=1)] = 1,
     token: Annotated[

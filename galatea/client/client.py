@@ -176,7 +176,7 @@ class Client:
         it or are refused. Close the original when you are done; this one has nothing of its own to close.
 
         Returns:
-            The other client. Threads may share it: each then also reads the writes of the others.
+            The other client. Threads or tasks may share it: each then also reads what others wrote.
         """
         same = copy(self)
         same._tokens = Tokens()  # noqa: SLF001 - of the same class
@@ -313,7 +313,7 @@ class AsyncClient:
         it or are refused. Close the original when you are done; this one has nothing of its own to close.
 
         Returns:
-            The other client. Tasks may share it: each then also reads the writes of the others.
+            The other client. Threads or tasks may share it: each then also reads what others wrote.
         """
         same = copy(self)
         same._tokens = Tokens()  # noqa: SLF001 - of the same class
