@@ -23,6 +23,7 @@ STACK = (
     "answers",
     "memory",
     "posted",
+    "at_least",
     "listeners",
     "page_weight",
     "sql",

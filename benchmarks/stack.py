@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from benchmarks import ingest, local
 from benchmarks.answers import answered
 from benchmarks.api_processes import several
+from benchmarks.at_least import contained
 from benchmarks.delay import delays
 from benchmarks.during_rebuild import during_rebuild, rebuild
 from benchmarks.listeners import listened
@@ -29,7 +30,7 @@ PROBES_PER_RECEIPT = 1 / 1500
 FEWEST_PROBES = 10
 WHOLE = ("delay", "answers", "memory")
 """Measured together, for a peak of memory needs all of them."""
-SERVED = ("posted", "listeners", "page_weight", "sql", "api_processes")
+SERVED = ("posted", "at_least", "listeners", "page_weight", "sql", "api_processes")
 
 
 def on_stack(size: int, wanted: "Collection[str]") -> "Iterator[Measured]":
@@ -78,6 +79,8 @@ def _served(settings: "Settings", lines: list[bytes], wanted: "Collection[str]")
         yield from listened(settings)
     if "posted" in wanted:
         yield posted(settings, lines)
+    if "at_least" in wanted:
+        yield contained(settings)
     if "page_weight" in wanted:
         yield from weighed(settings)
     if "sql" in wanted:

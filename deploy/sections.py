@@ -481,6 +481,8 @@ class ApiSettings(SeveralProcesses):
     """Reads per second that one key of a tenant may make, of all processes together."""
     ingests_per_second: int = Field(default=50, ge=1, validation_alias="ingests_per_second")
     """Requests with events per second that one key of a tenant may make, of all processes together."""
+    at_least_seconds: float = Field(default=5.0, ge=0, le=60, validation_alias="at_least_seconds")
+    """How long a question with `at_least` or `max_staleness` waits until an answer contains that, in seconds."""
     cors_origins: str = Field(default="", validation_alias="cors_origins")
     """Origins, separated by commas, whose scripts may call the REST interface from a browser, with their own key."""
 

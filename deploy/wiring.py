@@ -1,10 +1,12 @@
 """Builds the services behind the REST interface and the command line from the settings."""
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from deploy.cassandra import session_of
@@ -15,10 +17,12 @@ from master_dataset.dead_letters.queries import DeadLetterQueries
 from master_dataset.dead_letters.replay import Replayer, ReplaySender
 from master_dataset.dead_letters.replay_history import ReplayTable
 from master_dataset.dead_letters.table import DeadLetterTable
+from master_dataset.kafka.topics import Topics
 from master_dataset.registry.floor_plans import FloorPlanTables
 from master_dataset.registry.products import ProductTables
 from master_dataset.registry.rule_versions import RuleVersions
 from master_dataset.registry.targets import TargetTables
+from master_dataset.sources import registered_sources
 from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.admin.dead_letters import DeadLetterService
 from serving_layer.admin.floor_plans import FloorPlanService
@@ -34,7 +38,9 @@ from serving_layer.saved.annotations import Annotations
 from serving_layer.saved.service import SavedService
 from serving_layer.saved.shares import ShareLinks
 from serving_layer.saved.views import SavedViews
+from serving_layer.store.at_least import AtLeast
 from serving_layer.store.readers import Readers
+from serving_layer.store.topic_logs import TopicLogs
 from serving_layer.tables import (
     AlertTables,
     AnnotationTables,
@@ -50,10 +56,13 @@ from serving_layer.tables import (
     ShareTables,
     SpeedTables,
     StoreTables,
+    TopicTables,
 )
 from serving_layer.tables.registry import ProductBlockTables, TargetBlockTables
 from views import registered_views
 from views.control.recompute import Recomputes
+from views.control.token import TopicEnds, topic_tag
+from views.core.waiting import WaitingRule
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -124,6 +133,32 @@ def readers_of(settings: "Settings") -> Readers:
         StoreTables(session),
         ReceiptTables(session),
     )
+
+
+def topic_logs_of(settings: "Settings") -> TopicLogs:
+    """Build the reader of what Kafka says of the topics. It connects when it is first asked, in a thread of its own."""
+    sources, thread = list(registered_sources()), ThreadPoolExecutor(1, "topics")
+    connected = cache(lambda: Topics(settings.kafka.connection))
+
+    def read() -> Mapping[str, TopicEnds]:
+        logs = connected().logs(sources)
+        return {topic: TopicEnds(topic_tag(log.id), log.ends) for topic, log in logs.items()}
+
+    async def ask() -> Mapping[str, TopicEnds]:
+        return await asyncio.get_running_loop().run_in_executor(thread, read)
+
+    return TopicLogs(ask, time.monotonic)
+
+
+def at_least_of(settings: "Settings", logs: TopicLogs | None = None) -> AtLeast:
+    """Build what waits for answers that contain certain events. `logs`: None in a process without Kafka."""
+    topics = TopicTables(AsyncSession(session_of(settings.cassandra.address)))
+    return AtLeast(topics, registered_sources(), settings.api.at_least_seconds, time.monotonic, logs)
+
+
+def waiting_rule_of(settings: "Settings") -> WaitingRule:
+    """Which events only batch counts."""
+    return WaitingRule.of(registered_views(), settings.speed.oldest, settings.layers.visits)
 
 
 def targets_of(settings: "Settings") -> TargetReader:

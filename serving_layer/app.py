@@ -71,12 +71,21 @@ CORS_HEADERS = (
     "Cache-Control",
     "Content-Encoding",
     "Content-Type",
+    "Galatea-At-Least",
     "If-Match",
     "If-None-Match",
     "Last-Event-ID",
 )
 """Request headers that scripts of other origins may set."""
-CORS_EXPOSED = ("Content-Disposition", "ETag", "Galatea-As-Of", "Galatea-Next", "Location", "Retry-After")
+CORS_EXPOSED = (
+    "Content-Disposition",
+    "ETag",
+    "Galatea-As-Of",
+    "Galatea-Next",
+    "Galatea-Token",
+    "Location",
+    "Retry-After",
+)
 """Response headers that they may read."""
 CORS_SECONDS = 600
 """How long browsers keep the answer to a preflight request."""

@@ -1,6 +1,11 @@
 """Errors of the serving layer, in addition to those of `master_dataset.errors`."""
 
+from typing import TYPE_CHECKING
+
 from master_dataset.errors import DependencyUnavailableError, OperatorError, RequestError
+
+if TYPE_CHECKING:
+    from serving_layer.responses.encoding import ReadProgress
 
 
 class BadQuestionError(RequestError):
@@ -191,6 +196,15 @@ class NotBlockingError(RequestError):
     """The record to skip blocks nothing; nothing was changed."""
 
     status = 409
+
+
+class NotYetError(DependencyUnavailableError):
+    """No answer contains yet what `at_least` or `max_staleness` demand; `progress` says how far it would reach."""
+
+    def __init__(self, message: str, *, do: str, progress: "ReadProgress") -> None:
+        """`progress`: what the snapshot that was read last contains of it."""
+        super().__init__(message, do=do)
+        self.progress = progress
 
 
 class TooBusyError(DependencyUnavailableError):

@@ -45,6 +45,7 @@ from serving_layer.query.stores import (
 from serving_layer.query.targets import AnswerTargets, TargetReader
 from serving_layer.responses.encoding import encode
 from serving_layer.responses.metrics import Provenance
+from serving_layer.store.at_least import AtLeast, Demand
 from serving_layer.store.cells import MergedCells
 from serving_layer.store.readers import Readers
 from serving_layer.store.snapshot import ReadSnapshot, ReadVersion, SnapshotReader, past_snapshot, provenance
@@ -84,6 +85,7 @@ class QueryService:
         *,
         recent_seconds: float = 0,
         targets: TargetReader | None = None,
+        at_least: AtLeast | None = None,
     ) -> None:
         """Set up the caches; reads nothing.
 
@@ -95,11 +97,13 @@ class QueryService:
             clocks: see `Clocks`.
             recent_seconds: how long before a request its snapshot may have been read.
             targets: the targets of all tenants; None: this process has none.
+            at_least: waits for answers that contain certain events; None: this process cannot.
         """
         self.readers = readers
         self.catalogue = catalogue
         self._products = products
         self._targets = targets
+        self._at_least = at_least
         self.stores = KnownStores(readers.stores, clocks.monotonic)
         self._snapshots = SnapshotReader(
             readers,
@@ -111,7 +115,7 @@ class QueryService:
         )
         self.merged_cells = MergedCells(readers, speed_ttl)
         self._bodies: SharedCache[Hashable, bytes] = SharedCache(BODIES_KEPT, len)
-        self._now = clocks.now
+        self._now, self._sleep = clocks.now, clocks.sleep
         self._turns: LRUCache[Hashable, int] = LRUCache(TURNS_KEPT)
         self._reads_ahead, self._read_ahead_of = False, ""  # the manifest; that of publication 0 is empty
         self._ahead: asyncio.Task[None] | None = None
@@ -120,31 +124,52 @@ class QueryService:
         """The current time, by which speed rows expire."""
         return self._now()
 
-    async def read_version(self, request: Request, caller: Caller, *, fresh: bool = False) -> ReadVersion:
+    async def read_version(
+        self, request: Request, caller: Caller, *, fresh: bool = False, demand: Demand | None = None
+    ) -> ReadVersion:
         """Read what the answer to a request will be computed from, but no cells.
 
         Args:
             request: says whether a publication was named, and whether the speed layer may be missing.
             caller: whose stores are in the answer, and so whose products.
             fresh: read all of it after this call began, whatever was read a moment ago.
+            demand: what the answer has to contain; this waits for it.
 
         Raises:
+            NotYetError, BadQuestionError, TooBusyError, BrokerUnavailableError: see `AtLeast.wait`.
             UnknownNameError, PublicationCollectedError: the publication that was named is not there, or not any more.
             SpeedUnavailableError, SpeedExpiredError: the speed layer cannot be read, and the request is not `partial`.
         """
         with tracing.span("read_version"):
-            return await self._read_version(request, caller, fresh=fresh)
+            return await self._read_version(request, caller, demand, fresh=fresh)
 
-    async def _read_version(self, request: Request, caller: Caller, *, fresh: bool) -> ReadVersion:
+    async def _read_version(
+        self, request: Request, caller: Caller, demand: Demand | None, *, fresh: bool
+    ) -> ReadVersion:
         if request.as_of is None:
-            snapshot = await self._snapshots.read(partial=request.partial, fresh=fresh)
+            read = partial(self._snapshots.read, partial=request.partial)
+            snapshot = await read(fresh=fresh)
+            if demand is not None:
+                again = partial(read, fresh=True)
+                snapshot = await self._waits().wait(demand, snapshot, again, self._sleep)
             self._follow(snapshot)
         else:
             snapshot = await past_snapshot(self.readers.published, request.as_of)
+            if demand is not None:
+                await self._waits().refuse_lacking(demand, snapshot)
         version, stores = await self.stores.all(fresh=fresh)
         products = await self._masters(request, stores, caller, fresh=fresh)
         targets = await self._target_sets(request, stores, caller, fresh=fresh)
         return ReadVersion(snapshot, version, self._latest_turn(request, version, stores), products, targets)
+
+    def _waits(self) -> AtLeast:
+        if self._at_least is None:
+            raise NotOfferedError("This process knows no tokens.", do="Ask one that does.")
+        return self._at_least
+
+    async def token(self, version: ReadVersion) -> str:
+        """The token of what an answer from this version contains."""
+        return (await self._waits().token(version.snapshot)).text()
 
     async def _masters(
         self, request: Request, stores: Mapping[str, Store], caller: Caller, *, fresh: bool
@@ -202,13 +227,27 @@ class QueryService:
         except GalateaError as error:  # whoever asks for these cells gets the error
             log.info("answers.not_read_ahead", manifest=manifest, reason=error.message)
 
-    async def current_version(self) -> tuple[ReadVersion, GalateaError | None]:
+    async def current_version(self, demand: Demand | None = None) -> tuple[ReadVersion, GalateaError | None]:
         """Read what an answer about the time until now is computed from, but no cells.
+
+        Args:
+            demand: what the answer has to contain; this waits for it.
 
         Returns:
             The version, and why its snapshot lacks the speed layer; None if it has it.
+
+        Raises:
+            NotYetError, BadQuestionError, TooBusyError: see `AtLeast.wait`.
         """
         snapshot, speed_failure = await self._snapshots.read_available()
+        if demand is not None:
+
+            async def again() -> ReadSnapshot:
+                nonlocal speed_failure
+                newest, speed_failure = await self._snapshots.read_available(fresh=True)
+                return newest
+
+            snapshot = await self._waits().wait(demand, snapshot, again, self._sleep)
         version, _ = await self.stores.all()
         return ReadVersion(snapshot, version), speed_failure
 

@@ -44,7 +44,7 @@ _SPEED = ("generations", "raw_pos_transactions", "speed_cells", "speed_positions
 _PARTITIONS = ("generations", "partition_growths")
 """What says which partitions may be read."""
 _SAVED = ("annotations", "saved_views", "share_digests", "share_links")
-_ANSWERED = (*_PUBLISHED, *_PRODUCTS, *_REGISTRY, *_SPEED, "archive_positions")
+_ANSWERED = (*_PUBLISHED, *_PRODUCTS, *_REGISTRY, *_SPEED, "archive_positions", "partition_growths")
 
 
 @dataclass(frozen=True)

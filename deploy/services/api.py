@@ -30,6 +30,7 @@ from deploy.settings import Settings
 from deploy.wiring import (
     AirflowElseRunner,
     alert_service_of,
+    at_least_of,
     floor_plans_of,
     operations_of,
     products_of,
@@ -38,6 +39,8 @@ from deploy.wiring import (
     saved_service_of,
     target_service_of,
     targets_of,
+    topic_logs_of,
+    waiting_rule_of,
 )
 from master_dataset.kafka.producer import AsyncProducer, async_producer_settings
 from serving_layer.app import create_app
@@ -45,6 +48,7 @@ from serving_layer.health.freshness import FreshnessService
 from serving_layer.http.server import Server, ServerConfig, shared_socket
 from serving_layer.ingest.disk_space import DiskSpace
 from serving_layer.ingest.ingest import IngestService
+from serving_layer.ingest.tokens import TokenWriter
 from serving_layer.keys.authenticator import Authenticator, ConcurrencyLimiter, KeyCache
 from serving_layer.keys.rates import RateExchange, RateLimiter
 from serving_layer.pages.sessions import Sessions
@@ -76,6 +80,7 @@ def run(process: Process, settings: Settings) -> None:
     now = partial(datetime.now, UTC)
     clocks = Clocks(time.monotonic, now)
     products = products_of(settings)
+    logs = topic_logs_of(settings)
     answers = QueryService(
         readers,
         catalogue,
@@ -84,6 +89,7 @@ def run(process: Process, settings: Settings) -> None:
         clocks,
         recent_seconds=RECENT_SECONDS,
         targets=targets_of(settings),
+        at_least=at_least_of(settings, logs),
     )
     freshness = FreshnessService(
         answers, WatchTables(AsyncSession(session_of(settings.cassandra.address))), settings.speed.ttl, now, now()
@@ -94,7 +100,12 @@ def run(process: Process, settings: Settings) -> None:
     producer = AsyncProducer(async_producer_settings(settings.kafka.connection), limits=settings.limits.producer_limits)
     disk = disk_room(settings)
     ingest = IngestService(
-        producer, answers.stores.all, lambda: time.time_ns() // 1000, settings.limits.request_limits, disk.refuse_low
+        producer,
+        answers.stores.all,
+        lambda: time.time_ns() // 1000,
+        settings.limits.request_limits,
+        disk.refuse_low,
+        tokens=TokenWriter(logs, waiting_rule_of(settings)),
     )
     authenticator = authenticator_of(settings)
     shared = AsyncSession(session_of(settings.cassandra.address))

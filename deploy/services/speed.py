@@ -99,7 +99,7 @@ def run(process: Process, settings: Settings) -> None:
     horizon = f"{settings.speed.oldest_hours}-{settings.speed.remembered_hours}-{settings.speed.ttl_days}"
     folder = f"{settings.paths.checkpoint_uri}/speed/{horizon}"
     generations = Generations(connect())
-    generation = _generation(settings, generations, folder, partitions)
+    generation = _generation(settings, generations, folder, partitions, topic_ids)
     feed = _feed(settings, generation, partitions, generations.positions(generation.number))
     _start_monitor(settings, generations, generation)
 
@@ -181,15 +181,21 @@ def _feed(settings: Settings, generation: Generation, partitions: Partitions, po
     )
 
 
-def _generation(settings: Settings, generations: Generations, folder: str, partitions: Partitions) -> Generation:
+def _generation(
+    settings: Settings,
+    generations: Generations,
+    folder: str,
+    partitions: Partitions,
+    topic_ids: Mapping[str, str],
+) -> Generation:
     """The newest one, if this process can go on with it; else a new one."""
     newest = generations.find(generations.greatest())
     if newest is not None and can_resume(newest, generations, settings, folder):
+        generations.name_topics(newest.number, topic_ids)
         return newest
     topics = Topics(settings.kafka.connection)
-    names = [source.topic for source in sources_of(registered_views())]
-    ends = {topic: partitions.opened(topics.end_offsets(topic)) for topic in names}
-    return begin(generations, ends, settings.definitions, datetime.now(UTC))
+    ends = {topic: partitions.opened(topics.end_offsets(topic)) for topic in topic_ids}
+    return begin(generations, ends, settings.definitions, datetime.now(UTC), topic_ids)
 
 
 def _rehearsal(settings: Settings, partitions: Partitions, names: Sequence[str]) -> Feed:
@@ -234,7 +240,13 @@ def _start_monitor(settings: Settings, generations: Generations, generation: Gen
     GENERATION.set(generation.number)
 
 
-def begin(generations: Generations, ends: Offsets, current: Mapping[str, str], now: datetime) -> Generation:
+def begin(
+    generations: Generations,
+    ends: Offsets,
+    current: Mapping[str, str],
+    now: datetime,
+    topic_ids: Mapping[str, str],
+) -> Generation:
     """Record a new generation, which writes rows from the published cut on, or from an older one that a rollback needs.
 
     Args:
@@ -242,12 +254,13 @@ def begin(generations: Generations, ends: Offsets, current: Mapping[str, str], n
         ends: End offsets of the topics, which the first generation has to reach before it is served.
         current: Hash of every view's definition.
         now: The time, UTC.
+        topic_ids: The ids of the topics.
     """
     pointer = generations.pointer()
     emit_from = min(pointer.cut, generations.claims.wanted_from(generations.greatest()) or pointer.cut)
     # Never reuse a number, even if Cassandra was lost: a checkpoint of that number may still exist.
     number = max(generations.greatest() + 1, pointer.generation + 1, int(now.timestamp()))
-    generation = Generation(number, emit_from, current, ends)
+    generation = Generation(number, emit_from, current, ends, topic_ids)
     generations.begin(generation, now)
     log.info("speed.generation_begun", generation=generation.number, emit_from=str(emit_from))
     return generation

@@ -16,7 +16,7 @@ from deploy.services.api import authenticator_of
 from deploy.services.api_metrics import Pressure, PressureMetrics
 from deploy.services.runner import Process
 from deploy.settings import Settings
-from deploy.wiring import alert_service_of, corrections_of, products_of, readers_of
+from deploy.wiring import alert_service_of, at_least_of, corrections_of, products_of, readers_of
 from serving_layer.http.server import OTHER_FILES, raise_open_file_limit
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.service import RECENT_SECONDS, Clocks, QueryService
@@ -50,7 +50,15 @@ async def _run(process: Process, settings: Settings) -> None:
     now = partial(datetime.now, UTC)
     clocks = Clocks(time.monotonic, now)
     readers, products = readers_of(settings), products_of(settings).reader
-    queries = QueryService(readers, catalogue, products, settings.speed.ttl, clocks, recent_seconds=RECENT_SECONDS)
+    queries = QueryService(
+        readers,
+        catalogue,
+        products,
+        settings.speed.ttl,
+        clocks,
+        recent_seconds=RECENT_SECONDS,
+        at_least=at_least_of(settings),
+    )
     sources = Sources(
         queries,
         alert_service_of(settings).alerts,

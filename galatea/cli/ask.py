@@ -59,6 +59,12 @@ def ask(  # noqa: PLR0913 - the options of the command
     hours: Annotated[str | None, Option("--hours", help="all (default) or open.")] = None,
     timezone: Annotated[str | None, Option("--timezone", help="Default: each store's own.")] = None,
     as_of: Annotated[int | None, Option("--as-of", min=1, help="Number of a publication. Default: live.")] = None,
+    at_least: Annotated[
+        str | None, Option("--at-least", help="Token of events that must be counted, of `galatea ingest --token`.")
+    ] = None,
+    max_staleness: Annotated[
+        str | None, Option("--max-staleness", help="Such as 5s: everything received until then must be counted.")
+    ] = None,
     partial: Annotated[bool, Option("--partial", help="Answer from batch alone if speed is unavailable.")] = False,
     key_file: KeyFile = None,
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
@@ -85,6 +91,8 @@ def ask(  # noqa: PLR0913 - the options of the command
         "hours": hours,
         "timezone": timezone,
         "as_of": as_of,
+        "at_least": at_least,
+        "max_staleness": max_staleness,
         "partial": partial,
     }
     options.update({name: value for name, value in given.items() if value})  # type: ignore[typeddict-item]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Self
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Self
 
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
@@ -16,40 +16,93 @@ from typer import Argument, Exit, Option
 from deploy.console import is_terminal, print_json, print_message, stderr
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
-from master_dataset.errors import BadFileError
+from master_dataset.errors import BadFileError, OperatorError
 from master_dataset.sources import source_named
 
 if TYPE_CHECKING:
     from master_dataset.kafka.ingest import IngestResult
+    from master_dataset.kafka.producer import Delivery
+    from master_dataset.source import Source
 
 PLAIN_SECONDS = 5.0
 
 
-def ingest(
+def ingest(  # noqa: PLR0913 - the options of the command
     source: Annotated[str, Argument(help="A source, such as pos_transactions.")],
     file: Annotated[Path, Argument(help="JSON Lines, one record per line. `-` reads stdin.")],
+    *,
     rate: Annotated[float | None, Option(help="Maximum number of records per second.", min=0.001)] = None,
     from_line: Annotated[int, Option("--from-line", help="First line to send, to resume.", min=1)] = 1,
+    token: Annotated[
+        bool, Option("--token", help="Print a token of these events, for --at-least of `galatea ask`.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Send the records of FILE to the topic of SOURCE, and wait until the broker has acknowledged each."""
     from master_dataset.kafka.ingest import IngestOptions, paced, read_lines
     from master_dataset.kafka.ingest import ingest as send
 
-    into = source_named(source)
+    into, settings = source_named(source), Settings()
+    acknowledged = AcknowledgedLines(into, settings) if token else None
+    options = IngestOptions(first_line=from_line, on_acknowledged=acknowledged.add if acknowledged else None)
     with _opened(file) as opened, Shown(opened) as shown:
         lines = islice(read_lines(opened), from_line - 1, None)
         in_time = paced(lines, rate) if rate else lines
-        result = send(into, in_time, Settings().kafka.connection, shown.tell, IngestOptions(first_line=from_line))
+        result = send(into, in_time, settings.kafka.connection, shown.tell, options)
+    text = acknowledged.token() if acknowledged else None
     if result.rejected:
         named = ", ".join(map(str, result.rejected_lines))
         print_message(f"  {result.rejected:,} lines exceed the broker's limit and were not sent: {named}")
     if as_json:
-        print_json({name: value for name, value in asdict(result).items() if name != "rejected_lines"})
+        counts = {name: value for name, value in asdict(result).items() if name != "rejected_lines"}
+        print_json(counts if text is None else {**counts, "token": text})
     else:
         print_message(f"  {_counted(result)}")
+        if text is not None:
+            sys.stdout.write(f"{text}\n")
     if result.rejected:
         raise Exit(1)
+
+
+class AcknowledgedLines:
+    """Makes the token of the lines that were acknowledged."""
+
+    def __init__(self, source: "Source[Any]", settings: Settings) -> None:
+        """`source`: of the lines. OperatorError if Kafka cannot be asked for its topic."""
+        from deploy.wiring import waiting_rule_of
+        from master_dataset.kafka.topics import Topics
+        from serving_layer.ingest.tokens import Acknowledged
+
+        self._source, self._acknowledged = source, Acknowledged(source.topic, waiting_rule_of(settings))
+        self._topics = Topics(settings.kafka.connection)
+
+    def add(self, line: bytes, delivery: "Delivery") -> None:
+        """Add a line.
+
+        Which events only batch counts depends on when they happened. A line that cannot be read here, where the stores
+        are not known, counts as one of them, so that the token never promises too much.
+        """
+        from master_dataset.kafka.producer import DeliveryStatus
+        from master_dataset.parsing.parse import parse
+        from master_dataset.parsing.results import Event
+        from master_dataset.registry.stores import DEFAULT_TERMS
+        from serving_layer.ingest.tokens import Sent
+
+        if delivery.offset < 0:
+            delivery = delivery._replace(status=DeliveryStatus.ACKNOWLEDGED)  # without its place: there is no token
+        event = parse(self._source, line, lambda _: DEFAULT_TERMS)
+        self._acknowledged.add(Sent(delivery, event.happened_ms if isinstance(event, Event) else None))
+
+    def token(self) -> str:
+        """The token. OperatorError if it is not known where all lines are, or when they were received."""
+        from views.control.token import topic_tag
+
+        ids = self._topics.ids([self._source.topic])
+        found = self._acknowledged.token(topic_tag(ids[self._source.topic]))
+        if found is None:
+            message = "All lines were sent, but the broker did not say where it put each, or when."
+            raise OperatorError(message, do="galatea doctor")
+        return found.text()
 
 
 @contextmanager

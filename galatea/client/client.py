@@ -9,6 +9,7 @@ import inspect
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from copy import copy
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, get_args, get_type_hints
 
@@ -28,6 +29,7 @@ from galatea.client.connection import (
     trusting,
 )
 from galatea.client.errors import ClientError
+from galatea.client.tokens import Tokens
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -146,6 +148,7 @@ class Client:
             transport=transport,
             follow_redirects=False,
         )
+        self._tokens: Tokens | None = None
 
     metrics = _method(operations.metrics)
     metric = _method_of_steps(operations.metric)
@@ -164,6 +167,20 @@ class Client:
     load_products = _method(operations.load_products)
     load_targets = _method(operations.load_targets)
     ingest = _method_of_steps(ingest.ingest)
+
+    def read_your_writes(self) -> Self:
+        """This client, on the same connections, but every answer contains what it has sent and seen before.
+
+        Each has a memory of its own: what one has sent, another one need not see. An answer that cannot contain it in
+        time is `UnavailableError` with the code `not_yet`, after retries. Answers of one publication (`as_of`) contain
+        it or are refused. Close the original when you are done; this one has nothing of its own to close.
+
+        Returns:
+            The other client. Threads or tasks may share it: each then also reads what others wrote.
+        """
+        same = copy(self)
+        same._tokens = Tokens()  # noqa: SLF001 - of the same class
+        return same
 
     def close(self) -> None:
         """Close the connections."""
@@ -219,10 +236,14 @@ class Client:
         return self.call(step)
 
     def _send(self, call: Call[Any]) -> httpx.Response:
+        tokens = self._tokens if call.has_token else None
         try:
-            return self._http.send(call.request(self._http))
+            response = self._http.send(call.request(self._http, tokens.header if tokens else {}))
         except httpx.RequestError as error:
             raise call.transport_error(error) from error
+        if tokens and response.status_code in call.success:
+            tokens.note(response)
+        return response
 
 
 class AsyncClient:
@@ -264,6 +285,7 @@ class AsyncClient:
             transport=transport,
             follow_redirects=False,
         )
+        self._tokens: Tokens | None = None
 
     metrics = _async_method(operations.metrics)
     metric = _async_method_of_steps(operations.metric)
@@ -282,6 +304,20 @@ class AsyncClient:
     load_products = _async_method(operations.load_products)
     load_targets = _async_method(operations.load_targets)
     ingest = _async_method_of_steps(ingest.ingest)
+
+    def read_your_writes(self) -> Self:
+        """This client, on the same connections, but every answer contains what it has sent and seen before.
+
+        Each has a memory of its own: what one has sent, another one need not see. An answer that cannot contain it in
+        time is `UnavailableError` with the code `not_yet`, after retries. Answers of one publication (`as_of`) contain
+        it or are refused. Close the original when you are done; this one has nothing of its own to close.
+
+        Returns:
+            The other client. Threads or tasks may share it: each then also reads what others wrote.
+        """
+        same = copy(self)
+        same._tokens = Tokens()  # noqa: SLF001 - of the same class
+        return same
 
     async def close(self) -> None:
         """Close the connections."""
@@ -339,7 +375,11 @@ class AsyncClient:
         return await self.call(step)
 
     async def _send(self, call: Call[Any]) -> httpx.Response:
+        tokens = self._tokens if call.has_token else None
         try:
-            return await self._http.send(call.request(self._http))
+            response = await self._http.send(call.request(self._http, tokens.header if tokens else {}))
         except httpx.RequestError as error:
             raise call.transport_error(error) from error
+        if tokens and response.status_code in call.success:
+            tokens.note(response)
+        return response

@@ -11,6 +11,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from http import HTTPStatus
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
 
@@ -53,7 +54,7 @@ class Call(Generic[T]):
     """One request and how its response is read.
 
     `decode`: from the body to the answer. `success`: statuses that have an answer. `is_repeatable`: whether sending it
-    twice has the same effect as sending it once.
+    twice has the same effect as sending it once. `has_token`: whether the API says which events it sent or contains.
     """
 
     path: str
@@ -64,10 +65,14 @@ class Call(Generic[T]):
     headers: Mapping[str, str] = field(default_factory=dict)
     is_repeatable: bool = True
     success: frozenset[int] = frozenset({HTTPStatus.OK})
+    has_token: bool = False
 
-    def request(self, client: "httpx.Client | httpx.AsyncClient") -> httpx.Request:
-        """The HTTP request of this call."""
-        return client.build_request(self.method, self.path, params=self.query, content=self.body, headers=self.headers)
+    def request(
+        self, client: "httpx.Client | httpx.AsyncClient", more: Mapping[str, str] = MappingProxyType({})
+    ) -> httpx.Request:
+        """The HTTP request of this call. `more`: headers beside its own."""
+        headers = {**self.headers, **more}
+        return client.build_request(self.method, self.path, params=self.query, content=self.body, headers=headers)
 
     def answer(self, response: httpx.Response) -> T:
         """The answer in a response.

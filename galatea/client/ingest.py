@@ -185,7 +185,15 @@ def _call(source: str, records: Sequence[_Record]) -> Call[Sequence[Outcome]]:
     if len(plain) >= MAX_COMPRESSION_RATIO * len(body):
         body = plain
         del headers["Content-Encoding"]
-    return Call(path("events", source), decode_outcomes, method="POST", body=body, headers=headers, success=_SUCCESS)
+    return Call(
+        path("events", source),
+        decode_outcomes,
+        method="POST",
+        body=body,
+        headers=headers,
+        success=_SUCCESS,
+        has_token=True,
+    )
 
 
 class _EventOutcomes(msgspec.Struct):

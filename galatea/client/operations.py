@@ -78,6 +78,8 @@ def metric(
         context: `holidays`, `weather` or both.
         limit: stores per answer, to read pages yourself.
         after: the `next` of the answer before.
+        at_least: a token of events that the answer has to contain; `read_your_writes` does that by itself.
+        max_staleness: such as `5s`: the answer contains everything that was received until so long before the request.
 
     Returns:
         A series per store (or group, or total) and combination of dimensions. A value is None if it cannot be known.
@@ -183,7 +185,7 @@ def sensors(  # noqa: PLR0913 - the arguments of the API
             limit=limit,
             after=after,
         )
-        return Call(path("sensors"), decode_page, arguments)
+        return Call(path("sensors"), decode_page, arguments, has_token=True)
 
     return Pages(call)
 
@@ -210,7 +212,7 @@ def cells(  # noqa: PLR0913 - the arguments of the API
         ValueError: a datetime has no time zone.
     """
     arguments = query(from_=start, to=end, store=store_ids(store), partial=partial, as_of=as_of)
-    return Call(path("views", view, "cells"), decoder(Cells), arguments)
+    return Call(path("views", view, "cells"), decoder(Cells), arguments, has_token=True)
 
 
 def raw_receipts(store: str, day: Day, *, limit: int = 1000) -> Pages[Receipt]:

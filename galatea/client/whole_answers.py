@@ -49,7 +49,8 @@ class MetricOptions(TypedDict, total=False):
     as `previous_week`. `hours`: `all` or `open`. `timezone`: an IANA name; by default that of each store. `as_of`:
     number of the publication to read. `partial`: accept an answer from batch alone while speed is missing. `comp`: only
     comparable stores. `only_covered`: only windows with sensor coverage. `context`: `holidays`, `weather`. `limit`:
-    stores per answer, to read pages yourself. `after`: the `next` of the answer before.
+    stores per answer, to read pages yourself. `after`: the `next` of the answer before. `at_least`: a token of events
+    that the answer has to contain. `max_staleness`: such as `5s`, likewise of everything received until then.
     """
 
     store: Ids
@@ -73,6 +74,8 @@ class MetricOptions(TypedDict, total=False):
     context: Names
     limit: int
     after: str
+    at_least: str
+    max_staleness: str
 
 
 def whole_answers(
@@ -263,11 +266,11 @@ def _call(metrics: Sequence[str], start: When | None, end: When | None, options:
     context = ",".join(as_list(options.get("context", ())))
     arguments = query(from_=start, to=end, **{**options, **lists, "context": context or None})
     if len(metrics) > 1:
-        return Call(path("metrics", ",".join(metrics)), decoder(Answers), arguments)
+        return Call(path("metrics", ",".join(metrics)), decoder(Answers), arguments, has_token=True)
     decode = decoder(Answer)
 
     def decode_one(body: bytes) -> Answers:
         answer = decode(body)
         return Answers(answers=(answer,), as_of=answer.as_of, next=answer.next)
 
-    return Call(path("metrics", *metrics), decode_one, arguments)
+    return Call(path("metrics", *metrics), decode_one, arguments, has_token=True)

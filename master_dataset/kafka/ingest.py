@@ -15,6 +15,7 @@ from master_dataset.errors import LinesNotSentError
 from master_dataset.kafka.client_errors import ClientErrors
 from master_dataset.kafka.client_settings import producer_settings
 from master_dataset.kafka.connection import KafkaConnection
+from master_dataset.kafka.producer import Delivery, delivery_of
 from master_dataset.parsing.masking import mask_value
 from master_dataset.parsing.parse import key_of
 from master_dataset.source import Source
@@ -70,9 +71,12 @@ class IngestOptions:
 
     first_line: int = 1  # number of the first line, to resume an ingest
     give_up_seconds: float = 300.0  # how long a line may stay unacknowledged; longer than a restart of the broker
+    on_acknowledged: "AcknowledgedCallback | None" = None
 
 
 ProgressCallback = Callable[[IngestResult], None]
+AcknowledgedCallback = Callable[[bytes, Delivery], None]
+"""Called with each line that was acknowledged, as it was sent, and with its place."""
 
 
 def ingest(
@@ -101,7 +105,7 @@ def ingest(
         LinesNotSentError: A line was not acknowledged in time, or the ingest was interrupted; says where to resume.
     """
     options = options or IngestOptions()
-    sender = _LineSender(source, kafka, progress, options.give_up_seconds)
+    sender = _LineSender(source, kafka, progress, options)
     number = options.first_line - 1
     try:
         for number, line in enumerate(lines, options.first_line):
@@ -119,7 +123,7 @@ class _LineSender:
     """One producer, and the lines that are not acknowledged yet. Its queue bounds the memory."""
 
     def __init__(
-        self, source: Source[Any], kafka: KafkaConnection, progress: ProgressCallback, give_up_seconds: float
+        self, source: Source[Any], kafka: KafkaConnection, progress: ProgressCallback, options: IngestOptions
     ) -> None:
         self._source, self._topic, self._key_of, self._progress = source, source.topic, key_of(source), progress
         self._began = self._reported_at = time.monotonic()
@@ -128,8 +132,9 @@ class _LineSender:
         self._rejected_lines: list[int] = []
         self.failure = ""
         self._errors = ClientErrors(kafka)
-        options = producer_settings(kafka, "galatea-ingest", give_up_seconds)
-        self._producer: Producer = self._errors.connect(Producer, options)
+        self._on_acknowledged = options.on_acknowledged
+        settings = producer_settings(kafka, "galatea-ingest", options.give_up_seconds)
+        self._producer: Producer = self._errors.connect(Producer, settings)
         self._check_topic()
 
     def send(self, number: int, line: bytes) -> None:
@@ -175,7 +180,12 @@ class _LineSender:
             raise self._errors.translated(KafkaException(topic.error), what)
 
     def _produce(self, number: int, line: bytes, where: dict[str, Any]) -> None:
-        self._producer.produce(self._topic, line, on_delivery=lambda error, _: self._delivered(number, error), **where)
+        def report(error: Any, message: Any) -> None:  # noqa: ANN401 - confluent_kafka ships no types
+            if error is None and self._on_acknowledged is not None:
+                self._on_acknowledged(line, delivery_of(None, message))
+            self._delivered(number, error)
+
+        self._producer.produce(self._topic, line, on_delivery=report, **where)
 
     def _delivered(self, number: int, error: Any) -> None:  # noqa: ANN401 - confluent_kafka ships no types
         if error is None:

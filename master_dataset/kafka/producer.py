@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import structlog
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Producer
 
 from master_dataset.kafka.client_errors import NO_RIGHT, says_why
 from master_dataset.kafka.client_settings import BufferLimits, producer_settings
@@ -50,10 +50,26 @@ class ProducerRecord(NamedTuple):
         return len(self.key) + len(self.value) + sum(len(name) + len(value) for name, value in self.headers)
 
 
-class _Report(NamedTuple):
-    future: asyncio.Future[DeliveryStatus]
-    size: int
+class Delivery(NamedTuple):
+    """The outcome of sending a record and, if it was acknowledged, its place.
+
+    Attributes:
+        status: See the class.
+        partition: Of the topic.
+        offset: In the partition.
+        received_ms: The broker's timestamp, milliseconds since 1970; None if the topic keeps the sender's.
+    """
+
     status: DeliveryStatus
+    partition: int = -1
+    offset: int = -1
+    received_ms: int | None = None
+
+
+class _Report(NamedTuple):
+    future: asyncio.Future[Delivery]
+    size: int
+    delivery: Delivery
 
 
 class AsyncProducer:
@@ -84,7 +100,7 @@ class AsyncProducer:
         self._poller = threading.Thread(target=self._poll, name="producer", daemon=True)
         self._poller.start()
 
-    def send(self, topic: str, records: Sequence[ProducerRecord]) -> list[asyncio.Future[DeliveryStatus]]:
+    def send(self, topic: str, records: Sequence[ProducerRecord]) -> list[asyncio.Future[Delivery]]:
         """Send records to one topic, in order: all of them or none.
 
         Args:
@@ -92,7 +108,7 @@ class AsyncProducer:
             records: The records; those with equal keys are appended in this order.
 
         Returns:
-            A future of its delivery status for each, done about GIVE_UP_SECONDS from now at the latest.
+            A future of its delivery for each, done about GIVE_UP_SECONDS from now at the latest.
 
         Raises:
             BufferError: Too much is in flight; none was sent.
@@ -113,16 +129,16 @@ class AsyncProducer:
         self._pass_reports()
 
     def _produce(
-        self, topic: str, record: ProducerRecord, future: asyncio.Future[DeliveryStatus]
-    ) -> asyncio.Future[DeliveryStatus]:
+        self, topic: str, record: ProducerRecord, future: asyncio.Future[Delivery]
+    ) -> asyncio.Future[Delivery]:
         report = partial(self._on_delivery, future, record.size)
         headers = {"headers": list(record.headers)} if record.headers else {}
         try:
             self._producer.produce(topic, record.value, record.key, on_delivery=report, **headers)
         except KafkaException as error:
-            self._settle([_Report(future, record.size, delivery_status(error.args[0]))])
+            self._settle([_Report(future, record.size, Delivery(delivery_status(error.args[0])))])
         except BufferError:
-            self._settle([_Report(future, record.size, DeliveryStatus.UNCONFIRMED)])
+            self._settle([_Report(future, record.size, Delivery(DeliveryStatus.UNCONFIRMED))])
         return future
 
     def _poll(self) -> None:
@@ -145,10 +161,10 @@ class AsyncProducer:
             self._log_again_at = time.monotonic() + LOG_SECONDS
             log.warning("producer.rejected", why=error.str(), do="galatea doctor")
 
-    def _on_delivery(self, future: asyncio.Future[DeliveryStatus], size: int, error: Any, _: object) -> None:  # noqa: ANN401
+    def _on_delivery(self, future: asyncio.Future[Delivery], size: int, error: Any, message: Any) -> None:  # noqa: ANN401
         if error is not None:
             self._on_error(error)
-        self._reports.append(_Report(future, size, delivery_status(error)))
+        self._reports.append(_Report(future, size, delivery_of(error, message)))
 
     def _pass_reports(self) -> None:
         """Pass many reports at once, because waking the event loop for each one would dominate the cost."""
@@ -162,7 +178,7 @@ class AsyncProducer:
         self.in_flight = BufferLimits(self.in_flight.records - len(reports), self.in_flight.size - settled)
         for report in reports:
             if not report.future.done():  # the caller may have been cancelled
-                report.future.set_result(report.status)
+                report.future.set_result(report.delivery)
 
 
 def async_producer_settings(kafka: KafkaConnection) -> dict[str, Any]:
@@ -175,3 +191,18 @@ def delivery_status(error: Any) -> DeliveryStatus:  # noqa: ANN401
     if error is None:
         return DeliveryStatus.ACKNOWLEDGED
     return DeliveryStatus.TOO_LARGE if error.code() == KafkaError.MSG_SIZE_TOO_LARGE else DeliveryStatus.UNCONFIRMED
+
+
+def delivery_of(error: Any, message: Any) -> Delivery:  # noqa: ANN401
+    """Translate the driver's report of a record.
+
+    A broker that has acknowledged a record before, and no longer knows where it put it, confirms it without its offset.
+    Such a record counts as unconfirmed: whoever sends it again gets a place, and it counts once.
+    """
+    status = delivery_status(error)
+    if status is not DeliveryStatus.ACKNOWLEDGED:
+        return Delivery(status)
+    if message.offset() is None or message.offset() < 0:
+        return Delivery(DeliveryStatus.UNCONFIRMED)
+    kind, stamp = message.timestamp()
+    return Delivery(status, message.partition(), message.offset(), stamp if kind == TIMESTAMP_LOG_APPEND_TIME else None)

@@ -46,6 +46,11 @@ class VisitRules:
         return f"{_VERSION}: {self.gap} {self.ahead} {self.min_stay} {self.engaged_stay} {self.longest} ms"
 
     @property
+    def fresh_ages(self) -> tuple[int, int]:
+        """The least and the greatest age at which a delivery is fresh: its repeats then arrive within one gap of it."""
+        return -self.ahead, self.gap - self.ahead
+
+    @property
     def longest_known(self) -> timedelta:
         """How far back sightings matter to an open bundle; one that began earlier is not a visitor in any case."""
         return (self.longest + 2 * self.gap) * _MS

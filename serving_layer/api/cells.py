@@ -7,8 +7,9 @@ import msgspec
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from serving_layer.api.basis import AtLeastToken, MaxStaleness, read_basis
 from serving_layer.api.caller import AnswersOf, Reader
-from serving_layer.api.conditional_requests import AnswerProvenance, conditional_response, requires_fresh
+from serving_layer.api.conditional_requests import conditional_response
 from serving_layer.api.downloads import formatted_response, returns_or_file
 from serving_layer.api.parameters import (
     MAX_PAGE,
@@ -49,6 +50,8 @@ class CellsQuery(BaseModel):
     partial: PartialFlag = False
     format: Format = Field("json", description="JSON, or a table with one row per cell.")
     as_of: AsOfNumber = None
+    at_least: AtLeastToken = None
+    max_staleness: MaxStaleness = None
 
 
 @router.get("/views/{view}/cells", operation_id="get_cells", responses=or_not_modified(returns_or_file(CellsResponse)))
@@ -64,7 +67,8 @@ async def get_cells(
     asked.refuse_incomplete()
     cells = CellsRequest(view, tuple(query.store), query.start, query.end, query.partial, query.as_of, query.range)
     definition = answers.view(cells)
-    version = await answers.read_version(cells, caller, fresh=requires_fresh(request.headers.get("cache-control")))
+    basis = await read_basis(request, answers, cells, caller, query)
+    version = basis.version
     tag = etag(("cells", query.format, cells), caller.visibility_scope, version.key, answers.catalogue.fingerprint)
 
     async def respond() -> Response:
@@ -72,7 +76,7 @@ async def get_cells(
         name = [view, *asked.words]
         return await formatted_response(query.format, body, lambda found: cells_table(found, definition), name)
 
-    return await conditional_response(request, tag, respond, AnswerProvenance(cells, version))
+    return await conditional_response(request, tag, respond, basis.provenance, basis.headers)
 
 
 raw_router = APIRouter(prefix="/v1/raw", tags=["raw"])

@@ -1,8 +1,9 @@
 """Conditional requests: `ETag`, `If-None-Match` and 304 (RFC 9110, RFC 9111)."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import NamedTuple
 
 from fastapi import Request, Response
@@ -40,6 +41,7 @@ async def conditional_response(
     tag: str,
     respond: Callable[[], Awaitable[Response]],
     provenance: AnswerProvenance | None = None,
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> Response:
     """Respond with an `ETag`, or with 304 if the caller already has the response with this tag.
 
@@ -49,10 +51,11 @@ async def conditional_response(
         tag: of the response.
         respond: makes the response; not called if the tag matches.
         provenance: lets `ResponseCacheMiddleware` cache the response; None for responses that it must not cache.
+        more: headers of the response, and of 304.
     """
     request.state.provenance = provenance
     sent = request.headers.getlist("if-none-match")
-    headers = {"ETag": tag, **CACHE_HEADERS}
+    headers = {"ETag": tag, **CACHE_HEADERS, **more}
     if has(sent, tag):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     response = await respond()

@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request, Response
 
 from master_dataset.sources import source_named
+from serving_layer.api.basis import TOKEN_HEADER, token_of
 from serving_layer.api.caller import Ingester
 from serving_layer.api.request_bodies import bodies_of
 from serving_layer.errors import NotOfferedError, UnsupportedBodyError
@@ -17,6 +18,7 @@ from serving_layer.limits import LIMITS
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.events import EventOutcomes
 from serving_layer.responses.schemas import returns
+from views.control.token import EventToken
 
 LINES = "application/x-ndjson"
 PLAIN, GZIP = "identity", "gzip"
@@ -85,11 +87,14 @@ async def send_events(
     1,000; plain or as gzip. 202: all are accepted. 207: see `items`, which says of each event its `outcome`: accepted,
     rejected (`reason`, `pointer` to the field, a `sentence`) or unknown (the broker did not confirm it in time: send it
     again, it counts once). 422: all are rejected. What is rejected is not kept. 503: nothing is known to have arrived,
-    so send the same again after `Retry-After`.
+    so send the same again after `Retry-After`. `token` names what was accepted, for `at_least` of a question. The
+    header `Galatea-Token` also names what the request had in `Galatea-At-Least`.
     """
-    found = source_named(source)
+    found, known = source_named(source), token_of(request)
     ingest.refuse_low()
     async with read_events_body(request) as body:
         with ingest.admitted():
             results = await ingest.ingest(found, body, caller.tenant)
-    return Response(encode(results.response()), results.status(), media_type=JSON)
+    named = (known or EventToken()).joined(results.token) if results.token is not None else None
+    headers = {TOKEN_HEADER: named.text()} if named is not None else None
+    return Response(encode(results.response()), results.status(), headers, JSON)

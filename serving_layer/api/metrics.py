@@ -8,8 +8,9 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, ConfigDict, Field
 
 from master_dataset.errors import GalateaError
+from serving_layer.api.basis import AtLeastToken, MaxStaleness, demand_of, read_basis
 from serving_layer.api.caller import AnswersOf, Reader
-from serving_layer.api.conditional_requests import AnswerProvenance, conditional_response, requires_fresh
+from serving_layer.api.conditional_requests import conditional_response
 from serving_layer.api.downloads import formatted_response, refuse_beside_points, returns_or_file
 from serving_layer.api.parameters import (
     STORES,
@@ -99,6 +100,8 @@ class MetricQuery(BaseModel):
     brand: Brands = []
     sku: SkuIds = []
     as_of: AsOfNumber = None
+    at_least: AtLeastToken = None
+    max_staleness: MaxStaleness = None
 
     limit: int | None = Field(None, ge=1, le=MOST_STORES, description=LIMIT)
     after: AfterToken = None
@@ -181,9 +184,8 @@ async def get_metric(
     the next page. Tables have one row per point. The response has an `ETag`.
     """
     metrics = query.to_request(metric)
-    version = await answers.read_version(
-        metrics.first, caller, fresh=requires_fresh(request.headers.get("cache-control"))
-    )
+    basis = await read_basis(request, answers, metrics.first, caller, query)
+    version = basis.version
     tag = etag(("metrics", query.format, metrics), caller.visibility_scope, version.key, answers.catalogue.fingerprint)
 
     def table(body: Body) -> Table:
@@ -197,7 +199,7 @@ async def get_metric(
         name = [*(each.metric for each in metrics.requests), *AskedRange(query.start, query.end, query.range).words]
         return await formatted_response(query.format, body, table, name)
 
-    return await conditional_response(request, tag, respond, AnswerProvenance(metrics.first, version))
+    return await conditional_response(request, tag, respond, basis.provenance, basis.headers)
 
 
 RETRY_MS = 2000
@@ -214,6 +216,9 @@ async def live_events(
     """Follow the metric. A dependency, so that a bad request is rejected before the response begins."""
     if query.format != "json":
         raise BadQuestionError("Live answers are always JSON.", do="Leave `format` out.")
+    if demand_of(request, query) is not None:
+        message = "A live answer follows the newest state, and waits for nothing."
+        raise BadQuestionError(message, do="Ask `/v1/metrics` with `at_least` or `max_staleness`.")
     live: Live = request.app.state.live
     async with live.follow(query.to_request(metric), caller) as follower:
         yield follower.events(last_event_id)
@@ -295,6 +300,8 @@ class IndexQuery(BaseModel):
     hours: Hours = Field("all", description="Which windows count: all, or only those inside the opening hours.")
     partial: PartialFlag = False
     as_of: AsOfNumber = None
+    at_least: AtLeastToken = None
+    max_staleness: MaxStaleness = None
 
 
 @index_router.get(
@@ -329,10 +336,11 @@ async def get_index(
         query.history_weeks,
         query.range,
     )
-    version = await answers.read_version(index, caller, fresh=requires_fresh(request.headers.get("cache-control")))
+    basis = await read_basis(request, answers, index, caller, query)
+    version = basis.version
     tag = etag(("index", index), caller.visibility_scope, version.key, answers.catalogue.fingerprint)
 
     async def respond() -> Response:
         return Response(await answers.index(index, version, caller), media_type=JSON)
 
-    return await conditional_response(request, tag, respond, AnswerProvenance(index, version))
+    return await conditional_response(request, tag, respond, basis.provenance, basis.headers)

@@ -78,6 +78,8 @@ class RequestHeaders(NamedTuple):
                 if_none_match.append(value.decode("latin-1"))
             elif name == b"cache-control":
                 bypass = bypass or requires_fresh(value.decode("latin-1"))
+            elif name == b"galatea-at-least":
+                bypass = True
         return cls(authorization, if_none_match, bypass or ANY in if_none_match)
 
 

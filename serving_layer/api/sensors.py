@@ -5,8 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from serving_layer.api.basis import AtLeastToken, MaxStaleness, read_basis
 from serving_layer.api.caller import AnswersOf, Reader
-from serving_layer.api.conditional_requests import AnswerProvenance, conditional_response, requires_fresh
+from serving_layer.api.conditional_requests import conditional_response
 from serving_layer.api.parameters import (
     AfterToken,
     AsOfNumber,
@@ -50,6 +51,8 @@ class SensorsQuery(BaseModel):
     )
     partial: PartialFlag = False
     as_of: AsOfNumber = None
+    at_least: AtLeastToken = None
+    max_staleness: MaxStaleness = None
     limit: int = Field(
         STORES_PER_PAGE, ge=1, le=MOST_STORES, description="Number of stores per page, in order of their ids."
     )
@@ -90,10 +93,11 @@ async def list_sensors(
     no sensors although more follow.
     """
     sensors = query.to_request()
-    version = await answers.read_version(sensors, caller, fresh=requires_fresh(request.headers.get("cache-control")))
+    basis = await read_basis(request, answers, sensors, caller, query)
+    version = basis.version
     tag = etag(("sensors", sensors), caller.visibility_scope, version.key, answers.catalogue.fingerprint)
 
     async def respond() -> Response:
         return Response(await answers.sensors(sensors, version, caller), media_type=JSON)
 
-    return await conditional_response(request, tag, respond, AnswerProvenance(sensors, version))
+    return await conditional_response(request, tag, respond, basis.provenance, basis.headers)

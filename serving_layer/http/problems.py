@@ -22,7 +22,7 @@ from master_dataset.errors import (
     DependencyUnavailableError,
     GalateaError,
 )
-from serving_layer.errors import RateLimitedError
+from serving_layer.errors import NotYetError, RateLimitedError
 from serving_layer.http.invalid_arguments import invalid_argument
 from serving_layer.http.problem_types import PATH
 from serving_layer.responses.encoding import Problem, encode
@@ -55,9 +55,12 @@ HEADERS_OF: Mapping[int, Mapping[str, str]] = {
 
 def problem(status: int, code: str, title: str, detail: str, field: str | None = None) -> Response:
     """`title` is one sentence, `detail` what to do. `field`: of the body, where one is to blame."""
-    ERRORS.labels(code).inc()
-    body = Problem(f"{PATH}/{code}", title, detail, code, status, UNSET if field is None else field)
-    return Response(encode(body), status, HEADERS_OF.get(status), MEDIA_TYPE)
+    return _said(Problem(f"{PATH}/{code}", title, detail, code, status, UNSET if field is None else field))
+
+
+def _said(body: Problem) -> Response:
+    ERRORS.labels(body.code).inc()
+    return Response(encode(body), body.status, HEADERS_OF.get(body.status), MEDIA_TYPE)
 
 
 def headers_of(error: GalateaError) -> Mapping[str, str]:
@@ -81,6 +84,9 @@ async def _ours(_: Request, error: Exception) -> Response:
         raise error
     if isinstance(error, BadRuleError | BadEndpointError | BadFloorPlanError):
         return problem(error.status, error.code, error.message, error.do, error.field)
+    if isinstance(error, NotYetError):
+        place, progress = f"{PATH}/{error.code}", error.progress
+        return _said(Problem(place, error.message, error.do, error.code, error.status, progress=progress))
     if not isinstance(error, DependencyUnavailableError):
         response = problem(error.status, error.code, error.message, error.do)
         response.headers.update(headers_of(error))

@@ -13,7 +13,7 @@ from prometheus_client import Counter
 
 from master_dataset import tracing
 from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError
-from master_dataset.kafka.producer import DeliveryStatus, ProducerRecord
+from master_dataset.kafka.producer import Delivery, DeliveryStatus, ProducerRecord
 from master_dataset.parsing.json_bytes import MAX_BYTES
 from master_dataset.parsing.masking import mask_value
 from master_dataset.parsing.parse import parse
@@ -22,8 +22,10 @@ from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms
 from master_dataset.source import Source
 from serving_layer.errors import TooBusyError
 from serving_layer.ingest.events_body import EventsBody
+from serving_layer.ingest.tokens import Sent, TokenWriter
 from serving_layer.limits import LIMITS, Limits
 from serving_layer.responses.events import EventOutcome, EventOutcomes, EventStatus
+from views.control.token import EventToken
 
 
 class EventResult(NamedTuple):
@@ -65,9 +67,9 @@ def _foreign_store(pointer: str) -> EventResult:
 class EventResults:
     """The results of a request's events, in their order; there is at least one."""
 
-    def __init__(self, items: Sequence[EventResult]) -> None:
-        """`items`: one per event."""
-        self.items = items
+    def __init__(self, items: Sequence[EventResult], token: EventToken | None = None) -> None:
+        """`items`: one per event. `token`: of the accepted ones; None if it is not known where they are."""
+        self.items, self.token = items, token
         self.counts = collections.Counter(item.outcome for item in items)
 
     def status(self) -> HTTPStatus:
@@ -87,7 +89,15 @@ class EventResults:
             rejected=self.counts[EventStatus.REJECTED],
             unknown=self.counts[EventStatus.UNKNOWN],
             items=[EventOutcome(at, *item) for at, item in enumerate(self.items)],
+            token=self.token.text() if self.token and self.token.topics else None,
         )
+
+
+class ValidEvent(NamedTuple):
+    """An event that may be sent. `happened_ms`: milliseconds since 1970."""
+
+    record: ProducerRecord
+    happened_ms: int
 
 
 @dataclass(frozen=True)
@@ -109,14 +119,14 @@ class EventValidator:
     tenant: str | None
     received_us: int
 
-    def validate(self, record: bytes) -> ProducerRecord | EventResult:
+    def validate(self, record: bytes) -> "ValidEvent | EventResult":
         """Return the record to send, masked and keyed by store as in `galatea ingest`, or why it is rejected."""
         parsed = parse(self.source, record, self._terms_of, received_us=self.received_us)
         if isinstance(parsed, DeadLetter):
             return EventResult.rejected(parsed)
         if self.tenant is not None and self._own(parsed.store) is None:
             return _foreign_store(f"/{self.source.store}")
-        return ProducerRecord(parsed.store.encode(), mask_value(self.source, record))
+        return ValidEvent(ProducerRecord(parsed.store.encode(), mask_value(self.source, record)), parsed.happened_ms)
 
     def _own(self, store: str) -> Store | None:
         """The registered store of this id that the sender may send events of; None if there is none."""
@@ -133,6 +143,7 @@ DELIVERY_TIMEOUT_SECONDS = 7.0
 """A safety net: the producer itself gives up earlier."""
 INLINE_BYTES = 16_384
 """Bodies up to this size are validated on the event loop: it takes milliseconds, and a thread costs time too."""
+UNCONFIRMED = Delivery(DeliveryStatus.UNCONFIRMED)
 RESULTS = {
     DeliveryStatus.ACKNOWLEDGED: ACCEPTED,
     DeliveryStatus.UNCONFIRMED: UNKNOWN,
@@ -146,20 +157,22 @@ Registry = Callable[[], Awaitable[tuple[int, Mapping[str, Store]]]]
 class EventProducer(Protocol):
     """Sends records: `master_dataset.kafka.producer.AsyncProducer`, or a fake in tests."""
 
-    def send(self, topic: str, records: Sequence[ProducerRecord]) -> Sequence[asyncio.Future[DeliveryStatus]]:
+    def send(self, topic: str, records: Sequence[ProducerRecord]) -> Sequence[asyncio.Future[Delivery]]:
         """Queue all records in order. Raises BufferError, and queues none, if there is no room."""
 
 
 class IngestService:
     """Ingests the events of requests. One per process and event loop."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of the service
         self,
         producer: EventProducer,
         registry: Registry,
         now_us: Callable[[], int],
         limits: Limits = LIMITS,
         refuse_low: Callable[[], None] = lambda: None,
+        *,
+        tokens: TokenWriter,
     ) -> None:
         """Set the parts of the service.
 
@@ -169,7 +182,9 @@ class IngestService:
             now_us: the current time in microseconds since 1970.
             limits: of requests.
             refuse_low: raises DiskLowError if the broker's disk is nearly full.
+            tokens: makes the tokens of accepted events.
         """
+        self._tokens = tokens
         self._producer, self._registry, self._now_us = producer, registry, now_us
         self._limits, self.refuse_low = limits, refuse_low
         self._stores: Mapping[str, Store] | None = None
@@ -216,15 +231,16 @@ class IngestService:
             validated = await loop.run_in_executor(self._validation, _validate_all, validator, body, self._limits)
         else:
             validated = _validate_all(validator, body, self._limits)
-        results = EventResults(await self._send(source.topic, validated))
+        results = await self._send(source.topic, validated)
         for outcome, count in results.counts.items():
             EVENTS.labels(source.topic, outcome).inc(count)
         return results
 
-    async def _send(self, topic: str, validated: Sequence[ProducerRecord | EventResult]) -> Sequence[EventResult]:
-        records = [each for each in validated if isinstance(each, ProducerRecord)]
-        if not records:
-            return [each for each in validated if not isinstance(each, ProducerRecord)]
+    async def _send(self, topic: str, validated: Sequence[ValidEvent | EventResult]) -> EventResults:
+        valid = [each for each in validated if isinstance(each, ValidEvent)]
+        if not valid:
+            return EventResults([each for each in validated if isinstance(each, EventResult)], EventToken())
+        records = [each.record for each in valid]
         attributes: tracing.Attributes = {
             "messaging.system": "kafka",
             "messaging.operation.name": "send",
@@ -236,10 +252,13 @@ class IngestService:
             if headers := tracing.record_headers():
                 records = [each._replace(headers=headers) for each in records]
             pending = await self._sent(topic, records)
-        delivered = iter([RESULTS[each.result()] if each.done() else UNKNOWN for each in pending])
-        return [next(delivered) if isinstance(each, ProducerRecord) else each for each in validated]
+        deliveries = [each.result() if each.done() else UNCONFIRMED for each in pending]
+        sent = [Sent(delivery, each.happened_ms) for delivery, each in zip(deliveries, valid, strict=True)]
+        outcomes = iter([RESULTS[each.status] for each in deliveries])
+        results = [next(outcomes) if isinstance(each, ValidEvent) else each for each in validated]
+        return EventResults(results, await self._tokens.token(topic, sent))
 
-    async def _sent(self, topic: str, records: Sequence[ProducerRecord]) -> Sequence[asyncio.Future[DeliveryStatus]]:
+    async def _sent(self, topic: str, records: Sequence[ProducerRecord]) -> Sequence[asyncio.Future[Delivery]]:
         try:
             pending = self._producer.send(topic, records)
         except BufferError as error:
@@ -259,7 +278,5 @@ class IngestService:
         return self._stores
 
 
-def _validate_all(
-    validator: EventValidator, body: EventsBody, limits: Limits
-) -> Sequence[ProducerRecord | EventResult]:
+def _validate_all(validator: EventValidator, body: EventsBody, limits: Limits) -> Sequence[ValidEvent | EventResult]:
     return [validator.validate(record) for record in body.records(limits)]

@@ -1,5 +1,6 @@
 """How responses are encoded as JSON, and the types that all of them share."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any, TypeVar, cast, overload
@@ -32,10 +33,36 @@ def fields_of(response: msgspec.Struct) -> dict[str, Any]:
     return {said: value for name, said in names if (value := getattr(response, name)) is not msgspec.UNSET}
 
 
+class PartitionProgress(Struct, frozen=True):
+    """How far the speed layer has read a partition: everything before `position`. `needed`: the position to reach."""
+
+    topic: str
+    partition: int
+    position: int
+    needed: int
+
+    @property
+    def lack(self) -> int:
+        """How many offsets are left to read."""
+        return max(self.needed - self.position, 0)
+
+
+class ReadProgress(Struct, frozen=True):
+    """How far an answer would reach, and what it would have to reach.
+
+    `cut`: of the publication. `cut_needed`: the earliest that contains what only batch counts; null if that does not
+    matter. `positions`: the partitions that were not read far enough.
+    """
+
+    cut: Instant
+    cut_needed: Instant | None
+    positions: Sequence[PartitionProgress]
+
+
 class Problem(Struct):
     """RFC 9457. `title` says what happened, `detail` what to do; `code` is stable. `type`: the path of what it means.
 
-    `field`: the field of the body to change; empty: all of it.
+    `field`: the field of the body to change; empty: all of it. `progress`: with `not_yet`.
     """
 
     type: Annotated[str, Meta(extra_json_schema={"format": "uri-reference"})]
@@ -44,6 +71,7 @@ class Problem(Struct):
     code: str
     status: int
     field: str | UnsetType = UNSET
+    progress: ReadProgress | UnsetType = UNSET
 
 
 def iso_epoch(at: int) -> str:

@@ -28,9 +28,13 @@ class EventOutcome(Struct):
 
 
 class EventOutcomes(Struct):
-    """How many events were accepted, rejected or are unknown, and each of them."""
+    """How many events were accepted, rejected or are unknown, and each of them.
+
+    `token`: names the accepted ones, for `at_least` of a question; null if there is none, or their place is not known.
+    """
 
     accepted: int
     rejected: int
     unknown: int
     items: Sequence[EventOutcome]
+    token: str | None

@@ -29,7 +29,7 @@ from master_dataset.errors import (
 from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store
 from serving_layer.caching import SharedRuns, keep
-from serving_layer.errors import CellMissingError, PublicationCollectedError
+from serving_layer.errors import CellMissingError, NotYetError, PublicationCollectedError
 from serving_layer.keys.key import Caller
 from serving_layer.sql.arithmetic import as_in_postgresql
 from serving_layer.sql.catalog_functions import MACROS
@@ -41,7 +41,7 @@ from serving_layer.sql.plan import Plan, plan, with_column_names
 from serving_layer.sql.relations import Relations, Sources
 from serving_layer.sql.results import Column, Prepared, QueryResult, SqlStateError, SqlType, SqlValue
 from serving_layer.sql.sandbox import Limits, Sandbox
-from serving_layer.sql.settings import TIMEZONE, SessionSettings
+from serving_layer.sql.settings import AT_LEAST, TIMEZONE, SessionSettings
 from serving_layer.sql.statements import (
     Action,
     Control,
@@ -57,6 +57,7 @@ from serving_layer.sql.statements import (
 from serving_layer.sql.suggestions import did_you_mean
 from serving_layer.sql.table import Needed, Reading, RowBudget, Table, table_size
 from serving_layer.sql.translate import Clock, SessionValues, duckdb_sql, parameter_number, translated, with_parameters
+from serving_layer.store.at_least import Demand
 from serving_layer.store.cells import MergedCells
 from serving_layer.store.snapshot import ReadVersion
 
@@ -110,6 +111,7 @@ class Snapshot:
         now: when the transaction began.
         speed_failure: why the version lacks the speed layer; None if it has it.
         settled: merged cells that stay as they are while events arrive; None outside of a transaction.
+        demand: what it was asked to contain; None: nothing in particular.
         masters: by tenant the product master, once it has been read.
         tables: what was read already.
     """
@@ -119,6 +121,7 @@ class Snapshot:
     now: datetime
     speed_failure: GalateaError | None = None
     settled: MergedCells | None = None
+    demand: Demand | None = None
     masters: dict[str, ProductMaster | None] = field(default_factory=dict)
     tables: LRUCache[Hashable, pa.Table] = field(
         default_factory=lambda: LRUCache(BYTES_OF_TRANSACTION, getsizeof=table_size)
@@ -489,13 +492,17 @@ class Session:
 
     async def _read_snapshot(self) -> Snapshot:
         """The snapshot of the transaction, or one for this statement alone."""
+        demand = self._settings.demand
         if self._snapshot is not None:
+            if demand is not None and demand != self._snapshot.demand:
+                message = f'The transaction has read its snapshot before "{AT_LEAST}" was set.'
+                raise SqlStateError("25001", message, "Set it before the first query of a transaction.")
             return self._snapshot
         queries = self._sessions.sources.queries
-        version, speed_failure = await queries.current_version()
+        version, speed_failure = await queries.current_version(demand)
         _, stores = await queries.stores.all()
         visible = {id_: store for id_, store in stores.items() if self._caller.sees(store)}
-        snapshot = Snapshot(version, visible, self._began or self._sessions.now(), speed_failure)
+        snapshot = Snapshot(version, visible, self._began or self._sessions.now(), speed_failure, demand=demand)
         if self._transaction == "open":
             cells, has_speed = queries.merged_cells, version.snapshot.has_speed
             snapshot.settled = await cells.settled(version.snapshot) if has_speed else cells
@@ -746,7 +753,9 @@ def _types_of_parameters(query: exp.Query, given: Sequence[SqlType], relations: 
 
 def _sql_error(error: GalateaError) -> SqlStateError:
     """An error of the platform as PostgreSQL would name it."""
-    if isinstance(error, DependencyUnavailableError):
+    if isinstance(error, NotYetError):
+        code = _NOT_YET
+    elif isinstance(error, DependencyUnavailableError):
         code = "58000"
     elif isinstance(error, RangeTooLongError):
         code = "54000"

@@ -1,4 +1,7 @@
-"""The settings of a session that clients send and read. Two have an effect: `timezone` and `statement_timeout`."""
+"""The settings of a session that clients send and read.
+
+Three have an effect: `timezone`, `statement_timeout`, and `galatea.at_least`, the token of events that must be counted.
+"""
 
 import re
 from collections.abc import Mapping
@@ -10,9 +13,11 @@ from serving_layer.errors import BadQuestionError
 from serving_layer.sql.names import SERVER_VERSION
 from serving_layer.sql.results import SqlStateError
 from serving_layer.sql.suggestions import did_you_mean
+from serving_layer.store.at_least import Demand
 from serving_layer.timeline import zone_named
+from views.control.token import EventToken, InvalidTokenError
 
-TIMEZONE, TIMEOUT = "timezone", "statement_timeout"
+TIMEZONE, TIMEOUT, AT_LEAST = "timezone", "statement_timeout", "galatea.at_least"
 MOST_LENGTH, MOST_SAVEPOINTS = 1000, 1000
 """Characters of a value; savepoints of a transaction."""
 DEFAULTS: Mapping[str, str] = {
@@ -33,6 +38,7 @@ DEFAULTS: Mapping[str, str] = {
     "enable_seqscan": "on",
     "escape_string_warning": "on",
     "extra_float_digits": "1",
+    AT_LEAST: "",
     "geqo": "on",
     "idle_in_transaction_session_timeout": "0",
     "in_hot_standby": "off",
@@ -125,6 +131,12 @@ class SessionSettings:
         return self._values
 
     @property
+    def demand(self) -> Demand | None:
+        """What an answer has to contain; None if that was not set."""
+        text = self._values[AT_LEAST]
+        return Demand(EventToken.of_text(text)) if text else None
+
+    @property
     def zone(self) -> ZoneInfo:
         """The time zone of the session."""
         return zone_named(self._values[TIMEZONE])
@@ -204,6 +216,12 @@ def _unknown(name: str) -> SqlStateError:
 
 
 def _checked(name: str, value: str) -> str:
+    if name == AT_LEAST:
+        try:
+            return EventToken.of_text(value).text() if value else value
+        except InvalidTokenError as error:
+            hint = "Set what sent events or an answer had as their token."
+            raise SqlStateError("22023", f'"{name}" {error}.', hint) from error
     if len(value) > MOST_LENGTH:
         raise SqlStateError("22023", f'The value of "{name}" is too long.', f"At most {MOST_LENGTH} characters.")
     if name == TIMEZONE:

@@ -191,14 +191,17 @@ class SnapshotReader:
             raise failed
         return snapshot
 
-    async def read_available(self) -> tuple[ReadSnapshot, GalateaError | None]:
+    async def read_available(self, *, fresh: bool = False) -> tuple[ReadSnapshot, GalateaError | None]:
         """The snapshot of now, and why it lacks the speed layer; None if it has it.
+
+        Args:
+            fresh: read it after this call began.
 
         Raises:
             CassandraUnavailableError: the pointer cannot be read.
             PublicationBehindError: a replica is older than what was served already.
         """
-        return await self._recent.read()
+        return await self._recent.read(fresh=fresh)
 
     def expire(self) -> None:
         """Let the next snapshot be read after this call."""

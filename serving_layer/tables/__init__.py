@@ -4,7 +4,14 @@ from serving_layer.tables.alerts import AlertTables, RuleTables
 from serving_layer.tables.async_session import AsyncSession
 from serving_layer.tables.operations import KeyTables, LedgerTables, RecomputeTables, WatchTables
 from serving_layer.tables.processes import RateTables, SessionTables
-from serving_layer.tables.readers import BatchTables, PublishedTables, ReceiptTables, SpeedTables, StoreTables
+from serving_layer.tables.readers import (
+    BatchTables,
+    PublishedTables,
+    ReceiptTables,
+    SpeedTables,
+    StoreTables,
+    TopicTables,
+)
 from serving_layer.tables.saved import AnnotationTables, SavedViewTables, ShareTables
 
 __all__ = [
@@ -24,5 +31,6 @@ __all__ = [
     "ShareTables",
     "SpeedTables",
     "StoreTables",
+    "TopicTables",
     "WatchTables",
 ]

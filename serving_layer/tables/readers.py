@@ -5,6 +5,7 @@ BatchTables       run_days, batch_cells, day_cells
 SpeedTables       speed_positions, generations, speed_cells
 StoreTables       registry_versions, stores
 ReceiptTables     raw_pos_transactions, archive_positions
+TopicTables       generations, partition_growths
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,10 +15,12 @@ import orjson
 
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.stores import Store
+from serving_layer.store.at_least import Opening
 from serving_layer.store.readers import Claim, Position, PublicationEntry, RawReceipt, ReceiptPlace, SpeedBlock
 from serving_layer.tables.async_session import AsyncSession, Row, day_of, instant_of, optional_instant
 from views.control.generation import claimed_ends
 from views.control.publication import SELECT_POINTER, SERIES, Pointer
+from views.control.token import topic_tag
 from views.core.cut import month_of
 from views.core.day_cells import DayParts
 
@@ -161,6 +164,33 @@ class SpeedTables:
         for store, epoch, block, micro_batch in rows:
             found.setdefault(store, []).append(SpeedBlock(instant_of(epoch), block, micro_batch))
         return found
+
+
+class TopicTables:
+    """TopicReader of `store/at_least.py`."""
+
+    def __init__(self, session: AsyncSession) -> None:
+        """Prepares its statements."""
+        self._session = session
+        self._ids = session.prepare("SELECT topic_ids FROM generations WHERE generation = ?")
+        self._growths = session.prepare(
+            "SELECT partitions_before, partitions, opens_at, is_open FROM partition_growths WHERE series = 'galatea'"
+        )
+
+    async def tags(self, generation: int) -> Mapping[str, str]:
+        """Empty if an older release began the generation, and none of this one has written for it yet."""
+        rows = await self._session.rows(self._ids, generation)
+        ids: Mapping[str, str] = (rows[0][0] if rows else None) or {}
+        return {topic: topic_tag(id_) for topic, id_ in ids.items()}
+
+    async def openings(self) -> Sequence[Opening]:
+        """In the order of the growths."""
+        rows = await self._session.rows(self._growths)
+        return [
+            Opening(before, partitions, round(instant_of(at).timestamp() * 1000) if is_open else None)
+            for before, partitions, at, is_open in rows
+            if before is not None
+        ]
 
 
 class StoreTables:

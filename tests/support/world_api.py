@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import orjson
 
-from master_dataset.errors import CassandraUnavailableError, RequestError, UnknownNameError
-from master_dataset.kafka.producer import DeliveryStatus, ProducerRecord
+from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError, RequestError, UnknownNameError
+from master_dataset.kafka.producer import Delivery, DeliveryStatus, ProducerRecord
+from master_dataset.sources import registered_sources
+from master_dataset.visits.visit import RULES
 from master_dataset.webhooks.endpoint import Endpoint, RegisteredEndpoint
 from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.admin.dead_letters import DeadLetterService
@@ -26,6 +28,7 @@ from serving_layer.app import create_app
 from serving_layer.health.freshness import FreshnessService
 from serving_layer.health.watched import HealthReader
 from serving_layer.ingest.ingest import IngestService
+from serving_layer.ingest.tokens import TokenWriter
 from serving_layer.keys.authenticator import Authenticator, ConcurrencyLimiter, KeyCache
 from serving_layer.keys.key import Key, Scope
 from serving_layer.keys.rates import RateLimiter
@@ -41,7 +44,9 @@ from serving_layer.saved.service import SavedService
 from serving_layer.saved.shares import ShareLinks
 from serving_layer.saved.views import SavedViews
 from serving_layer.service import Clocks, QueryService
+from serving_layer.store.at_least import AtLeast, Opening
 from serving_layer.store.readers import Readers
+from serving_layer.store.topic_logs import TopicLogs
 from serving_layer.webhooks.service import RecordPosition, WebhookService
 from tests.support.alert_tables import WorldAlertTables, WorldVersions
 from tests.support.archiving import WorldDeadLetters
@@ -54,6 +59,8 @@ from tests.support.targets import WorldTargets
 from tests.support.world import World
 from tests.support.world_tables import WorldTables
 from views.control.recompute import RecomputeRequest
+from views.control.token import TopicEnds, topic_tag
+from views.core.waiting import WaitingRule
 from views.metrics import registered_metrics
 from views.registry import registered_views
 
@@ -184,29 +191,71 @@ def takes_all(_: ProducerRecord) -> DeliveryStatus | None:
 
 
 class WorldBroker:
-    """ReplaySender. `says`: the status of a record, None if it never comes. `is_full`: there is no room."""
+    """EventProducer. `says`: the status of a record, None if it never comes. `is_full`: there is no room.
 
-    def __init__(self) -> None:
+    Every topic has one partition. `received_ms`: the broker's clock.
+    """
+
+    def __init__(self, received_ms: Callable[[], int]) -> None:
         self.topics: dict[str, list[ProducerRecord]] = {}
+        self.received_ms = received_ms
         self.says: Callable[[ProducerRecord], DeliveryStatus | None] = takes_all
         self.is_full = False
 
-    def send(self, topic: str, records: Sequence[ProducerRecord]) -> Sequence[asyncio.Future[DeliveryStatus]]:
+    def send(self, topic: str, records: Sequence[ProducerRecord]) -> Sequence[asyncio.Future[Delivery]]:
         if self.is_full:
             raise BufferError
-        self.topics.setdefault(topic, []).extend(records)
-        return [self._delivered(self.says(record)) for record in records]
+        kept = self.topics.setdefault(topic, [])
+        first = len(kept)
+        kept.extend(records)
+        return [self._delivered(self.says(record), first + number) for number, record in enumerate(records)]
 
     def values(self, topic: str) -> list[bytes]:
         """What stands in the topic, in order."""
         return [record.value for record in self.topics.get(topic, [])]
 
-    def _delivered(self, delivery: DeliveryStatus | None) -> asyncio.Future[DeliveryStatus]:
+    def _delivered(self, status: DeliveryStatus | None, offset: int) -> asyncio.Future[Delivery]:
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[DeliveryStatus] = loop.create_future()
-        if delivery is not None:
-            loop.call_soon(future.set_result, delivery)
+        future: asyncio.Future[Delivery] = loop.create_future()
+        if status is not None:
+            loop.call_soon(future.set_result, Delivery(status, 0, offset, self.received_ms()))
         return future
+
+
+TOPIC_ID = "an id that Kafka gave"
+
+
+class WorldTopics:
+    """TopicReader, and what Kafka says of the topics of a World and its broker.
+
+    `ids`: of the topics now. `recorded`: those of the generation, unless they are the same. `grown`: partitions that
+    were added. `ends`: instead of those that the broker says. `is_away`: Kafka does not answer.
+    """
+
+    def __init__(self, broker: WorldBroker) -> None:
+        self.broker = broker
+        self.ids = dict.fromkeys(registered_sources(), TOPIC_ID)
+        self.recorded: dict[str, str] | None = None
+        self.grown: list[Opening] = []
+        self.ends: dict[str, dict[int, int]] = {}
+        self.is_away = False
+        self.asked = 0
+
+    async def tags(self, generation: int) -> dict[str, str]:
+        assert generation
+        recorded = self.ids if self.recorded is None else self.recorded
+        return {topic: topic_tag(id_) for topic, id_ in recorded.items()}
+
+    async def openings(self) -> Sequence[Opening]:
+        return self.grown
+
+    async def logs(self) -> dict[str, TopicEnds]:
+        """As `TopicLogs` asks for."""
+        self.asked += 1
+        if self.is_away:
+            raise BrokerUnavailableError("The broker does not answer.", do="galatea status")
+        own = {topic: {0: len(self.broker.topics.get(topic, []))} for topic in self.ids} | self.ends
+        return {topic: TopicEnds(topic_tag(id_), own[topic]) for topic, id_ in self.ids.items()}
 
 
 OPERATOR_KEY = "the operator's key"
@@ -255,6 +304,7 @@ class Asking:
     """
 
     recent_seconds = 0.0  # what an answer rests on is read for each
+    at_least_seconds = 100.0  # how long a question waits for what it demands: ten looks at the clock
     step = 10  # seconds that pass whenever somebody looks at the clock: every question finds all versions old
 
     def __init__(  # noqa: PLR0913 - a test says what is not as ever
@@ -280,6 +330,10 @@ class Asking:
         products = ProductReader(self.products, lambda: float(next(clock)))
         self.targets: WorldTargets = beside.targets if beside else WorldTargets(world.now)
         self.floor_plans: WorldFloorPlans = beside.floor_plans if beside else WorldFloorPlans(world.now)
+        self.clock_us = 1_800_000_000_000_000  # by which events that are sent are from the future; in 2027
+        self.broker: WorldBroker = beside.broker if beside else WorldBroker(lambda: self.clock_us // 1000)
+        self.topics: WorldTopics = beside.topics if beside else WorldTopics(self.broker)
+        logs = TopicLogs(self.topics.logs, clocks.monotonic)
         self.answers = QueryService(
             read_from,
             catalogue,
@@ -288,6 +342,7 @@ class Asking:
             clocks,
             recent_seconds=self.recent_seconds,
             targets=TargetReader(self.targets, lambda: float(next(clock))),
+            at_least=AtLeast(self.topics, registered_sources(), self.at_least_seconds, clocks.monotonic, logs),
         )
         freshness = FreshnessService(self.answers, watched or WorldWatch(world), ttl, world.now)
         ledgers, recomputes = ledgers or WorldTables(world), recomputes or WorldTables(world)
@@ -302,10 +357,16 @@ class Asking:
         operations = OperatorService(self.recomputing, recomputes, rollbacks, corrections, service, webhooks, self.keys)
         self.sessions: WorldSessions = beside.sessions if beside else WorldSessions()
         keys = KeyCache(self.keys, OPERATOR_KEY, "default", lambda: float(next(clock)), world.now)
-        self.broker: WorldBroker = beside.broker if beside else WorldBroker()
         self.acts: list[tuple[str, str, int]] = []
-        self.clock_us = 1_800_000_000_000_000  # by which events that are sent are from the future; in 2027
-        ingest = IngestService(self.broker, self.answers.stores.all, lambda: self.clock_us, limits, refuse_low)
+        self.tokens = TokenWriter(logs, WaitingRule.of(registered_views(), timedelta(hours=23), RULES))
+        ingest = IngestService(
+            self.broker,
+            self.answers.stores.all,
+            lambda: self.clock_us,
+            limits,
+            refuse_low,
+            tokens=self.tokens,
+        )
         self.versions: WorldVersions = beside.versions if beside else WorldVersions(world.now)
         self.alert_tables = WorldAlertTables()
         alerting = AlertService(AlertRules(self.versions, most=MOST_RULES), AlertListing(self.alert_tables))

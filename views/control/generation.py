@@ -11,7 +11,7 @@ generation can claim nothing more, so it has written nothing beyond its last cla
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -22,6 +22,13 @@ from master_dataset.failpoints import Failpoint, failpoint
 from views.control.publication import SERIAL, Pointer, PointerRow, Session
 from views.core.cut import utc
 
+_RECEIVED = (
+    "UPDATE speed_positions USING TIMESTAMP ? SET received_at = ?, position = ? "
+    "WHERE generation = ? AND topic = ? AND partition = ?; "
+)
+_POSITION = (
+    "UPDATE speed_positions USING TIMESTAMP ? SET position = ? WHERE generation = ? AND topic = ? AND partition = ?; "
+)
 _CLAIM = (
     "UPDATE generations SET claimed = ?, claimed_ends = ? WHERE generation = ? "
     "IF claimed = ? AND replaced = null AND emit_from != null"  # all columns of a missing generation are null
@@ -138,12 +145,22 @@ class Reached(NamedTuple):
 
 @dataclass(frozen=True)
 class Generation:
-    """`targets`: the positions it must have written before readers may switch to it. `definitions`: view to hash."""
+    """One generation.
+
+    Attributes:
+        number: Greater than that of every one before.
+        emit_from: It writes rows of epochs from then on.
+        definitions: View to hash.
+        targets: The positions it must have written before readers may switch to it.
+        topic_ids: The topics whose offsets its positions are; one that is created again has another id. Empty if an
+            older release began it.
+    """
 
     number: int
     emit_from: datetime
     definitions: Mapping[str, str]
     targets: Offsets
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 class Generations:
@@ -154,14 +171,6 @@ class Generations:
         self._session = session
         self._pointer = PointerRow(session)
         self.claims = Claims(session)
-        self._position = session.prepare(
-            "UPDATE speed_positions USING TIMESTAMP ? SET position = ? "
-            "WHERE generation = ? AND topic = ? AND partition = ?"
-        )
-        self._received = session.prepare(
-            "UPDATE speed_positions USING TIMESTAMP ? SET received_at = ?, position = ? "
-            "WHERE generation = ? AND topic = ? AND partition = ?"
-        )
 
     def find(self, number: int) -> Generation | None:
         """The generation of that number; None if it was never started."""
@@ -170,7 +179,7 @@ class Generations:
         if row is None:
             return None
         targets = {topic: {int(n): at for n, at in own.items()} for topic, own in orjson.loads(row.targets).items()}
-        return Generation(number, utc(row.emit_from), dict(row.definitions or {}), targets)
+        return Generation(number, utc(row.emit_from), dict(row.definitions or {}), targets, dict(row.topic_ids or {}))
 
     def begin(self, generation: Generation, started_at: datetime) -> None:
         """Record the generation before its first row is written.
@@ -178,12 +187,16 @@ class Generations:
         GenerationReplacedError if another process was first.
         """
         insert = self._session.prepare(
-            "INSERT INTO generations (generation, emit_from, started_at, definitions, targets) "
-            "VALUES (?, ?, ?, ?, ?) IF NOT EXISTS"
+            "INSERT INTO generations (generation, emit_from, started_at, definitions, targets, topic_ids) "
+            "VALUES (?, ?, ?, ?, ?, ?) IF NOT EXISTS"
         )
         targets = {topic: {str(n): at for n, at in own.items()} for topic, own in generation.targets.items()}
         values = (generation.number, generation.emit_from, started_at, dict(generation.definitions))
-        begun = self._session.execute(insert, (*values, orjson.dumps(targets).decode())).one().applied
+        begun = (
+            self._session.execute(insert, (*values, orjson.dumps(targets).decode(), dict(generation.topic_ids)))
+            .one()
+            .applied
+        )
         if not begun and self.find(generation.number) != generation:
             message = f"generation {generation.number} of the speed layer was started by another process"
             raise GenerationReplacedError(message, do="end the second speed process")
@@ -203,14 +216,25 @@ class Generations:
     def record(self, number: int, reached: Iterable[Reached]) -> None:
         """Every row of events before the positions is written. A position is the write timestamp: none goes back.
 
-        A partition that had no record keeps the time of its last one.
+        A partition that had no record keeps the time of its last one. All of them lie in one partition of the table
+        and are one write, so a reader sees those of a micro-batch all or none. An answer from complete micro-batches
+        therefore contains what the positions say, in every partition.
         """
-        for topic, partition, position, received_at in reached:
-            place = (number, topic, partition)
-            if received_at is None:
-                self._session.execute(self._position, (position, position, *place))
-            else:
-                self._session.execute(self._received, (position, received_at, position, *place))
+        every = list(reached)
+        received = [each for each in every if each.received_at is not None]
+        others = [each for each in every if each.received_at is None]
+        values = [
+            *(value for at in received for value in (at.position, at.received_at, at.position, number, *at[:2])),
+            *(value for at in others for value in (at.position, at.position, number, *at[:2])),
+        ]
+        if every:
+            updates = _RECEIVED * len(received) + _POSITION * len(others)
+            self._session.execute(self._session.prepare(f"BEGIN UNLOGGED BATCH {updates}APPLY BATCH"), values)
+
+    def name_topics(self, number: int, topic_ids: Mapping[str, str]) -> None:
+        """Record the topics of a generation that an older release began. Those of others stay as they are."""
+        query = "UPDATE generations SET topic_ids = ? WHERE generation = ? IF topic_ids = null AND emit_from != null"
+        self._session.execute(self._session.prepare(query), (dict(topic_ids), number))
 
     def has_caught_up(self, generation: Generation, served: int) -> bool:
         """Whether this generation can be read instead of the one `served` (0: none) without an answer shrinking.

@@ -213,8 +213,8 @@ def window_sql(at: str) -> str:
 
 def fresh_sql(rules: VisitRules) -> str:
     """Whether a delivery is fresh: then every repeat of a sighting lies within one gap of its first delivery."""
-    age = "unix_millis(received_at) - unix_millis(happened_at)"
-    return f"{age} between {-rules.ahead}L and {rules.gap - rules.ahead}L"
+    age, (least, greatest) = "unix_millis(received_at) - unix_millis(happened_at)", rules.fresh_ages
+    return f"{age} between {least}L and {greatest}L"
 
 
 def dimension_sql(expression: str) -> str:

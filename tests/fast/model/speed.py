@@ -106,7 +106,7 @@ class Speed:
         self.old = self.driver
         known = world.partitions
         ends = {TOPIC: known.opened(world.topic.end_offsets(TOPIC))}
-        generation = begin(world.generations, ends, world.code.definitions, world.now)
+        generation = begin(world.generations, ends, world.code.definitions, world.now, {})
         before = HORIZONS.remembered if world.keeps(Rule.START_BEFORE) else HORIZONS.remembered * 0
         offsets = starting_offsets(generation.emit_from, world.topic, before, known)[TOPIC]  # type: ignore[arg-type]
         at = {part: max(0, offset) for part, offset in offsets.items()}

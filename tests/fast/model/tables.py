@@ -71,9 +71,23 @@ class Tables:
 
     def prepare(self, query: str) -> Statement:
         if query not in self._prepared:
-            [run] = [run for start, run in self._known.items() if query.startswith(start)]
+            [run] = [run for start, run in self._known.items() if query.startswith(start)] or [self._batch(query)]
             self._prepared[query] = Statement(run)
         return self._prepared[query]
+
+    def _batch(self, query: str) -> Callable[[Sequence[Any]], list[Any]]:
+        """All of its statements, or none."""
+        body = query.removeprefix("BEGIN UNLOGGED BATCH ").removesuffix("APPLY BATCH")
+        parts = [(self.prepare(each.strip()), each.count("?")) for each in body.split(";") if each.strip()]
+
+        def run(values: Sequence[Any]) -> list[Any]:
+            left = list(values)
+            for statement, size in parts:
+                statement.run(left[:size])
+                del left[:size]
+            return []
+
+        return run
 
     def point(self, values: Sequence[Any]) -> None:
         """Change the pointer row."""
@@ -110,7 +124,7 @@ class Tables:
         return [SimpleNamespace(applied=applied)]
 
     def _insert_generation(self, values: Sequence[Any]) -> list[Any]:
-        number, emit_from, _, definitions, targets = values
+        number, emit_from, _, definitions, targets, topic_ids = values
         if number in self.generations:
             return [SimpleNamespace(applied=False)]
         self.generations[number] = SimpleNamespace(
@@ -118,6 +132,7 @@ class Tables:
             emit_from=emit_from,
             definitions=definitions,
             targets=targets,
+            topic_ids=topic_ids,
             claimed=None,
             claimed_ends=None,
             replaced=None,

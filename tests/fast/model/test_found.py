@@ -21,22 +21,22 @@ def begun() -> Generations:
 
 def test_before_the_first_publication_a_generation_of_other_definitions_is_not_published_either() -> None:
     generations = begun()
-    first = begin(generations, {}, OLD, BEGUN)
+    first = begin(generations, {}, OLD, BEGUN, {})
     assert generations.take_over(first)
 
     with pytest.raises(DefinitionNotCoveredError):
         generation_to_publish(generations, generations.pointer(), NEW)
 
-    second = begin(generations, {}, NEW, BEGUN)
+    second = begin(generations, {}, NEW, BEGUN, {})
     assert generation_to_publish(generations, generations.pointer(), NEW) == second.number
 
 
 def test_a_generation_takes_over_when_it_has_read_what_the_old_one_may_have_half_written() -> None:
     generations = begun()
-    old = begin(generations, {}, OLD, BEGUN)
+    old = begin(generations, {}, OLD, BEGUN, {})
     assert generations.take_over(old)
     generations.claims.claim(old.number, 0, {TOPIC: {0: 8, 1: 1}})  # and then it crashed among its rows
-    new = begin(generations, {}, OLD, BEGUN)
+    new = begin(generations, {}, OLD, BEGUN, {})
 
     generations.record(new.number, [Reached(TOPIC, 0, 8, BEGUN)])
     before = generations.take_over(new)

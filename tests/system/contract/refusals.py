@@ -85,7 +85,9 @@ def has_two_ranges(request: Request) -> bool:
 
 
 def has_a_token_of_its_own_making(request: Request) -> bool:
-    """`after` is what the page before said: JSON in base64, which nobody guesses."""
+    """`after` is what the page before said: JSON in base64; `at_least` what an answer said. Nobody guesses them."""
+    if any(request.query.get("at_least", ())):
+        return True
     for token in request.query.get("after", ()):
         try:
             json.loads(base64.urlsafe_b64decode(token.encode()))
@@ -113,6 +115,11 @@ def _bound(text: str) -> datetime | None:
         return None
     at = datetime.fromisoformat(text)
     return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def has_no_length_of_time(request: Request) -> bool:
+    """`max_staleness` is a whole number and a unit."""
+    return any(not re.fullmatch(r"[0-9]{1,9}(ms|s|m|h)", each) for each in request.query.get("max_staleness", ()))
 
 
 def has_no_such_time_zone(request: Request) -> bool:
@@ -199,6 +206,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
         has_a_token_of_its_own_making,
         has_a_range_that_cannot_be,
         has_no_such_time_zone,
+        has_no_length_of_time,
         sorts_by_change_of_nothing,
         asks_what_the_metric_has_not,
         pages_through_what_is_one_answer,

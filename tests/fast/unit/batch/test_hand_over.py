@@ -20,11 +20,11 @@ def a_served_and_a_new_generation() -> tuple[Generations, Generation, Generation
     tables = Tables()
     PointerRow(tables).begin(BEGUN)
     generations = Generations(tables)
-    old = begin(generations, {}, OLD, BEGUN)
+    old = begin(generations, {}, OLD, BEGUN, {})
     assert generations.take_over(old)
     generations.claims.claim(old.number, 0, {TOPIC: {0: 8}})
     generations.record(old.number, [Reached(TOPIC, 0, 5, BEGUN)])
-    new = begin(generations, {}, NEW, BEGUN)
+    new = begin(generations, {}, NEW, BEGUN, {})
     generations.record(new.number, [Reached(TOPIC, 0, 5, BEGUN)])
     return generations, old, new
 
@@ -76,7 +76,7 @@ def a_restored_pointer() -> tuple[Generations, Generation]:
     pointer.begin(BEGUN)
     assert pointer.publish(pointer.read(), Publication(7, BEGUN, "", 0, BEGUN, "me", "restored"))
     generations = Generations(tables)
-    return generations, begin(generations, {TOPIC: {0: 5}}, NEW, BEGUN)
+    return generations, begin(generations, {TOPIC: {0: 5}}, NEW, BEGUN, {})
 
 
 def test_after_a_restore_the_first_publication_points_at_the_new_generation() -> None:

@@ -6,12 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException
 from structlog.testing import capture_logs
 
 from master_dataset.kafka.client_settings import BufferLimits
 from master_dataset.kafka.connection import KafkaConnection, PasswordLogin
-from master_dataset.kafka.producer import AsyncProducer, DeliveryStatus, ProducerRecord, async_producer_settings
+from master_dataset.kafka.producer import (
+    AsyncProducer,
+    Delivery,
+    DeliveryStatus,
+    ProducerRecord,
+    async_producer_settings,
+)
 from tests.support.secured_servers import HOST, rejecting, serving
 
 MOST_RECORDS, MOST_BYTES = BufferLimits()
@@ -25,6 +31,22 @@ ONE = ProducerRecord(b"1", b"{}")
 Report = Callable[[Any, Any], None]
 
 
+class Message:
+    """What a report says of a record: as with LogAppendTime."""
+
+    def __init__(self, offset: int) -> None:
+        self.at = offset
+
+    def partition(self) -> int:
+        return 3
+
+    def offset(self) -> int:
+        return self.at
+
+    def timestamp(self) -> tuple[int, int]:
+        return TIMESTAMP_LOG_APPEND_TIME, 1_800_000_000_123
+
+
 class Producer:
     """Stands in for librdkafka where a fault cannot be had otherwise: its reports are scripted."""
 
@@ -35,6 +57,8 @@ class Producer:
         self.refuses: Exception | None = None
         self.purged = False
         self.at_once = MOST_RECORDS
+        self.offsets: list[int] = []
+        """Of the next reports; 7 for the others."""
 
     def produce(self, _topic: str, value: bytes, _key: bytes, *, on_delivery: Report) -> None:
         if self.refuses:
@@ -54,7 +78,7 @@ class Producer:
     def _tell(self, count: int) -> None:
         for _ in range(min(count, len(self.waiting))):
             value, report = self.waiting.pop(0)  # in one step: somebody else may be sending
-            report(self.says(value), None)
+            report(self.says(value), Message(self.offsets.pop(0) if self.offsets else 7))
 
 
 class Producers:
@@ -81,7 +105,11 @@ def producer(producers: Producers) -> Iterator[AsyncProducer]:
 
 
 def statuses(producer: AsyncProducer, records: Sequence[ProducerRecord]) -> list[DeliveryStatus]:
-    async def sent() -> list[DeliveryStatus]:
+    return [each.status for each in deliveries(producer, records)]
+
+
+def deliveries(producer: AsyncProducer, records: Sequence[ProducerRecord]) -> list[Delivery]:
+    async def sent() -> list[Delivery]:
         return await asyncio.wait_for(asyncio.gather(*producer.send(TOPIC, records)), 30)
 
     return asyncio.run(sent())
@@ -94,6 +122,24 @@ def test_what_a_broker_has_taken_is_acknowledged() -> None:
 
     producer.close()
     assert found == [DeliveryStatus.ACKNOWLEDGED] * 1000
+
+
+def test_an_acknowledged_record_has_the_place_and_the_time_that_the_broker_gave_it(producer: AsyncProducer) -> None:
+    assert deliveries(producer, [ONE]) == [Delivery(DeliveryStatus.ACKNOWLEDGED, 3, 7, 1_800_000_000_123)]
+
+
+def test_the_time_of_a_sender_is_no_time_of_receipt(producer: AsyncProducer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Message, "timestamp", lambda _: (TIMESTAMP_CREATE_TIME, 1_800_000_000_123))
+
+    assert deliveries(producer, [ONE]) == [Delivery(DeliveryStatus.ACKNOWLEDGED, 3, 7, None)]
+
+
+def test_a_record_that_is_confirmed_without_its_place_is_unconfirmed(
+    producer: AsyncProducer, producers: Producers
+) -> None:
+    producers.made[0].offsets = [-1001]
+
+    assert statuses(producer, [ONE, ONE]) == [DeliveryStatus.UNCONFIRMED, DeliveryStatus.ACKNOWLEDGED]
 
 
 def test_while_no_broker_is_there_records_are_unconfirmed_in_time() -> None:
@@ -173,14 +219,14 @@ def test_what_the_producer_does_not_take_is_unconfirmed(
 def test_so_much_may_be_under_way_and_not_one_more(
     producer: AsyncProducer, fitting: Sequence[ProducerRecord], more: Sequence[ProducerRecord]
 ) -> None:
-    async def filled() -> list[DeliveryStatus]:
+    async def filled() -> list[Delivery]:
         waiting = producer.send(TOPIC, fitting)
         with pytest.raises(BufferError):
             producer.send(TOPIC, more)
         await asyncio.gather(*waiting)
         return await asyncio.gather(*producer.send(TOPIC, fitting))
 
-    assert set(asyncio.run(filled())) == {DeliveryStatus.ACKNOWLEDGED}
+    assert {each.status for each in asyncio.run(filled())} == {DeliveryStatus.ACKNOWLEDGED}
 
 
 def test_records_are_taken_all_or_none(producer: AsyncProducer, producers: Producers) -> None:
@@ -208,9 +254,9 @@ def test_after_a_fatal_error_another_producer_goes_on(producer: AsyncProducer, p
 def test_at_the_end_what_is_under_way_is_still_brought() -> None:
     producer = AsyncProducer({**A_BROKER, "linger.ms": 300})
 
-    async def ended() -> list[DeliveryStatus]:
+    async def ended() -> list[Delivery]:
         waiting = producer.send(TOPIC, [ONE, ONE])
         await asyncio.to_thread(producer.close)
         return await asyncio.gather(*waiting)
 
-    assert asyncio.run(ended()) == [DeliveryStatus.ACKNOWLEDGED] * 2
+    assert [each.status for each in asyncio.run(ended())] == [DeliveryStatus.ACKNOWLEDGED] * 2

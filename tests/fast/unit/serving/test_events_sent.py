@@ -53,7 +53,8 @@ def test_one_event_is_accepted_with_the_bytes_that_were_sent_and_keyed_by_its_st
 
     item = {"index": 0, "outcome": "accepted", "reason": None, "pointer": None, "sentence": None}
     assert response.status_code == 202
-    assert response.json() == {"accepted": 1, "rejected": 0, "unknown": 0, "items": [item]}
+    token = response.headers["galatea-token"]
+    assert response.json() == {"accepted": 1, "rejected": 0, "unknown": 0, "items": [item], "token": token}
     assert asking.broker.topics == {TOPIC: [ProducerRecord(b"1", said)]}
 
 
@@ -164,7 +165,7 @@ def test_a_full_queue_is_reported_at_once_and_nothing_is_sent(asking: Asking) ->
 
 
 def test_events_of_stores_of_others_are_rejected_whether_or_not_there_is_such_a_store(asking: Asking) -> None:
-    taking = IngestService(asking.broker, asking.answers.stores.all, lambda: asking.clock_us)
+    taking = IngestService(asking.broker, asking.answers.stores.all, lambda: asking.clock_us, tokens=asking.tokens)
     posted = EventsBody(array(sale(1), sale(2, store="2"), sale(3, store="77")))
 
     taken = asyncio.run(taking.ingest(POS_TRANSACTIONS, posted, tenant="ours"))
@@ -258,7 +259,7 @@ def test_while_the_registry_is_away_it_is_as_it_was_read_last(asking: Asking) ->
         return [item.outcome for each in found for item in each.items]
 
     calls: list[int] = []
-    taking = IngestService(asking.broker, registry, lambda: asking.clock_us)
+    taking = IngestService(asking.broker, registry, lambda: asking.clock_us, tokens=asking.tokens)
 
     assert asyncio.run(twice()) == ["accepted", "accepted"]
 

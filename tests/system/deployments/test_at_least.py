@@ -1,0 +1,144 @@
+"""At least mine, while processes are killed: no answer lacks what its client has sent or seen before.
+
+Each writer posts a receipt of its own store and asks for the store at once, again and again. Meanwhile a process of the
+API or of the speed layer is killed, or suspended for longer than its lease. Requests that fail are sent again; only
+answers count. An answer with other numbers than the receipts that were sent is a violation.
+
+`AT_LEAST_PAIRS` is how many receipts are sent and asked for, `AT_LEAST_WRITERS` how many writers share them.
+"""
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from random import Random
+from typing import TYPE_CHECKING, TypeVar
+
+import psutil
+import pytest
+
+from deploy.local.records import Records
+from deploy.services.shared_work import LEASE_SECONDS
+from galatea.client import Client
+from galatea.client.errors import ClientError
+from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of, started
+from tests.support import receipt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Found = TypeVar("Found")
+
+PAIRS = int(os.environ.get("AT_LEAST_PAIRS", "2000"))
+WRITERS = int(os.environ.get("AT_LEAST_WRITERS", "16"))
+NAMES = ("api", "api-2", "speed", "speed-2")
+BETWEEN_SECONDS = 5
+TOPIC = "pos_transactions"
+METRICS = ("net_sales", "sku_net_sales")
+"""Of two views. Together they count only complete micro-batches, alone the newest rows."""
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    more = {"GALATEA_API_PROCESSES": "2", "GALATEA_SPEED_PROCESSES": "2"}
+    with started(*settings_of(tmp_path_factory.mktemp("at_least") / "home", **more)) as found:
+        yield found
+
+
+class Writer:
+    """Sends receipts of one store, and asks for them."""
+
+    def __init__(self, stack: Stack, number: int) -> None:
+        self._store = f"mine-{number}"
+        self._url, self._key = stack.settings.api_url, stack.operator_key
+        self.counts = Counter[str]()
+        self.violations: list[str] = []
+
+    def run(self, pairs: int) -> None:
+        with Client(self._url, self._key, timeout=30) as plain:
+            client = plain.read_your_writes()
+            for number in range(1, pairs + 1):
+                at = datetime.now(UTC).isoformat(timespec="milliseconds")
+                event = receipt(at, minor=100, number=number, store=self._store)
+                self._until_answered(lambda event=event: client.ingest(TOPIC, [event]).accepted == 1 or None)  # type: ignore[misc]
+                metrics = METRICS if number % 2 else METRICS[: 1 + number // 2 % 2]
+                values = self._until_answered(lambda metrics=metrics: self._asked(client, metrics))  # type: ignore[misc]
+                self.counts["pairs"] += 1
+                if set(values) != {number}:
+                    self.violations.append(f"{self._store}: {number} were sent, and {metrics} are {values}")
+
+    def _asked(self, client: Client, metrics: tuple[str, ...]) -> list[object]:
+        span = around_now()
+        answers = client.several(metrics, start=span["from"], end=span["to"], store=self._store, grain="total")
+        return [point.value for each in answers.answers for series in each.series for point in series.points]
+
+    def _until_answered(self, call: "Callable[[], Found | None]") -> Found:
+        """Whatever fails is tried again: a process may have been killed just now."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                found = call()
+            except ClientError as error:
+                self.counts[getattr(error, "code", type(error).__name__)] += 1
+                found = None
+            if found is not None:
+                return found
+            assert time.monotonic() < deadline, f"{self._store} gets no answer"
+            time.sleep(0.2)
+
+
+@contextmanager
+def faults(stack: Stack) -> Iterator[Counter[str]]:
+    """Kill or suspend a process every few seconds, until the end of the block."""
+    done, chance, met = threading.Event(), Random(11), Counter[str]()
+
+    def go_on() -> None:
+        while not done.wait(BETWEEN_SECONDS):
+            name = chance.choice(NAMES)
+            pid = Records(stack.settings.home).pid(name)
+            if pid is None or not psutil.pid_exists(pid):
+                continue
+            process = psutil.Process(pid)
+            if name.startswith("speed") and chance.random() < 0.3:
+                family = [process, *process.children(recursive=True)]
+                _all(family, "suspend")
+                done.wait(LEASE_SECONDS + 2)
+                _all(family, "resume")
+                met[f"{name} suspended"] += 1
+            else:
+                process.kill()
+                met[f"{name} killed"] += 1
+
+    with ThreadPoolExecutor(1) as pool:
+        acting = pool.submit(go_on)
+        try:
+            yield met
+        finally:
+            done.set()
+    acting.result()
+
+
+def _all(family: list[psutil.Process], what: str) -> None:
+    for each in family:
+        try:
+            getattr(each, what)()
+        except psutil.NoSuchProcess:
+            continue
+
+
+@pytest.mark.nightly
+def test_no_answer_lacks_what_its_client_has_sent_or_seen_while_processes_are_killed(stack: Stack) -> None:
+    writers = [Writer(stack, number) for number in range(WRITERS)]
+    with faults(stack) as met, ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(lambda writer: writer.run(PAIRS // WRITERS), writers))
+    counts = sum((each.counts for each in writers), Counter[str]())
+    violations = [violation for each in writers for violation in each.violations]
+    print(f"{counts['pairs']} pairs, {len(violations)} violations; faults {dict(met)}; tried again {dict(counts)}")  # noqa: T201
+
+    assert violations == []
+    assert counts["pairs"] == PAIRS // WRITERS * WRITERS
+    assert met, "no process was killed"
