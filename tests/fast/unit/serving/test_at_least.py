@@ -17,7 +17,7 @@ from tests.support.world_api import Asking, Body
 from views.control.token import EventToken, TopicEnds, topic_tag
 
 NET = "/v1/metrics/net_sales"
-DAY = {"store": "1", "from_": "2026-11-21", "to": "2026-11-22"}
+DAY: dict[str, Any] = {"store": "1", "from_": "2026-11-21", "to": "2026-11-22"}
 AT = "2026-11-21T09:00:01Z"
 SALE = receipt("2026-11-21T09:00:00Z", minor=100)
 TOPIC = "pos_transactions"
@@ -41,7 +41,7 @@ def value(body: Body) -> object:
     return point["value"]
 
 
-def ask(asking: Asking, token: str, **more: object) -> httpx.Response:
+def ask(asking: Asking, token: str, **more: Any) -> httpx.Response:
     return asking.response(NET, at_least=token, **DAY | more)
 
 
