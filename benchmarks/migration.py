@@ -40,14 +40,17 @@ def migration(size: int) -> "Iterator[Measured]":
             schema.migrate(session, keyspace)
         run = LargeRun.of(size, "bench")
         own = replace(address, keyspace=keyspace)
-        run.write(lambda: connect(own))
-        readers = [_Reader(connect(own), run) for _ in range(READERS)]
+        sessions = [connect(own) for _ in range(1 + READERS)]
+        run.write(lambda: sessions[0])
+        readers = [_Reader(each, run) for each in sessions[1:]]
         for reader in readers:
             reader.start()
         began = time.monotonic()
         schema.migrate(session, keyspace)
         taken = time.monotonic() - began
         longest = max(reader.stop() for reader in readers)
+        for each in (session, *sessions):
+            each.cluster.shutdown()
     reads = sum(reader.reads for reader in readers)
     details = {"cells": run.cells, "from": FIRST_RELEASE, "to": schema.newest(), "reads": reads}
     yield Measured("migration", taken, MOST_SECONDS, "s", "limit", better="low", limit=1.0, details=details)
