@@ -161,6 +161,7 @@ def settings_of(home: Path, **more: str) -> tuple[Settings, dict[str, str]]:
         "GALATEA_ARCHIVE_SECONDS": "1",
         "GALATEA_VISIT_GAP_SECONDS": "6",
         "GALATEA_PROMPT_CORRECTION": "false",  # tests say themselves when something is published
+        "GALATEA_AT_LEAST_SECONDS": "30",  # a micro-batch takes long on a busy machine
         **more,
     }
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GALATEA_")} | own
