@@ -16,7 +16,7 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 from cachetools import LRUCache
@@ -199,7 +199,7 @@ class RefreshAheadCache(Generic[Value]):
             return await self._newest()
         if age > self._seconds / 2 and (self._ahead is None or self._ahead.done()):
             self._ahead = asyncio.ensure_future(self._newest())
-            self._ahead.add_done_callback(_retrieve_exception)
+            self._ahead.add_done_callback(retrieve_exception)
         return value
 
     def expire(self) -> None:
@@ -218,8 +218,8 @@ class RefreshAheadCache(Generic[Value]):
         return value
 
 
-def _retrieve_exception(task: asyncio.Task[Value]) -> None:
-    """A failed refresh is not logged: once the value is too old, the next request reads it and gets the error."""
+def retrieve_exception(task: asyncio.Task[Any]) -> None:
+    """Let a task fail without a log line: whoever needs its result begins it again, and gets the error."""
     if not task.cancelled():
         task.exception()
 

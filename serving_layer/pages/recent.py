@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 
 from cachetools import LRUCache
 
+from serving_layer.caching import retrieve_exception
 from serving_layer.store.snapshot import ReadVersion
 
 MANY_STORES = 100
@@ -77,7 +78,7 @@ class RecentAnswers(Generic[Result]):
         if kept is None or age > kept.lasts:
             return await asyncio.shield(self._computed(key, version, compute))
         if age > RENEWED_AFTER * kept.lasts:
-            self._computed(key, version, compute).add_done_callback(_retrieve_exception)
+            self._computed(key, version, compute).add_done_callback(retrieve_exception)
         return kept
 
     def _computed(
@@ -99,9 +100,3 @@ class RecentAnswers(Generic[Result]):
         if self._is_kept(result):
             self._kept[key] = found
         return found
-
-
-def _retrieve_exception(task: "asyncio.Task[Computed[Result]]") -> None:
-    """Once the answers are too old, the next visitor computes them again and gets the error."""
-    if not task.cancelled():
-        task.exception()

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 from cachetools import LRUCache
 
 from master_dataset.errors import BrokerUnavailableError
-from serving_layer.caching import RefreshAheadCache
+from serving_layer.caching import RefreshAheadCache, retrieve_exception
 from serving_layer.errors import BadQuestionError, NotYetError, TooBusyError
 from serving_layer.responses.encoding import PartitionProgress, ReadProgress, iso_instant
 from serving_layer.store.snapshot import ReadSnapshot
@@ -134,7 +134,7 @@ class AtLeast:
                 await self._refuse_impossible(demand.token)
             return snapshot
         checking = asyncio.ensure_future(self._refuse_impossible(demand.token))
-        checking.add_done_callback(_retrieve_exception)
+        checking.add_done_callback(retrieve_exception)
         try:
             with self._counted():
                 while self._clock() - began < self._seconds:
@@ -313,12 +313,6 @@ def _not_yet(lack: _Lack, snapshot: ReadSnapshot, seconds: float) -> NotYetError
     do = "Ask again. `galatea status` shows whether the speed layer reads, `galatea rebuild` publishes a new cut."
     progress = ReadProgress(iso_instant(cut), iso_instant(needed), list(lack.positions))
     return NotYetError(message, do=do, progress=progress)
-
-
-def _retrieve_exception(task: "asyncio.Task[None]") -> None:
-    """Whoever still waits is told; once an answer is there, nobody asks any more."""
-    if not task.cancelled():
-        task.exception()
 
 
 def _ms(at: datetime) -> int:

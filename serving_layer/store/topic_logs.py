@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from master_dataset.errors import BrokerUnavailableError
-from serving_layer.caching import SingleFlight
+from serving_layer.caching import SingleFlight, retrieve_exception
 from views.control.token import TopicEnds
 
 TAG_SECONDS = 10.0
@@ -79,7 +79,7 @@ class TopicLogs:
     def _read_ahead(self) -> None:
         if self._ahead is None or self._ahead.done():
             self._ahead = asyncio.ensure_future(self.read())
-            self._ahead.add_done_callback(_retrieve_exception)
+            self._ahead.add_done_callback(retrieve_exception)
 
     async def _read(self) -> LogReading:
         began = self._clock()
@@ -87,9 +87,3 @@ class TopicLogs:
         if not self._kept or began - self._kept[-1].read_at >= _APART_SECONDS:
             self._kept.append(self._newest)
         return self._newest
-
-
-def _retrieve_exception(task: "asyncio.Task[LogReading]") -> None:
-    """A reading ahead that fails is not reported: whoever needs one reads again, and gets the error."""
-    if not task.cancelled():
-        task.exception()
