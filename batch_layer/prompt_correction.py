@@ -24,8 +24,8 @@ from master_dataset.cassandra_tables import (
     LATE_EVENTS_FAILED,
     LATE_EVENTS_LEFT,
     AlarmTable,
+    has_lease,
 )
-from master_dataset.errors import UpkeepRunsError
 from views.control.publication import Pointer, PointerRow
 from views.control.recompute import ENDS, Recompute, Recomputes
 
@@ -144,7 +144,7 @@ class PromptCorrection:
             self._follow(*self._running)
         elif self._due():
             self._lease = self._new_lease()
-            if _succeeds(self._lease.take):
+            if has_lease(self._lease.take):
                 self._begin()
 
     def _due(self) -> Pointer | None:
@@ -176,8 +176,8 @@ class PromptCorrection:
     def _follow(self, publication: int, id_: str) -> None:
         done = self._state.recompute(id_)
         if done.state not in ENDS:
-            if not _succeeds(self._lease.renew):  # Cassandra was away for longer than it lasts
-                _succeeds(self._lease.take)
+            if not has_lease(self._lease.renew):  # Cassandra was away for longer than it lasts
+                has_lease(self._lease.take)
             return
         self._running = None
         OUTCOMES.labels(done.state).inc()
@@ -187,15 +187,7 @@ class PromptCorrection:
             problem = done.problem.message if done.problem else "it is not known why"
             self._state.fail(publication, f"recompute `{id_}`: {problem}")
         pause = min(self._limits.pause * 2**self._failures, max(self._limits.pause, LONGEST_PAUSE_SECONDS))
-        _succeeds(lambda: self._lease.renew(pause))
-
-
-def _succeeds(operation: Callable[[], None]) -> bool:
-    try:
-        operation()
-    except UpkeepRunsError:
-        return False
-    return True
+        has_lease(lambda: self._lease.renew(pause))
 
 
 @dataclass(frozen=True)

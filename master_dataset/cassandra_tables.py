@@ -1,6 +1,6 @@
 """Small Cassandra tables that every layer shares: leases, alarms and the positions of the archive."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -65,6 +65,15 @@ class Lease:
         if not row.applied and getattr(row, "holder", None) != self._holder:
             message = f"another `{self._name}` runs, or was killed less than {self._seconds} seconds ago"
             raise UpkeepRunsError(message, do="wait for it to end, then run the command again")
+
+
+def has_lease(take_or_renew: Callable[[], None]) -> bool:
+    """Return whether this process has a lease after this call of `take` or `renew`."""
+    try:
+        take_or_renew()
+    except UpkeepRunsError:
+        return False
+    return True
 
 
 class LeaseTable:

@@ -18,8 +18,7 @@ from deploy.services.runner import Process
 from deploy.services.shared_work import ExclusiveLease
 from deploy.settings import Settings
 from deploy.webhooks.endpoints import AsyncEndpoints
-from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, Lease
-from master_dataset.errors import UpkeepRunsError
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, Lease, has_lease
 from master_dataset.kafka.consumer import ConsumerLimits, KeyedConsumer
 from master_dataset.kafka.topics import Topics
 from master_dataset.webhooks.endpoint_table import EndpointTable
@@ -82,13 +81,10 @@ class LeaderElection:
     async def _holds(self, operation: Callable[[], None], *, if_unknown: bool) -> bool:
         """Whether this process holds the lease after `operation`."""
         try:
-            await asyncio.to_thread(operation)
-        except UpkeepRunsError:
-            return False
+            return await asyncio.to_thread(has_lease, operation)
         except CASSANDRA_UNAVAILABLE as error:
             log.warning("leader_election.lease_unknown", error=type(error).__name__)
             return if_unknown
-        return True
 
 
 class WorkerFactory:

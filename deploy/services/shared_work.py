@@ -18,8 +18,7 @@ from typing import Protocol
 
 import structlog
 
-from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
-from master_dataset.errors import UpkeepRunsError
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, has_lease
 
 LEASE_SECONDS = 3
 """How long a lease, and the row of a process, outlive a process that was killed."""
@@ -87,7 +86,7 @@ class SharedWork:
 
         Raises what is in CASSANDRA_UNAVAILABLE, and what `if_first` raises.
         """
-        while not _succeeds(self._own[_START].take):
+        while not has_lease(self._own[_START].take):
             self._has_left.wait(RENEW_SECONDS)
         self._held.add(_START)
         self._renewals = ThreadPoolExecutor(1, thread_name_prefix="leases").submit(self._keep_renewing)
@@ -121,7 +120,7 @@ class SharedWork:
         for part in self._parts:
             if len(self.held) >= self._share(names):
                 return
-            if self._part_prefix + part not in names and part not in self._held and _succeeds(self._own[part].take):
+            if self._part_prefix + part not in names and part not in self._held and has_lease(self._own[part].take):
                 with self._lock:
                     self._held.add(part)
 
@@ -159,7 +158,7 @@ class SharedWork:
             if part not in self._held:
                 return
             lease = self._own[part]
-            if not _succeeds(lease.renew) and not _succeeds(lease.take):
+            if not has_lease(lease.renew) and not has_lease(lease.take):
                 self._held.discard(part)
                 log.warning("shared_work.lost", part=part)
 
@@ -174,11 +173,3 @@ class SharedWork:
         """The greatest number of parts to hold, with the processes that are listed."""
         others = {name for name in names if name.startswith(self._process_prefix)}
         return ceil(len(self._parts) / len(others | {self._me}))
-
-
-def _succeeds(operation: Callable[[], None]) -> bool:
-    try:
-        operation()
-    except UpkeepRunsError:
-        return False
-    return True
