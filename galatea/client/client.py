@@ -108,7 +108,27 @@ def _option_parameters(parameter: inspect.Parameter) -> list[inspect.Parameter]:
     return [inspect.Parameter(name, kind, default=None, annotation=hint) for name, hint in hints.items()]
 
 
-class Client:
+class _ReadsOwnWrites:
+    """What both clients share: a memory of what was sent and seen."""
+
+    _tokens: Tokens | None = None
+
+    def read_your_writes(self) -> Self:
+        """This client, on the same connections, but every answer contains what it has sent and seen before.
+
+        Each has a memory of its own: what one has sent, another one need not see. An answer that cannot contain it in
+        time is `UnavailableError` with the code `not_yet`, after retries. Answers of one publication (`as_of`) contain
+        it or are refused. Close the original when you are done; this one has nothing of its own to close.
+
+        Returns:
+            The other client. Threads or tasks may share it: each then also reads what others wrote.
+        """
+        same = copy(self)
+        same._tokens = Tokens()  # noqa: SLF001 - of the same class
+        return same
+
+
+class Client(_ReadsOwnWrites):
     """A client that blocks until the answer is there.
 
     It pools connections, so create one and reuse it; several threads may share it. Queries and events are retried when
@@ -148,7 +168,6 @@ class Client:
             transport=transport,
             follow_redirects=False,
         )
-        self._tokens: Tokens | None = None
 
     metrics = _method(operations.metrics)
     metric = _method_of_steps(operations.metric)
@@ -167,20 +186,6 @@ class Client:
     load_products = _method(operations.load_products)
     load_targets = _method(operations.load_targets)
     ingest = _method_of_steps(ingest.ingest)
-
-    def read_your_writes(self) -> Self:
-        """This client, on the same connections, but every answer contains what it has sent and seen before.
-
-        Each has a memory of its own: what one has sent, another one need not see. An answer that cannot contain it in
-        time is `UnavailableError` with the code `not_yet`, after retries. Answers of one publication (`as_of`) contain
-        it or are refused. Close the original when you are done; this one has nothing of its own to close.
-
-        Returns:
-            The other client. Threads or tasks may share it: each then also reads what others wrote.
-        """
-        same = copy(self)
-        same._tokens = Tokens()  # noqa: SLF001 - of the same class
-        return same
 
     def close(self) -> None:
         """Close the connections."""
@@ -246,7 +251,7 @@ class Client:
         return response
 
 
-class AsyncClient:
+class AsyncClient(_ReadsOwnWrites):
     """A client for asyncio: the methods of `Client` as coroutines, and pages for `async for`.
 
     Create one per event loop and reuse it, because it pools connections.
@@ -285,7 +290,6 @@ class AsyncClient:
             transport=transport,
             follow_redirects=False,
         )
-        self._tokens: Tokens | None = None
 
     metrics = _async_method(operations.metrics)
     metric = _async_method_of_steps(operations.metric)
@@ -304,20 +308,6 @@ class AsyncClient:
     load_products = _async_method(operations.load_products)
     load_targets = _async_method(operations.load_targets)
     ingest = _async_method_of_steps(ingest.ingest)
-
-    def read_your_writes(self) -> Self:
-        """This client, on the same connections, but every answer contains what it has sent and seen before.
-
-        Each has a memory of its own: what one has sent, another one need not see. An answer that cannot contain it in
-        time is `UnavailableError` with the code `not_yet`, after retries. Answers of one publication (`as_of`) contain
-        it or are refused. Close the original when you are done; this one has nothing of its own to close.
-
-        Returns:
-            The other client. Threads or tasks may share it: each then also reads what others wrote.
-        """
-        same = copy(self)
-        same._tokens = Tokens()  # noqa: SLF001 - of the same class
-        return same
 
     async def close(self) -> None:
         """Close the connections."""
