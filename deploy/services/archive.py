@@ -136,8 +136,9 @@ def run(process: Process, settings: Settings) -> None:
                 archive.stop(topic)
             work.take()
             confirmed = [*filter(work.confirm, sorted(work.held - archive.topics))]
-            begun, _ = wait(starting.submit(start, registered_sources()[topic]) for topic in confirmed)  # also failures
-            for each in begun:
+            # All of them end before one that failed is raised: none may still start when the next round begins.
+            started, _ = wait(starting.submit(start, registered_sources()[topic]) for topic in confirmed)
+            for each in started:
                 each.result()
             refuse_opened(growths.read(partitions.original, topic_ids).open, partitions.open)
         except CASSANDRA_UNAVAILABLE as error:  # the queries go on
