@@ -36,7 +36,7 @@ def test_a_key_is_created_shown_once_and_opens_what_it_may(operator: Browsing) -
     assert operator.asking.acts[-1] == ("operator", f"POST /keys {key.id}", 200)
     page = operator.get("/keys")
     assert f"Till 7 {key.id} active acme ingest, read" in words(page)
-    assert found[1].rpartition("_")[2] not in page
+    assert found[1].split("_", 2)[2] not in page  # the secret may have underscores itself
 
 
 def test_each_scope_says_all_that_it_allows(operator: Browsing) -> None:

@@ -226,7 +226,7 @@ REFUSED = {
 HARMLESS = {
     *("from", "to", "range", "day", "last", "grain", "timezone", "partial", "hours", "history_weeks"),
     *("format", "compare", "comp", "only_covered", "context", "attributes", "sort", "top", "share"),
-    *("as_of", "publication", "number", "limit", "page", "before", "restored", "if-match"),
+    *("as_of", "at_least", "max_staleness", "publication", "number", "limit", "page", "before", "restored", "if-match"),
     *("view", "metric", "source", "shade", "cause", "reason", "state", "replayed", "replace", "kind", "of", "done"),
     *("code", "topic", "partition", "name", "days", "period", "silent_after"),
     *("token", "first_day", "last_day", "first", "group", "q", "like", "revoked"),
