@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -122,11 +121,6 @@ def run(process: Process, settings: Settings) -> None:
     process.at_end(work.leave)
     work.join(lambda: archive.roll_back_incomplete(folders))
     location = Topic(settings.kafka.connection, partitions)
-    starting = ThreadPoolExecutor(len(registered_sources()), thread_name_prefix="start")
-
-    def start(source: "Source[Any]") -> None:
-        archive.start(source, location, folders[source], trigger)
-
     while True:
         try:
             for topic in work.beyond_share():
@@ -135,11 +129,9 @@ def run(process: Process, settings: Settings) -> None:
             for topic in archive.topics - work.held:  # another process has taken them
                 archive.stop(topic)
             work.take()
-            confirmed = [*filter(work.confirm, sorted(work.held - archive.topics))]
-            # All of them end before one that failed is raised: none may still start when the next round begins.
-            started, _ = wait(starting.submit(start, registered_sources()[topic]) for topic in confirmed)
-            for each in started:
-                each.result()
+            for topic in filter(work.confirm, sorted(work.held - archive.topics)):
+                source = registered_sources()[topic]
+                archive.start(source, location, folders[source], trigger)
             refuse_opened(growths.read(partitions.original, topic_ids).open, partitions.open)
         except CASSANDRA_UNAVAILABLE as error:  # the queries go on
             log.warning("archive.cassandra_unavailable", error=str(error))

@@ -137,7 +137,6 @@ class Archive:
         self._planned: dict[str, int] = {}  # topic to the last micro-batch that another process may have begun
         self._queries: dict[str, StreamingQuery] = {}  # by topic
         self._writes: dict[str, _Writes] = {}  # by topic
-        self._preparing = Lock()  # of tables, some of which all sources share
         self._repeated: dict[str, int] = {}  # by topic: queries one after the other that another process ended
 
     @property
@@ -164,7 +163,7 @@ class Archive:
         self._tables.roll_back_micro_batches(DEAD_LETTERS, marks)
 
     def start(self, source: "Source[Any]", topic: Topic, folder: str, trigger: Trigger) -> StreamingQuery:
-        """Start the query of a source, where another process may have ended. Several threads may start one each.
+        """Start the query of a source, where another process may have ended.
 
         Args:
             source: The source to archive; its tables are created if they are missing.
@@ -172,10 +171,9 @@ class Archive:
             folder: URI of the folder with its checkpoints. Without one the query starts at the recorded positions.
             trigger: Interval and size of micro-batches.
         """
-        with self._preparing:
-            self._roll_back(source, folder)
-            checkpoint = adopt(folder, furthest(folder))
-            self._tables.create(source)
+        self._roll_back(source, folder)
+        checkpoint = adopt(folder, furthest(folder))
+        self._tables.create(source)
         self._written_to.discard(source.topic)
         self._planned[source.topic] = last_plan(checkpoint)
         writes = self._writes[source.topic] = _Writes()
