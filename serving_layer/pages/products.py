@@ -12,7 +12,17 @@ from pydantic import Field
 from master_dataset.registry.products_file import MOST_LEVELS
 from serving_layer.pages.charts import Sparkline, sparkline
 from serving_layer.pages.language import gettext as _
-from serving_layer.pages.overview import as_now, bar_widths, changes_of, code_of, over, period_of_chain, series_key
+from serving_layer.pages.overview import (
+    as_now,
+    bar_widths,
+    changes_of,
+    code_of,
+    over,
+    period_of_chain,
+    series_key,
+    until_of,
+    zone_of,
+)
 from serving_layer.pages.period import PeriodFilter
 from serving_layer.pages.queries import PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
@@ -138,6 +148,9 @@ async def get_products(visit: ReaderVisit, asked: Annotated[ProductsFilter, Quer
         else (),
         "pairs": [_pair(each, titles) for each in paired],
         "is_partial": is_partial,
+        "compared": compared["change:top"],
+        "until": next((until_of(each) for each in _series(results["change:top"])), None),
+        "zone": zone_of(named or every),
     }
     return visit.page("products.html", fresh, values)
 

@@ -140,6 +140,7 @@ def _environment() -> Environment:
     made.install_gettext_callables(language.gettext, language.ngettext, newstyle=True)  # type: ignore[attr-defined]  # of the extension
     made.filters |= {
         "figure": figures.figure,
+        "suffix": figures.suffix,
         "change": figures.change,
         "direction": figures.direction,
         "before": figures.before,

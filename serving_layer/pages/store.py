@@ -17,7 +17,7 @@ from serving_layer.pages.figures import instant
 from serving_layer.pages.flags import DESCRIPTIVE_FLAGS, flag_text
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import ngettext, noted
-from serving_layer.pages.overview import as_now, hours_before
+from serving_layer.pages.overview import as_now, hours_before, until_of
 from serving_layer.pages.period import PagePeriod, PeriodFilter
 from serving_layer.pages.products import product_rows
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
@@ -151,6 +151,11 @@ class Panel:
     def parts(self) -> Sequence[Series]:
         """All series of a metric that is split."""
         return () if isinstance(self.result, QueryFailure) else self.result.series
+
+    @property
+    def compared_until(self) -> str | None:
+        """Where the comparison of an unfinished period ends; None if it is over, or nothing is compared."""
+        return until_of(self.series)
 
     @property
     def points(self) -> Sequence[Point]:
@@ -332,7 +337,7 @@ def _compared(panel: Panel) -> ComparedDays | None:
     if not compared or not compared.before:
         return None
     before = compared.before
-    return ComparedDays(before.start, max(before.end - timedelta(days=1), before.start), compared.until or None)
+    return ComparedDays(before.start, max(before.end - timedelta(days=1), before.start), panel.compared_until)
 
 
 async def _open_alerts(visit: Visit, store: Store) -> str:

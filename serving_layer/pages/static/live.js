@@ -14,18 +14,25 @@
 
   const language = document.documentElement.lang, texts = JSON.parse(document.body.dataset.texts || "{}");
   const tr = (text, values = {}) => Object.entries(values).reduce((all, [name, value]) => all.replace(`{${name}}`, value), texts[text] ?? text);
-  const grouped = (value, digits) => Number(value).toLocaleString(language, { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: "always" }).replace("-", "−");
+  const grouped = (value, digits) => Number(value).toLocaleString(language, { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: "always", signDisplay: "negative" }).replace("-", "−");
   const duration = (ms) => {
     const s = Math.round(ms / 1000), two = (n) => String(n).padStart(2, "0");
     return s < 60 ? `${s} s` : s < 3600 ? `${Math.floor(s / 60)} min ${two(s % 60)} s` : `${Math.floor(s / 3600)} h ${two(Math.floor(s % 3600 / 60))} min`;
   };
   const formatted = (value, { unit, digits }) => value === null || value === undefined ? "–"
     : unit === "ms" ? duration(value) : grouped(value, unit === "money" ? Number(digits) : unit === "n" ? 0 : 1);
-  const SUFFIXES = { percent: "%", celsius: "°C", mm: "mm", hours: "h" }, TINY_BASE_PERCENT = 1000;
-  const full = (value, { unit, digits, symbol, symbolFirst }) => {
+  const TINY_BASE_PERCENT = 1000;
+  // What precedes the number, the number, and what follows it; a minus sign precedes a symbol.
+  const partsOf = (value, { unit, digits, symbol, symbolFirst, suffix = "" }) => {
     const number = formatted(value, { unit, digits });
-    if (value === null || value === undefined || unit !== "money") return SUFFIXES[unit] ? `${number} ${SUFFIXES[unit]}` : number;
-    return symbolFirst ? `${symbol}${/\p{L}$/u.test(symbol) ? "\u00a0" : ""}${number}` : `${number} ${symbol}`;
+    if (value === null || value === undefined) return ["", number, ""];
+    if (unit !== "money") return ["", number, suffix];
+    if (!symbolFirst) return ["", number, symbol];
+    return [`${number.startsWith("−") ? "−" : ""}${symbol}${/\p{L}$/u.test(symbol) ? "\u00a0" : ""}`, number.replace("−", ""), ""];
+  };
+  const full = (value, dataset) => {
+    const [before, number, after] = partsOf(value, dataset);
+    return `${before}${number}${after && ` ${after}`}`;
   };
   const changeOf = (point) => "change_points" in point ? [point.change_points, tr("points")] : [point.change, "%"];
 
@@ -53,7 +60,13 @@
     requestAnimationFrame(() => place.classList.add("is-new"));
   };
   const renderers = {
-    value: (place, points) => put(place, formatted(points.at(-1).value, place.dataset)),
+    value: (place, points) => {
+      const [before, number, after] = partsOf(points.at(-1).value, place.dataset), figure = place.closest(".figure");
+      put(place, number);
+      figure.querySelector("[data-part=before]").textContent = before;
+      figure.querySelector("[data-part=after]").textContent = after;
+    },
+    compared: (place, points) => put(place, full(points.at(-1).value, place.dataset)),
     change: (place, points) => {
       const [value, unit] = changeOf(points.at(-1));
       const known = value !== null && value !== undefined;
@@ -61,7 +74,7 @@
       if (known && unit === "%" && Math.abs(value) >= TINY_BASE_PERCENT) return put(place, tr("from {number}", { number: full(points.at(-1).before, place.dataset) }));
       put(place, known ? `${{ up: "+", down: "−", level: "±" }[place.dataset.direction]}${grouped(Math.abs(value), 1)} ${unit}` : (points.at(-1).before ?? null) === null ? tr("nothing to compare with") : "");
     },
-    before: (place, points) => put(place, formatted(points.at(-1).before, place.dataset)),
+    before: (place, points) => put(place, full(points.at(-1).before, place.dataset)),
     until: (place, _, { compared }) => {
       if (compared?.until) put(place, clock(place.dataset.zone).format(Date.parse(compared.until)));
     },

@@ -26,7 +26,7 @@ def test_stores_are_shown_by_name_with_today_against_the_same_weekday(browsing: 
     page = browsing.words("/stores?sort=name")
 
     assert page.index("Ginza 40") < page.index("Kosice 12")
-    assert "€15.50 +55.0 % before: €10.00 until 10:30" in page
+    assert "€15.50 +55.0 % €15.50 by 10:30, was €10.00" in page
     assert "20 % of it provisional" in page
 
 
@@ -40,7 +40,7 @@ def test_a_store_shows_its_day_and_what_it_is_compared_with(browsing: Browsing) 
     page = browsing.words("/stores/12")
 
     assert "Sat, 21 Nov 2026, so far" in page
-    assert "Changes are compared with Sat 14 Nov until 10:30." in page
+    assert "Changes are compared with Sat 14 Nov, both up to 10:30." in page
     assert "open 08:00-20:00" in page
     assert "provisional" in page
 
@@ -90,7 +90,7 @@ def test_money_is_written_with_the_digits_of_its_currency(world: World) -> None:
 
     page = Browsing(Asking(world)).get("/stores")
 
-    assert '<span class="unit">¥</span><span class="number"><span data-query="/v1/metrics/net_sales?store=40' in page
+    assert '<span class="unit" data-part="before">¥</span><span class="number"><span data-query="/v1/metrics/net_sales?store=40' in page
     assert ">5,400</span>" in page
 
 
