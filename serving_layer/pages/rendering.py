@@ -144,6 +144,7 @@ def _environment() -> Environment:
         "change": figures.change,
         "direction": figures.direction,
         "before": figures.before,
+        "as_sentence": lambda text: text[:1].upper() + text[1:],
         "whole": figures.count,
         "rounded": figures.rounded,
         "query": urlencode,

@@ -288,9 +288,9 @@ def _with_source(panels: Mapping[str, Panel], metrics: Iterable[str]) -> Sequenc
 def _without_sensor(panels: Mapping[str, Panel]) -> Sequence[str]:
     """What is not shown because no sensor of the store feeds it."""
     names = [panels[f"now:{metric}"].name for metric in TILES if not panels[f"now:{metric}"].has_source]
-    names += [] if _with_source(panels, PASSING) else [_("people outside and inside")]
-    names += [] if panels[STAYS].has_source else [_("visits by stay time")]
-    return names if _with_source(panels, QUEUE) else [*names, _("queue")]
+    names += [] if _with_source(panels, PASSING) else [_("People outside and inside")]
+    names += [] if panels[STAYS].has_source else [_("Visits by stay time")]
+    return names if _with_source(panels, QUEUE) else [*names, _("Queue")]
 
 
 def _heat_map(panel: Panel) -> HeatMap | None:

@@ -240,10 +240,36 @@ def test_corrections_are_shown_to_operators_with_their_cause(world: World) -> No
     assert "is no token" in browsing.get("/corrections?after=x", status=422)
 
 
+def test_corrections_are_filtered_by_state_in_the_address(world: World) -> None:
+    row = {"window": 1794643200, "dimensions": {"currency": "EUR"}, "shown": 1, "corrected": 1000, "difference": 999}
+    row |= {"cause": "waited", "events": ["a receipt"], "events_total": 1}
+    totals = {"cells": 1, "rows": 102, "causes": {"waited": {"cells": 1}}}
+    world.rebuild("2026-11-21T09:30:00Z")
+    world.ledgers["2"] = Ledger("2", "run-2", 1, at("2026-11-21T09:31:00Z"), totals)
+    sold = [row | {"state": "gross_sales", "window": 1794643200 + 900 * number} for number in range(101)]
+    world.corrections["run-2", "sales"] = {
+        ("12", date(2026, 11, 14)): json.dumps([row | {"state": "receipts"}, *sold])
+    }
+    browsing = Browsing(Asking(world))
+    browsing.sign_in(OPERATOR_KEY)
+
+    everything, filtered = browsing.get("/corrections"), browsing.get("/corrections?state=gross_sales&store=12")
+
+    assert ('title="receipts"' in everything, 'title="receipts"' in filtered) == (True, False)
+    assert '<option value="gross_sales" selected>' in filtered
+    following = re.search(r'<a rel="next" href="([^"]+)"', filtered)
+    assert following
+    assert "state=gross_sales" in following[1]
+    assert 'href="/v1/corrections?store=12&amp;state=gross_sales&amp;limit=1000"' in filtered
+    assert "No correction matches." in browsing.words("/corrections?state=returns_value")
+    second = browsing.get(html.unescape(following[1]))
+    assert second.count('title="gross_sales"') == 1
+
+
 def test_what_no_sensor_feeds_is_named_once(browsing: Browsing) -> None:
     page = browsing.words("/stores/12")
 
-    lacking = "visitors, conversion, people outside and inside, visits by stay time, queue"
+    lacking = "Visitors, Conversion, People outside and inside, Visits by stay time, Queue"
     assert f"Not shown, because no sensor of this store feeds it: {lacking}." in page
     assert page.count("Capture") == page.count("Outside") == 0
     assert "no sensor" in browsing.words("/stores")
