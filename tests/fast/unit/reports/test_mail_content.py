@@ -177,12 +177,15 @@ def test_an_operator_without_a_choice_sees_the_only_tenant() -> None:
 
     assert "Daily report: acme" in browsing.words("/reports/daily")
     assert 'href="/reports/daily?day=2026-11-19&amp;tenant=acme"' in browsing.get("/reports/daily")
+    assert "<option" not in browsing.get("/reports/daily")
 
 
-def test_an_operator_of_several_tenants_is_told_their_names() -> None:
+def test_an_operator_of_several_tenants_sees_the_first_one_and_can_choose() -> None:
     browsing = Browsing(Asking(World(OTHER, OTHER.__class__(id="2", timezone="UTC", tenant="beta"))))
     browsing.sign_in()
 
-    said = browsing.words("/reports/daily", 404)
-    assert "acme" in said
-    assert "beta" in said
+    page = browsing.get("/reports/daily")
+
+    assert "Daily report: acme" in page
+    assert "<option selected>acme</option><option>beta</option>" in page
+    assert "Daily report: beta" in browsing.words("/reports/daily?tenant=beta")
