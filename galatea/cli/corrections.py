@@ -56,7 +56,8 @@ def corrections(  # noqa: PLR0913, PLR0917 - one parameter per option
         print_corrections(msgspec.to_builtins(page.totals))
     if more:
         print_message(
-            f"  there are more than these {len(rows)}: use --limit, --view, --store, --state, --cause, or GET /v1/corrections"
+            f"  there are more than these {len(rows)}: "
+            "use --limit, --view, --store, --state, --cause, or GET /v1/corrections"
         )
 
 

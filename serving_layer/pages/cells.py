@@ -106,6 +106,23 @@ STATE_NAMES = {
     "within_target": noted("People served in time"),
     "zero_tx": noted("Receipts over nothing"),
 }
+METRIC_NAMES = {
+    "avg_items_per_transaction": noted("Items per receipt"),
+    "avg_transaction_value": noted("Average receipt"),
+    "count_drift": noted("People in minus people out"),
+    "gross_sales": noted("Gross sales"),
+    "group_traffic_in": noted("Groups in"),
+    "net_items_count": noted("Items sold"),
+    "net_sales": noted("Net sales"),
+    "return_rate": noted("Return rate"),
+    "return_transactions_count": noted("Return receipts"),
+    "returns_value": noted("Returns"),
+    "sales_transactions_count": noted("Sale receipts"),
+    "total_transactions_count": noted("Receipts"),
+    "traffic_in": noted("Visitors"),
+    "traffic_out": noted("People out"),
+}
+"""Metrics that alert rules can watch."""
 DIMENSION_NAMES = {
     "age_band": noted("age"),
     "currency": noted("currency"),
@@ -164,6 +181,11 @@ def state_name(state: str) -> str:
     if (found := _BIN.fullmatch(state)) and found["of"] in _OF_BINS:
         return _("{what}, range {number}").format(what=_(_OF_BINS[found["of"]]), number=int(found["number"]) + 1)
     return state.removeprefix("flag_").replace("_", " ").capitalize()
+
+
+def metric_name(metric: str) -> str:
+    """A metric that alert rules can watch, in words: one of the catalogue, or a state as `view.state`."""
+    return _(METRIC_NAMES[metric]) if metric in METRIC_NAMES else state_name(metric.rpartition(".")[2])
 
 
 def state_unit(state: str) -> StateUnit:

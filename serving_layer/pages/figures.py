@@ -21,7 +21,7 @@ TINY_BASE_PERCENT = 1000
 
 
 class Figure(NamedTuple):
-    """`before`: what precedes the number: a currency symbol, after the minus sign if there is one. `unit`: what follows."""
+    """`before`: what precedes the number: a currency symbol, after a minus sign if it has one. `unit`: what follows."""
 
     before: str
     number: str

@@ -26,6 +26,7 @@ from serving_layer.pages.flags import flag_text
 from serving_layer.pages.language import noted
 from serving_layer.pages.period import COMPARISONS, GRAIN_NAMES
 from serving_layer.pages.queries import PageQuery
+from serving_layer.pages.sentences import rule_in_words, translated
 from serving_layer.pages.sessions import SHARED_VISIT, Visitor
 from serving_layer.saved.addresses import SHARED_PATH, has_page, is_shareable
 from views.control.recompute import LATE_EVENTS_REASON
@@ -91,6 +92,7 @@ SCRIPT_TEXTS = (
     noted("updated {age} ago"),
     noted("Paused in the background"),
     noted("No response; these are the last known numbers"),
+    noted("Too many requests; waiting {time} before the next one"),
     noted("as of {time} UTC"),
     noted("nothing to compare with"),
     noted("from {number}"),
@@ -164,6 +166,8 @@ def _environment() -> Environment:
         "annotated_days": charts.annotated_days,
         "with_code": _with_code,
         "reason": _reason,
+        "translated": translated,
+        "rule_in_words": rule_in_words,
         "write_id": write_id,
     }
     made.globals |= {

@@ -2,7 +2,7 @@
 // It evaluates no metric: it formats numbers and draws sparklines, exactly as `figures.py` and `charts.py` do.
 "use strict";
 (() => {
-  const METRICS = "/v1/metrics/", MAX_METRICS = 10, EVERY_MS = 1000, MAX_WAIT_MS = 30000, RELOAD_AFTER_MS = 30000, MIN_DELAY_MS = 250, TIMES_TAKEN = 4, MAX_PAUSE_MS = 60000, MAX_UNCHANGED_MS = 10000;
+  const METRICS = "/v1/metrics/", MAX_METRICS = 10, EVERY_MS = 1000, MAX_WAIT_MS = 300000, RELOAD_AFTER_MS = 30000, MIN_DELAY_MS = 250, TIMES_TAKEN = 4, MAX_PAUSE_MS = 60000, MAX_UNCHANGED_MS = 10000;
   const shareToken = location.pathname.match(/^\/shared\/([\w-]{43})$/)?.[1]; // a shared page has no cookie, its address is its right
   const bar = document.querySelector("[data-live]");
   const responses = new Map(); // address -> { etag, body }
@@ -119,6 +119,10 @@
   const reloadIfRefused = ({ status }) => {
     if (shareToken && [401, 403, 404, 410].includes(status) && Date.now() - openedAt > RELOAD_AFTER_MS) location.reload();
   };
+  // A response that is an error, with how long it says to wait before the next request.
+  const refused = (response, message) => Object.assign(new Error(message || `status ${response.status}`), {
+    status: response.status, waitMs: 1000 * Number(response.headers.get("Retry-After") || 0),
+  });
   async function request(address) {
     const before = responses.get(address);
     const headers = { "Cache-Control": "max-age=1" }; // without it, `no-store` would bypass the server's cache
@@ -128,12 +132,7 @@
     if (response.status === 304) return before.body;
     reloadIfRefused(response);
     const body = await response.json();
-    if (!response.ok) {
-      const error = new Error(body.title || `status ${response.status}`);
-      error.status = response.status;
-      error.waitMs = 1000 * Number(response.headers.get("Retry-After") || 0);
-      throw error;
-    }
+    if (!response.ok) throw refused(response, body.title);
     responses.set(address, { etag: response.headers.get("ETag"), body });
     return body;
   }
@@ -185,7 +184,8 @@
       && (!(requestedAt.get(key) > changedAt) || now - requestedAt.get(key) >= MAX_UNCHANGED_MS);
     results.push(...await Promise.all(others.filter(isDue).map((each) => updateGroup(each).catch((error) => error))));
     const failed = results.filter((each) => each instanceof Error);
-    if (failed.length && failed.length === results.length) throw failed[0];
+    const told = failed.find((error) => error.status === 429); // whoever says so is heard, also if others have answered
+    if (told || failed.length && failed.length === results.length) throw told ?? failed[0];
   }
 
   // Regions that are not metrics are taken from the page itself, loaded again.
@@ -196,7 +196,7 @@
     for (const { id } of due) loadedAt.set(id, now);
     const response = await fetch(location.href, { cache: "no-store" });
     reloadIfRefused(response);
-    if (!response.ok) throw new Error(`status ${response.status}`);
+    if (!response.ok) throw refused(response);
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     for (const old of due) {
       const fresh = page.getElementById(old.id);
@@ -223,8 +223,10 @@
         setStatus("live", tr("Live"), ago());
         if (bar) bar.title = asOfText(asOf);
       } catch (error) {
-        waitUntil = Date.now() + Math.min(Math.max(error.waitMs || 0, EVERY_MS), MAX_WAIT_MS);
-        setStatus("waiting", tr("No response; these are the last known numbers"), [ago(), error.message].filter(Boolean).join(": "));
+        const waitMs = Math.min(Math.max(error.waitMs || 0, EVERY_MS), MAX_WAIT_MS);
+        waitUntil = Date.now() + waitMs;
+        if (error.status === 429) setStatus("waiting", tr("Too many requests; waiting {time} before the next one", { time: duration(waitMs) }), ago());
+        else setStatus("waiting", tr("No response; these are the last known numbers"), [ago(), error.message].filter(Boolean).join(": "));
       }
     }
     const tookMs = Date.now() - startedAt; // numbers of many stores are not asked for all the time
