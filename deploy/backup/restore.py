@@ -117,7 +117,10 @@ class RestorePlan:
         rows = sum(saved.rows for saved in kept.values())
         yield "cassandra", f"write {rows:,} rows of {found.created_at:%F %T} UTC into {len(kept)} tables"
         if left_out := sorted(found.tables.keys() & COMPUTED.keys()):
-            yield "cassandra", f"leave out what an older release kept, and this one does not restore: {_names(left_out)}"
+            yield (
+                "cassandra",
+                f"leave out what an older release kept, and this one does not restore: {_names(left_out)}",
+            )
         if empty := sorted({table.name for table in kept_tables()} - kept.keys()):
             yield "cassandra", f"leave tables empty that the release of the backup did not have: {_names(empty)}"
         if self.same:

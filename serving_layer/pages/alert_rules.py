@@ -70,7 +70,7 @@ async def get_rule(visit: ConfigurerVisit, id_: str, tenant: Tenant = "", kind: 
 async def post_rule(visit: ConfigurerVisit) -> Response:
     """Try a rule, save it or remove it; or the form again, with what is wrong."""
     form = await visit.form(MAX_BYTES)
-    fields = _Fields({name: form.text(name) for name in form}, tuple(form.get("stores", [])))
+    fields = _Fields({name: form.text(name) for name in form}, tuple(_stores(form)))
     tenant, action = _tenant(visit, form.text("tenant")), form.text("do")
     _, stores = await visit.queries.service.stores.all()
     author = RuleAuthor(tenant, stores)
@@ -117,8 +117,13 @@ def _rule(form: Form) -> dict[str, Any]:
     rule: dict[str, Any] = form.texts(*COMMON_FIELDS, *KIND_FIELDS.get(kind, ()))
     if kind == "threshold" and side in SIDES and bound:
         rule[side] = bound.replace(",", "").replace(MINUS, "-")
-    stores = form.get("stores", [])
+    stores = _stores(form)
     return rule | ({"stores": stores} if stores else {}) | {"on": form.text("on") == "yes"}
+
+
+def _stores(form: Form) -> list[str]:
+    """The ids of the stores that were chosen, or typed where there are too many to choose from."""
+    return [*form.get("stores", []), *form.ids("other_stores")]
 
 
 class _Fields(NamedTuple):

@@ -23,7 +23,7 @@ from serving_layer.pages.cells import (
 )
 from serving_layer.pages.figures import instant
 from serving_layer.pages.language import UNKNOWN, noted
-from serving_layer.pages.pickers import names_of
+from serving_layer.pages.pickers import names_of, store_named
 from serving_layer.pages.routing import OperatorVisit, page_router
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.responses.publications import Correction, CorrectionPage
@@ -79,12 +79,13 @@ class CorrectionsPageFilter(BaseModel):
 async def get_corrections(visit: OperatorVisit, query: Annotated[CorrectionsPageFilter, Query()]) -> Response:
     """The ledger of one publication, or of a preview, a page at a time."""
     fresh = await visit.fresh()
+    stores = {store.id: store for store in await visit.queries.stores()}
+    query.store = store_named(query.store, stores.values())
     request = query.request()
     page: CorrectionPage | None = None
     following = None
     if request.publication or request.recompute or fresh.basis.pointer.publication:  # publication 0 has no ledger
         page, following = await visit.operations.corrections.page(request)
-    stores = {store.id: store for store in await visit.queries.stores()}
     rows = page.corrections if page else ()
     values = {
         "page": page,

@@ -19,6 +19,7 @@ from serving_layer.pages.charts import ChartRow, chart_rows
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import noted
 from serving_layer.pages.period import PagePeriod, PeriodFilter
+from serving_layer.pages.pickers import FIRST_GROUPS
 from serving_layer.pages.queries import PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
 from serving_layer.query.catalogue import Catalogue
@@ -38,8 +39,6 @@ TILES: dict[str, str] = {
     "avg_items_per_transaction": noted("Items per receipt"),
 }
 LEADING, GROUPS_SHOWN, ALERTS_SHOWN = 5, 8, 5
-FIRST_GROUPS = ("region", "country", "format", "brand")
-"""Of the groups that stores have, the first of these is shown; otherwise the first by name."""
 
 
 SeriesKey = tuple[str, tuple[tuple[str, str], ...], str, bool]

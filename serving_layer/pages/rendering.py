@@ -25,6 +25,7 @@ from serving_layer.pages.assets import address
 from serving_layer.pages.flags import flag_text
 from serving_layer.pages.language import noted
 from serving_layer.pages.period import COMPARISONS, GRAIN_NAMES
+from serving_layer.pages.pickers import MOST_LISTED
 from serving_layer.pages.queries import PageQuery
 from serving_layer.pages.sentences import rule_in_words, translated
 from serving_layer.pages.sessions import SHARED_VISIT, Visitor
@@ -176,6 +177,7 @@ def _environment() -> Environment:
         "as_python": as_python,
         "symbol": language.currency_symbol,
         "has_symbol_first": language.has_symbol_first,
+        "most_listed": MOST_LISTED,
         "language": language.current,
         "languages": language.NAMES,
         "flag_text": flag_text,

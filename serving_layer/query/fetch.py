@@ -127,9 +127,7 @@ async def fetch(
     return [await _with_products(query, data, products) for data in read]
 
 
-def _periods_of(
-    query: ResolvedQuery, stores: Sequence[StoreQuery], snapshot: ReadSnapshot
-) -> Mapping[str, _Periods]:
+def _periods_of(query: ResolvedQuery, stores: Sequence[StoreQuery], snapshot: ReadSnapshot) -> Mapping[str, _Periods]:
     """The periods by store. Stores whose days are alike have the same range, and share them unless hours count."""
     if query.counts_open_windows:
         return {of.store.id: _periods(query, of, snapshot) for of in stores}

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from deploy.backup.master import check_table, table_version
 from deploy.backup import writer
+from deploy.backup.master import check_table, table_version
 from deploy.backup.tables import GROUPS, Group, KeptTable, kept_tables
 from master_dataset.errors import BadFileError, MasterFileLostError, OperatorError
 from tests.support import backups
@@ -274,7 +274,9 @@ def test_a_backup_with_tables_of_a_newer_release_is_refused(empty: MemoryDeploym
 def test_a_backup_of_an_older_release_comes_back_without_what_is_not_kept_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    without_plans = [replace(group, bodies=[each for each in group.bodies if each.name != "floor_plans"]) for group in GROUPS]
+    without_plans = [
+        replace(group, bodies=[each for each in group.bodies if each.name != "floor_plans"]) for group in GROUPS
+    ]
     older = [*without_plans, Group((), (KeptTable("share_links"),))]
     with monkeypatch.context() as release:
         release.setattr(writer, "GROUPS", older)
