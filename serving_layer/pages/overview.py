@@ -322,7 +322,7 @@ def _name(series: Series, names: Mapping[str, str]) -> str:
     if series.store is not UNSET:
         return names.get(series.store, series.store)
     [value] = series.group.values() if series.group is not UNSET and series.group else [None]
-    return value or _("In none")
+    return value or _("No group")
 
 
 def until_of(series: Series | None) -> str | None:

@@ -39,7 +39,7 @@ def store_groups(stores: Sequence[Store]) -> Sequence[StoreGroup]:
     values = sorted({value for store in stores if (value := store.current_group(group))})
     groups = [StoreGroup(value, [each for each in stores if each.current_group(group) == value]) for value in values]
     rest = [store for store in stores if not store.current_group(group)]
-    return [*groups, StoreGroup(_("In none"), rest)] if rest else groups
+    return [*groups, StoreGroup(_("No group"), rest)] if rest else groups
 
 
 async def stores_with_cells(

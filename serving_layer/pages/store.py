@@ -43,11 +43,11 @@ PASSING = {
     "in_store_traffic": noted("Inside"),
     "capture_rate": noted("Capture"),
     "avg_stay_time": noted("Average stay"),
-    "bounce_rate": noted("Left at once"),
+    "bounce_rate": noted("Left right away"),
 }
 QUEUE = {
     "avg_queue_wait": noted("Average wait"),
-    "p90_queue_wait": noted("9 of 10 waited at most"),
+    "p90_queue_wait": noted("9 in 10 waited at most"),
     "max_queue_length": noted("Longest queue"),
     "queue_served": noted("Served"),
     "queue_abandonment_rate": noted("Left the queue"),

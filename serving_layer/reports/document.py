@@ -205,9 +205,9 @@ def _percent(share: float) -> str:
 def _made(report: Report) -> str:
     time, speed = _clock(report.made_at, report.timezone), report.as_of.speed_as_of
     if not report.as_of.publication:
-        made = _("Made {time}; nothing is published yet.").format(time=time)
+        made = _("Created {time}; nothing is published yet.").format(time=time)
     else:
-        made = _("Made {time} from publication {number}.").format(time=time, number=report.as_of.publication)
+        made = _("Created {time} from publication {number}.").format(time=time, number=report.as_of.publication)
     if not speed:
         return made
     received = _("Live data received until {time}.").format(time=_clock(speed, report.timezone))
@@ -342,7 +342,7 @@ def _gap(of: ReportSensorGap) -> str:
     name = _name(of.store, of.name)
     if of.coverage is None:
         return _("{store}: no sign of its sensors.").format(store=name)
-    text = _("{store}: sensors were alive for {percent} % of the time.")
+    text = _("{store}: sensors worked for {percent} % of the time.")
     return text.format(store=name, percent=figures.rounded(of.coverage, 0))
 
 
@@ -355,7 +355,7 @@ def _corrections(report: Report) -> Part:
     elif of.count:
         intro = _("Published from {since} to {until}:")
     elif of.complete:
-        intro = _("Nothing that earlier reports said was corrected from {since} to {until}.")
+        intro = _("No number in earlier reports was corrected from {since} to {until}.")
     else:
         intro = _("Not all corrections from {since} to {until} could be counted.")
     intro = intro.format(shown=len(lines), count=figures.count(of.count), **when)
@@ -370,12 +370,12 @@ def _correction(of: ReportCorrection) -> str:
         text = _("net sales {amount} higher") if of.net_sales > 0 else _("net sales {amount} lower")
         changes.append(text.format(amount=figures.figure(abs(Decimal(of.net_sales)), "money", of.currency or "")))
     if number := abs(of.receipts):
-        more = ngettext("{number} receipt more", "{number} receipts more", number)
-        fewer = ngettext("{number} receipt fewer", "{number} receipts fewer", number)
+        more = ngettext("{number} more receipt", "{number} more receipts", number)
+        fewer = ngettext("{number} fewer receipt", "{number} fewer receipts", number)
         changes.append((more if of.receipts > 0 else fewer).format(number=figures.count(number)))
     if number := abs(of.visitors):
-        more = ngettext("{number} visitor more", "{number} visitors more", number)
-        fewer = ngettext("{number} visitor fewer", "{number} visitors fewer", number)
+        more = ngettext("{number} more visitor", "{number} more visitors", number)
+        fewer = ngettext("{number} fewer visitor", "{number} fewer visitors", number)
         changes.append((more if of.visitors > 0 else fewer).format(number=figures.count(number)))
     return f"{_short_day(of.date)}, {_name(of.store, of.name)}: {', '.join(changes)}: {_reason(of.reason)}."
 

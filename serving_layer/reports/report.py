@@ -44,7 +44,7 @@ COVERED_PERCENT = 95
 STORES_RANKED, GAPS_SHOWN, ALERTS_SHOWN, ALERTS_COUNTED = 5, 10, 10, 1000
 REASONS = {
     "loading": noted("history is still loading"),
-    "masked": noted("sensors were alive for less than half of the time"),
+    "masked": noted("sensors worked for less than half of the time"),
     "no_source": noted("no store has a sensor for it"),
     "no_opening_hours": noted("opening hours are not known"),
 }

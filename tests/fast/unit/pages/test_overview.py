@@ -43,7 +43,7 @@ def test_totals_are_of_all_stores_with_what_they_are_compared_with(chain: Browsi
     assert "Net sales €28,000.00 ±0.0 % by 12:00 UTC · provisional" in said
     assert "Receipts 7 ±0.0 % by 12:00 UTC · provisional" in said
     assert "Average receipt €4,000.00" in said
-    assert "Visitors \N{EN DASH} No sensor of this store feeds it" in said
+    assert "Visitors \N{EN DASH} No sensor in this store measures it" in said
 
 
 def test_the_best_and_the_worst_stores_and_the_groups_are_ranked(chain: Browsing) -> None:

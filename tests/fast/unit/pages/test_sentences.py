@@ -124,7 +124,7 @@ RULES: list[tuple[Rule, str, str]] = [
     ),
     (
         Threshold(id="x", metric="sales.zero_tx", window="day", above=Decimal(5), stores=tuple("1234567")),
-        "Alerts when Receipts over nothing per business day is above 5, in 1, 2, 3, 4, 5 and 2 more stores.",
+        "Alerts when Receipts for zero per business day is above 5, in 1, 2, 3, 4, 5 and 2 more stores.",
         "Warnt, wenn {metric} pro Geschäftstag über 5 liegt, in 1, 2, 3, 4, 5 und 2 weiteren Filialen.",
     ),
     (

@@ -268,10 +268,10 @@ def test_what_no_sensor_feeds_is_named_once(browsing: Browsing) -> None:
     page = browsing.words("/stores/12")
 
     lacking = "Visitors, Conversion, People outside and inside, Visits by stay time, Queue"
-    assert f"Not shown, because no sensor of this store feeds it: {lacking}." in page
+    assert f"Not shown, because no sensor in this store measures it: {lacking}." in page
     assert page.count("Capture") == page.count("Outside") == 0
     assert "no sensor" in browsing.words("/stores")
-    assert "No sensor of this store feeds it" in browsing.words("/")
+    assert "No sensor in this store measures it" in browsing.words("/")
 
 
 def test_a_day_without_anything_says_whether_the_store_was_closed(browsing: Browsing) -> None:

@@ -97,7 +97,7 @@ def test_corrections_are_sentences(world: World) -> None:
     assert "Published from Sat 21 Nov, 00:00 UTC to Sat 21 Nov, 23:31 UTC:" in text
 
     assert (
-        "Wed 18 Nov, Kosice: net sales €12.90 lower, 1 receipt fewer: events arrived too late to be counted live."
+        "Wed 18 Nov, Kosice: net sales €12.90 lower, 1 fewer receipt: events arrived too late to be counted live."
     ) in text
 
 
