@@ -280,7 +280,7 @@ def test_a_backup_of_an_older_release_comes_back_without_what_is_not_kept_any_mo
     older = [*without_plans, Group((), (KeptTable("share_links"),))]
     with monkeypatch.context() as release:
         release.setattr(writer, "GROUPS", older)
-        release.setitem(backups.COLUMNS, "share_links", {"id": "text", "token": "text"})  # type: ignore[arg-type]
+        release.setitem(backups.COLUMNS, "share_links", {"id": "text", "token": "text"})
         keyspace = MemoryKeyspace(filled() | {"share_links": [{"id": "1", "token": "secret"}]})
         backup = MemoryDeployment(tmp_path, keyspace).back_up()[0]
     empty = MemoryDeployment(tmp_path, MemoryKeyspace(), now=LATER)

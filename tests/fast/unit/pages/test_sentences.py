@@ -12,6 +12,7 @@ import pytest
 from master_dataset.registry.stores import Store
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages import language, sentences
+from serving_layer.pages.cells import metric_name, source_name
 from serving_layer.pages.language import LANGUAGES, Language, speaking
 from serving_layer.pages.sentences import ALERTS, ERRORS, rule_in_words, translated
 from tests.support.world_api import Asking
@@ -148,7 +149,7 @@ RULES: list[tuple[Rule, str, str]] = [
 @pytest.mark.parametrize(("rule", "english", "german"), RULES)
 def test_a_rule_is_a_sentence_in_the_language_of_the_page(rule: Rule, english: str, german: str) -> None:
     with speaking("de"):
-        names = {"metric": sentences.metric_name("sales.zero_tx"), "source": sentences.source_name("people_counts")}
+        names = {"metric": metric_name("sales.zero_tx"), "source": source_name("people_counts")}
         assert rule_in_words(rule) == german.format(**names)
     assert rule_in_words(rule) == english
 

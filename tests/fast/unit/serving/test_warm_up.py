@@ -148,7 +148,8 @@ def test_what_many_runs_wrote_is_read_side_by_side() -> None:
 
     async def scenario() -> NamedDays:
         reader: Any = day_cells.DayCells(Runs(), Batch())  # type: ignore[arg-type]  # as much of both as is read
-        return await reader.named("manifest", view_named("sales"), 0, 1)
+        named: NamedDays = await reader.named("manifest", view_named("sales"), 0, 1)
+        return named
 
     assert [(day, run) for day, run, _ in asyncio.run(scenario()).parts] == days
 
