@@ -50,6 +50,8 @@ from difflib import get_close_matches
 from typing import ClassVar, Literal
 
 Fires = Literal["never", "always"]
+MOST_NAMED = 50
+"""Names that an error about an unknown name lists: a chain has thousands of stores."""
 
 
 class GalateaError(Exception):
@@ -119,7 +121,8 @@ class UnknownNameError(RequestError):
         if nearest:
             do = f"Did you mean `{nearest[0]}`?"
         elif names:
-            do = f"Use one of: {', '.join(f'`{each}`' for each in names)}."
+            more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+            do = f"Use one of: {', '.join(f'`{each}`' for each in names[:MOST_NAMED])}{more}."
         super().__init__(f"There is no {kind} `{name}`.", do=do or f"No {kind} is registered yet.")
 
 

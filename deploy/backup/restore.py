@@ -9,6 +9,7 @@ What is left out, or changed on the way, and why:
 
     cells                they are computed again; so publications count as collected: listed, but not to be asked
     generations          a new one begins at the published cut, and only a rebuild with its definitions makes it count
+    former tables        of an older release that kept what is computed, or made by people, again
     unfinished           recomputes: their cells are gone, so that a finished portion would be missing
     offsets              of a topic that was created again: they would name other records, or none
     audit of alerts      of the next publication, if the topic of alerts was created again
@@ -33,6 +34,7 @@ from deploy.backup.tables import (
     ALERT_POSITIONS,
     ARCHIVE_POSITIONS,
     AUDITS,
+    COMPUTED,
     ENDPOINTS,
     GROWTHS,
     PUBLICATIONS,
@@ -111,11 +113,20 @@ class RestorePlan:
         found = self.manifest
         if self.is_resumed:
             yield "cassandra", "go on with a restore of this backup that was interrupted"
-        yield "cassandra", f"write {found.rows:,} rows of {found.created_at:%F %T} UTC into {len(found.tables)} tables"
+        kept = {name: saved for name, saved in found.tables.items() if name not in COMPUTED}
+        rows = sum(saved.rows for saved in kept.values())
+        yield "cassandra", f"write {rows:,} rows of {found.created_at:%F %T} UTC into {len(kept)} tables"
+        if left_out := sorted(found.tables.keys() & COMPUTED.keys()):
+            yield (
+                "cassandra",
+                f"leave out what an older release kept, and this one does not restore: {_names(left_out)}",
+            )
+        if empty := sorted({table.name for table in kept_tables()} - kept.keys()):
+            yield "cassandra", f"leave tables empty that the release of the backup did not have: {_names(empty)}"
         if self.same:
             yield "kafka", f"continue {len(self.same)} topics at the offsets of the backup"
         if self.replaced:
-            names = ", ".join(f"`{each}`" for each in self.replaced)
+            names = _names(self.replaced)
             yield "kafka", f"begin with the first record of topics that are not those of the backup: {names}"
         if not found.topics:
             yield "kafka", "begin with the first record of every topic: the backup was made without offsets"
@@ -230,8 +241,7 @@ class Restore:
         if pointer.publication or pointer.generation or self.keyspace.count(PUBLICATIONS) > 1:
             held.append(PUBLICATIONS)
         if held:
-            names = ", ".join(f"`{name}`" for name in sorted(held))
-            message = f"Cassandra is not empty, but has rows in {names}; nothing was changed"
+            message = f"Cassandra is not empty, but has rows in {_names(sorted(held))}; nothing was changed"
             do = "stop every process of Galatea, begin with an empty Cassandra, then: galatea migrate, galatea restore"
             raise OperatorError(message, do=do)
         return False
@@ -240,6 +250,8 @@ class Restore:
         """Refuse rows that the tables of this release cannot take."""
         known = {table.name: table for table in kept_tables()}
         for name, saved in manifest.tables.items():
+            if name in COMPUTED:
+                continue
             columns = self.keyspace.columns(name) if name in known else {}
             wanted = arrow_schema(known[name], columns) if columns else pa.schema([])
             for column in pq.read_schema(self.folder / saved.path):
@@ -380,6 +392,10 @@ class Restore:
     def _unavailable(self, error: Exception) -> CassandraUnavailableError:
         message = f"Cassandra did not answer in time ({type(error).__name__})"
         return CassandraUnavailableError(message, do=f"galatea status, then again: galatea restore {self.folder}")
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _delete(checkpoint: str) -> None:

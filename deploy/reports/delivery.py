@@ -39,6 +39,8 @@ def deliver(
 ) -> Delivery:
     """Send a report to everybody who has not got it yet. Everybody gets a mail of their own.
 
+    It is in the language that `speaking` says.
+
     Args:
         report: The report.
         recipients: Addresses.
@@ -61,7 +63,16 @@ def deliver(
             attached = pdf_of(content.html, settings.reports) if pdf else None
             name = f"{report.period}-{report.days.first}.pdf"
             mails = [
-                Mail(report_id(report, to), to, content.subject, content.text, content.html, attached, name)
+                Mail(
+                    report_id(report, to),
+                    to,
+                    content.subject,
+                    content.text,
+                    content.html,
+                    attached,
+                    name,
+                    content.language,
+                )
                 for to in left
             ]
             with MailServer(settings.smtp) as server:

@@ -26,7 +26,10 @@ SMTP_TEXT = 200
 
 @dataclass(frozen=True)
 class Mail:
-    """A mail to one recipient. `id`: the same whenever the same mail is made. `pdf`: None for no attachment."""
+    """A mail to one recipient.
+
+    `id`: the same whenever the same mail is made. `pdf`: None for no attachment. `language`: of its texts.
+    """
 
     id: str
     to: str
@@ -35,6 +38,7 @@ class Mail:
     html: str
     pdf: bytes | None = None
     file_name: str = "report.pdf"
+    language: str = "en"
 
     def message(self, sender: str) -> EmailMessage:
         """The message. Its policy refuses line breaks in headers, so that nothing in a name can add one."""
@@ -45,11 +49,11 @@ class Mail:
         message["Date"] = datetime.now(UTC)
         message["Message-ID"] = f"<report.{self.id}@{sender.rpartition('@')[2]}>"
         message["Auto-Submitted"] = "auto-generated"  # so that nobody's "out of office" answers it
-        message["Content-Language"] = "en"
         message.set_content(self.text, cte="quoted-printable")
         message.add_alternative(self.html, subtype="html", cte="quoted-printable")
         if self.pdf is not None:
             message.add_attachment(self.pdf, maintype="application", subtype="pdf", filename=self.file_name)
+        message["Content-Language"] = self.language  # parts take the headers of content that come before them
         return message
 
 

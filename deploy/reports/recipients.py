@@ -9,6 +9,7 @@ from deploy.reports.address import mail_address
 from master_dataset.errors import BadFileError
 from master_dataset.registry.tenants import wrong_tenant
 from master_dataset.registry.yaml_text import read_yaml
+from serving_layer.pages.language import Language
 from serving_layer.responses.reports import ReportPeriodName
 
 MOST_BYTES = 1024 * 1024
@@ -22,7 +23,7 @@ def _tenant(name: str) -> str:
 
 
 class ScheduledReport(BaseModel):
-    """A report that is sent whenever a period is over. `pdf`: the mail has it as a PDF, too."""
+    """A report that is sent whenever a period is over, in a `language`. `pdf`: the mail has it as a PDF, too."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -30,6 +31,7 @@ class ScheduledReport(BaseModel):
     period: ReportPeriodName
     to: tuple[Annotated[str, AfterValidator(mail_address)], ...] = Field(min_length=1, max_length=MOST_RECIPIENTS)
     pdf: bool = False
+    language: Language = "en"
 
 
 class ReportsFile(BaseModel):

@@ -14,6 +14,7 @@ from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.responses.encoding import fields_of
 
 if TYPE_CHECKING:
+    from serving_layer.admin.corrections import CorrectionsRequest
     from serving_layer.admin.ledger import Cause
     from serving_layer.responses.publications import Correction, CorrectionPage
 
@@ -31,11 +32,15 @@ def corrections(  # noqa: PLR0913, PLR0917 - one parameter per option
     view: Annotated[str | None, Option("--view", help="Only this view.")] = None,
     store: Annotated[str | None, Option("--store", help="Only this store.")] = None,
     cause: Annotated[str | None, Option("--cause", help="Only this cause, such as `unexplained`.")] = None,
+    state: Annotated[str | None, Option("--state", help="Only this state, such as `gross_sales`.")] = None,
     limit: Annotated[int, Option("--limit", min=1, max=1000, help="List at most this many.")] = 100,
     as_json: AsJson = False,
 ) -> None:
     """List the values that a publication corrected: shown, corrected, difference, cause, and responsible events."""
-    page, more = asyncio.run(_page(number, recompute, view, store, cause, limit))
+    from serving_layer.admin.corrections import CorrectionsRequest
+
+    known = cause_named(cause) if cause else None
+    page, more = asyncio.run(_page(CorrectionsRequest(number, recompute, view, store, known, limit, state=state)))
     if as_json:
         said = {name: each for name, each in fields_of(page).items() if name != "next"}
         print_json({**said, "more": more})
@@ -51,17 +56,14 @@ def corrections(  # noqa: PLR0913, PLR0917 - one parameter per option
         print_corrections(msgspec.to_builtins(page.totals))
     if more:
         print_message(
-            f"  there are more than these {len(rows)}: use --limit, --view, --store, --cause, or GET /v1/corrections"
+            f"  there are more than these {len(rows)}: "
+            "use --limit, --view, --store, --state, --cause, or GET /v1/corrections"
         )
 
 
-async def _page(  # noqa: PLR0913, PLR0917 - likewise
-    number: int | None, recompute: str | None, view: str | None, store: str | None, cause: str | None, limit: int
-) -> "tuple[CorrectionPage, bool]":
+async def _page(ask: "CorrectionsRequest") -> "tuple[CorrectionPage, bool]":
     from deploy.wiring import corrections_of, readers_of
-    from serving_layer.admin.corrections import CorrectionsRequest
 
-    ask = CorrectionsRequest(number, recompute, view, store, cause_named(cause) if cause else None, limit)
     settings = Settings()
     page, following = await corrections_of(settings, readers_of(settings)).page(ask)
     return page, following is not None

@@ -14,6 +14,7 @@ from master_dataset.errors import RequestError, UnknownNameError
 
 if TYPE_CHECKING:
     from deploy.reports.delivery import Delivery
+    from serving_layer.pages.language import Language
     from serving_layer.responses.reports import Report
 
 
@@ -29,29 +30,32 @@ def report(  # noqa: PLR0913 - the options of the command
     again: Annotated[bool, Option("--again", help="Send it also to those who have got it already.")] = False,
     html: Annotated[Path | None, Option("--html", help="Write it into this file.")] = None,
     pdf: Annotated[Path | None, Option("--pdf", help="Write it into this file, with Chromium.")] = None,
+    language: Annotated[str, Option("--language", help="Language of the report: en, de, sk or es.")] = "en",
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the report of a day or a week, write it into files, or send it. Each recipient gets it once."""
     from deploy.reports.address import mail_address
     from deploy.reports.delivery import deliver
+    from serving_layer.pages.language import speaking
     from serving_layer.reports.mail import mail_of
 
-    settings = Settings()
+    settings, spoken = Settings(), _language(language)
     for address in to or ():
         try:
             mail_address(address)
         except ValueError as error:
             raise RequestError(f"`--to {address}` is {error}", do="correct it") from error
     found = fetch(settings, period, tenant, day, key_file)
-    content = mail_of(found)
-    if html is not None:
-        _write(html, content.html.encode())
-    if pdf is not None:
-        from deploy.reports.pdf import pdf_of
+    with speaking(spoken):
+        content = mail_of(found)
+        if html is not None:
+            _write(html, content.html.encode())
+        if pdf is not None:
+            from deploy.reports.pdf import pdf_of
 
-        _write(pdf, pdf_of(content.html, settings.reports))
-    done = deliver(found, to, settings, pdf=attach_pdf, again=again) if to else None
+            _write(pdf, pdf_of(content.html, settings.reports))
+        done = deliver(found, to, settings, pdf=attach_pdf, again=again) if to else None
     if as_json:
         print_json({"report": found} if done is None else {"report": found, **outcome(found, done)})
     elif not (to or html or pdf):
@@ -60,6 +64,16 @@ def report(  # noqa: PLR0913 - the options of the command
         print_outcome(done)
         if done.failures:
             raise done.failures[0]
+
+
+def _language(name: str) -> "Language":
+    """The language of that code. UnknownNameError."""
+    from serving_layer.pages.language import LANGUAGES
+
+    for known in LANGUAGES:
+        if known == name:
+            return known
+    raise UnknownNameError("language", name, LANGUAGES)
 
 
 def fetch(settings: Settings, period: str, tenant: str, day: str | None, key_file: Path | None) -> "Report":

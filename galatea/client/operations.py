@@ -379,6 +379,7 @@ def corrections(  # noqa: PLR0913 - the arguments of the API
     view: str | None = None,
     store: str | None = None,
     cause: str | None = None,
+    state: str | None = None,
     limit: int = 1000,
 ) -> Pages[Correction]:
     """Read what a publication, or a previewed recompute, changed in what readers see.
@@ -389,6 +390,7 @@ def corrections(  # noqa: PLR0913 - the arguments of the API
         view: only of this view; None for all.
         store: only of this store; None for all.
         cause: only of this cause, such as `waited`; None for all.
+        state: only of this state of a view, such as `gross_sales`; None for all.
         limit: corrections per request.
 
     Returns:
@@ -408,9 +410,8 @@ def corrections(  # noqa: PLR0913 - the arguments of the API
         return Page(page.corrections, page.next)
 
     def call(after: str | None) -> Call[Page[Correction]]:
-        arguments = query(
-            publication=publication, recompute=recompute, view=view, store=store, cause=cause, limit=limit, after=after
-        )
+        filters = query(view=view, store=store, cause=cause, state=state)
+        arguments = query(publication=publication, recompute=recompute) + filters + query(limit=limit, after=after)
         return Call(path("corrections"), decode_page, arguments)
 
     return Pages(call)

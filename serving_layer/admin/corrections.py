@@ -71,7 +71,7 @@ class CorrectionPosition(NamedTuple):
 class CorrectionsRequest:
     """Without a publication or a recompute: the newest publication. `start`: None for the first page.
 
-    `among`: of these stores only; what others have is neither decoded nor counted. None for all.
+    `among`: of these stores only; what others have is neither decoded nor counted. None for all. `state`: of a view.
     """
 
     publication: int | None = None
@@ -82,6 +82,7 @@ class CorrectionsRequest:
     limit: int = 100
     start: CorrectionPosition | None = None
     among: Collection[str] | None = None
+    state: str | None = None
 
 
 class _Subject(NamedTuple):
@@ -128,6 +129,11 @@ class CorrectionsService:
         if ask.view is not None and ask.view not in self._views:
             raise UnknownNameError("view", ask.view, self._views)
         views = sorted(self._views) if ask.view is None else [ask.view]
+        if ask.state is not None:
+            states = {state for name in views for state in self._views[name].columns}
+            if ask.state not in states:
+                raise UnknownNameError("state", ask.state, states)
+            views = [name for name in views if ask.state in self._views[name].columns]
         if ask.start is None:
             return views
         if ask.start.view not in views or ask.store not in (None, ask.start.store):
@@ -162,7 +168,7 @@ class CorrectionsService:
                 continue
             rows = islice(enumerate(await self._rows_of(view, block, ask.cause)), skipped, None)
             for number, row in rows:
-                if ask.cause not in (None, row["cause"]):
+                if ask.cause not in (None, row["cause"]) or ask.state not in (None, row["state"]):
                     continue
                 if len(page) == ask.limit:
                     return page, CorrectionPosition(ledger.subject, view.name, block.store, block.day, number)

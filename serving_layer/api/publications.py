@@ -100,6 +100,7 @@ class CorrectionsQuery(BaseModel):
     view: str | None = Field(None, max_length=256)
     store: str | None = Field(None, max_length=256)
     cause: Cause | None = None
+    state: str | None = Field(None, max_length=256, description="State of a view, such as `gross_sales`.")
     limit: int = Field(100, ge=1, le=MAX_PAGE)
     after: AfterToken = None
 
@@ -107,7 +108,7 @@ class CorrectionsQuery(BaseModel):
         """Return the request to `CorrectionsService`. Raises BadQuestionError for an invalid token."""
         start = None if self.after is None else read_token(self.after)
         return CorrectionsRequest(
-            self.publication, self.recompute, self.view, self.store, self.cause, self.limit, start
+            self.publication, self.recompute, self.view, self.store, self.cause, self.limit, start, state=self.state
         )
 
 

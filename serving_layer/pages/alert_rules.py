@@ -15,7 +15,7 @@ from master_dataset.sources import registered_sources
 from serving_layer.alerts.rules import AlertRules, RuleAuthor, RuleEntry, fields_of, preview
 from serving_layer.api.parameters import DEFAULT_TENANT, tenant_of
 from serving_layer.errors import BadQuestionError
-from serving_layer.pages.cells import LACKING, source_name, state_name
+from serving_layer.pages.cells import LACKING, metric_name, source_name
 from serving_layer.pages.figures import instant, plain_number
 from serving_layer.pages.language import MINUS, noted
 from serving_layer.pages.language import gettext as _
@@ -70,7 +70,7 @@ async def get_rule(visit: ConfigurerVisit, id_: str, tenant: Tenant = "", kind: 
 async def post_rule(visit: ConfigurerVisit) -> Response:
     """Try a rule, save it or remove it; or the form again, with what is wrong."""
     form = await visit.form(MAX_BYTES)
-    fields = _Fields({name: form.text(name) for name in form}, tuple(form.get("stores", [])))
+    fields = _Fields({name: form.text(name) for name in form}, tuple(_stores(form)))
     tenant, action = _tenant(visit, form.text("tenant")), form.text("do")
     _, stores = await visit.queries.service.stores.all()
     author = RuleAuthor(tenant, stores)
@@ -117,8 +117,13 @@ def _rule(form: Form) -> dict[str, Any]:
     rule: dict[str, Any] = form.texts(*COMMON_FIELDS, *KIND_FIELDS.get(kind, ()))
     if kind == "threshold" and side in SIDES and bound:
         rule[side] = bound.replace(",", "").replace(MINUS, "-")
-    stores = form.get("stores", [])
+    stores = _stores(form)
     return rule | ({"stores": stores} if stores else {}) | {"on": form.text("on") == "yes"}
+
+
+def _stores(form: Form) -> list[str]:
+    """The ids of the stores that were chosen, or typed where there are too many to choose from."""
+    return [*form.get("stores", []), *form.ids("other_stores")]
 
 
 class _Fields(NamedTuple):
@@ -138,7 +143,7 @@ def _fields_of_entry(entry: RuleEntry, kind: str) -> _Fields:
     elif "above" in rule:
         fields["above"] = str(rule["above"])
     if entry.unreadable:
-        fields["unreadable"] = entry.in_words or ""
+        fields["unreadable"] = _(entry.in_words) if entry.in_words else ""
     fields |= {
         "on": "yes" if rule.get("on") or entry.unreadable else "",
         "version": str(entry.version),
@@ -193,22 +198,6 @@ async def _form_page(
     return visit.page("alert_rule.html", fresh, values, status=status)
 
 
-METRIC_NAMES = {
-    "avg_items_per_transaction": noted("Items per receipt"),
-    "avg_transaction_value": noted("Average receipt"),
-    "count_drift": noted("People in minus people out"),
-    "gross_sales": noted("Gross sales"),
-    "group_traffic_in": noted("Groups in"),
-    "net_items_count": noted("Items sold"),
-    "net_sales": noted("Net sales"),
-    "return_rate": noted("Return rate"),
-    "return_transactions_count": noted("Return receipts"),
-    "returns_value": noted("Returns"),
-    "sales_transactions_count": noted("Sale receipts"),
-    "total_transactions_count": noted("Receipts"),
-    "traffic_in": noted("Visitors"),
-    "traffic_out": noted("People out"),
-}
 METRIC_GROUPS = {"sales": noted("Sales"), "traffic": noted("Visitors")}
 SAME_AS = frozenset({"sales.receipts", "sales.return_tx", "sales.sale_tx"})
 """Counts of events that a metric counts too. Rules may name them; the form offers the metric."""
@@ -218,7 +207,7 @@ def metric_groups() -> Sequence[tuple[str, Sequence[tuple[str, str]]]]:
     """The metrics that a rule may watch: id and name, by what they are about."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for id_, metric in alertable_metrics().items():
-        name = _(METRIC_NAMES[id_]) if id_ in METRIC_NAMES else state_name(id_.rpartition(".")[2])
+        name = metric_name(id_)
         if id_ not in SAME_AS:
             groups.setdefault(_(METRIC_GROUPS.get(metric.view, metric.view)), []).append((id_, name))
     return [(name, sorted(metrics, key=lambda each: each[1])) for name, metrics in groups.items()]

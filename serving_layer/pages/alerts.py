@@ -24,7 +24,7 @@ router = page_router()
 PATH = "/alerts"
 MAX_OPEN, PAGE_SIZE = 100, 50
 ENDED: tuple[State, ...] = ("resolved", "retracted")
-ENDED_TEXTS: Mapping[str, str] = {"resolved": noted("Over"), "retracted": noted("Retracted")}
+ENDED_TEXTS: Mapping[str, str] = {"resolved": noted("Ended"), "retracted": noted("Retracted")}
 REASON_TEXTS = {
     "over": noted("the condition ended"),
     "corrected": noted("later events changed the number"),

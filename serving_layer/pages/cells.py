@@ -35,7 +35,7 @@ SOURCE_NAMES = {
     "people_counts": noted("Door counters"),
     "pos_transactions": noted("Tills (receipts)"),
     "queue_events": noted("Queue sensors"),
-    "sensor_heartbeats": noted("Heartbeats of sensors"),
+    "sensor_heartbeats": noted("Sensor heartbeats"),
     "staff_hours": noted("Staff hours"),
     "weather_observations": noted("Weather"),
     "wifi_sightings": noted("Wi-Fi sensors"),
@@ -56,7 +56,7 @@ STATE_NAMES = {
     "abandoned": noted("People who gave up waiting"),
     "basket_value": noted("Value of baskets"),
     "baskets": noted("Baskets"),
-    "bounced": noted("Visits that ended at once"),
+    "bounced": noted("Visits that ended right away"),
     "covered_ms": noted("Time that sensors worked"),
     "discount_receipts": noted("Receipts that report discounts"),
     "discounted": noted("Receipts with a discount"),
@@ -79,7 +79,7 @@ STATE_NAMES = {
     "net_units": noted("Items sold"),
     "outside": noted("Visits outside"),
     "pair_receipts": noted("Receipts with both products"),
-    "payment_receipts": noted("Receipts paid so"),
+    "payment_receipts": noted("Receipts paid this way"),
     "payments": noted("Payments"),
     "payments_count": noted("Number of payments"),
     "people": noted("People"),
@@ -93,19 +93,36 @@ STATE_NAMES = {
     "returns_value": noted("Returns"),
     "sale_tx": noted("Sale receipts"),
     "served": noted("People served"),
-    "service_ms": noted("Time of service"),
+    "service_ms": noted("Service time"),
     "services": noted("Services"),
     "sightings": noted("Wi-Fi sightings"),
     "sku_receipts": noted("Receipts with the product"),
     "staff_in": noted("Staff in"),
     "staff_out": noted("Staff out"),
-    "stay_ms": noted("Time of stay"),
+    "stay_ms": noted("Length of stay"),
     "units_returned": noted("Items returned"),
     "units_sold": noted("Items sold"),
     "wait_ms": noted("Waiting time"),
     "within_target": noted("People served in time"),
-    "zero_tx": noted("Receipts over nothing"),
+    "zero_tx": noted("Receipts for zero"),
 }
+METRIC_NAMES = {
+    "avg_items_per_transaction": noted("Items per receipt"),
+    "avg_transaction_value": noted("Average receipt"),
+    "count_drift": noted("People in minus people out"),
+    "gross_sales": noted("Gross sales"),
+    "group_traffic_in": noted("Groups in"),
+    "net_items_count": noted("Items sold"),
+    "net_sales": noted("Net sales"),
+    "return_rate": noted("Return rate"),
+    "return_transactions_count": noted("Return receipts"),
+    "returns_value": noted("Returns"),
+    "sales_transactions_count": noted("Sale receipts"),
+    "total_transactions_count": noted("Receipts"),
+    "traffic_in": noted("Visitors"),
+    "traffic_out": noted("People out"),
+}
+"""Metrics that alert rules can watch."""
 DIMENSION_NAMES = {
     "age_band": noted("age"),
     "currency": noted("currency"),
@@ -120,7 +137,7 @@ DIMENSION_NAMES = {
     "sku": noted("product"),
     "source": noted("source"),
     "till": noted("till"),
-    "with_sku": noted("with product"),
+    "with_sku": noted("bought with"),
     "zone": noted("zone"),
 }
 StateUnit = Literal["n", "money", "ms", "celsius", "mm", "text"]
@@ -132,9 +149,9 @@ _BIN = re.compile(r"(?P<of>[a-z]+)_(?P<number>\d+)")
 _OF_BINS = {
     "dwell": noted("Time in the zone"),
     "lines": noted("Receipt lines"),
-    "stay": noted("Time of stay"),
-    "units": noted("Items of a receipt"),
-    "value": noted("Value of a receipt"),
+    "stay": noted("Length of stay"),
+    "units": noted("Items on a receipt"),
+    "value": noted("Receipt value"),
     "wait": noted("Waiting time"),
 }
 _MILLI = Decimal("0.001")
@@ -164,6 +181,11 @@ def state_name(state: str) -> str:
     if (found := _BIN.fullmatch(state)) and found["of"] in _OF_BINS:
         return _("{what}, range {number}").format(what=_(_OF_BINS[found["of"]]), number=int(found["number"]) + 1)
     return state.removeprefix("flag_").replace("_", " ").capitalize()
+
+
+def metric_name(metric: str) -> str:
+    """A metric that alert rules can watch, in words: one of the catalogue, or a state as `view.state`."""
+    return _(METRIC_NAMES[metric]) if metric in METRIC_NAMES else state_name(metric.rpartition(".")[2])
 
 
 def state_unit(state: str) -> StateUnit:

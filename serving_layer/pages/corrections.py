@@ -23,8 +23,9 @@ from serving_layer.pages.cells import (
 )
 from serving_layer.pages.figures import instant
 from serving_layer.pages.language import UNKNOWN, noted
-from serving_layer.pages.pickers import names_of
+from serving_layer.pages.pickers import names_of, store_named
 from serving_layer.pages.routing import OperatorVisit, page_router
+from serving_layer.query.catalogue import Catalogue
 from serving_layer.responses.publications import Correction, CorrectionPage
 from serving_layer.timeline import zone_named
 from views.core.cut import seconds
@@ -57,6 +58,7 @@ class CorrectionsPageFilter(BaseModel):
     view: str = Field("", max_length=256)
     store: str = Field("", max_length=256)
     cause: str = Field("", pattern=f"^({'|'.join(CAUSES)})?$")
+    state: str = Field("", max_length=256)
     after: str = Field("", max_length=2048)
 
     def request(self) -> CorrectionsRequest:
@@ -65,19 +67,25 @@ class CorrectionsPageFilter(BaseModel):
         cause = next((each for each in CAUSES if each == self.cause), None)
         after = read_token(self.after) if self.after else None
         filters = (self.recompute or None, self.view or None, self.store or None)
-        return CorrectionsRequest(number, *filters, cause, PAGE_SIZE, after)
+        return CorrectionsRequest(number, *filters, cause, PAGE_SIZE, after, state=self.state or None)
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """What filters, as query parameters of this page and of REST."""
+        return {name: value for name, value in self.model_dump(exclude={"after"}).items() if value}
 
 
 @router.get("/corrections")
 async def get_corrections(visit: OperatorVisit, query: Annotated[CorrectionsPageFilter, Query()]) -> Response:
     """The ledger of one publication, or of a preview, a page at a time."""
     fresh = await visit.fresh()
+    stores = {store.id: store for store in await visit.queries.stores()}
+    query.store = store_named(query.store, stores.values())
     request = query.request()
     page: CorrectionPage | None = None
     following = None
     if request.publication or request.recompute or fresh.basis.pointer.publication:  # publication 0 has no ledger
         page, following = await visit.operations.corrections.page(request)
-    stores = {store.id: store for store in await visit.queries.stores()}
     rows = page.corrections if page else ()
     values = {
         "page": page,
@@ -86,12 +94,20 @@ async def get_corrections(visit: OperatorVisit, query: Annotated[CorrectionsPage
         "query": query,
         "causes": CAUSE_NAMES,
         "cause_texts": CAUSE_TEXTS,
+        "states": _states(visit.queries.service.catalogue, query.view),
         "views": sorted(visit.queries.service.catalogue.views, key=view_name),
         "view_name": view_name,
         "stores": names_of(stores.values()),
         "following": following and write_token(following),
     }
     return visit.page("corrections.html", fresh, values)
+
+
+def _states(catalogue: Catalogue, view: str) -> Mapping[str, str]:
+    """What can be filtered by, with its name in words: the states of a view, or of all views."""
+    views = [each for name, each in catalogue.views.items() if view in ("", name)]
+    names = {state: state_name(state) for each in views for state in each.columns}
+    return dict(sorted(names.items(), key=lambda item: item[1].casefold()))
 
 
 class ChangedState(NamedTuple):

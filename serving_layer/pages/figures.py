@@ -21,7 +21,7 @@ TINY_BASE_PERCENT = 1000
 
 
 class Figure(NamedTuple):
-    """`before`: what precedes the number, a currency symbol. `unit`: what follows it."""
+    """`before`: what precedes the number: a currency symbol, after a minus sign if it has one. `unit`: what follows."""
 
     before: str
     number: str
@@ -41,20 +41,27 @@ def figure(value: Value, unit: str, code: str = "EUR") -> Figure:
     if unit == "ms":
         return Figure("", duration(value), "")
     digits = 0 if unit == "n" else 1
-    return Figure("", rounded(value, digits), _("years") if unit == "years" else SUFFIXES.get(unit, ""))
+    return Figure("", rounded(value, digits), suffix(unit))
+
+
+def suffix(unit: str) -> str:
+    """What follows a number in a unit other than money; empty if nothing does."""
+    return _("years") if unit == "years" else SUFFIXES.get(unit, "")
 
 
 def money(value: Number, code: str, digits: int) -> Figure:
     """An amount with its symbol. A code instead of a symbol is kept apart from the number."""
-    symbol, is_first = language.currency_symbol(code), language.has_symbol_first()
-    before = symbol + "\N{NO-BREAK SPACE}" * symbol[-1:].isalpha() if is_first else ""
-    return Figure(before, rounded(value, digits), "" if is_first else symbol)
+    symbol, number = language.currency_symbol(code), rounded(value, digits)
+    if not language.has_symbol_first():
+        return Figure("", number, symbol)
+    gap = "\N{NO-BREAK SPACE}" * symbol[-1:].isalpha()
+    return Figure(MINUS * number.startswith(MINUS) + symbol + gap, number.removeprefix(MINUS), "")
 
 
 def rounded(value: Number, digits: int) -> str:
-    """A number with that many decimals. Ties are rounded away from zero, as browsers do."""
+    """A number with that many decimals. Ties are rounded away from zero, as browsers do; zero has no sign."""
     exact = Decimal(str(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, language.EXACT)
-    return language.number(exact, digits)
+    return language.number(exact or exact.copy_abs(), digits)
 
 
 def duration(ms: Number) -> str:

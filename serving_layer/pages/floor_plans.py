@@ -37,12 +37,12 @@ from serving_layer.responses.metrics import MetricResponse, Point
 router = page_router()
 Measure = Literal["avg_dwell_duration", "dwell_count", "zone_traffic_in"]
 MEASURES: Mapping[Measure, str] = {
-    "avg_dwell_duration": noted("Average dwell"),
+    "avg_dwell_duration": noted("Average dwell time"),
     "dwell_count": noted("Dwells"),
     "zone_traffic_in": noted("Entries"),
 }
 WITHIN_SENTENCES: Mapping[Measure, str] = {
-    "avg_dwell_duration": noted("average dwell"),
+    "avg_dwell_duration": noted("average dwell time"),
     "dwell_count": noted("dwells"),
     "zone_traffic_in": noted("entries"),
 }

@@ -81,7 +81,7 @@ def _new_key(form: Form, now: datetime) -> tuple[str, Key]:
         raise BadQuestionError(_("The name or tenant is too long."), do=_("Write a shorter one."))
     scopes = checked_scopes(tenant, form.get("scopes", []))
     if not scopes:
-        raise BadQuestionError(_("The key would allow nothing."), do=_("Choose what it may do."))
+        raise BadQuestionError(_("A key needs at least one permission."), do=_("Choose what the key may do."))
     if not (days.isascii() and days.isdecimal() and len(days) <= MAX_DIGITS and 1 <= int(days) <= MAX_DAYS):
         raise BadQuestionError(
             _("A key cannot be valid for that long."), do=_("Write 1 to {most}.").format(most=MAX_DAYS)

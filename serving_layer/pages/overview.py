@@ -3,7 +3,7 @@
 All numbers are totals of one answer each, the same as `galatea ask net_sales --by total` prints.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple
 
@@ -19,6 +19,7 @@ from serving_layer.pages.charts import ChartRow, chart_rows
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import noted
 from serving_layer.pages.period import PagePeriod, PeriodFilter
+from serving_layer.pages.pickers import FIRST_GROUPS
 from serving_layer.pages.queries import PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
 from serving_layer.query.catalogue import Catalogue
@@ -38,19 +39,21 @@ TILES: dict[str, str] = {
     "avg_items_per_transaction": noted("Items per receipt"),
 }
 LEADING, GROUPS_SHOWN, ALERTS_SHOWN = 5, 8, 5
-FIRST_GROUPS = ("region", "country", "format", "brand")
-"""Of the groups that stores have, the first of these is shown; otherwise the first by name."""
 
 
 SeriesKey = tuple[str, tuple[tuple[str, str], ...], str, bool]
 
 
 class Total(NamedTuple):
-    """A number of the chain, in one currency if it is of money. `change`: with what it is compared with, or None."""
+    """A number of the chain, in one currency if it is of money.
+
+    `change`: with what it is compared with, or None. `until`: where the comparison of an unfinished period ends.
+    """
 
     code: str
     point: Point
     change: Point | None
+    until: str | None
     stores: int
 
 
@@ -198,6 +201,7 @@ async def _chain(
         rows = ranked_rows(results[query], results[changes[query]], names)
         shown.append(Ranking(_("By {group}").format(group=group) if title.startswith("group:") else _(title), rows))
     return {
+        "zone": zone_of(stores),
         "tiles": [_tile(catalogue, metric, now[metric], compared[metric], results) for metric in TILES],
         "trend": _trend(trend, results[trend], [results[each] for each in before], stores),
         "rankings": [each for each in shown if each.rows],
@@ -237,14 +241,13 @@ def _tile(
     result, versus = results[now], results[compared]
     if isinstance(result, QueryFailure):
         return Tile(_(TILES[metric]), catalogue.metrics[metric].unit, now, compared, (), result)
-    changed = (
-        {} if isinstance(versus, QueryFailure) else {code_of(versus, each): each.points[-1] for each in versus.series}
-    )
+    changed = {} if isinstance(versus, QueryFailure) else {code_of(versus, each): each for each in versus.series}
     totals = [
         Total(
             code := code_of(result, series),
             series.points[-1],
-            changed.get(code),
+            against.points[-1] if (against := changed.get(code)) else None,
+            until_of(against),
             series.stores.counted if series.stores is not UNSET else 0,
         )
         for series in result.series
@@ -319,7 +322,18 @@ def _name(series: Series, names: Mapping[str, str]) -> str:
     if series.store is not UNSET:
         return names.get(series.store, series.store)
     [value] = series.group.values() if series.group is not UNSET and series.group else [None]
-    return value or _("In none")
+    return value or _("No group")
+
+
+def until_of(series: Series | None) -> str | None:
+    """Where the comparison of an unfinished period ends; None if the period is over, or nothing is compared."""
+    return (series.compared.until or None) if series and series.compared else None
+
+
+def zone_of(stores: Iterable[Store]) -> str:
+    """The time zone of all of these stores; UTC if they have several."""
+    zones = {store.timezone for store in stores}
+    return zones.pop() if len(zones) == 1 else "UTC"
 
 
 def code_of(result: MetricResponse, series: Series) -> str:

@@ -37,6 +37,19 @@ COMPARISONS: dict[Compare, str] = {
     "previous_year": noted("Previous year"),
     "none": noted("No comparison"),
 }
+COMPARED: dict[Compare, str] = {
+    "previous_week": noted("compared with the previous week"),
+    "previous_period": noted("compared with the previous period"),
+    "previous_year": noted("compared with the previous year"),
+    "none": "",
+}
+LINES_BEFORE: dict[Compare, str] = {
+    "previous_week": noted("previous week"),
+    "previous_period": noted("previous period"),
+    "previous_year": noted("previous year"),
+    "none": "",
+}
+"""The name of the line of a chart that is compared with. Not every language makes it from a title by small letters."""
 GRAIN_NAMES: dict[PageGrain, str] = {
     "hour": noted("Hours"),
     "day": noted("Days"),
@@ -169,6 +182,16 @@ class PagePeriod:
     def moved(self, days: int) -> Dates:
         """Its dates, that many days later."""
         return Dates(self.dates.start + ONE_DAY * days, self.dates.end + ONE_DAY * days)
+
+    @property
+    def compared(self) -> str:
+        """What its changes are of, within a sentence; empty for nothing."""
+        return _(COMPARED[self.compare]) if COMPARED[self.compare] else ""
+
+    @property
+    def line_before(self) -> str:
+        """The name of the line of a chart that it is compared with; empty for none."""
+        return _(LINES_BEFORE[self.compare]) if LINES_BEFORE[self.compare] else ""
 
     @property
     def compared_dates(self) -> Dates | None:

@@ -10,14 +10,17 @@ from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.health.freshness import FreshnessReport
 from serving_layer.pages.language import gettext as _
-from serving_layer.pages.overview import FIRST_GROUPS
 from serving_layer.service import QueryService
 from views.core import View
 from views.registry import registered_views
 
 LOOKS_BACK = timedelta(days=28)
 """How far back published cells prove that a store has a source."""
+FIRST_GROUPS = ("region", "country", "format", "brand")
+"""Of the groups that stores have, the first of these is shown; otherwise the first by name."""
 MAX_ID = 64
+MOST_LISTED = 300
+"""Stores that a form lists. Where there are more, it has a field to type into."""
 
 
 class StoreGroup(NamedTuple):
@@ -36,7 +39,7 @@ def store_groups(stores: Sequence[Store]) -> Sequence[StoreGroup]:
     values = sorted({value for store in stores if (value := store.current_group(group))})
     groups = [StoreGroup(value, [each for each in stores if each.current_group(group) == value]) for value in values]
     rest = [store for store in stores if not store.current_group(group)]
-    return [*groups, StoreGroup(_("In none"), rest)] if rest else groups
+    return [*groups, StoreGroup(_("No group"), rest)] if rest else groups
 
 
 async def stores_with_cells(
@@ -76,6 +79,15 @@ async def lacking_stores(
         for store in stores
         if store.id not in seen and not any(sensor.source == source for sensor in store.sensors)
     )
+
+
+def store_named(text: str, stores: Iterable[Store]) -> str:
+    """The id of the store that was typed: of that id, or else the only one with that text in its name; or the text."""
+    every = list(stores)
+    if not text or any(store.id == text for store in every):
+        return text
+    found = [store.id for store in every if text.casefold() in store.name.casefold()]
+    return found[0] if len(found) == 1 else text
 
 
 def id_from(name: str, taken: Iterable[str]) -> str:

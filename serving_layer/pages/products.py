@@ -12,8 +12,19 @@ from pydantic import Field
 from master_dataset.registry.products_file import MOST_LEVELS
 from serving_layer.pages.charts import Sparkline, sparkline
 from serving_layer.pages.language import gettext as _
-from serving_layer.pages.overview import as_now, bar_widths, changes_of, code_of, over, period_of_chain, series_key
+from serving_layer.pages.overview import (
+    as_now,
+    bar_widths,
+    changes_of,
+    code_of,
+    over,
+    period_of_chain,
+    series_key,
+    until_of,
+    zone_of,
+)
 from serving_layer.pages.period import PeriodFilter
+from serving_layer.pages.pickers import names_of, store_named
 from serving_layer.pages.queries import PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
 from serving_layer.products.dimensions import CATEGORY, SKU
@@ -95,7 +106,7 @@ async def get_products(visit: ReaderVisit, asked: Annotated[ProductsFilter, Quer
     """The products of all stores of the visitor, or of one."""
     fresh = await visit.fresh()
     every = await visit.queries.stores()
-    named = [await visit.queries.store(asked.store)] if asked.store else []
+    named = [await visit.queries.store(store_named(asked.store, every))] if asked.store else []
     period = period_of_chain(asked, named or every, fresh)
     is_partial = bool(fresh.basis.missing)
     path = [part for part in asked.category.split("/") if part]
@@ -125,6 +136,7 @@ async def get_products(visit: ReaderVisit, asked: Annotated[ProductsFilter, Quer
         "asked": asked,
         "period": period,
         "stores": every,
+        "names": names_of(every),
         "store": named[0] if named else None,
         "levels": [Level(part, "/".join(path[: number + 1])) for number, part in enumerate(path)],
         "query": wanted["top"],
@@ -138,6 +150,9 @@ async def get_products(visit: ReaderVisit, asked: Annotated[ProductsFilter, Quer
         else (),
         "pairs": [_pair(each, titles) for each in paired],
         "is_partial": is_partial,
+        "compared": compared["change:top"],
+        "until": next((until_of(each) for each in _series(results["change:top"])), None),
+        "zone": zone_of(named or every),
     }
     return visit.page("products.html", fresh, values)
 

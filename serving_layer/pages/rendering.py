@@ -25,7 +25,9 @@ from serving_layer.pages.assets import address
 from serving_layer.pages.flags import flag_text
 from serving_layer.pages.language import noted
 from serving_layer.pages.period import COMPARISONS, GRAIN_NAMES
+from serving_layer.pages.pickers import MOST_LISTED
 from serving_layer.pages.queries import PageQuery
+from serving_layer.pages.sentences import rule_in_words, translated
 from serving_layer.pages.sessions import SHARED_VISIT, Visitor
 from serving_layer.saved.addresses import SHARED_PATH, has_page, is_shareable
 from views.control.recompute import LATE_EVENTS_REASON
@@ -91,6 +93,7 @@ SCRIPT_TEXTS = (
     noted("updated {age} ago"),
     noted("Paused in the background"),
     noted("No response; these are the last known numbers"),
+    noted("Too many requests; waiting {time} before the next one"),
     noted("as of {time} UTC"),
     noted("nothing to compare with"),
     noted("from {number}"),
@@ -140,9 +143,11 @@ def _environment() -> Environment:
     made.install_gettext_callables(language.gettext, language.ngettext, newstyle=True)  # type: ignore[attr-defined]  # of the extension
     made.filters |= {
         "figure": figures.figure,
+        "suffix": figures.suffix,
         "change": figures.change,
         "direction": figures.direction,
         "before": figures.before,
+        "as_sentence": lambda text: text[:1].upper() + text[1:],
         "whole": figures.count,
         "rounded": figures.rounded,
         "query": urlencode,
@@ -162,6 +167,8 @@ def _environment() -> Environment:
         "annotated_days": charts.annotated_days,
         "with_code": _with_code,
         "reason": _reason,
+        "translated": translated,
+        "rule_in_words": rule_in_words,
         "write_id": write_id,
     }
     made.globals |= {
@@ -170,6 +177,7 @@ def _environment() -> Environment:
         "as_python": as_python,
         "symbol": language.currency_symbol,
         "has_symbol_first": language.has_symbol_first,
+        "most_listed": MOST_LISTED,
         "language": language.current,
         "languages": language.NAMES,
         "flag_text": flag_text,

@@ -17,7 +17,7 @@ from serving_layer.pages.figures import instant
 from serving_layer.pages.flags import DESCRIPTIVE_FLAGS, flag_text
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import ngettext, noted
-from serving_layer.pages.overview import as_now, hours_before
+from serving_layer.pages.overview import as_now, hours_before, until_of
 from serving_layer.pages.period import PagePeriod, PeriodFilter
 from serving_layer.pages.products import product_rows
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
@@ -43,11 +43,11 @@ PASSING = {
     "in_store_traffic": noted("Inside"),
     "capture_rate": noted("Capture"),
     "avg_stay_time": noted("Average stay"),
-    "bounce_rate": noted("Left at once"),
+    "bounce_rate": noted("Left right away"),
 }
 QUEUE = {
     "avg_queue_wait": noted("Average wait"),
-    "p90_queue_wait": noted("9 of 10 waited at most"),
+    "p90_queue_wait": noted("9 in 10 waited at most"),
     "max_queue_length": noted("Longest queue"),
     "queue_served": noted("Served"),
     "queue_abandonment_rate": noted("Left the queue"),
@@ -151,6 +151,11 @@ class Panel:
     def parts(self) -> Sequence[Series]:
         """All series of a metric that is split."""
         return () if isinstance(self.result, QueryFailure) else self.result.series
+
+    @property
+    def compared_until(self) -> str | None:
+        """Where the comparison of an unfinished period ends; None if it is over, or nothing is compared."""
+        return until_of(self.series)
 
     @property
     def points(self) -> Sequence[Point]:
@@ -283,9 +288,9 @@ def _with_source(panels: Mapping[str, Panel], metrics: Iterable[str]) -> Sequenc
 def _without_sensor(panels: Mapping[str, Panel]) -> Sequence[str]:
     """What is not shown because no sensor of the store feeds it."""
     names = [panels[f"now:{metric}"].name for metric in TILES if not panels[f"now:{metric}"].has_source]
-    names += [] if _with_source(panels, PASSING) else [_("people outside and inside")]
-    names += [] if panels[STAYS].has_source else [_("visits by stay time")]
-    return names if _with_source(panels, QUEUE) else [*names, _("queue")]
+    names += [] if _with_source(panels, PASSING) else [_("People outside and inside")]
+    names += [] if panels[STAYS].has_source else [_("Visits by stay time")]
+    return names if _with_source(panels, QUEUE) else [*names, _("Queue")]
 
 
 def _heat_map(panel: Panel) -> HeatMap | None:
@@ -332,7 +337,7 @@ def _compared(panel: Panel) -> ComparedDays | None:
     if not compared or not compared.before:
         return None
     before = compared.before
-    return ComparedDays(before.start, max(before.end - timedelta(days=1), before.start), compared.until or None)
+    return ComparedDays(before.start, max(before.end - timedelta(days=1), before.start), panel.compared_until)
 
 
 async def _open_alerts(visit: Visit, store: Store) -> str:

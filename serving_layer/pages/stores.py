@@ -15,7 +15,7 @@ from master_dataset.registry.stores import Store
 from serving_layer.pages.business_day import BusinessDay, is_closed
 from serving_layer.pages.charts import Sparkline, provisional_share, sparkline
 from serving_layer.pages.language import noted
-from serving_layer.pages.overview import as_now, over, period_of_chain
+from serving_layer.pages.overview import as_now, over, period_of_chain, until_of, zone_of
 from serving_layer.pages.period import PagePeriod, PeriodFilter
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
 from serving_layer.pages.routing import ReaderVisit, page_router
@@ -121,6 +121,8 @@ async def get_stores(visit: ReaderVisit, asked: Annotated[StoresFilter, Query()]
         "sorts": {**{name: title for name, (_m, _s, title) in SORTS.items()}, BY_NAME: noted("Name")},
         "groups": _groups(every),
         "is_partial": is_partial,
+        "unfinished": next((line for line in lines if line.until), lines[0] if lines else None),
+        "zone": zone_of(stores),
         "today_ends_at": min((line.day.today_ends_at for line in lines), default=None),
         "is_closed": is_closed,
     }
@@ -210,7 +212,6 @@ def _line(
 ) -> StoreLine:
     series = {panel: _series(result, store.id) for panel, result in results.items()}
     points = {panel: each.points if each else () for panel, each in series.items()}
-    compared = series[f"change:{SALES}"]
     return StoreLine(
         store,
         day,
@@ -219,7 +220,7 @@ def _line(
         sparkline(points["spark"]),
         provisional_share(points["parts"]),
         failure,
-        (compared.compared.until or None) if compared and compared.compared else None,
+        until_of(series[f"change:{SALES}"]),
     )
 
 

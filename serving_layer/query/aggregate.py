@@ -110,7 +110,9 @@ class StateSums:
             only: the windows that count; None for all.
             products: what the product master says of their SKUs.
         """
-        self.has_cells = self.has_cells or bool(cells)
+        if not cells:
+            return
+        self.has_cells = True
         counted = self._counted(cells, only, products)
         picked = [list(self.view.columns).index(name) for name in self.columns]
         for cell, group in zip(counted, self._groups(counted, products), strict=True):
@@ -376,7 +378,10 @@ def event_flags(store: Store, view: View, cells: Sequence[Cell], counts: Callabl
         cells: those that were read.
         counts: whether a window counts.
     """
-    flags, found = flags_counted(view), Counter[str]()
+    found = Counter[str]()
+    if not cells:
+        return found
+    flags = flags_counted(view)
     counted = [cell for cell in cells if counts(cell.key.window)] if flags else []
     for flag, place in flags.items():
         found[flag] = sum(cell.merged[place] for cell in counted)  # type: ignore[misc]  # a count is a whole number

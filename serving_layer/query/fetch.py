@@ -6,7 +6,7 @@ at a time, so that their cells can be aggregated and released while others are r
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from serving_layer.compare.period import ComparisonPeriod, comparison_until
 from serving_layer.products.attribution import AnswerProducts, StoreProducts
@@ -56,7 +56,7 @@ class StoreData:
     comparison: ComparisonPeriod | None
     before: PeriodData | None
     waiting: int
-    products: StoreProducts = field(default_factory=StoreProducts.without_master)
+    products: StoreProducts
 
     @property
     def size(self) -> int:
@@ -103,7 +103,7 @@ async def fetch(
         CellMissingError: the manifest names a cell that is not there.
         CassandraUnavailableError: Cassandra does not answer.
     """
-    periods = {of.store.id: _periods(query, of, snapshot) for of in stores}
+    periods = _periods_of(query, stores, snapshot)
     spans = {store: each.spans for store, each in periods.items()}
     views = {view.name: view for view in (*query.views, *query.proofs)}
     waiting, found = await asyncio.gather(
@@ -117,12 +117,28 @@ async def fetch(
             PeriodData(period, dict(zip(views, parts, strict=True)))
             for period, parts in zip(at.periods, zip(*own, strict=True), strict=True)
         )
-        return StoreData(of, at.until, now, at.comparison, before[0] if before else None, waiting[of.store.id])
+        earlier = before[0] if before else None
+        return StoreData(of, at.until, now, at.comparison, earlier, waiting[of.store.id], no_products)
 
+    no_products = StoreProducts.without_master()
     read = list(map(data_of, stores))
     if products is None or not query.reads_attributes:
         return read
     return [await _with_products(query, data, products) for data in read]
+
+
+def _periods_of(query: ResolvedQuery, stores: Sequence[StoreQuery], snapshot: ReadSnapshot) -> Mapping[str, _Periods]:
+    """The periods by store. Stores whose days are alike have the same range, and share them unless hours count."""
+    if query.counts_open_windows:
+        return {of.store.id: _periods(query, of, snapshot) for of in stores}
+    alike: dict[tuple[int, ...], _Periods] = {}
+    found = {}
+    for of in stores:
+        key = id(of.timeline), id(of.range), id(of.calendar)  # of objects that `stores` holds
+        if key not in alike:
+            alike[key] = _periods(query, of, snapshot)
+        found[of.store.id] = alike[key]
+    return found
 
 
 def _periods(query: ResolvedQuery, of: StoreQuery, snapshot: ReadSnapshot) -> _Periods:

@@ -1,16 +1,20 @@
-"""A report in people's words: the lines and rows that a mail, a page and a PDF have in common."""
+"""A report in people's words: the lines and rows that a mail, a page and a PDF have in common.
 
-from collections.abc import Iterable, Sequence
+They are in the language that `speaking` says. REST has reasons and alerts in English; here they are translated.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
 from msgspec import UNSET
 
-from serving_layer.pages import figures
-from serving_layer.pages.language import UNKNOWN
+from serving_layer.pages import figures, language
+from serving_layer.pages.language import UNKNOWN, ngettext, noted
+from serving_layer.pages.language import gettext as _
+from serving_layer.pages.sentences import translated
 from serving_layer.responses.encoding import Number
 from serving_layer.responses.metrics import Point
 from serving_layer.responses.reports import (
@@ -24,11 +28,11 @@ from serving_layer.responses.reports import (
 )
 
 LABELS = {
-    "net_sales": "Net sales",
-    "traffic_in": "Visitors",
-    "conversion_rate": "Conversion",
-    "avg_transaction_value": "Average receipt",
-    "total_transactions_count": "Receipts",
+    "net_sales": noted("Net sales"),
+    "traffic_in": noted("Visitors"),
+    "conversion_rate": noted("Conversion"),
+    "avg_transaction_value": noted("Average receipt"),
+    "total_transactions_count": noted("Receipts"),
 }
 SUBJECT_CURRENCIES = 3
 MOST_SUBJECT, LEAST_TENANT = 200, 20
@@ -79,7 +83,7 @@ class Document:
 
     Attributes:
         subject: of a mail.
-        title: `Daily report`, of whom, and for when.
+        title: "Daily report", and of whom.
         dates: the days of the report, in words.
         lead: what it is compared with.
         certainty: what is final and what is not, sentence by sentence.
@@ -107,9 +111,10 @@ class Document:
     def of(cls, report: Report) -> "Document":
         """The words of a report."""
         dates = _dates(report.days.first, report.days.last)
+        title = _("Daily report: {tenant}") if report.period == "daily" else _("Weekly report: {tenant}")
         return cls(
             subject=_subject(report, dates),
-            title=f"{'Daily' if report.period == 'daily' else 'Weekly'} report: {report.tenant}",
+            title=title.format(tenant=report.tenant),
             dates=dates,
             lead=_lead(report),
             certainty=list(_certainty(report)),
@@ -125,23 +130,21 @@ class Document:
 # When
 
 
-def day_text(day: date) -> str:
-    """A date as people write it: `Fri 20 Nov 2026`."""
-    return f"{day:%a} {day.day} {day:%b %Y}"
+def _dates(first: date, last: date) -> str:
+    if first == last:
+        return language.day(first, "yMMMEd")
+    from_ = language.day(first, "MMMd" if first.year == last.year else "yMMMd")
+    return f"{from_} \N{EN DASH} {language.day(last, 'yMMMd')}"
 
 
 def _short_day(day: date) -> str:
-    return f"{day:%a} {day.day} {day:%b}"
-
-
-def _dates(first: date, last: date) -> str:
-    return day_text(first) if first == last else f"{_short_day(first)} to {day_text(last)}"
+    return language.day(day, "MMMEd")
 
 
 def _clock(text: str, zone: str | None) -> str:
     """An instant by the clock of the stores, or in UTC if they have several."""
-    at = datetime.fromisoformat(text).astimezone(ZoneInfo(zone or "UTC"))
-    return f"{_short_day(at.date())}, {at:%H:%M} {'UTC' if zone in (None, 'UTC') else f'({zone})'}"
+    shown = language.moment(datetime.fromisoformat(text), zone or "UTC")
+    return f"{shown} UTC" if zone in (None, "UTC") else f"{shown} ({zone})"
 
 
 # Lines
@@ -154,52 +157,66 @@ def _subject(report: Report, dates: str) -> str:
     more = len(said) - SUBJECT_CURRENCIES
     shown = ", ".join(said[:SUBJECT_CURRENCIES]) or UNKNOWN
     if more > 0:
-        shown += f" and {more} more {'currency' if more == 1 else 'currencies'}"
-    end = f", {report.period} report for {dates}: net sales {shown}" + ("" if report.final else ", provisional")
+        text = ngettext("{sales} and {number} more currency", "{sales} and {number} more currencies", more)
+        shown = text.format(sales=shown, number=more)
+    daily, weekly = _("daily report for {dates}: net sales {sales}"), _("weekly report for {dates}: net sales {sales}")
+    end = ", " + (daily if report.period == "daily" else weekly).format(dates=dates, sales=shown)
+    end += "" if report.final else ", " + _("provisional")
     tenant = " ".join(report.tenant.split())
     room = max(MOST_SUBJECT - len(end), LEAST_TENANT)
     return (tenant if len(tenant) <= room else f"{tenant[: room - 1]}\N{HORIZONTAL ELLIPSIS}") + end
 
 
 def _lead(report: Report) -> str:
-    stores = f"{report.stores} {'store' if report.stores == 1 else 'stores'}"
     if not report.stores:
-        return "No store is registered yet."
-    compared = _dates(report.compared.first, report.compared.last)
-    return f"{stores}, compared with {compared}."
+        return _("No store is registered yet.")
+    text = ngettext("{number} store, compared with {dates}.", "{number} stores, compared with {dates}.", report.stores)
+    return text.format(number=report.stores, dates=_dates(report.compared.first, report.compared.last))
 
 
 def _certainty(report: Report) -> Iterable[str]:
     if not report.over:
-        yield "This period is not over: its figures are up to the last full quarter of an hour."
+        yield _("This period is not over: its figures are up to the last full quarter of an hour.")
     if report.final_until is None:
-        yield "History is still loading: nothing is published yet, so no figure is final."
+        yield _("History is still loading: nothing is published yet, so no figure is final.")
     else:
-        yield f"Final up to {_clock(report.final_until, report.timezone)}; {_provisional(report)}."
+        yield _("Final up to {time}.").format(time=_clock(report.final_until, report.timezone))
+        yield _provisional(report)
     if isinstance(report.as_of.missing, list | tuple):
-        yield "The live layer could not be read: what was received after that time is missing."
+        yield _("The live layer could not be read: what was received after that time is missing.")
 
 
 def _provisional(report: Report) -> str:
     if report.final:
-        return "every figure of this report is final, and only a late event can still change one"
+        return _("Every figure of this report is final; only a late event can still change one.")
+    of = _("{share} of net sales in {currency}")
     shares = [
-        f"{_percent(each.percent)} of net sales in {each.currency}" for each in report.provisional if each.percent
+        of.format(share=_percent(each.percent), currency=each.currency) for each in report.provisional if each.percent
     ]
     if not shares:
-        return "figures marked as provisional can still change with the next publication"
-    return f"{' and '.join(shares)} can still change with the next publication"
+        return _("Figures marked as provisional can still change with the next publication.")
+    return _("Can still change with the next publication: {shares}.").format(shares=", ".join(shares))
 
 
 def _percent(share: float) -> str:
-    return "less than 1 %" if share < SMALL_PERCENT else f"{share:.0f} %"
+    return _("less than 1 %") if share < SMALL_PERCENT else f"{figures.rounded(share, 0)} %"
 
 
 def _made(report: Report) -> str:
-    published = f"publication {report.as_of.publication}" if report.as_of.publication else "no publication yet"
-    speed = report.as_of.speed_as_of
-    live = f", live data received until {_clock(speed, report.timezone)}" if speed else ""
-    return f"Made {_clock(report.made_at, report.timezone)} from {published}{live}."
+    time, speed = _clock(report.made_at, report.timezone), report.as_of.speed_as_of
+    if not report.as_of.publication:
+        made = _("Created {time}; nothing is published yet.").format(time=time)
+    else:
+        made = _("Created {time} from publication {number}.").format(time=time, number=report.as_of.publication)
+    if not speed:
+        return made
+    received = _("Live data received until {time}.").format(time=_clock(speed, report.timezone))
+    return f"{made} {received}"
+
+
+def _name(store: str, name: str) -> str:
+    """A store as people call it: REST has an English name for those that have none."""
+    return _("Store {id}").format(id=store) if name == f"Store {store}" else name
 
 
 # Figures
@@ -224,17 +241,24 @@ def _point(of: ReportFigure | ReportStore) -> Point:
 
 
 def _figure_row(of: ReportFigure) -> FigureRow:
-    notes = [of.reason] if of.reason else []
+    notes = [_reason(of.reason)] if of.reason else []
     if of.stores is not None and of.stores.missing and of.value is not None:
-        counted = f"{of.stores.counted} {'store' if of.stores.counted == 1 else 'stores'}"
-        notes.append(f"of {counted}; {of.stores.missing} without a sensor")
+        text = ngettext(
+            "of {number} store; {missing} without a sensor",
+            "of {number} stores; {missing} without a sensor",
+            of.stores.counted,
+        )
+        notes.append(text.format(number=of.stores.counted, missing=of.stores.missing))
     if of.stores is not None and of.stores.poor:
-        notes.append(f"sensors had gaps in {of.stores.poor} {'store' if of.stores.poor == 1 else 'stores'}")
+        text = ngettext("sensors had gaps in {number} store", "sensors had gaps in {number} stores", of.stores.poor)
+        notes.append(text.format(number=of.stores.poor))
     if not of.final and of.value is not None:
-        notes.append("provisional")
-    before = f"was {_number(of.before, of.unit, of.currency)}" if of.before is not None else "nothing to compare with"
+        notes.append(_("provisional"))
+    before = _("nothing to compare with")
+    if of.before is not None:
+        before = _("was {number}").format(number=_number(of.before, of.unit, of.currency))
     return FigureRow(
-        LABELS.get(of.metric, of.name),
+        _(LABELS[of.metric]) if of.metric in LABELS else of.name,
         _value(of),
         _change(of),
         figures.direction(_point(of)),
@@ -243,17 +267,27 @@ def _figure_row(of: ReportFigure) -> FigureRow:
     )
 
 
+def _reason(text: str) -> str:
+    """Why there is no value: one of our own reasons, or the sentence of an error."""
+    known = _(text)
+    return known if known != text else translated(text)
+
+
 def _stores(report: Report) -> Iterable[tuple[str, Sequence[FigureRow]]]:
     several = len({each.currency for each in report.best}) > 1
-    for title, every in (("Best stores", report.best), ("Weakest stores", report.weakest)):
+    titles = (
+        (_("Best stores"), _("Best stores in {currency}"), report.best),
+        (_("Weakest stores"), _("Weakest stores in {currency}"), report.weakest),
+    )
+    for title, with_currency, every in titles:
         for code in dict.fromkeys(each.currency for each in every):
             rows = [_store_row(each) for each in every if each.currency == code]
-            yield f"{title} in {code}" if several else title, rows
+            yield with_currency.format(currency=code) if several else title, rows
 
 
 def _store_row(of: ReportStore) -> FigureRow:
-    notes = [of.reason] if of.reason else [] if of.final else ["provisional"]
-    return FigureRow(of.name, _value(of), _change(of), figures.direction(_point(of)), "", notes)
+    notes = [_reason(of.reason)] if of.reason else [] if of.final else [_("provisional")]
+    return FigureRow(_name(of.store, of.name), _value(of), _change(of), figures.direction(_point(of)), "", notes)
 
 
 def _trend(of: ReportTrend, report: Report) -> Trend:
@@ -261,11 +295,12 @@ def _trend(of: ReportTrend, report: Report) -> Trend:
     bars = []
     for each in of.points:
         width = 0 if each.value is None or greatest <= 0 else round(100 * max(float(each.value), 0.0) / greatest)
-        label = _short_day(each.date) if report.period == "daily" else f"from {_short_day(each.date)}"
-        note = each.reason or ("" if each.final else "provisional")
+        day = _short_day(each.date)
+        label = day if report.period == "daily" else _("from {day}").format(day=day)
+        note = _reason(each.reason) if each.reason else "" if each.final else _("provisional")
         bars.append(BarRow(label, _number(each.value, "money", of.currency), width, each.final, note))
-    length = "14 days" if report.period == "daily" else "8 weeks"
-    return Trend(f"Net sales in {of.currency}, the last {length}", bars)
+    days, weeks = _("Net sales in {currency}, the last 14 days"), _("Net sales in {currency}, the last 8 weeks")
+    return Trend((days if report.period == "daily" else weeks).format(currency=of.currency), bars)
 
 
 # Parts
@@ -274,63 +309,77 @@ def _trend(of: ReportTrend, report: Report) -> Trend:
 def _alerts(report: Report) -> Iterable[Part]:
     of = report.alerts
     if of.as_of is None:
-        yield Part("Alerts", "No alert has been evaluated here yet.", [])
+        yield Part(_("Alerts"), _("No alert has been evaluated here yet."), [])
         return
-    more = "at least " if of.more else ""
-    raised = f"{more}{of.raised_count} raised in this period, {more}{of.open_count} open now."
-    yield Part("Open alerts", raised, [_alert(each) for each in of.open])
+    raised = _("Raised in this period: {raised}. Open now: {open}.")
+    if of.more:
+        raised = _("Raised in this period: at least {raised}. Open now: at least {open}.")
+    numbers = {"raised": figures.count(of.raised_count), "open": figures.count(of.open_count)}
+    yield Part(_("Open alerts"), raised.format(**numbers), [_alert(each) for each in of.open])
     is_open = {each.alert_id for each in of.open}
     ended = [each for each in of.raised if each.alert_id not in is_open]
     if ended:
-        yield Part("Also raised in this period", "", [_alert(each) for each in ended])
+        yield Part(_("Also raised in this period"), "", [_alert(each) for each in ended])
+
+
+STATES: Mapping[str, str] = {"open": "", "resolved": noted("resolved"), "retracted": noted("retracted")}
 
 
 def _alert(of: ReportAlert) -> str:
     at = datetime.fromisoformat(of.raised_at_local)
-    notes = [*([] if of.state == "open" else [of.state]), *(["provisional"] if of.provisional else [])]
-    said = ", ".join([of.sentence.rstrip("."), *notes])
-    return f"{_short_day(at.date())}, {at:%H:%M}, {of.name}: {said}."
+    state = STATES.get(of.state, of.state)
+    notes = [*([_(state)] if state else []), *([_("provisional")] if of.provisional else [])]
+    said = ", ".join([translated(of.sentence).rstrip("."), *notes])
+    return f"{_short_day(at.date())}, {at:%H:%M}, {_name(of.store, of.name)}: {said}."
 
 
 def _sensors(report: Report) -> Iterable[Part]:
     if report.sensor_gaps:
-        yield Part("Sensors with gaps", "", [_gap(each) for each in report.sensor_gaps])
+        yield Part(_("Sensors with gaps"), "", [_gap(each) for each in report.sensor_gaps])
 
 
 def _gap(of: ReportSensorGap) -> str:
+    name = _name(of.store, of.name)
     if of.coverage is None:
-        return f"{of.name}: no sign of its sensors."
-    return f"{of.name}: sensors were alive for {of.coverage:.0f} % of the time."
-
-
-_UNCOUNTED = "Not all corrections {} could be counted."
+        return _("{store}: no sign of its sensors.").format(store=name)
+    text = _("{store}: sensors worked for {percent} % of the time.")
+    return text.format(store=name, percent=figures.rounded(of.coverage, 0))
 
 
 def _corrections(report: Report) -> Part:
     of = report.corrections
-    when = f"from {_clock(of.since, report.timezone)} to {_clock(of.until, report.timezone)}"
+    when = {"since": _clock(of.since, report.timezone), "until": _clock(of.until, report.timezone)}
     lines = [_correction(each) for each in of.corrections]
-    intro = f"Nothing that earlier reports said was corrected {when}."
     if of.count > len(lines):
-        intro = f"The largest {len(lines)} of {of.count}, published {when}:"
+        intro = _("The largest {shown} of {count}, published from {since} to {until}:")
     elif of.count:
-        intro = f"Published {when}:"
-    if not of.complete:
-        intro = f"{intro} Not all corrections of that time could be counted." if of.count else _UNCOUNTED.format(when)
-    return Part("Corrections of earlier days", intro, lines)
+        intro = _("Published from {since} to {until}:")
+    elif of.complete:
+        intro = _("No number in earlier reports was corrected from {since} to {until}.")
+    else:
+        intro = _("Not all corrections from {since} to {until} could be counted.")
+    intro = intro.format(shown=len(lines), count=figures.count(of.count), **when)
+    if of.count and not of.complete:
+        intro = " ".join([intro, _("Not all corrections of that time could be counted.")])
+    return Part(_("Corrections of earlier days"), intro, lines)
 
 
 def _correction(of: ReportCorrection) -> str:
     changes = []
     if of.net_sales:
-        amount = figures.figure(abs(Decimal(of.net_sales)), "money", of.currency or "")
-        changes.append(f"net sales {amount} {'higher' if of.net_sales > 0 else 'lower'}")
-    for number, one, many in ((of.receipts, "receipt", "receipts"), (of.visitors, "visitor", "visitors")):
-        if number:
-            changes.append(f"{abs(number):,} {one if abs(number) == 1 else many} {'more' if number > 0 else 'fewer'}")
-    return f"{_short_day(of.date)}, {of.name}: {', '.join(changes)}: {of.reason}."
+        text = _("net sales {amount} higher") if of.net_sales > 0 else _("net sales {amount} lower")
+        changes.append(text.format(amount=figures.figure(abs(Decimal(of.net_sales)), "money", of.currency or "")))
+    if number := abs(of.receipts):
+        more = ngettext("{number} more receipt", "{number} more receipts", number)
+        fewer = ngettext("{number} fewer receipt", "{number} fewer receipts", number)
+        changes.append((more if of.receipts > 0 else fewer).format(number=figures.count(number)))
+    if number := abs(of.visitors):
+        more = ngettext("{number} more visitor", "{number} more visitors", number)
+        fewer = ngettext("{number} fewer visitor", "{number} fewer visitors", number)
+        changes.append((more if of.visitors > 0 else fewer).format(number=figures.count(number)))
+    return f"{_short_day(of.date)}, {_name(of.store, of.name)}: {', '.join(changes)}: {_reason(of.reason)}."
 
 
 def _problems(report: Report) -> Iterable[Part]:
     if report.problems:
-        yield Part("What could not be answered", "", list(report.problems))
+        yield Part(_("What could not be answered"), "", [translated(each) for each in report.problems])

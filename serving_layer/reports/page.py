@@ -5,8 +5,8 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
-from serving_layer.api.parameters import Day, TenantName, registered_tenant
-from serving_layer.pages.routing import ReaderVisit, Visit, page_router
+from serving_layer.api.parameters import DEFAULT_TENANT, Day, TenantName, registered_tenant
+from serving_layer.pages.routing import ReaderVisit, page_router
 from serving_layer.reports.document import Document
 from serving_layer.reports.period import LENGTHS, ReportPeriod
 from serving_layer.reports.report import make_report
@@ -26,7 +26,9 @@ async def get_report_page(
     """The report of a day or a week, with links to the periods beside it."""
     fresh = await visit.fresh()
     caller = visit.visitor.caller
-    chosen = await registered_tenant(caller, tenant or await _only_tenant(visit), visit.queries.service)
+    tenants = sorted({store.tenant for store in await visit.queries.stores()})
+    usual = DEFAULT_TENANT if DEFAULT_TENANT in tenants else next(iter(tenants), None)
+    chosen = await registered_tenant(caller, tenant or usual, visit.queries.service)
     sources = report_sources(visit.request.app, chosen, caller, fresh.at)
     stores = await sources.queries.stores()
     of = ReportPeriod.of(period, day, stores, fresh.at)
@@ -36,16 +38,11 @@ async def get_report_page(
         "period": period,
         "days": of.days,
         "tenant": chosen if caller.sees_all else "",
+        "tenants": tenants,
         "before": (of.start - LENGTHS[period]).isoformat(),
         "after": _following(of),
     }
     return visit.page("report.html", fresh, values)
-
-
-async def _only_tenant(visit: Visit) -> str | None:
-    """The tenant of all stores that the visitor can see; None if they belong to several, or there are none."""
-    tenants = {store.tenant for store in await visit.queries.stores()}
-    return tenants.pop() if len(tenants) == 1 else None
 
 
 def _following(of: ReportPeriod) -> date | None:

@@ -15,6 +15,7 @@ from master_dataset.registry.stores import Store
 from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.alerts.history import AlertListing, AlertsRequest, AuditReader, StoredAlert, audited_cut
 from serving_layer.pages.charts import provisional_share
+from serving_layer.pages.language import noted
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
 from serving_layer.query.stores import MOST_STORES
 from serving_layer.reports.corrections import corrections_of
@@ -42,18 +43,18 @@ COVERED_PERCENT = 95
 """Below it, sensors have gaps, as `low_coverage` says."""
 STORES_RANKED, GAPS_SHOWN, ALERTS_SHOWN, ALERTS_COUNTED = 5, 10, 10, 1000
 REASONS = {
-    "loading": "history is still loading",
-    "masked": "sensors were alive for less than half of the time",
-    "no_source": "no store has a sensor for it",
-    "no_opening_hours": "opening hours are not known",
+    "loading": noted("history is still loading"),
+    "masked": noted("sensors worked for less than half of the time"),
+    "no_source": noted("no store has a sensor for it"),
+    "no_opening_hours": noted("opening hours are not known"),
 }
 """Why a value is not known, by the flag of its point."""
 NOTHING_COUNTED = {
-    "conversion_rate": "no visitors were counted",
-    "avg_transaction_value": "there are no sale receipts",
-    COVERAGE: "no sensor is registered",
+    "conversion_rate": noted("no visitors were counted"),
+    "avg_transaction_value": noted("there are no sale receipts"),
+    COVERAGE: noted("no sensor is registered"),
 }
-NO_DATA = "there is no data"
+NO_DATA = noted("there is no data")
 
 
 @dataclass(frozen=True)

@@ -253,16 +253,13 @@ class DayCells:
             CellMissingError: a run knows nothing of a day that it is named for.
             CassandraUnavailableError: Cassandra does not answer.
         """
-        without = set[str]()
-        needed: list[tuple[date, str, DayParts]] = []
-        for day, run in await self._cells.runs(manifest, view.name, start, end):
-            parts = (await self._of_run(run, view.name)).get(day)
-            if parts is None:
-                without |= await self._cells.stores(run, view, day)
-            else:
-                without.update(parts.without)
-                needed.append((day, run, parts))
-        return NamedDays(view, needed, without)
+        days = await self._cells.runs(manifest, view.name, start, end)
+        runs = list(dict.fromkeys(run for _, run in days))  # in a year of small rebuilds, one for each day
+        of_run = dict(zip(runs, await asyncio.gather(*(self._of_run(run, view.name) for run in runs)), strict=True))
+        needed = [(day, run, parts) for day, run in days if (parts := of_run[run].get(day)) is not None]
+        blocks_alone = [(day, run) for day, run in days if of_run[run].get(day) is None]
+        stores = await asyncio.gather(*(self._cells.stores(run, view, day) for day, run in blocks_alone))
+        return NamedDays(view, needed, set[str]().union(*stores, *(parts.without for _, _, parts in needed)))
 
     async def slices(self, named: NamedDays) -> AsyncIterator[ViewDays]:
         """Read day cells, in one or more slices of at most `ROWS_AT_ONCE` rows.
@@ -339,7 +336,11 @@ class DayCells:
                 return
 
     async def _of_run(self, run: str, view: str) -> Mapping[date, DayParts]:
-        return await self._parts.get((run, view), lambda: self._batch.day_parts(run, view))
+        async def read() -> Mapping[date, DayParts]:
+            async with self._reading:
+                return await self._batch.day_parts(run, view)
+
+        return await self._parts.get((run, view), read)
 
     async def _day(self, view: View, day: date, run: str, named: DayParts) -> DayTable | None:
         """None if there are no rows."""

@@ -292,7 +292,7 @@ def test_a_share_link_shows_a_store_live_until_it_is_revoked(shop: Shop, browser
         sign_in(page, shop.address, shop.key)
         page.goto(f"{shop.address}/stores/{STORE}?range=today")
         page.get_by_text("Save or share this page").click()
-        page.get_by_role("button", name="Make a link").click()
+        page.get_by_role("button", name="Create link").click()
         link = page.locator("#made-link").inner_text()
 
         assert other.goto(link)

@@ -1,4 +1,4 @@
-"""The texts of the pages, and their translations: `python -m tests.support.catalogue` brings the catalogues up to date.
+"""The texts of pages and reports, and their translations. `python -m tests.support.catalogue` updates the catalogues.
 
 It keeps what is translated, adds texts that are new with an empty translation, and drops those that are gone.
 """
@@ -16,7 +16,7 @@ from babel.messages.pofile import read_po, write_po
 
 from serving_layer.pages.language import FOLDER, LANGUAGES, Language
 
-PAGES = FOLDER.parent
+FOLDERS = (FOLDER.parent, FOLDER.parents[1] / "reports")
 KEYWORDS = {"_": None, "gettext": None, "noted": None, "ngettext": (1, 2)}
 METHODS = [("**.py", "python"), ("**.html", "jinja2")]
 OPTIONS = {"**.html": {"trimmed": "true", "newstyle_gettext": "true", "silent": "false"}}
@@ -38,10 +38,11 @@ class Fault(NamedTuple):
 def texts() -> Catalog:
     """Every text of the code and the templates."""
     catalog = Catalog(charset="utf-8")
-    for file, line, text, _comments, context in extract_from_dir(
-        PAGES, METHODS, OPTIONS, keywords=KEYWORDS, comment_tags=()
-    ):
-        catalog.add(text, None, [(Path(file).as_posix(), line)], context=context)
+    for folder in FOLDERS:
+        for file, line, text, _comments, context in extract_from_dir(
+            folder, METHODS, OPTIONS, keywords=KEYWORDS, comment_tags=()
+        ):
+            catalog.add(text, None, [(Path(file).as_posix(), line)], context=context)
     return catalog
 
 

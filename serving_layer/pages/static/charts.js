@@ -69,7 +69,7 @@
       const font = `${Math.round(rem() * 0.75)}px system-ui, sans-serif`;
       const isDay = this.isHourly && this.points.length < 27, written = isDay ? this.hour : this.axisLabel, lineWidth = rem() * 0.135;
       const axis = { stroke: dim, grid, ticks: { show: false }, font };
-      const short = (value) => unit === "ms" ? duration(value) : value.toLocaleString(document.documentElement.lang, { notation: "compact" });
+      const short = (value) => unit === "ms" ? duration(value) : value.toLocaleString(document.documentElement.lang, { notation: "compact" }).replace("-", "−");
       const dots = { show: true, size: rem() * 0.4, width: rem() * 0.08, fill: colour("--sheet") };
       return {
         ...this.size(), legend: { show: false }, padding: [8, rem() * 1.4, 0, 0],

@@ -2,7 +2,7 @@
 // It evaluates no metric: it formats numbers and draws sparklines, exactly as `figures.py` and `charts.py` do.
 "use strict";
 (() => {
-  const METRICS = "/v1/metrics/", MAX_METRICS = 10, EVERY_MS = 1000, MAX_WAIT_MS = 30000, RELOAD_AFTER_MS = 30000, MIN_DELAY_MS = 250, TIMES_TAKEN = 4, MAX_PAUSE_MS = 60000, MAX_UNCHANGED_MS = 10000;
+  const METRICS = "/v1/metrics/", MAX_METRICS = 10, EVERY_MS = 1000, MAX_WAIT_MS = 300000, RELOAD_AFTER_MS = 30000, MIN_DELAY_MS = 250, TIMES_TAKEN = 4, MAX_PAUSE_MS = 60000, MAX_UNCHANGED_MS = 10000;
   const shareToken = location.pathname.match(/^\/shared\/([\w-]{43})$/)?.[1]; // a shared page has no cookie, its address is its right
   const bar = document.querySelector("[data-live]");
   const responses = new Map(); // address -> { etag, body }
@@ -14,18 +14,25 @@
 
   const language = document.documentElement.lang, texts = JSON.parse(document.body.dataset.texts || "{}");
   const tr = (text, values = {}) => Object.entries(values).reduce((all, [name, value]) => all.replace(`{${name}}`, value), texts[text] ?? text);
-  const grouped = (value, digits) => Number(value).toLocaleString(language, { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: "always" }).replace("-", "−");
+  const grouped = (value, digits) => Number(value).toLocaleString(language, { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: "always", signDisplay: "negative" }).replace("-", "−");
   const duration = (ms) => {
     const s = Math.round(ms / 1000), two = (n) => String(n).padStart(2, "0");
     return s < 60 ? `${s} s` : s < 3600 ? `${Math.floor(s / 60)} min ${two(s % 60)} s` : `${Math.floor(s / 3600)} h ${two(Math.floor(s % 3600 / 60))} min`;
   };
   const formatted = (value, { unit, digits }) => value === null || value === undefined ? "–"
     : unit === "ms" ? duration(value) : grouped(value, unit === "money" ? Number(digits) : unit === "n" ? 0 : 1);
-  const SUFFIXES = { percent: "%", celsius: "°C", mm: "mm", hours: "h" }, TINY_BASE_PERCENT = 1000;
-  const full = (value, { unit, digits, symbol, symbolFirst }) => {
+  const TINY_BASE_PERCENT = 1000;
+  // What precedes the number, the number, and what follows it; a minus sign precedes a symbol.
+  const partsOf = (value, { unit, digits, symbol, symbolFirst, suffix = "" }) => {
     const number = formatted(value, { unit, digits });
-    if (value === null || value === undefined || unit !== "money") return SUFFIXES[unit] ? `${number} ${SUFFIXES[unit]}` : number;
-    return symbolFirst ? `${symbol}${/\p{L}$/u.test(symbol) ? "\u00a0" : ""}${number}` : `${number} ${symbol}`;
+    if (value === null || value === undefined) return ["", number, ""];
+    if (unit !== "money") return ["", number, suffix];
+    if (!symbolFirst) return ["", number, symbol];
+    return [`${number.startsWith("−") ? "−" : ""}${symbol}${/\p{L}$/u.test(symbol) ? "\u00a0" : ""}`, number.replace("−", ""), ""];
+  };
+  const full = (value, dataset) => {
+    const [before, number, after] = partsOf(value, dataset);
+    return `${before}${number}${after && ` ${after}`}`;
   };
   const changeOf = (point) => "change_points" in point ? [point.change_points, tr("points")] : [point.change, "%"];
 
@@ -53,7 +60,13 @@
     requestAnimationFrame(() => place.classList.add("is-new"));
   };
   const renderers = {
-    value: (place, points) => put(place, formatted(points.at(-1).value, place.dataset)),
+    value: (place, points) => {
+      const [before, number, after] = partsOf(points.at(-1).value, place.dataset), figure = place.closest(".figure");
+      put(place, number);
+      figure.querySelector("[data-part=before]").textContent = before;
+      figure.querySelector("[data-part=after]").textContent = after;
+    },
+    compared: (place, points) => put(place, full(points.at(-1).value, place.dataset)),
     change: (place, points) => {
       const [value, unit] = changeOf(points.at(-1));
       const known = value !== null && value !== undefined;
@@ -61,7 +74,7 @@
       if (known && unit === "%" && Math.abs(value) >= TINY_BASE_PERCENT) return put(place, tr("from {number}", { number: full(points.at(-1).before, place.dataset) }));
       put(place, known ? `${{ up: "+", down: "−", level: "±" }[place.dataset.direction]}${grouped(Math.abs(value), 1)} ${unit}` : (points.at(-1).before ?? null) === null ? tr("nothing to compare with") : "");
     },
-    before: (place, points) => put(place, formatted(points.at(-1).before, place.dataset)),
+    before: (place, points) => put(place, full(points.at(-1).before, place.dataset)),
     until: (place, _, { compared }) => {
       if (compared?.until) put(place, clock(place.dataset.zone).format(Date.parse(compared.until)));
     },
@@ -106,6 +119,10 @@
   const reloadIfRefused = ({ status }) => {
     if (shareToken && [401, 403, 404, 410].includes(status) && Date.now() - openedAt > RELOAD_AFTER_MS) location.reload();
   };
+  // A response that is an error, with how long it says to wait before the next request.
+  const refused = (response, message) => Object.assign(new Error(message || `status ${response.status}`), {
+    status: response.status, waitMs: 1000 * Number(response.headers.get("Retry-After") || 0),
+  });
   async function request(address) {
     const before = responses.get(address);
     const headers = { "Cache-Control": "max-age=1" }; // without it, `no-store` would bypass the server's cache
@@ -115,12 +132,7 @@
     if (response.status === 304) return before.body;
     reloadIfRefused(response);
     const body = await response.json();
-    if (!response.ok) {
-      const error = new Error(body.title || `status ${response.status}`);
-      error.status = response.status;
-      error.waitMs = 1000 * Number(response.headers.get("Retry-After") || 0);
-      throw error;
-    }
+    if (!response.ok) throw refused(response, body.title);
     responses.set(address, { etag: response.headers.get("ETag"), body });
     return body;
   }
@@ -172,7 +184,8 @@
       && (!(requestedAt.get(key) > changedAt) || now - requestedAt.get(key) >= MAX_UNCHANGED_MS);
     results.push(...await Promise.all(others.filter(isDue).map((each) => updateGroup(each).catch((error) => error))));
     const failed = results.filter((each) => each instanceof Error);
-    if (failed.length && failed.length === results.length) throw failed[0];
+    const told = failed.find((error) => error.status === 429); // whoever says so is heard, also if others have answered
+    if (told || failed.length && failed.length === results.length) throw told ?? failed[0];
   }
 
   // Regions that are not metrics are taken from the page itself, loaded again.
@@ -183,7 +196,7 @@
     for (const { id } of due) loadedAt.set(id, now);
     const response = await fetch(location.href, { cache: "no-store" });
     reloadIfRefused(response);
-    if (!response.ok) throw new Error(`status ${response.status}`);
+    if (!response.ok) throw refused(response);
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     for (const old of due) {
       const fresh = page.getElementById(old.id);
@@ -210,8 +223,10 @@
         setStatus("live", tr("Live"), ago());
         if (bar) bar.title = asOfText(asOf);
       } catch (error) {
-        waitUntil = Date.now() + Math.min(Math.max(error.waitMs || 0, EVERY_MS), MAX_WAIT_MS);
-        setStatus("waiting", tr("No response; these are the last known numbers"), [ago(), error.message].filter(Boolean).join(": "));
+        const waitMs = Math.min(Math.max(error.waitMs || 0, EVERY_MS), MAX_WAIT_MS);
+        waitUntil = Date.now() + waitMs;
+        if (error.status === 429) setStatus("waiting", tr("Too many requests; waiting {time} before the next one", { time: duration(waitMs) }), ago());
+        else setStatus("waiting", tr("No response; these are the last known numbers"), [ago(), error.message].filter(Boolean).join(": "));
       }
     }
     const tookMs = Date.now() - startedAt; // numbers of many stores are not asked for all the time

@@ -306,8 +306,8 @@ def test_a_shared_page_is_shown_in_frames_of_one_site_alone(browser: Browser, ad
         sign_in(page, address, OPERATOR_KEY)
         page.goto(f"{address}/stores/12")
         page.get_by_text("Save or share this page").click()
-        page.get_by_label("Show it inside pages of").select_option(EMBEDDER)
-        page.get_by_role("button", name="Make a link").click()
+        page.get_by_label("Allow embedding in").select_option(EMBEDDER)
+        page.get_by_role("button", name="Create link").click()
         link = page.locator("#made-link").inner_text()
 
     shown = {}

@@ -3,7 +3,7 @@
 import re
 from datetime import timedelta
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.support import receipt
 from tests.support.world_api import Asking
@@ -94,6 +94,38 @@ def test_a_sale_is_on_the_overview_within_two_seconds(browser: Browser, address:
 
         assert float(sales.inner_text().replace(",", "")) == float(before.replace(",", "")) + 1234
         assert complaints == []
+
+
+def test_a_page_that_sends_too_many_requests_waits_as_told_and_says_so(browser: Browser, address: str) -> None:
+    requests: list[str] = []
+
+    def refuse(route: Route) -> None:
+        requests.append(route.request.url)
+        problem = '{"title": "This key may send 20 requests per second with the scope `read`."}'
+        route.fulfill(status=429, headers={"Retry-After": "40"}, content_type="application/problem+json", body=problem)
+
+    with opened(browser) as (page, complaints):
+        page.clock.install()
+        page.goto(f"{address}/stores/7")
+        state = page.locator("#live-state")
+        expect(state).to_have_text("Live")
+        page.route("**/v1/metrics/**", refuse)
+        with page.expect_response(lambda response: response.status == 429):
+            page.clock.run_for(2000)
+
+        expect(state).to_have_text("Too many requests; waiting 40 s before the next one")
+        expect(page.locator("[data-live]")).to_have_attribute("data-state", "waiting")
+        page.wait_for_timeout(200)  # until every request of this round has been answered
+        sent = len(requests)
+        page.clock.run_for(35_000)
+        page.wait_for_timeout(200)
+        assert len(requests) == sent
+
+        page.unroute("**/v1/metrics/**")
+        with page.expect_response(lambda response: "/v1/metrics/" in response.url):
+            page.clock.run_for(8000)
+        expect(state).to_have_text("Live")
+        assert all("429" in each for each in complaints)
 
 
 def test_the_table_under_a_chart_follows_it(browser: Browser, address: str, shops: Asking) -> None:

@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,9 +12,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from deploy.backup import writer
 from deploy.backup.master import check_table, table_version
-from deploy.backup.tables import KeptTable, kept_tables
+from deploy.backup.tables import GROUPS, Group, KeptTable, kept_tables
 from master_dataset.errors import BadFileError, MasterFileLostError, OperatorError
+from tests.support import backups
 from tests.support.backups import (
     AT,
     CUT,
@@ -266,6 +269,31 @@ def test_a_damaged_file_is_found_before_anything_is_changed(empty: MemoryDeploym
 def test_a_backup_with_tables_of_a_newer_release_is_refused(empty: MemoryDeployment, backup: Path) -> None:
     with pytest.raises(OperatorError, match=r"tables up to `020_seen_titles\.cql`, which this release does not know"):
         empty.restore(backup, schema="019_targets.cql")
+
+
+def test_a_backup_of_an_older_release_comes_back_without_what_is_not_kept_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_plans = [
+        replace(group, bodies=[each for each in group.bodies if each.name != "floor_plans"]) for group in GROUPS
+    ]
+    older = [*without_plans, Group((), (KeptTable("share_links"),))]
+    with monkeypatch.context() as release:
+        release.setattr(writer, "GROUPS", older)
+        release.setitem(backups.COLUMNS, "share_links", {"id": "text", "token": "text"})
+        keyspace = MemoryKeyspace(filled() | {"share_links": [{"id": "1", "token": "secret"}]})
+        backup = MemoryDeployment(tmp_path, keyspace).back_up()[0]
+    empty = MemoryDeployment(tmp_path, MemoryKeyspace(), now=LATER)
+
+    plan = empty.restore(backup)
+
+    assert empty.keyspace.rows["stores"] == filled()["stores"]
+    assert "share_links" not in empty.keyspace.rows
+    assert "floor_plans" not in empty.keyspace.rows
+    sentences = [sentence for _, sentence in plan.shown()]
+    assert "leave out what an older release kept, and this one does not restore: `share_links`" in sentences
+    assert "leave tables empty that the release of the backup did not have: `floor_plans`" in sentences
+    assert any(f"into {len(kept_tables()) - 1} tables" in sentence for sentence in sentences)
 
 
 def test_a_column_that_is_gone_is_refused_by_name(

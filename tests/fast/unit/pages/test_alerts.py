@@ -51,7 +51,7 @@ def test_what_is_open_comes_first_with_what_where_since_when_and_how_sure(
     is_open, ended = page[first:second], page[second:third]
     assert "The queue Q1 is too long. Kosice · since Sat 21 Nov, 10:20 6, limit 4 provisional" in is_open
     assert "Checked up to 09:30:00 UTC" in is_open
-    assert "Too little was sold. 6, limit 4 Kosice Over: the condition ended, Sat 21 Nov, 09:50 final" in ended
+    assert "Too little was sold. 6, limit 4 Kosice Ended: the condition ended, Sat 21 Nov, 09:50 final" in ended
     assert "Nothing was sold. 6, limit 4 Ginza Retracted: late events, Sat 21 Nov, 18:01 final" in ended
     assert "Canary" not in page
     assert with_alerts.alert_tables.known.as_of == AT

@@ -52,7 +52,7 @@ def row(  # noqa: PLR0913, PLR0917 - a test says what is not as ever
     [
         ("gross_sales", 123456, "EUR", "€1,234.56"),
         ("gross_sales", 5400, "JPY", "¥5,400"),
-        ("returns_value", -1290, "EUR", f"€{MINUS}12.90"),
+        ("returns_value", -1290, "EUR", f"{MINUS}€12.90"),
         ("units_sold", 1200, "EUR", "1,200"),
         ("wait_ms", 125_000, "EUR", "2 min 05 s"),
         ("coldest_mc", -1500, "EUR", f"{MINUS}1.5 °C"),

@@ -21,7 +21,7 @@ def point(value: float | None = None, **more: Any) -> Point:
     ("value", "unit", "code", "said"),
     [
         (Decimal("4228.55"), "money", "EUR", "€4,228.55"),
-        (Decimal("-18.2"), "money", "EUR", "€\N{MINUS SIGN}18.20"),
+        (Decimal("-18.2"), "money", "EUR", "\N{MINUS SIGN}€18.20"),
         (4228, "money", "JPY", "¥4,228"),
         (Decimal("1.234"), "money", "KWD", "KWD\N{NO-BREAK SPACE}1.234"),
         (12345, "n", "EUR", "12,345"),
@@ -61,7 +61,7 @@ def test_a_change_is_in_percent_and_of_percentages_in_points() -> None:
         (999.9, Decimal(24), "+999.9 %"),
         (1000.0, Decimal(24), "from €24.00"),
         (17_519.0, Decimal("0.01"), "from €0.01"),
-        (-1200.0, Decimal(-3), "from €\N{MINUS SIGN}3.00"),
+        (-1200.0, Decimal(-3), "from \N{MINUS SIGN}€3.00"),
     ],
 )
 def test_a_change_from_almost_nothing_is_what_it_came_from(percent: float, before: Decimal, said: str) -> None:

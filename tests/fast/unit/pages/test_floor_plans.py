@@ -98,7 +98,7 @@ def test_zones_are_shaded_by_their_dwell_with_its_state_and_reason(browsing: Bro
     page = browsing.get(PATH)
 
     assert polygons(page) == {"shoes": "shade-0 provisional", "hats": "shade-4 provisional", "empty": "shade-none"}
-    assert "<title>hats: average dwell 2 min 00 s, provisional</title>" in page
+    assert "<title>hats: average dwell time 2 min 00 s, provisional</title>" in page
     assert "<title>empty: no events of this zone</title>" in page
     assert '<img src="/v1/stores/12/floor-plan/image" width="80" height="60"' in page
     assert "style=" not in page

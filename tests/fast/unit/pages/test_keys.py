@@ -54,7 +54,7 @@ def test_a_key_is_revoked(operator: Browsing) -> None:
 
     assert response.headers["location"] == f"/keys?revoked={id_}"
     page = operator.words(f"/keys?revoked={id_}")
-    assert f"Revoked. Key {id_} is refused within five seconds. Links that it made stay open until they expire" in page
+    assert f"Revoked. Key {id_} is refused within five seconds. Links made with it stay open until they expire" in page
     assert f"a test {id_} revoked default read" in page
     assert operator.asking.keys.kept[0].revoked_at is not None
     assert operator.asking.response("/v1/stores", key=text).status_code == 401
@@ -77,7 +77,7 @@ def test_keys_that_have_ended_come_last(operator: Browsing) -> None:
     [
         ({"scopes": "operate"}, "a key for one tenant cannot have it. Use the tenant *"),
         ({"scopes": "admin"}, "There is no scope admin"),
-        ({"scopes": ""}, "Choose what it may do."),
+        ({"scopes": ""}, "Choose what the key may do."),
         ({"days": "0"}, "Write 1 to 3650."),
         ({"days": "9" * 40}, "Write 1 to 3650."),
         ({"name": "x" * 300}, "Write a shorter one."),

@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
+from babel.numbers import format_currency
 from fastapi import Request
 
 from serving_layer.pages import language
@@ -161,16 +162,31 @@ def test_every_language_has_every_form_of_a_date_that_pages_use(spoken: Language
         (-2.5, 0, "\N{MINUS SIGN}3"),
         (Decimal("1234.565"), 2, "1,234.57"),
         (1e-12, 1, "0.0"),
+        (-0.04, 1, "0.0"),
     ],
 )
 def test_ties_are_rounded_away_from_zero(value: float | Decimal, digits: int, written: str) -> None:
     assert rounded(value, digits) == written
 
 
+@pytest.mark.parametrize("spoken", LANGUAGES)
+@pytest.mark.parametrize("amount", [Decimal("-18.20"), Decimal("-1234567.89"), Decimal("0.50")])
+def test_an_amount_is_written_as_the_language_writes_its_currency(spoken: Language, amount: Decimal) -> None:
+    usual = format_currency(amount, "EUR", locale=spoken).replace("-", "\N{MINUS SIGN}")
+
+    with speaking(spoken):
+        assert str(figure(amount, "money", "EUR")).replace(" ", NB) == usual
+        assert str(figure(amount, "money", "CHF")).count("\N{MINUS SIGN}") == (amount < 0)
+
+
+def test_a_sign_precedes_a_code_that_stands_for_a_symbol() -> None:
+    assert str(figure(Decimal(-3), "money", "CHF")) == f"\N{MINUS SIGN}CHF{NB}3.00"
+
+
 @pytest.mark.parametrize("value", [10**30, 1e30, Decimal(10) ** 30, 1e306])
 def test_an_amount_may_have_any_number_of_digits(value: float | Decimal) -> None:
     assert str(figure(value, "money", "EUR")).startswith("€1,000,000")
-    assert str(figure(-value, "money", "EUR")).startswith("€\N{MINUS SIGN}1,000,000")
+    assert str(figure(-value, "money", "EUR")).startswith("\N{MINUS SIGN}€1,000,000")
 
 
 def test_no_digit_of_a_long_amount_is_lost() -> None:

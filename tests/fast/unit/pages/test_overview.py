@@ -39,11 +39,11 @@ def chain() -> Browsing:
 def test_totals_are_of_all_stores_with_what_they_are_compared_with(chain: Browsing) -> None:
     said = chain.words("/")
 
-    assert "7 stores · Sat, 21 Nov 2026, so far" in said
-    assert "Net sales €28,000.00 ±0.0 % provisional" in said
-    assert "Receipts 7 ±0.0 % provisional" in said
+    assert "7 stores · Sat, 21 Nov 2026, so far · compared with the previous week, both up to 12:00 UTC" in said
+    assert "Net sales €28,000.00 ±0.0 % by 12:00 UTC · provisional" in said
+    assert "Receipts 7 ±0.0 % by 12:00 UTC · provisional" in said
     assert "Average receipt €4,000.00" in said
-    assert "Visitors \N{EN DASH} No sensor of this store feeds it" in said
+    assert "Visitors \N{EN DASH} No sensor in this store measures it" in said
 
 
 def test_the_best_and_the_worst_stores_and_the_groups_are_ranked(chain: Browsing) -> None:
@@ -126,7 +126,7 @@ def test_hours_are_those_of_a_store_with_the_currency_that_is_drawn() -> None:
 
     page = browsing.get("/")
 
-    assert 'data-code="EUR"' in page
+    assert 'data-symbol="€"' in page
     assert 'data-zone="UTC"' in page
 
 

@@ -26,7 +26,7 @@ def test_stores_are_shown_by_name_with_today_against_the_same_weekday(browsing: 
     page = browsing.words("/stores?sort=name")
 
     assert page.index("Ginza 40") < page.index("Kosice 12")
-    assert "€15.50 +55.0 % before: €10.00 until 10:30" in page
+    assert "€15.50 +55.0 % €15.50 by 10:30, was €10.00" in page
     assert "20 % of it provisional" in page
 
 
@@ -40,7 +40,7 @@ def test_a_store_shows_its_day_and_what_it_is_compared_with(browsing: Browsing) 
     page = browsing.words("/stores/12")
 
     assert "Sat, 21 Nov 2026, so far" in page
-    assert "Changes are compared with Sat 14 Nov until 10:30." in page
+    assert "Changes are compared with Sat 14 Nov, both up to 10:30." in page
     assert "open 08:00-20:00" in page
     assert "provisional" in page
 
@@ -90,7 +90,7 @@ def test_money_is_written_with_the_digits_of_its_currency(world: World) -> None:
 
     page = Browsing(Asking(world)).get("/stores")
 
-    assert '<span class="unit">¥</span><span class="number"><span data-query="/v1/metrics/net_sales?store=40' in page
+    assert 'data-part="before">¥</span><span class="number"><span data-query="/v1/metrics/net_sales?store=40' in page
     assert ">5,400</span>" in page
 
 
@@ -240,14 +240,38 @@ def test_corrections_are_shown_to_operators_with_their_cause(world: World) -> No
     assert "is no token" in browsing.get("/corrections?after=x", status=422)
 
 
+def test_corrections_are_filtered_by_state_in_the_address(world: World) -> None:
+    row = {"window": 1794643200, "dimensions": {"currency": "EUR"}, "shown": 1, "corrected": 1000, "difference": 999}
+    row |= {"cause": "waited", "events": ["a receipt"], "events_total": 1}
+    totals = {"cells": 1, "rows": 102, "causes": {"waited": {"cells": 1}}}
+    world.rebuild("2026-11-21T09:30:00Z")
+    world.ledgers["2"] = Ledger("2", "run-2", 1, at("2026-11-21T09:31:00Z"), totals)
+    sold = [row | {"state": "gross_sales", "window": 1794643200 + 900 * number} for number in range(101)]
+    world.corrections["run-2", "sales"] = {("12", date(2026, 11, 14)): json.dumps([row | {"state": "receipts"}, *sold])}
+    browsing = Browsing(Asking(world))
+    browsing.sign_in(OPERATOR_KEY)
+
+    everything, filtered = browsing.get("/corrections"), browsing.get("/corrections?state=gross_sales&store=12")
+
+    assert ('title="receipts"' in everything, 'title="receipts"' in filtered) == (True, False)
+    assert '<option value="gross_sales" selected>' in filtered
+    following = re.search(r'<a rel="next" href="([^"]+)"', filtered)
+    assert following
+    assert "state=gross_sales" in following[1]
+    assert 'href="/v1/corrections?store=12&amp;state=gross_sales&amp;limit=1000"' in filtered
+    assert "No correction matches." in browsing.words("/corrections?state=returns_value")
+    second = browsing.get(html.unescape(following[1]))
+    assert second.count('title="gross_sales"') == 1
+
+
 def test_what_no_sensor_feeds_is_named_once(browsing: Browsing) -> None:
     page = browsing.words("/stores/12")
 
-    lacking = "visitors, conversion, people outside and inside, visits by stay time, queue"
-    assert f"Not shown, because no sensor of this store feeds it: {lacking}." in page
+    lacking = "Visitors, Conversion, People outside and inside, Visits by stay time, Queue"
+    assert f"Not shown, because no sensor in this store measures it: {lacking}." in page
     assert page.count("Capture") == page.count("Outside") == 0
     assert "no sensor" in browsing.words("/stores")
-    assert "No sensor of this store feeds it" in browsing.words("/")
+    assert "No sensor in this store measures it" in browsing.words("/")
 
 
 def test_a_day_without_anything_says_whether_the_store_was_closed(browsing: Browsing) -> None:

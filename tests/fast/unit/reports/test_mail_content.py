@@ -8,7 +8,7 @@ from markupsafe import escape
 
 from deploy.reports.mail import Mail
 from serving_layer.alerts.history import HistoryCoverage
-from serving_layer.pages.language import UNKNOWN
+from serving_layer.pages.language import UNKNOWN, Language, speaking
 from serving_layer.reports.document import Document
 from serving_layer.reports.mail import mail_of
 from tests.fast.unit.reports.conftest import KOSICE, NOW, OTHER, corrected, correction, report_of
@@ -22,7 +22,7 @@ HOSTILE = '<img src=x onerror="alert(1)">'
 def test_both_parts_have_every_figure_with_its_currency_and_what_it_was(asking: Asking) -> None:
     mail = mail_of(report_of(asking))
 
-    assert mail.subject == "default, daily report for Fri 20 Nov 2026: net sales €15.50 (+55.0 %), £5.00"
+    assert mail.subject == "default, daily report for Fri, 20 Nov 2026: net sales €15.50 (+55.0 %), £5.00"
     html, text = words(mail.html), " ".join(mail.text.split())
     for said in (html, text):
         assert "€15.50" in said
@@ -31,8 +31,8 @@ def test_both_parts_have_every_figure_with_its_currency_and_what_it_was(asking: 
         assert "£5.00" in said
         assert "of 1 stores; 1 without a sensor" not in said
         assert "1 store; 1 without a sensor" in said
-        assert "Final up to Sat 21 Nov, 06:00 UTC; every figure of this report is final" in said
-        assert "2 stores, compared with Fri 13 Nov 2026." in said
+        assert "Final up to Sat 21 Nov, 06:00 UTC. Every figure of this report is final" in said
+        assert "2 stores, compared with Fri, 13 Nov 2026." in said
 
 
 def test_a_subject_says_how_many_currencies_it_leaves_out_and_cuts_the_tenant_alone(asking: Asking) -> None:
@@ -46,7 +46,7 @@ def test_a_subject_says_how_many_currencies_it_leaves_out_and_cuts_the_tenant_al
     other = Document.of(report).subject
 
     assert one.endswith(
-        "daily report for Sat 21 Nov 2026: net sales £20.00, £20.00, £20.00 and 1 more currency, provisional"
+        "daily report for Sat, 21 Nov 2026: net sales £20.00, £20.00, £20.00 and 1 more currency, provisional"
     )
     assert other.endswith("£20.00 and 2 more currencies, provisional")
     assert one.startswith("acme acme")
@@ -70,7 +70,7 @@ def test_what_is_provisional_is_said_in_the_subject_and_beside_each_figure(askin
     mail = mail_of(report_of(asking, day="2026-11-21"))
 
     assert mail.subject.endswith(", provisional")
-    assert "100 % of net sales in GBP can still change with the next publication" in words(mail.html)
+    assert "Can still change with the next publication: 100 % of net sales in GBP." in words(mail.html)
     assert re.search(r"Net sales +£20.00 .*provisional", mail.text)
 
 
@@ -97,7 +97,7 @@ def test_corrections_are_sentences(world: World) -> None:
     assert "Published from Sat 21 Nov, 00:00 UTC to Sat 21 Nov, 23:31 UTC:" in text
 
     assert (
-        "Wed 18 Nov, Kosice: net sales €12.90 lower, 1 receipt fewer: events arrived too late to be counted live."
+        "Wed 18 Nov, Kosice: net sales €12.90 lower, 1 fewer receipt: events arrived too late to be counted live."
     ) in text
 
 
@@ -115,6 +115,46 @@ def test_an_alert_that_can_still_change_is_provisional(world: World) -> None:
     open_now, ended = re.findall(r"- Fri 20 Nov, \d\d:\d\d, (?:Kosice|London): (.*)", text)
     assert open_now.endswith(", provisional.")
     assert ended.endswith(", resolved, provisional.")
+
+
+@pytest.mark.parametrize(
+    ("spoken", "title", "said"),
+    [
+        ("de", "Tagesbericht: default", "Nettoumsatz 15,50 € +55,0 % davor 10,00 €"),
+        ("sk", "Denná správa: default", "Čisté tržby 15,50 € +55,0 % predtým 10,00 €"),
+        ("es", "Informe diario: default", "Ventas netas 15,50 € +55,0 % antes 10,00 €"),
+    ],
+)
+def test_a_mail_is_in_the_language_that_was_chosen(asking: Asking, spoken: Language, title: str, said: str) -> None:
+    report = report_of(asking)
+
+    with speaking(spoken):
+        mail = mail_of(report)
+
+    page = words(mail.html)
+    assert f'<html lang="{spoken}">' in mail.html
+    assert title in page
+    assert said in " ".join(mail.text.split())
+    assert (
+        Mail("1", "a@b.example", mail.subject, mail.text, mail.html, language=mail.language).message("c@d.example")[
+            "Content-Language"
+        ]
+        == spoken
+    )
+    for english in ("All stores", "Net sales", "compared with", "Corrections", "no store has", " publication "):
+        assert english not in page
+
+
+def test_alerts_and_reasons_of_a_report_are_translated(world: World) -> None:
+    asking = Asking(world)
+    asking.alert_tables.known = HistoryCoverage(world.now(), None)
+    asking.alert_tables.raised("2026-11-20T14:00:00.000Z", store="12", sentence="ATV of store 12: 1234.5, below 2000.")
+    report = report_of(asking)
+
+    with speaking("de"):
+        text = mail_of(report).text
+
+    assert "Kosice: Durchschnittlicher Bon der Filiale 12: 1.234,5, unter 2.000, vorläufig." in text
 
 
 def test_names_are_no_markup_and_nothing_is_loaded_from_elsewhere() -> None:
@@ -177,12 +217,15 @@ def test_an_operator_without_a_choice_sees_the_only_tenant() -> None:
 
     assert "Daily report: acme" in browsing.words("/reports/daily")
     assert 'href="/reports/daily?day=2026-11-19&amp;tenant=acme"' in browsing.get("/reports/daily")
+    assert "<option" not in browsing.get("/reports/daily")
 
 
-def test_an_operator_of_several_tenants_is_told_their_names() -> None:
+def test_an_operator_of_several_tenants_sees_the_first_one_and_can_choose() -> None:
     browsing = Browsing(Asking(World(OTHER, OTHER.__class__(id="2", timezone="UTC", tenant="beta"))))
     browsing.sign_in()
 
-    said = browsing.words("/reports/daily", 404)
-    assert "acme" in said
-    assert "beta" in said
+    page = browsing.get("/reports/daily")
+
+    assert "Daily report: acme" in page
+    assert "<option selected>acme</option><option>beta</option>" in page
+    assert "Daily report: beta" in browsing.words("/reports/daily?tenant=beta")

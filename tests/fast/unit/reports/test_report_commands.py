@@ -68,6 +68,19 @@ def test_a_report_is_written_and_sent_to_an_address(
     assert len(server.mails) == 1
 
 
+def test_a_report_is_in_the_language_that_its_entry_says(home: Path, server: ReceivedMails) -> None:
+    write(home, "tenant: default, period: daily, to: [anna@shop.example], language: sk")
+
+    send_reports()
+    report(to=["ben@shop.example"], language="de")
+
+    slovak, german = server.mails
+    assert ("denná správa za" in slovak["Subject"], slovak["Content-Language"]) == (True, "sk")
+    assert ("Tagesbericht für" in german["Subject"], german["Content-Language"]) == (True, "de")
+    with pytest.raises(UnknownNameError, match="fr"):
+        report(language="fr")
+
+
 @pytest.mark.usefixtures("home")
 def test_what_cannot_be_asked_for_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="hourly"):
@@ -104,7 +117,10 @@ def test_what_is_due_is_sent_once(home: Path, server: ReceivedMails, capsys: pyt
 
 def firsts(server: ReceivedMails, recipient: str = "anna@shop.example") -> list[str]:
     """The days or weeks that somebody has a report about, in the order in which the mails came."""
-    return [str(re.findall(r"(\w{3} \d+ \w{3})\b", mail["Subject"])[0]) for mail in server.of(recipient)]
+    return [
+        str(re.findall(r"((?:\w{3}, )?\d+ \w{3})\b", mail["Subject"])[0]).replace(",", "")
+        for mail in server.of(recipient)
+    ]
 
 
 @pytest.fixture
@@ -128,7 +144,7 @@ def test_no_day_and_no_week_is_left_out_when_the_clocks_change(
     send_reports()
 
     assert firsts(server) == ["Fri 12 Mar", "Sat 13 Mar", "Sun 14 Mar"]
-    assert firsts(server, "ben@shop.example") == ["Sun 28 Feb", "Sun 7 Mar"]
+    assert firsts(server, "ben@shop.example") == ["28 Feb", "7 Mar"]
 
 
 def test_what_was_missed_is_sent_later_for_so_many_days_and_a_new_recipient_gets_the_newest_day(
@@ -204,7 +220,7 @@ def test_a_week_is_due_on_the_day_after_it(home: Path, server: ReceivedMails, as
     send_reports()
 
     assert [mail["Subject"].partition(": ")[0] for mail in server.mails] == [
-        "default, weekly report for Mon 16 Nov to Sun 22 Nov 2026"
+        "default, weekly report for 16 Nov \N{EN DASH} 22 Nov 2026"
     ]
 
 

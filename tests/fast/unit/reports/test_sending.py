@@ -50,7 +50,7 @@ def test_a_mail_has_plain_text_and_html_and_says_the_numbers(
     deliver(report, [ANNA], settings(tmp_path, server.port))
 
     [mail] = server.mails
-    assert mail["Subject"] == "default, daily report for Fri 20 Nov 2026: net sales €15.50 (+55.0 %), £5.00"
+    assert mail["Subject"] == "default, daily report for Fri, 20 Nov 2026: net sales €15.50 (+55.0 %), £5.00"
     assert (mail["From"], mail["To"]) == ("Galatea <reports@shop.example>", ANNA)
     assert mail["Auto-Submitted"] == "auto-generated"
     assert mail["Date"]

@@ -143,6 +143,17 @@ def test_a_page_ends_after_so_many_blocks_and_the_next_one_goes_on(
     assert (numbers(first), numbers(second)) == ([], [2])
 
 
+def test_corrections_of_one_state_are_listed_from_the_views_that_have_it(world: World) -> None:
+    world.corrections["run-2", "sales"]["1", SATURDAY] = json.dumps([row(2), row(6) | {"state": "gross_sales"}])
+    asking = Asking(world)
+
+    assert numbers(page(asking, state="gross_sales")) == [6]
+    assert numbers(page(asking, state="net_sales")) == [5]  # which the view `sales` does not have
+    assert numbers(page(asking, state="net_sales", view="sales_by_till")) == [5]
+    assert refused(asking, state="gross_sale") == (404, "unknown_name")
+    assert refused(asking, state="people_in", view="sales") == (404, "unknown_name")
+
+
 def test_a_second_page_is_of_the_publication_that_was_the_newest_at_the_first(world: World) -> None:
     asking = Asking(world)
     first = page(asking, limit=4)

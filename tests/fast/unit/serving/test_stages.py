@@ -9,6 +9,7 @@ import pytest
 
 from master_dataset.errors import MixedCurrenciesError
 from master_dataset.registry.stores import Store
+from serving_layer.products.attribution import StoreProducts
 from serving_layer.query.aggregate import QueryStates, SeriesKey, aggregate, combine
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.evaluate import evaluate
@@ -50,7 +51,9 @@ def aggregated(resolved: ResolvedQuery, *cells: Sequence[Cell]) -> QueryStates:
     found = []
     for of, here in zip(resolved.stores, cells, strict=True):
         period = Period(of.timeline, of.timeline.end, of.timeline.end)
-        data = StoreData(of, of.timeline.end, PeriodData(period, {"sales": here}), None, None, 0)
+        data = StoreData(
+            of, of.timeline.end, PeriodData(period, {"sales": here}), None, None, 0, StoreProducts.without_master()
+        )
         found.append(aggregate(resolved, data))
     return combine(resolved, found)
 

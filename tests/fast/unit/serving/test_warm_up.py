@@ -16,10 +16,12 @@ from serving_layer.keys.key import OPERATOR
 from serving_layer.query.resolve import MetricRequest, MetricsRequest
 from serving_layer.query.stores import PageRequest
 from serving_layer.store import day_cells
+from serving_layer.store.day_cells import NamedDays
 from tests.support import World, receipt
 from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.support.world_tables import WorldTables
 from views.core.day_cells import DayParts
+from views.registry import view_named
 
 FIRST = datetime.fromisoformat("2026-11-10T09:00:00Z")
 TOTAL = MetricRequest("net_sales", (), "2026-11-10", "2026-11-20", by=("total",))
@@ -122,6 +124,34 @@ def test_only_so_many_of_the_newest_days_are_read_ahead(
 
     assert tables.reads["day_cells sales 2026-11-19"] == 1
     assert tables.reads["day_cells sales 2026-11-10"] == 0
+
+
+def test_what_many_runs_wrote_is_read_side_by_side() -> None:
+    """A year of small rebuilds has a run for each day."""
+    days = [(FIRST.date() + timedelta(days=number), f"run-{number}") for number in range(day_cells.READS_AT_ONCE)]
+
+    class Runs:
+        async def runs(self, *_: object) -> list[tuple[date, str]]:
+            return days
+
+    class Batch:
+        def __init__(self) -> None:
+            self.begun, self.together = 0, asyncio.Event()
+
+        async def day_parts(self, run: str, view: str) -> Mapping[date, DayParts]:
+            assert view == "sales"
+            self.begun += 1
+            if self.begun == len(days):
+                self.together.set()
+            await asyncio.wait_for(self.together.wait(), 5)
+            return {day: DayParts() for day, own in days if own == run}
+
+    async def scenario() -> NamedDays:
+        reader: Any = day_cells.DayCells(Runs(), Batch())  # type: ignore[arg-type]  # as much of both as is read
+        named: NamedDays = await reader.named("manifest", view_named("sales"), 0, 1)
+        return named
+
+    assert [(day, run) for day, run, _ in asyncio.run(scenario()).parts] == days
 
 
 def test_a_warm_up_that_fails_leaves_the_error_to_the_request(tables: CountingTables) -> None:
