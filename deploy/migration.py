@@ -1,5 +1,6 @@
 """What a deployment needs in Kafka, in Cassandra and on disk: what is missing, and bringing it there."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,18 +15,24 @@ from deploy.clusters import KEYSPACE
 from deploy.local.nodes import THREE
 from deploy.partitions import all_topics
 from deploy.schema import migrate, pending
+from deploy.secrets_key import register, replace_key, secrets_key
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.kafka.topics import TopicChange, Topics, TopicSettings
+from master_dataset.webhooks.endpoint_table import EndpointTable
 from views.control.publication import PointerRow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from cassandra.cluster import Session
 
     from deploy.cassandra import Address
     from deploy.settings import Settings
     from master_dataset.kafka.connection import KafkaConnection
+
+
+FIRST_FILE = "028_secrets_key.cql"
+"""The file of tables with which keys are signed."""
 
 
 class Change(NamedTuple):
@@ -92,14 +99,41 @@ class TableMigration:
             return pending(session, KEYSPACE)
 
     def shown(self, files: Sequence[Path]) -> Iterator[Change]:
-        """Say what they do."""
-        return (Change("cassandra", f"apply `{file.name}` to the keyspace `{KEYSPACE}`") for file in files)
+        """Say what they do. CassandraUnavailableError."""
+        for file in files:
+            yield Change("cassandra", f"apply `{file.name}` to the keyspace `{KEYSPACE}`")
+            if file.name == FIRST_FILE:
+                yield from self._keys_to_sign()
 
-    def apply(self) -> None:
-        """Apply what is missing. CassandraUnavailableError."""
+    def _keys_to_sign(self) -> Iterator[Change]:
+        """Name every key that a former release, or somebody else, has written: each of them is signed, and so stays."""
         with self._session() as session:
-            migrate(session, KEYSPACE, self._replication or min(THREE, len(session.cluster.metadata.all_hosts())))
+            known = session.cluster.metadata.keyspaces.get(KEYSPACE)
+            if known is None or "api_keys" not in known.tables:
+                return
+            for row in session.execute(f"SELECT id, tenant, scopes FROM {KEYSPACE}.api_keys"):  # noqa: S608 - our own name
+                what = f"sign the key `{row.id}` of the tenant `{row.tenant}` ({', '.join(sorted(row.scopes or ()))})"
+                yield Change("cassandra", f"{what}, so that it stays valid")
+
+    def apply(self, settings: "Settings", *, with_new_key: bool = False) -> None:
+        """Apply what is missing, and protect the rows of former releases.
+
+        Args:
+            settings: Of the deployment.
+            with_new_key: Whether the key file of this home replaces that of the deployment, which is lost.
+
+        Raises:
+            CassandraUnavailableError: Cassandra did not carry it out. It is safe to repeat it.
+            OperatorError: The key file is missing, or is not that of the deployment.
+        """
+        with self._session() as session:
+            copies = self._replication or min(THREE, len(session.cluster.metadata.all_hosts()))
+            migrate(session, KEYSPACE, copies, protect_former_rows(settings))
             PointerRow(session).begin(datetime.now(UTC))
+            if with_new_key:
+                replace_key(settings, session)
+            register(settings, session)
+            encrypt_secrets(settings, session)
 
     @contextmanager
     def _session(self) -> Iterator["Session"]:
@@ -117,3 +151,31 @@ def missing_folders(settings: "Settings") -> Sequence[Path]:
     """Return the local folders of tables and checkpoints that do not exist yet."""
     uris = (settings.paths.master_uri, settings.paths.corrected_uri, settings.paths.checkpoint_uri)
     return [folder for uri in uris if "://" not in uri and not (folder := Path(uri)).exists()]
+
+
+def protect_former_rows(settings: "Settings") -> "Callable[[Session, str], None]":
+    """Return what changes the rows of former releases when the tables get their columns for it: see `migrate`.
+
+    Only then are keys signed that somebody else may have written into Cassandra. So `galatea migrate` shows them first.
+    """
+
+    def protect(session: "Session", file: str) -> None:
+        if file == FIRST_FILE:
+            from serving_layer.tables import AsyncSession, KeyTables  # noqa: PLC0415 - slow to import, and needed once
+
+            key = register(settings, session)
+            asyncio.run(KeyTables(AsyncSession(session), key).sign_former())
+
+    return protect
+
+
+def encrypt_secrets(settings: "Settings", session: "Session") -> None:
+    """Encrypt webhook secrets that a former release has stored in clear.
+
+    Nothing is done while a dispatcher runs: a new one does it by itself, and a former one needs them as they are.
+    """
+    if session.execute("SELECT process FROM process_releases WHERE component = 'dispatcher'").one() is None:
+        table = EndpointTable(session, secrets_key(settings, session))
+        for each in table.all():
+            if each.is_in_clear:
+                table.encrypt(each.endpoint)

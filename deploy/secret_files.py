@@ -37,9 +37,14 @@ def write_private(place: Path, text: str) -> None:
 
 def operator_key(place: Path) -> str:
     """Return the key of the operator of this home. The process that asks for it first makes it, for all of them."""
+    return kept_secret(place, secrets.token_urlsafe(32))
+
+
+def kept_secret(place: Path, new: str) -> str:
+    """Return the secret that a file of the home holds: `new`, if there was none and no other process is quicker."""
     if not place.exists():
         own = place.with_name(f"{place.name}.{secrets.token_hex(4)}")
-        write_private(own, secrets.token_urlsafe(32))
+        write_private(own, new)
         try:
             os.link(own, place)
         except FileExistsError:

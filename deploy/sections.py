@@ -153,6 +153,8 @@ class PathSettings(Section):
     """Root of the streams' checkpoints, a folder or `s3://BUCKET/PREFIX`; if empty, `checkpoints` in the home."""
     backup_dir: str = ""
     """Folder for what `galatea backup` writes, best on another disk; if empty, `backups` in the home."""
+    secrets_key_file: str = ""
+    """File of the key that encrypts webhook secrets and signs keys and alerts; if empty, `secrets.key` in the home."""
 
     @field_validator("home")
     @classmethod
@@ -182,6 +184,7 @@ class PathSettings(Section):
                 "corrected_uri": _rooted(self.corrected_uri or str(home / "corrected")),
                 "checkpoint_uri": _rooted(self.checkpoint_uri or str(home / "checkpoints")),
                 "backup_dir": _rooted(self.backup_dir or str(home / "backups")),
+                **absolute(self, ("secrets_key_file",)),
             }
         )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from deploy.cassandra import session_of
 from deploy.recompute_runner import Launch, Runner, Trigger
+from deploy.secrets_key import secrets_key_of
 from deploy.webhooks.service import webhooks_of
 from master_dataset.dead_letters.deliveries import ArchivedEvents
 from master_dataset.dead_letters.queries import DeadLetterQueries
@@ -119,7 +120,7 @@ def operations_of(
     corrections = corrections_of(settings, answers.readers)
     dead_letters = DeadLetterService(dead_letters_of(settings), replayer_of(settings), answers.stores.all)
     launch, rollbacks = Launch(Recomputes(session), trigger), RollbackService(rolling_back)
-    keys = KeyTables(AsyncSession(session))
+    keys = KeyTables(AsyncSession(session), secrets_key_of(settings))
     return OperatorService(launch, recomputes, rollbacks, corrections, dead_letters, webhooks_of(settings), keys)
 
 

@@ -51,6 +51,9 @@ class SavedTopic(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True):
     """A backup.
 
+    `secrets_key`: the fingerprint of the key that signs its keys and encrypts its webhook secrets; empty if a release
+    has written it that did neither. The key itself is in no backup.
+
     `id`: unique. `product`: the release that wrote it. `schema`: the last file of tables that was applied. `cut`: of
     the publication; of publication 0 the start of 1970. `kafka`: the id of the cluster; empty, as `topics`, if offsets
     were left out. `tables`: by name. `master`: by
@@ -68,6 +71,7 @@ class Manifest(msgspec.Struct, frozen=True):
     topics: dict[str, SavedTopic]
     tables: dict[str, SavedFile]
     master: dict[str, SavedMaster]
+    secrets_key: str = ""
 
     @property
     def files(self) -> Iterator[SavedFile]:

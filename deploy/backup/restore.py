@@ -37,8 +37,10 @@ from deploy.backup.tables import (
     COMPUTED,
     ENDPOINTS,
     GROWTHS,
+    KEYS,
     PUBLICATIONS,
     RECOMPUTES,
+    SECRETS_KEY,
     SKIPS,
     KeptTable,
     kept_tables,
@@ -47,12 +49,16 @@ from deploy.backup.writer import KafkaState
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import CassandraUnavailableError, OperatorError
 from master_dataset.failpoints import Failpoint, failpoint
+from master_dataset.secrets_key import SecretsKey
 from master_dataset.storage import delete_folder, exists
+from serving_layer.keys.key import Key
 from views.alerts.alert import ALERTS_TOPIC, CORRECTIONS_TOPIC
 from views.control.publication import Pointer, Publication, RunStats
 from views.control.recompute import DONE, PlanNumber, Problem, read_stored_plan
 
 MIGRATIONS = "migrations"
+_ADDED = (pa.field("mac", pa.binary()), pa.field("sealed_secret", pa.string()))
+"""Columns that backups of former releases do not have, and that are filled."""
 _STREAMS = ("archive", "speed")
 _MASTER = "master/"
 _REQUESTS_READ = "asked"
@@ -152,6 +158,9 @@ class Restore:
         schema: The last file of tables that this release knows.
         by: Who does it.
         now: The time, UTC.
+        secrets_key: The key of this deployment. With it, rows of a former release are signed and encrypted.
+        without_key: Whether the key of the backup is lost: its keys then have to be signed one by one, and its webhooks
+            need new secrets.
     """
 
     folder: Path
@@ -162,6 +171,8 @@ class Restore:
     schema: str
     by: str
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    secrets_key: SecretsKey = field(default_factory=lambda: SecretsKey(SecretsKey.new_text()))
+    without_key: bool = False
 
     def plan(self, step: Step) -> RestorePlan:
         """Check everything, and change nothing.
@@ -203,6 +214,7 @@ class Restore:
         if manifest.schema > self.schema:
             message = f"the backup was made with tables up to `{manifest.schema}`, which this release does not know"
             raise OperatorError(message, do=f"restore it with release {manifest.product} or a newer one")
+        self._check_key(manifest)
         is_resumed = self._check_cluster(manifest)
         files = list(manifest.files)
         for number, each in enumerate(files):
@@ -227,6 +239,14 @@ class Restore:
             versions=versions,
         )
 
+    def _check_key(self, manifest: Manifest) -> None:
+        """Refuse a backup whose keys would be none here, and whose webhook secrets could not be decrypted."""
+        own, saved = self.secrets_key.fingerprint, manifest.secrets_key
+        if saved and saved != own and not self.without_key:
+            message = f"the backup belongs to another key file ({saved}) than that of this home ({own})"
+            do = "put the one that was kept apart there, then: galatea migrate --new-secrets-key, galatea restore"
+            raise OperatorError(message, do=f"{do}. If it is lost: galatea restore --without-key")
+
     def _check_cluster(self, manifest: Manifest) -> bool:
         """Refuse tables that hold rows. Returns whether a restore of this backup was interrupted."""
         unfinished = self.keyspace.unfinished_restore()
@@ -235,7 +255,7 @@ class Restore:
         if unfinished is not None:
             message = f"the backup `{unfinished}` is being restored, or that was interrupted"
             raise OperatorError(message, do="restore that one to the end, or begin with an empty Cassandra")
-        held = [name for name in self.keyspace.tables() if name not in {MIGRATIONS, PUBLICATIONS}]
+        held = [name for name in self.keyspace.tables() if name not in {MIGRATIONS, PUBLICATIONS, SECRETS_KEY}]
         held = [name for name in held if self.keyspace.holds_rows(name)]
         pointer = self.keyspace.pointer()
         if pointer.publication or pointer.generation or self.keyspace.count(PUBLICATIONS) > 1:
@@ -334,7 +354,13 @@ class Restore:
             return row if ALERTS_TOPIC in same else row | {"position": 0, "complete_from": now}
 
         def endpoint(row: Row) -> Row:
+            if row.get("secret"):
+                sealed = self.secrets_key.seal(row["secret"], row["id"], row["tenant"])
+                row |= {"sealed_secret": sealed, "secret": None}
             return row if ALERTS_TOPIC in same else row | {"begun_at": None}
+
+        def key(row: Row) -> Row:
+            return row if plan.manifest.secrets_key else row | {"mac": self._signature(row)}
 
         def audit(row: Row) -> Row:
             summary = row["told"] if CORRECTIONS_TOPIC in same else _without_offsets(row["told"])
@@ -351,10 +377,18 @@ class Restore:
             ARCHIVE_POSITIONS: archived,
             ALERT_POSITIONS: alert_position,
             ENDPOINTS: endpoint,
+            KEYS: key,
             AUDITS: audit,
             SKIPS: skip,
             RECOMPUTES: _ended,
         }
+
+    def _signature(self, row: Row) -> bytes:
+        """Sign the row of a key that a former release has backed up: the operator vouches for the backup."""
+        scopes, name = frozenset(row["scopes"] or ()), row["name"] or ""
+        ends = (row["expires_at"], row["revoked_at"])
+        key = Key(row["id"], row["digest"], row["tenant"], scopes, name, row["created_at"], *ends)
+        return self.secrets_key.sign("api keys", *key.signed_parts)
 
     def _publish(self, plan: RestorePlan) -> None:
         """Continue the numbers of publications with one that covers nothing.
@@ -409,7 +443,8 @@ def _delete(checkpoint: str) -> None:
 
 def _changed(batch: pa.RecordBatch, change: Callable[[Row], Row | None]) -> pa.RecordBatch:
     rows = [row for each in batch.to_pylist() if (row := change(each)) is not None]
-    return pa.RecordBatch.from_pylist(rows, schema=batch.schema)
+    new = [field for field in _ADDED if field.name not in batch.schema.names and any(field.name in row for row in rows)]
+    return pa.RecordBatch.from_pylist(rows, schema=pa.schema([*batch.schema, *new]))
 
 
 def _ended(row: Row) -> Row:

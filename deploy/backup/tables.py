@@ -43,6 +43,7 @@ class Group:
 PUBLICATIONS, RECOMPUTES, AUDITS = "publications", "recomputes", "alert_audits"
 ARCHIVE_POSITIONS, ALERT_POSITIONS = "archive_positions", "alerts_kept"
 ENDPOINTS, SKIPS = "webhook_endpoints", "webhook_skips"
+KEYS, SECRETS_KEY = "api_keys", "secrets_key"
 GROWTHS = KeptTable("partition_growths")
 """How many partitions the topics have. A backup has it as it was from its begin to its end."""
 
@@ -53,7 +54,7 @@ TRUTH = (
     Group(
         (),
         (
-            KeptTable("api_keys"),
+            KeptTable(KEYS),
             KeptTable("alert_versions"),
             KeptTable("annotations"),
             KeptTable("saved_views"),
@@ -108,6 +109,8 @@ COMPUTED: Mapping[str, str] = {
     "webhook_states": "the dispatcher, all the time",
     "running_recomputes": "whoever works on a recompute",
     "leases": "whoever holds one",
+    "secrets_key": "`galatea migrate`, from the key file, which is kept apart",
+    "signed_alerts": "the alert processor, and the next publication: older records count as they are",
     "alerts_open": "nobody any more: a former form of `alerts_open_by_hour`",
 }
 """Everything that is left out, and who fills it again."""

@@ -68,6 +68,7 @@ class BackupWriter:
         product: This release.
         schema: The last file of tables that was applied.
         now: The time, UTC.
+        secrets_key: The fingerprint of the key of the deployment.
     """
 
     keyspace: Keyspace
@@ -77,6 +78,7 @@ class BackupWriter:
     product: str
     schema: str
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    secrets_key: str = ""
 
     def write(self, root: Path, step: Step) -> tuple[Path, Manifest]:
         """Write a backup into a new folder below `root`.
@@ -154,6 +156,7 @@ class BackupWriter:
             topics=topics,
             tables=tables,
             master=master,
+            secrets_key=self.secrets_key,
         )
         write_manifest(part, manifest)
         step(total, total, "done")

@@ -41,6 +41,8 @@ _PUBLISHED = ("batch_cells", "corrections", "day_cells", "ledgers", "manifests",
 _PRODUCTS = ("product_blocks", "product_masters", "seen_titles", "target_blocks", "target_sets")
 _REGISTRY = ("registry_versions", "stores")
 _SPEED = ("generations", "raw_pos_transactions", "speed_cells", "speed_positions")
+_SECRETS = ("secrets_key", "signed_alerts")
+"""Which key is that of the deployment, and which alerts it signs. The key itself is a file."""
 _PARTITIONS = ("generations", "partition_growths")
 """What says which partitions may be read."""
 _SAVED = ("annotations", "saved_views", "share_digests", "share_links")
@@ -82,14 +84,15 @@ RIGHTS: Mapping[str, Rights] = {
         groups=("spark-kafka-source", "galatea.speed", "galatea.lag"),
     ),
     "alerts": Rights(
-        reads=(*_REGISTRY, *_PUBLISHED, *_PARTITIONS, "alerts_open", "leases"),
-        writes=(*_ALERT_HISTORY, "alarms", "alert_audits", "alert_versions", RELEASES),
+        reads=(*_REGISTRY, *_PUBLISHED, *_PARTITIONS, "alerts_open", "leases", "secrets_key"),
+        writes=(*_ALERT_HISTORY, "alarms", "alert_audits", "alert_versions", "signed_alerts", RELEASES),
         consumes=(SOURCES, ALERTS_TOPIC, CORRECTIONS_TOPIC),
         produces=(ALERTS_TOPIC, CORRECTIONS_TOPIC),
         groups=(PROCESSOR_GROUP, "galatea.alert-history"),
         transactions=("galatea.alerts.",),
     ),
     "dispatcher": Rights(
+        reads=_SECRETS,
         writes=(*_WEBHOOKS, "alarms", "leases", RELEASES),
         consumes=(ALERTS_TOPIC,),
         groups=("galatea.webhook.",),
@@ -103,6 +106,7 @@ RIGHTS: Mapping[str, Rights] = {
             "first_deliveries",
             "lag",
             "running_recomputes",
+            "secrets_key",
         ),
         writes=(
             *_REGISTRY,
@@ -123,13 +127,13 @@ RIGHTS: Mapping[str, Rights] = {
         produces=(SOURCES,),
     ),
     "sql": Rights(
-        reads=(*_ANSWERED, *_ALERT_HISTORY, "alerts_open", "alert_versions", "api_keys", "alert_audits"),
+        reads=(*_ANSWERED, *_ALERT_HISTORY, "alerts_open", "alert_versions", "api_keys", "alert_audits", "secrets_key"),
         writes=(RELEASES,),
     ),
     "batch": Rights(
         reads=(
             *(*_REGISTRY, *_SPEED, *_PRODUCTS, *_ALERT_HISTORY, *_PARTITIONS),
-            *("alert_versions", "archive_positions", "lag"),
+            *("alert_versions", "archive_positions", "lag", "secrets_key"),
         ),
         writes=(
             *_PUBLISHED,
@@ -140,6 +144,7 @@ RIGHTS: Mapping[str, Rights] = {
             "recomputes",
             "running_recomputes",
             "seen_titles",
+            "signed_alerts",
         ),
         consumes=(ALERTS_TOPIC, CORRECTIONS_TOPIC),
         produces=(SOURCES, CORRECTIONS_TOPIC),

@@ -4,7 +4,7 @@ import hashlib
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -67,13 +67,20 @@ def running_migration(session: "Session", keyspace: str) -> RunningMigration | N
     return RunningMigration(found.checksum, found.seconds) if found and found.checksum else None
 
 
-def migrate(session: "Session", keyspace: str, replication: int | Mapping[str, int] = 1) -> None:
+def migrate(
+    session: "Session",
+    keyspace: str,
+    replication: int | Mapping[str, int] = 1,
+    rows: Callable[["Session", str], None] = lambda _session, _file: None,
+) -> None:
     """Bring a keyspace to the newest schema. Whoever comes second waits for the first.
 
     Args:
         session: A session for this alone: it learns no tables by itself.
         keyspace: Its name.
         replication: Copies of each row of a new keyspace: their number, or those of each data centre.
+        rows: Changes rows after the tables of a file have been changed, and before the file counts as applied. It is
+            called with the session and the name of the file; again, if it was interrupted.
 
     Raises:
         OperatorError: As `pending`.
@@ -94,6 +101,7 @@ def migrate(session: "Session", keyspace: str, replication: int | Mapping[str, i
             for statement in _statements(file.read_text()):
                 definition.change(statement)
             definition.agree()
+            rows(session, file.name)
             session.execute(record, (file.name, _checksum(file)))
 
 

@@ -24,6 +24,7 @@ from deploy.process import freeze_startup_objects
 from deploy.prompt_correction import PromptCorrectionThread, prompt_correction_of
 from deploy.recompute_runner import RestRollback
 from deploy.secret_files import operator_key, server_certificate
+from deploy.secrets_key import secrets_key_of
 from deploy.services.api_metrics import PressureMetrics, ServingMetrics, pressures
 from deploy.services.runner import Process
 from deploy.settings import Settings
@@ -183,7 +184,7 @@ async def ask_itself(app: "FastAPI", key: str) -> None:
 
 def authenticator_of(settings: Settings) -> Authenticator:
     """Build the authenticator: API keys, rate limits and concurrency limits."""
-    tables = KeyTables(AsyncSession(session_of(settings.cassandra.address)))
+    tables = KeyTables(AsyncSession(session_of(settings.cassandra.address)), secrets_key_of(settings))
     own = operator_key(settings.home / "operator.key")
     keys = KeyCache(tables, own, settings.api.anonymous_tenant, time.monotonic, partial(datetime.now, UTC))
     rates = RateLimiter(

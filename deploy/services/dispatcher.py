@@ -14,6 +14,7 @@ import structlog
 
 from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
+from deploy.secrets_key import secrets_key_of
 from deploy.services.runner import Process
 from deploy.services.shared_work import ExclusiveLease
 from deploy.settings import Settings
@@ -136,7 +137,9 @@ async def _run(process: Process, settings: Settings) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leaving.set)
     session = session_of(settings.cassandra.address)
     refuse_unfinished_restore(session)
-    endpoints, workers = AsyncEndpoints(EndpointTable(session)), WorkerFactory(settings, httpx.create_ssl_context())
+    secrets_key = secrets_key_of(settings)
+    endpoints = AsyncEndpoints(EndpointTable(session, secrets_key))
+    workers = WorkerFactory(settings, httpx.create_ssl_context())
 
     async def working(ending: asyncio.Event) -> None:
         await Dispatcher(endpoints, workers.make, settings.webhooks.suspend_hours * 3600).run(ending)

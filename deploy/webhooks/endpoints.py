@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypeVar
 
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
@@ -22,8 +23,12 @@ class AsyncEndpoints:
         self._table = table
 
     async def desired(self) -> Sequence[DesiredEndpoint]:
-        """The endpoints that are not removed."""
+        """The endpoints that are not removed. Secrets that a former release has stored in clear are encrypted."""
         skips = await _in_thread(self._table.skips)
+        known = await self.all()
+        for each in known:
+            if each.is_in_clear:
+                await _in_thread(partial(self._table.encrypt, each.endpoint))
         return [
             DesiredEndpoint(
                 each.endpoint,
@@ -32,7 +37,7 @@ class AsyncEndpoints:
                 skips.get(each.endpoint.id, frozenset()),
                 each.has_begun,
             )
-            for each in await self.all()
+            for each in known
         ]
 
     async def all(self) -> Sequence[RegisteredEndpoint]:
@@ -64,9 +69,9 @@ class AsyncEndpoints:
         """Call it again."""
         await _in_thread(lambda: self._table.resume(endpoint.id))
 
-    async def renew(self, endpoint: Endpoint, secret: str) -> None:
-        """Sign with this secret from now on."""
-        await _in_thread(lambda: self._table.renew(endpoint.id, secret))
+    async def renew(self, endpoint: Endpoint) -> None:
+        """Sign with the secret of `endpoint` from now on."""
+        await _in_thread(lambda: self._table.renew(endpoint))
 
     async def skip(self, endpoint: Endpoint, position: tuple[str, int, int], by: str) -> None:
         """Continue without this record."""

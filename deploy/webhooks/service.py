@@ -11,6 +11,7 @@ import httpx
 import orjson
 
 from deploy.cassandra import session_of
+from deploy.secrets_key import secrets_key_of
 from deploy.sections import Networks
 from deploy.webhooks.endpoints import AsyncEndpoints
 from master_dataset.kafka.consumer import Done, HandlerResult, Reject, Retry
@@ -56,7 +57,8 @@ class WebhookTester:
 
 def webhooks_of(settings: "Settings") -> WebhookService:
     """The webhook service of this deployment."""
-    endpoints = AsyncEndpoints(EndpointTable(session_of(settings.cassandra.address)))
+    session = session_of(settings.cassandra.address)
+    endpoints = AsyncEndpoints(EndpointTable(session, secrets_key_of(settings)))
     tester = WebhookTester(settings.webhooks.allowed_networks, httpx.create_ssl_context())
     allowed = settings.webhooks.allowed_networks
     return WebhookService(endpoints, tester, settings.webhooks.per_tenant, partial(datetime.now, UTC), allowed)

@@ -27,6 +27,7 @@ def backup(
     from deploy.clusters import KEYSPACE
     from deploy.migration import TableMigration
     from deploy.schema import newest
+    from deploy.secrets_key import key_file, secrets_key_of
     from master_dataset.errors import OperatorError
     from master_dataset.kafka.topics import Topics
     from master_dataset.sources import registered_sources
@@ -43,6 +44,7 @@ def backup(
         settings.paths.master_uri,
         version("galatea-platform"),
         newest(),
+        secrets_key=secrets_key_of(settings).fingerprint,
     )
     with ProgressSteps("backup") as steps:
         folder, manifest = writer.write(Path(to or settings.paths.backup_dir).expanduser().absolute(), steps.step)
@@ -55,3 +57,6 @@ def backup(
         return
     print_message(f"  {manifest.rows:,} rows, {held:,} bytes, publication {manifest.publication}, in {folder}")
     print_message(f"  copy it off this machine, and after it the master dataset, {settings.paths.master_uri}")
+    print_message(
+        f"  keep the key file apart from both, {key_file(settings)}: without it no key and no webhook is valid"
+    )

@@ -12,7 +12,7 @@ from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
 from galatea.cli.tenants import registered_stores, warn_of_unknown_tenants
-from master_dataset.errors import UnknownNameError
+from master_dataset.errors import RequestError, UnknownNameError
 from serving_layer.keys.key import SCOPES, Key, checked_scopes, checked_tenant_of_key
 from serving_layer.tables import AsyncSession, KeyTables
 
@@ -65,6 +65,10 @@ def rotate(
     """
     now = datetime.now(UTC)
     old = _found(id_)
+    if not old.is_signed:
+        message = f"The key `{id_}` was not written by this deployment."
+        do = f"If you know who has it: galatea keys sign {id_}. If not: galatea keys revoke {id_}"
+        raise RequestError(message, do=do)
     lasts = old.expires_at - old.created_at if old.expires_at else timedelta(days=365)
     text, new = Key.new(old.tenant, old.scopes, old.name, now, now + lasts)
     end = min(now + timedelta(hours=overlap), old.expires_at or datetime.max.replace(tzinfo=UTC))
@@ -89,11 +93,24 @@ def revoke(id_: Id, as_json: AsJson = False) -> None:
         print_message(f"  {id_} of tenant `{old.tenant}` is revoked")
 
 
+@app.command()
+def sign(id_: Id, as_json: AsJson = False) -> None:
+    """Accept a key whose row this deployment has not written, as after a lost key file. Look first whose key it is."""
+    found = replace(_found(id_), is_signed=True)
+    _with(lambda tables: tables.keep(found))
+    if as_json:
+        print_json(_described(found))
+    else:
+        print_message(f"  {id_} of tenant `{found.tenant}` is signed: {', '.join(sorted(found.scopes))}")
+
+
 def _with(work: Callable[[KeyTables], Awaitable[Found]]) -> Found:
     from deploy.cassandra import session_of
+    from deploy.secrets_key import secrets_key_of
 
     async def done() -> Found:
-        return await work(KeyTables(AsyncSession(session_of(Settings().cassandra.address))))
+        settings = Settings()
+        return await work(KeyTables(AsyncSession(session_of(settings.cassandra.address)), secrets_key_of(settings)))
 
     return asyncio.run(done())
 
@@ -116,7 +133,8 @@ def _shown(text: str, key: Key, *, as_json: bool) -> None:
 
 
 def _described(key: Key) -> dict[str, Any]:
-    state = "revoked" if key.revoked_at else "good" if key.is_valid(datetime.now(UTC)) else "expired"
+    is_good = key.is_valid(datetime.now(UTC))
+    state = "revoked" if key.revoked_at else "good" if is_good else "expired" if key.is_signed else "unsigned"
     return {
         "id": key.id,
         "tenant": key.tenant,

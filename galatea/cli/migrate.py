@@ -9,6 +9,8 @@ from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
 
+_NEW_KEY = "Go on with the key file of this home, because that of the deployment is lost."
+
 
 def migrate(
     dry_run: Annotated[bool, Option("--dry-run", help="Show what would be done; change nothing.")] = False,
@@ -18,6 +20,7 @@ def migrate(
     leave_partitions: Annotated[
         bool, Option("--leave-partitions", help="Add no partitions: for processes that run this before they start.")
     ] = False,
+    new_secrets_key: Annotated[bool, Option("--new-secrets-key", help=_NEW_KEY)] = False,
     as_json: AsJson = False,
 ) -> None:
     """Create or upgrade topics, tables and folders: of the local stack while it runs, or of your own clusters.
@@ -49,7 +52,7 @@ def migrate(
         print_message(f"  {each.system:<10} {each.what}")
     if not dry_run:
         topics.apply(topic_changes)
-        tables.apply()
+        tables.apply(settings, with_new_key=new_secrets_key)
         if grows or (not leave_partitions and closed_from(settings)):
             _grow(settings, topics.partitions, settle)
         for folder in folders:

@@ -10,10 +10,13 @@ from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
 
+_WITHOUT_KEY = "The key file of the backup is lost: sign its keys, and rotate its webhooks' secrets, one by one."
+
 
 def restore(
     folder: Annotated[Path, Argument(help="The folder that `galatea backup` has printed.")],
     dry_run: Annotated[bool, Option("--dry-run", help="Check everything and show what would be done.")] = False,
+    without_key: Annotated[bool, Option("--without-key", help=_WITHOUT_KEY)] = False,
     as_json: AsJson = False,
 ) -> None:
     """Restore a backup into an empty Cassandra; it shows first what it will do. To go on after a kill, run it again."""
@@ -23,6 +26,7 @@ def restore(
     from deploy.clusters import KEYSPACE
     from deploy.migration import TableMigration
     from deploy.schema import newest
+    from deploy.secrets_key import secrets_key_of
     from master_dataset.errors import OperatorError
     from master_dataset.kafka.topics import Topics
 
@@ -38,6 +42,8 @@ def restore(
         settings.paths.checkpoint_uri,
         newest(),
         getuser(),
+        secrets_key=secrets_key_of(settings),
+        without_key=without_key,
     )
     with ProgressSteps("restore") as steps:
         plan = restore.plan(steps.step)

@@ -49,7 +49,8 @@ LOOPBACK = "127.0.0.1"
 class Endpoint:
     """A webhook endpoint of a tenant.
 
-    `id` is the id of the consumer group, too. `secret` is shown once, when it is made. `batch`: alerts per call.
+    `id` is the id of the consumer group, too. `secret` is shown once, when it is made; empty if it cannot be decrypted,
+    and the endpoint must not be called then. `batch`: alerts per call.
 
     `made_ms`: when it was made, milliseconds since 1970; alerts since then are delivered.
     """
@@ -177,12 +178,16 @@ class EndpointState:
 
 
 class RegisteredEndpoint(NamedTuple):
-    """An endpoint with its state. `has_begun`: its consumer group has committed a position."""
+    """An endpoint with its state. `has_begun`: its consumer group has committed a position.
+
+    `is_in_clear`: a former release has stored its secret, without encryption.
+    """
 
     endpoint: Endpoint
     suspended_at: datetime | None = None
     state: EndpointState = EndpointState()
     has_begun: bool = False
+    is_in_clear: bool = False
 
     @property
     def word(self) -> EndpointStatus:

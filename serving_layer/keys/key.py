@@ -4,9 +4,9 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal, Protocol, Self, get_args
 
 from master_dataset.errors import RequestError, UnknownNameError
@@ -18,13 +18,15 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)
 PREFIX = "galatea"
 _SECRET_BYTES = 32
 _ID_BYTES = 6
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Key:
     """A stored key. `id` is its public part, `digest` the SHA-256 of its whole text, which has 256 random bits.
 
-    It is not accepted from `expires_at` or `revoked_at` on; None for never.
+    It is not accepted from `expires_at` or `revoked_at` on; None for never. `is_signed`: whether this deployment has
+    written the row. One that somebody else has written is no key.
     """
 
     id: str
@@ -35,6 +37,7 @@ class Key:
     created_at: datetime
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
+    is_signed: bool = True
 
     @classmethod
     def new(
@@ -51,12 +54,19 @@ class Key:
         return hmac.compare_digest(self.digest, _digest(text))
 
     def is_valid(self, now: datetime) -> bool:
-        """Whether it is neither expired nor revoked."""
-        return all(end is None or now < end for end in (self.expires_at, self.revoked_at))
+        """Whether it is signed, and neither expired nor revoked."""
+        return self.is_signed and all(end is None or now < end for end in (self.expires_at, self.revoked_at))
 
     def revoked(self, now: datetime) -> Self:
         """The key as it is once it is revoked; one that was revoked before stays as it is."""
         return replace(self, revoked_at=self.revoked_at or now)
+
+    @property
+    def signed_parts(self) -> Sequence[bytes]:
+        """What the signature of its row is about: every column."""
+        instants = (self.created_at, self.expires_at, self.revoked_at)
+        texts = (self.id, self.tenant, self.name, *map(_milliseconds, instants), *sorted(self.scopes))
+        return [self.digest, *(text.encode() for text in texts)]
 
 
 def checked_tenant_of_key(name: str) -> str:
@@ -99,6 +109,11 @@ def id_of(text: str) -> str:
     """The public part of a key's text; empty if the text does not have the form of a key."""
     parts = text.split("_", 2)
     return parts[1] if len(parts) == 3 and parts[0] == PREFIX else ""  # noqa: PLR2004 - prefix, id, secret
+
+
+def _milliseconds(at: datetime | None) -> str:
+    """As exact as Cassandra keeps it; empty for None."""
+    return "" if at is None else str((at - _EPOCH) // timedelta(milliseconds=1))
 
 
 def _digest(text: str) -> bytes:

@@ -28,7 +28,7 @@ SCOPE_TEXTS: dict[Scope, str] = {
 }
 USUAL_DAYS, MAX_DAYS, MAX_DIGITS = 365, 3650, 4
 MAX_TEXT = 256
-ACTIVE, EXPIRED, REVOKED = noted("active"), noted("expired"), noted("revoked")
+ACTIVE, EXPIRED, REVOKED, UNSIGNED = noted("active"), noted("expired"), noted("revoked"), noted("unsigned")
 
 
 class ListedKey(NamedTuple):
@@ -89,14 +89,18 @@ def _new_key(form: Form, now: datetime) -> tuple[str, Key]:
     return Key.new(tenant, scopes, name, now, now + timedelta(days=int(days)))
 
 
+def _state(key: Key, now: datetime) -> str:
+    if key.revoked_at:
+        return REVOKED
+    return ACTIVE if key.is_valid(now) else EXPIRED if key.is_signed else UNSIGNED
+
+
 async def _keys_page(
     visit: Visit, form: Form, *, created: str = "", revoked: str = "", error: GalateaError | None = None
 ) -> Response:
     fresh = await visit.fresh()
     keys = sorted(await visit.operations.keys.keys(), key=lambda key: key.created_at, reverse=True)
-    listed = [
-        ListedKey(key, REVOKED if key.revoked_at else ACTIVE if key.is_valid(fresh.at) else EXPIRED) for key in keys
-    ]
+    listed = [ListedKey(key, _state(key, fresh.at)) for key in keys]
     values = {
         "keys": sorted(listed, key=lambda each: not each.is_active),
         "scopes": SCOPES,

@@ -2,19 +2,21 @@
 
 LedgerTables      ledgers, corrections
 RecomputeTables   recomputes
-KeyTables         api_keys
+KeyTables         api_keys, and once the list of those to be signed in secrets_key
 WatchTables       lag, alarms, webhook_endpoints, and what `publications` and `ledgers` say of a rebuild
 """
 
 import asyncio
 import heapq
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
 import msgspec
 import orjson
 
+from master_dataset.secrets_key import Purpose, SecretsKey
 from serving_layer.admin.ledger import BlockKey, Ledger, LedgerBlock
 from serving_layer.admin.publications import RecomputeRecord
 from serving_layer.alerts.history import HistoryCoverage
@@ -27,7 +29,7 @@ from serving_layer.responses.publications import (
     RecomputeReport,
 )
 from serving_layer.tables.alerts import AlertTables
-from serving_layer.tables.async_session import AsyncSession, day_of, instant_of, optional_instant
+from serving_layer.tables.async_session import AsyncSession, Row, day_of, instant_of, optional_instant
 from views.control.publication import SERIES
 from views.control.recompute import RecomputeRequest
 
@@ -40,6 +42,9 @@ IDS_AT_ONCE = 500
 LEDGERS_BACK = 10
 """How many publications are searched for their ledgers: one is written soon after its publication."""
 _KEY_COLUMNS = "id, digest, tenant, scopes, name, created_at, expires_at, revoked_at"
+_API_KEYS: Purpose = "api keys"
+FORMER_KEYS = "former keys"
+"""The row of `secrets_key` with the signatures of keys that were made before rows were signed, as JSON, by id."""
 _BLOCKS = "SELECT store, day, block FROM corrections WHERE subject = ? AND view_name = ?"
 
 
@@ -126,36 +131,58 @@ def _decoded(text: str | None, what: type[Model]) -> Model | None:
 
 
 class KeyTables:
-    """KeyReader, and what the command line changes."""
+    """KeyReader, and what the command line changes. Each row is signed as it is written."""
 
-    def __init__(self, session: AsyncSession) -> None:
+    def __init__(self, session: AsyncSession, secrets_key: SecretsKey) -> None:
         """Prepares its statements."""
-        self._session = session
-        self._select = session.prepare(f"SELECT {_KEY_COLUMNS} FROM api_keys")  # noqa: S608 - names of columns
+        self._session, self._secrets_key = session, secrets_key
+        self._select = session.prepare(f"SELECT {_KEY_COLUMNS}, mac FROM api_keys")  # noqa: S608 - names of columns
         self._insert = session.prepare(
-            f"INSERT INTO api_keys ({_KEY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - likewise
+            f"INSERT INTO api_keys ({_KEY_COLUMNS}, mac) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - likewise
         )
 
     async def keys(self) -> Sequence[Key]:
-        """All of them; there are hundreds, not millions."""
-        return [
-            Key(
-                id_,
-                digest,
-                tenant,
-                frozenset(scopes or ()),
-                name,
-                instant_of(created),
-                optional_instant(expires),
-                optional_instant(revoked),
-            )
-            for id_, digest, tenant, scopes, name, created, expires, revoked in await self._session.rows(self._select)
-        ]
+        """All of them, also those that are not signed; there are hundreds, not millions."""
+        return [self._key(row) for row in await self._session.rows(self._select) if _is_whole(row)]
 
     async def keep(self, key: Key) -> None:
-        """Write it, new or changed."""
+        """Write it, new or changed, and sign it."""
         values = (key.id, key.digest, key.tenant, set(key.scopes), key.name, key.created_at)
-        await self._session.rows(self._insert, *values, key.expires_at, key.revoked_at)
+        await self._session.rows(self._insert, *values, key.expires_at, key.revoked_at, self._mac(key))
+
+    async def sign_former(self) -> Sequence[Key]:
+        """Sign the rows of a release that did not sign, once. Returns the keys that are signed now.
+
+        The signatures are listed before any row has one: so the next run completes one that was killed, and a row that
+        somebody writes in between, or afterwards, is never signed.
+        """
+        find = self._session.prepare("SELECT value FROM secrets_key WHERE name = ?")
+        add = self._session.prepare("INSERT INTO secrets_key (name, value) VALUES (?, ?) IF NOT EXISTS")
+        keys = await self.keys()
+        if not (listed := await self._session.rows(find, FORMER_KEYS)):
+            macs = {} if any(key.is_signed for key in keys) else {key.id: self._mac(key).hex() for key in keys}
+            await self._session.rows(add, FORMER_KEYS, orjson.dumps(macs).decode())
+            listed = await self._session.rows(find, FORMER_KEYS)
+        known: dict[str, str] = orjson.loads(listed[0][0])
+        former = [key for key in keys if not key.is_signed and known.get(key.id) == self._mac(key).hex()]
+        for key in former:
+            await self.keep(key)
+        return former
+
+    def _key(self, row: Row) -> Key:
+        id_, digest, tenant, scopes, name, created, expires, revoked, mac = row
+        ends = (optional_instant(expires), optional_instant(revoked))
+        key = Key(id_, digest, tenant, frozenset(scopes or ()), name or "", instant_of(created), *ends)
+        return replace(key, is_signed=self._secrets_key.has_signed(mac, _API_KEYS, *key.signed_parts))
+
+    def _mac(self, key: Key) -> bytes:
+        return self._secrets_key.sign(_API_KEYS, *key.signed_parts)
+
+
+def _is_whole(row: Row) -> bool:
+    """Whether it can be a key. A row that somebody else has begun must not keep others from being read."""
+    _, digest, tenant, _, _, created, *_ = row
+    return None not in (digest, tenant, created)
 
 
 class WatchTables:

@@ -35,7 +35,7 @@ class WebhookStore(Protocol):
     async def resume(self, endpoint: Endpoint) -> None:
         """End its suspension."""
 
-    async def renew(self, endpoint: Endpoint, secret: str) -> None:
+    async def renew(self, endpoint: Endpoint) -> None:
         """Replace its secret."""
 
     async def skip(self, endpoint: Endpoint, place: RecordPosition, by: str) -> None:
@@ -97,8 +97,8 @@ class WebhookService:
     async def rotate(self, found: RegisteredEndpoint) -> RegisteredEndpoint:
         """Replace the secret."""
         renewed = replace(found.endpoint, secret=new_secret())
-        await self.endpoints.renew(renewed, renewed.secret)
-        return found._replace(endpoint=renewed)
+        await self.endpoints.renew(renewed)
+        return found._replace(endpoint=renewed, is_in_clear=False)
 
     async def resume(self, found: RegisteredEndpoint) -> RegisteredEndpoint:
         """End the suspension, if it is suspended."""

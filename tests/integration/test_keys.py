@@ -6,6 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 from cassandra.cluster import Session
 
+from deploy.cassandra import connect
+from deploy.clusters import KEYSPACE
+from master_dataset.secrets_key import SecretsKey
 from serving_layer.keys.key import Key
 from serving_layer.tables import AsyncSession, KeyTables
 from tests.integration.conftest import Stack
@@ -19,7 +22,7 @@ def test_a_key_is_read_as_it_was_kept(shared_cassandra: Session) -> None:
     revoked = replace(key, id="0" * 12, revoked_at=NOW, expires_at=None)
 
     async def kept() -> list[Key]:
-        tables = KeyTables(AsyncSession(shared_cassandra))
+        tables = KeyTables(AsyncSession(shared_cassandra), SecretsKey("k" * 43))
         await tables.keep(key)
         await tables.keep(revoked)
         return [each for each in await tables.keys() if each.tenant == "acme"]
@@ -45,3 +48,19 @@ def test_a_key_lives_from_its_creation_to_its_revocation(stack: Stack) -> None:
     listed = {key["id"]: key for key in stack.galatea("keys", "list")["keys"]}
     assert (listed[rotated["id"]]["state"], listed[made["id"]]["state"]) == ("revoked", "good")
     assert "key" not in listed[made["id"]]
+
+
+def test_a_row_that_a_client_of_cassandra_has_written_is_no_key_until_an_operator_signs_it(stack: Stack) -> None:
+    text, key = Key.new("acme", ("read",), "somebody else", NOW, None)
+    with connect(stack.settings.cassandra.address).cluster as cluster:
+        cluster.connect(KEYSPACE).execute(
+            "INSERT INTO api_keys (id, digest, tenant, scopes, created_at) VALUES (%s, %s, %s, %s, %s)",
+            (key.id, key.digest, key.tenant, set(key.scopes), key.created_at),
+        )
+
+    until(lambda: key.id in {each["id"] for each in stack.galatea("keys", "list")["keys"]})
+    before = status(stack, text)
+    signed = stack.galatea("keys", "sign", key.id)
+
+    assert (before, signed["state"]) == (401, "good")
+    until(lambda: status(stack, text) == 200)

@@ -1,9 +1,11 @@
 """Topics and tables are brought to what a deployment needs: said first, repeatable, and from two places at once."""
 
+import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -11,11 +13,13 @@ from cassandra.cluster import Session
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from deploy.migration import TopicMigration
+from deploy.migration import FIRST_FILE, TopicMigration, protect_former_rows
 from deploy.schema import migrate, pending
+from deploy.secrets_key import secrets_key
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.growth import Growth, PartitionGrowths
 from master_dataset.kafka.topics import TopicChange, Topics, TopicSettings
+from serving_layer.tables import AsyncSession, KeyTables
 from tests.integration.conftest import Keyspaces, Stack
 
 WANTED = TopicSettings(partitions=2, replication=1, retention_ms=3_600_000)
@@ -113,6 +117,24 @@ def test_the_command_says_what_it_would_do_and_changes_nothing(stack: Stack) -> 
 
     assert said["dry_run"] is True
     assert {each["system"] for each in said["changes"]} <= {"disk"}
+
+
+def test_keys_of_a_former_release_are_signed_when_their_table_gets_signatures_and_never_again(
+    stack: Stack, keyspaces: Keyspaces, tmp_path: Path
+) -> None:
+    settings = stack.settings.replace(home=str(tmp_path))
+    insert = "INSERT INTO api_keys (id, digest, tenant, scopes, created_at) VALUES (%s, %s, 'acme', {'read'}, %s)"
+    with keyspaces.lend() as session, _session(stack) as migrating:
+        session.execute("DELETE FROM migrations WHERE name = %s", (FIRST_FILE,))  # as a former release left it
+        session.execute(insert, ("former", b"digest", BEGUN))
+        for _ in range(2):
+            migrate(migrating, session.keyspace, 1, protect_former_rows(settings))
+            session.execute(insert, ("forged", b"digest", BEGUN))
+
+        keys = asyncio.run(KeyTables(AsyncSession(session), secrets_key(settings, session)).keys())
+
+    assert {key.id: key.is_signed for key in keys} == {"former": True, "forged": False}
+    assert (tmp_path / "secrets.key").stat().st_mode & 0o777 == 0o600
 
 
 BEGUN = datetime(2026, 5, 4, 9, 50, tzinfo=UTC)

@@ -13,6 +13,7 @@ from deploy.backup.manifest import Manifest
 from deploy.backup.restore import Restore, RestorePlan
 from deploy.backup.tables import KeptTable
 from deploy.backup.writer import BackupWriter
+from master_dataset.secrets_key import SecretsKey
 from views.alerts.alert import ALERTS_TOPIC, CORRECTIONS_TOPIC
 from views.control.publication import Pointer, Publication
 from views.core.cut import UNIX_EPOCH
@@ -31,12 +32,28 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "target_sets": {"tenant": "text", "version": "text"},
     "target_blocks": {"tenant": "text", "version": "text", "block": "blob"},
     "floor_plans": {"store": "text", "tenant": "text", "image": "blob"},
-    "api_keys": {"id": "text", "scopes": "set<text>"},
+    "api_keys": {
+        "id": "text",
+        "digest": "blob",
+        "tenant": "text",
+        "scopes": "set<text>",
+        "name": "text",
+        "created_at": "timestamp",
+        "expires_at": "timestamp",
+        "revoked_at": "timestamp",
+        "mac": "blob",
+    },
     "partition_growths": {"partitions": "int", "is_open": "boolean"},
     "alert_versions": {"id": "text", "number": "int"},
     "annotations": {"id": "text", "first_day": "date", "stores": "set<text>"},
     "saved_views": {"id": "text", "address": "text"},
-    "webhook_endpoints": {"id": "text", "begun_at": "timestamp"},
+    "webhook_endpoints": {
+        "id": "text",
+        "tenant": "text",
+        "secret": "text",
+        "sealed_secret": "text",
+        "begun_at": "timestamp",
+    },
     "webhook_skips": {"id": "text", "topic": "text", "asked_at": "timestamp"},
     "seen_titles": {"sku": "text", "title": "text"},
     "publications": {
@@ -171,12 +188,14 @@ def filled() -> Rows:
         ],
         "stores": [row_of("stores", id="1", body="{}")],
         "floor_plans": [row_of("floor_plans", tenant="a", store=str(n), image=bytes(9)) for n in range(20)],
-        "api_keys": [row_of("api_keys", id="k", scopes=["operate", "read"])],
+        "api_keys": [
+            row_of("api_keys", id="k", digest=b"d", tenant="*", scopes=["operate", "read"], created_at=AT, mac=b"m")
+        ],
         "archive_positions": [
             {"topic": TOPIC, "partition": number, "position": 40, "_written_at": 40} for number in (0, 1)
         ],
         "alerts_kept": [row_of("alerts_kept", partition=0, position=7)],
-        "webhook_endpoints": [row_of("webhook_endpoints", id="w", begun_at=AT)],
+        "webhook_endpoints": [row_of("webhook_endpoints", id="w", tenant="a", begun_at=AT)],
         "webhook_skips": [row_of("webhook_skips", id="w", topic=ALERTS_TOPIC, asked_at=AT, _expires_s=3600)],
         "alert_audits": [
             row_of("alert_audits", series="galatea", publication=1, told='{"late": 0, "asked": {"0": 9}}')
@@ -197,6 +216,9 @@ class MemoryDeployment:
     keyspace: MemoryKeyspace = field(default_factory=lambda: MemoryKeyspace(filled()))
     kafka: MemoryKafka = field(default_factory=MemoryKafka)
     now: datetime = AT
+    secrets_key: SecretsKey = field(default_factory=lambda: SecretsKey("k" * 43))
+    signs: bool = True
+    without_key: bool = False
 
     def __post_init__(self) -> None:
         if not (self.folder / "master").exists():
@@ -212,13 +234,23 @@ class MemoryDeployment:
 
     def back_up(self, *, with_offsets: bool = True) -> tuple[Path, Manifest]:
         kafka = self.kafka if with_offsets else None
-        writer = BackupWriter(self.keyspace, kafka, TOPICS, self.master, "0.1", SCHEMA, lambda: self.now)
+        own = self.secrets_key.fingerprint if self.signs else ""
+        writer = BackupWriter(self.keyspace, kafka, TOPICS, self.master, "0.1", SCHEMA, lambda: self.now, own)
         return writer.write(self.backups, lambda *_: None)
 
     def restoring(self, backup: Path, schema: str = SCHEMA) -> Restore:
         checkpoints = str(self.folder / "checkpoints")
         return Restore(
-            backup, self.keyspace, self.kafka, self.master, checkpoints, schema, "operator", lambda: self.now
+            backup,
+            self.keyspace,
+            self.kafka,
+            self.master,
+            checkpoints,
+            schema,
+            "operator",
+            lambda: self.now,
+            self.secrets_key,
+            without_key=self.without_key,
         )
 
     def restore(self, backup: Path, *, schema: str = SCHEMA) -> RestorePlan:

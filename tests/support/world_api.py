@@ -119,9 +119,8 @@ class WorldEndpoints:
         old = self.kept[endpoint.id]
         self.put(old._replace(suspended_at=None, state=replace(old.state, failing_since=None)))
 
-    async def renew(self, endpoint: Endpoint, secret: str) -> None:
-        old = self.kept[endpoint.id]
-        self.put(old._replace(endpoint=replace(old.endpoint, secret=secret)))
+    async def renew(self, endpoint: Endpoint) -> None:
+        self.put(self.kept[endpoint.id]._replace(endpoint=endpoint))
 
     async def skip(self, endpoint: Endpoint, place: RecordPosition, by: str) -> None:
         self.skipped.append((endpoint.id, place, by))

@@ -16,9 +16,12 @@ from deploy.backup import writer
 from deploy.backup.master import check_table, table_version
 from deploy.backup.tables import GROUPS, Group, KeptTable, kept_tables
 from master_dataset.errors import BadFileError, MasterFileLostError, OperatorError
+from master_dataset.secrets_key import SecretsKey
+from serving_layer.keys.key import Key
 from tests.support import backups
 from tests.support.backups import (
     AT,
+    COLUMNS,
     CUT,
     TOPIC,
     MemoryDeployment,
@@ -388,3 +391,47 @@ def test_every_table_with_a_meaning_of_its_own_is_kept() -> None:
         "alerts_open_by_hour",
         "seen_titles",
     }
+
+
+def test_a_backup_of_another_key_file_is_refused_before_anything_is_changed(
+    empty: MemoryDeployment, backup: Path
+) -> None:
+    empty.secrets_key = SecretsKey("another" * 7)
+
+    with pytest.raises(OperatorError, match="another key file") as found:
+        empty.restore(backup)
+
+    assert "migrate --new-secrets-key" in found.value.do
+    assert "--without-key" in found.value.do
+    assert empty.keyspace.mark is None
+    assert "api_keys" not in empty.keyspace.rows
+
+
+def test_without_its_key_file_a_backup_comes_back_as_it_is(empty: MemoryDeployment, backup: Path) -> None:
+    empty.secrets_key, empty.without_key = SecretsKey("another" * 7), True
+
+    empty.restore(backup)
+
+    assert empty.keyspace.rows["api_keys"] == filled()["api_keys"]
+
+
+def test_what_a_former_release_has_backed_up_is_signed_and_encrypted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = filled()
+    rows["webhook_endpoints"] = [row_of("webhook_endpoints", id="w", tenant="a", secret="whsec_clear")]  # noqa: S106 - made up
+    for name, new in (("api_keys", "mac"), ("webhook_endpoints", "sealed_secret")):
+        former = {column: kind for column, kind in COLUMNS[name].items() if column != new}
+        monkeypatch.setitem(COLUMNS, name, former)
+        rows[name] = [{column: row[column] for column in former} for row in rows[name]]
+    folder = MemoryDeployment(tmp_path, MemoryKeyspace(rows), signs=False).back_up()[0]
+    monkeypatch.undo()
+    empty = MemoryDeployment(tmp_path, MemoryKeyspace(), now=LATER)
+
+    empty.restore(folder)
+
+    (key,), (endpoint,) = (empty.keyspace.rows[name] for name in ("api_keys", "webhook_endpoints"))
+    parts = Key("k", b"d", "*", frozenset({"operate", "read"}), "", AT).signed_parts
+    assert empty.secrets_key.has_signed(key["mac"], "api keys", *parts)
+    assert endpoint["secret"] is None
+    assert empty.secrets_key.open(endpoint["sealed_secret"], "w", "a") == "whsec_clear"
