@@ -11,6 +11,7 @@ from master_dataset.delta.tables import MasterTables
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.growth import Partitions
 from master_dataset.visits.visit import VisitRules
+from views.alerts.signatures import AlertSignatures
 from views.control.publication import Publication
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class BatchContext:
         kafka: The Kafka cluster.
         partitions: Reads how many partitions the topics have.
         horizons: Those of alerts.
+        signatures: Returns those of alerts.
     """
 
     connect: "Callable[[], Session]"
@@ -58,6 +60,7 @@ class BatchContext:
     kafka: KafkaConnection
     partitions: Callable[[], Partitions]
     horizons: AlertHorizons
+    signatures: Callable[[], AlertSignatures]
 
     @property
     def session(self) -> "Session":

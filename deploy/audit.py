@@ -38,6 +38,7 @@ CHANGES = {
     "products load",
     "targets load",
     "keys create",
+    "keys sign",
     "keys rotate",
     "keys revoke",
     "dead-letters replay",

@@ -20,6 +20,7 @@ from batch_layer.verify.verification import Verification
 from deploy.cassandra import session_of
 from deploy.partitions import partitions_of
 from deploy.process import BACKGROUND_NICENESS, lower_priority
+from deploy.secrets_key import alert_signatures_of
 from deploy.telemetry.datasets import recomputed_datasets
 from deploy.telemetry.jobs import lineage_of_job
 from master_dataset.delta.tables import MasterTables
@@ -97,6 +98,7 @@ def context_of(settings: "Settings") -> BatchContext:
         kafka=settings.kafka.connection,
         partitions=partitions,
         horizons=AlertHorizons(horizons.grace, horizons.fresh, horizons.kept),
+        signatures=partial(alert_signatures_of, settings),
     )
 
 

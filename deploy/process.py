@@ -32,6 +32,11 @@ def installed_release() -> str:
     return version("galatea-platform")
 
 
+def private_files() -> None:
+    """Let only the owner read what this process and its children write. Call it at the start of every process."""
+    os.umask(0o077)
+
+
 def arm_failpoints() -> None:
     """Arm the failpoints of `GALATEA_CRASH_AT`, if it is set. Call it at the start of every process."""
     if os.environ.get("GALATEA_CRASH_AT"):

@@ -11,6 +11,8 @@ from deploy.cassandra import session_of
 from deploy.secret_files import kept_secret, read_private
 from master_dataset.errors import OperatorError
 from master_dataset.secrets_key import SecretsKey
+from master_dataset.signed_alerts import SignedAlertsTable
+from views.alerts.signatures import AlertSignatures
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -47,6 +49,13 @@ def secrets_key(settings: "Settings", session: "Session") -> SecretsKey:
         message = f"`{place}` is another key ({key.fingerprint}) than that of this deployment ({row.value})"
         raise OperatorError(message, do=f"put the right file there, or set {SETTING}; see {_GUIDE}")
     return key
+
+
+def alert_signatures_of(settings: "Settings") -> AlertSignatures:
+    """Return what signs alerts and their corrections in this deployment. OperatorError as `secrets_key`."""
+    session = session_of(settings.cassandra.address)
+    key = secrets_key(settings, session)
+    return AlertSignatures(key, SignedAlertsTable(session, key))
 
 
 def register(settings: "Settings", session: "Session") -> SecretsKey:

@@ -259,6 +259,8 @@ class StackSettings(Section):
     """Whether it encrypts, and asks for logins. Fixed when a home is created: `galatea up --secure`."""
     start_seconds: int = Field(default=600, ge=10, le=7200)
     """How long a component may take until it is ready, in seconds; for Cassandra, as often as it has nodes."""
+    least_disk_mb: int = Field(default=2048, ge=0, le=10**9)
+    """Free space that `galatea up` needs on the disks of the home and of the tables, in MB; 0 for any."""
 
 
 class JarSettings(Section):

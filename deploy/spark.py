@@ -107,6 +107,7 @@ SECRETS = r"(?i)secret|password|passphrase|token|access[.]?key|jaas|keystore[.]?
 """What Spark hides the values of, by names of options and by their values: Kafka's are in plans and event logs."""
 _ALWAYS = {
     "spark.ui.enabled": "false",
+    "spark.hadoop.fs.permissions.umask-mode": "077",  # Hadoop has a umask of its own
     "spark.redaction.regex": SECRETS,
     "spark.sql.redaction.options.regex": rf"{SECRETS}|(?i)url",  # Spark hides URLs by default
     "spark.ui.showConsoleProgress": "false",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 import orjson
@@ -28,6 +28,7 @@ from views.alerts.alert import (
     alert_statuses,
     parse_instant_ms,
 )
+from views.alerts.signatures import AlertSignatures, Headers, RecordPlace
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -57,11 +58,11 @@ class CorrectionRequest(NamedTuple):
 
 
 class AlertLog:
-    """The topics of one cluster. Every method raises BrokerUnavailableError."""
+    """The topics of one cluster. Every method raises BrokerUnavailableError, and CassandraUnavailableError."""
 
-    def __init__(self, kafka: KafkaConnection) -> None:
-        """`kafka`: the cluster."""
-        self._kafka, self._topics = kafka, Topics(kafka)
+    def __init__(self, kafka: KafkaConnection, signatures: AlertSignatures) -> None:
+        """`kafka`: the cluster. `signatures`: sign requests, and tell which records are ours."""
+        self._kafka, self._topics, self._signatures = kafka, Topics(kafka), signatures
 
     def emitted(self, since_ms: int) -> Iterator[Alert]:
         """The committed alerts about windows that began since then, up to the current end of the topic."""
@@ -77,6 +78,10 @@ class AlertLog:
         """The requested records about windows that began since then, before `ends` and from `begin` on."""
         return self._read(CORRECTIONS_TOPIC, since_ms, ends, begin)
 
+    def begin_signing(self) -> None:
+        """Let requests count from now on only if they are signed. CassandraUnavailableError."""
+        self._signatures.begin(CORRECTIONS_TOPIC, self.request_ends())
+
     def request(self, records: Sequence[Alert]) -> None:
         """Request records. A record that is requested twice is emitted once."""
         failed: list[str] = []
@@ -90,7 +95,9 @@ class AlertLog:
             for each in records:
                 while len(producer) >= _MAX_IN_FLIGHT:  # the client's queue is full
                     producer.poll(_WAIT_SECONDS)
-                producer.produce(CORRECTIONS_TOPIC, value=each.to_json(), key=each.store, on_delivery=delivered)
+                value = each.to_json()
+                headers = self._signatures.headers(CORRECTIONS_TOPIC, value)
+                producer.produce(CORRECTIONS_TOPIC, value, each.store, headers=headers, on_delivery=delivered)
                 producer.poll(0)
             left = producer.flush(2 * _GIVE_UP_SECONDS)
         except (KafkaException, BufferError) as error:
@@ -117,6 +124,7 @@ class AlertLog:
         self, topic: str, since_ms: int, ends: Mapping[int, int], begin: Mapping[int, int] | None = None
     ) -> Iterator[CorrectionRequest]:
         """Yield one record at a time, so that they are never all in memory."""
+        self._signatures.refresh()
         try:
             # The broker stamps records, so every record about these windows comes after this offset.
             first = self._topics.offsets_since(topic, since_ms - _AHEAD_MS) if since_ms > _AHEAD_MS else {}
@@ -148,7 +156,7 @@ class AlertLog:
                 for message in consumer.consume(_AT_ONCE, 0.5):
                     number, offset = message.partition() or 0, message.offset() or 0
                     at[number] = max(at[number], offset + (message.error() is None))
-                    if message.error() is None and (record := _record(topic, message)) is not None:
+                    if message.error() is None and (record := self._record(topic, message)) is not None:
                         yield CorrectionRequest(number, offset, record)
                 if sum(at.values()) > before:
                     moved_at = time.monotonic()
@@ -157,15 +165,17 @@ class AlertLog:
         finally:
             consumer.close()
 
-
-def _record(topic: str, message: Message) -> Alert | None:
-    """None for a record that another program wrote."""
-    try:
-        return Alert.from_json(message.value() or b"")
-    except msgspec.ValidationError as error:
-        partition, offset = message.partition(), message.offset()
-        log.warning("alert_audit.unreadable", topic=topic, partition=partition, offset=offset, why=str(error))
-        return None
+    def _record(self, topic: str, message: Message) -> Alert | None:
+        """None for a record that another program wrote; the alert processor makes it a dead letter."""
+        value, place = message.value() or b"", RecordPlace(topic, message.partition() or 0, message.offset() or 0)
+        if not self._signatures.is_ours(place, value, cast("Headers", message.headers() or ())):
+            log.warning("alert_audit.not_signed", place="/".join(map(str, place)))
+            return None
+        try:
+            return Alert.from_json(value)
+        except msgspec.ValidationError as error:
+            log.warning("alert_audit.unreadable", place="/".join(map(str, place)), why=str(error))
+            return None
 
 
 def _away(why: str) -> BrokerUnavailableError:

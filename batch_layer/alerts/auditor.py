@@ -88,7 +88,7 @@ class AlertAuditor:
         """Whether an audit that was overtaken has ended before it could audit again."""
         if not _any_audited(_rules(rows)):
             return False
-        topics = AlertLog(self.context.kafka)
+        topics = AlertLog(self.context.kafka, self.context.signatures())
         return EmittedAlerts(topics, seen.request_positions, topics.request_ends()).has_foreign_requests(
             seen.publication
         )
@@ -104,8 +104,9 @@ class AlertAuditor:
         """The number of corrections by kind, and how far requests were read."""
         rules, positions = _rules(rows), seen.request_positions
         corrections: Sequence[Alert] = []
-        topics = AlertLog(self.context.kafka)
+        topics = AlertLog(self.context.kafka, self.context.signatures())
         if _any_audited(rules):
+            topics.begin_signing()
             self._wait_for_processor(topics, found.cut, steps)
             steps.step(0, 0, "alerts")
             positions = topics.request_ends()

@@ -14,7 +14,7 @@ from deploy.airflow.client import AirflowClient
 from deploy.airflow.component import local_url
 from deploy.cassandra import session_of
 from deploy.checks.finding import Finding, attempt, fault, good, hint
-from deploy.local.home import RESET_OR_MIGRATE, changed_settings
+from deploy.local.home import RESET_OR_MIGRATE, changed_settings, wider_rights
 from deploy.local.records import Records
 from deploy.reports.mail import MailServer
 from deploy.reports.pdf import chromium_of
@@ -40,6 +40,9 @@ def home_findings(settings: "Settings") -> Iterator[Finding]:
     """Check that no variable differs from what the home remembers: every other command refuses one."""
     if changed := changed_settings(settings):
         yield fault("home", f"`{settings.home}` remembers other settings: {'; '.join(changed)}", RESET_OR_MIGRATE)
+    if mode := wider_rights(settings.home):
+        found = f"others than its owner can enter `{settings.home}` (mode {mode:o})"
+        yield hint("home", found, f"chmod 700 {settings.home}, unless a volume of this deployment alone needs it")
 
 
 def webhook_findings(settings: "Settings") -> Iterator[Finding]:

@@ -53,6 +53,21 @@ LEAST_MB = 256
 """For the indexes that Kafka writes when it reads its log again: at most 20 MB per segment that was written to."""
 
 
+def require_room(folder: Path, least_mb: int) -> None:
+    """Refuse to start a stack on a disk that would soon be full. DiskFullError.
+
+    Args:
+        folder: It need not exist yet.
+        least_mb: How much has to be free, in MB.
+    """
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    free = shutil.disk_usage(there).free // MB
+    if free < least_mb:
+        message = f"the disk of `{folder}` has {free:,} MB free, and the stack needs {least_mb:,} MB to begin with"
+        do = "free some, set GALATEA_HOME to a folder on another disk, or set GALATEA_LEAST_DISK_MB to a lower bound"
+        raise DiskFullError(message, do=do)
+
+
 def require_free_disk(folder: Path) -> None:
     """Refuse to start a component on a full disk. DiskFullError.
 

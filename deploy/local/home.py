@@ -4,6 +4,9 @@ Those that decide what numbers mean cannot differ from one command to the next; 
 are only defaults: a variable that is set takes precedence.
 """
 
+import errno
+import os
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,9 +15,13 @@ import orjson
 
 from deploy.local.nodes import has_started
 from deploy.secret_files import write_private
+from master_dataset.errors import OperatorError
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
+
+PRIVATE, _OTHERS = 0o700, 0o077
+_NOT_WRITABLE = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 FIXED = (
     "epoch_seconds",
@@ -33,6 +40,51 @@ RESET_OR_MIGRATE = "unset the variable; or change the home while its stack runs:
 """What to do about a variable that differs from what the home remembers."""
 PORTS = ("api_port", "sql_port", "kafka_port", "cassandra_port", "airflow_port")
 _FILE = "settings.json"
+
+
+def make_home(home: Path) -> None:
+    """Create the home for its owner alone, or take rights from others if it has more. OperatorError.
+
+    That of another owner, such as the root of a mounted volume, stays as it is; `galatea doctor` says so.
+    """
+    try:
+        home.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        if (mode := wider_rights(home)) and home.stat().st_uid == os.geteuid():
+            home.chmod(PRIVATE)
+            from deploy.console import print_message
+
+            print_message(f"  others could read the home {home} (mode {mode:o}); now only its owner can (700)")
+    except OSError as error:
+        raise _unusable(home, error) from error
+
+
+def make_folder(home: Path, folder: Path) -> Path:
+    """Create a folder of a home, and the home. Returns the folder. OperatorError."""
+    make_home(home)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unusable(home, error) from error
+    return folder
+
+
+def wider_rights(home: Path) -> int:
+    """Return the mode of a home that others can enter; 0 if none can, or there is none."""
+    mode = stat.S_IMODE(home.stat().st_mode) if home.exists() else 0
+    return mode if mode & _OTHERS else 0
+
+
+def home_error(home: Path, error: OSError) -> OperatorError | None:
+    """Return the sentence for an error of the system if it says that the home cannot be written; else None."""
+    where = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
+    if error.errno not in _NOT_WRITABLE or where is None or not (where == home or home in where.parents):
+        return None
+    return _unusable(home, error)
+
+
+def _unusable(home: Path, error: OSError) -> OperatorError:
+    message = f"the home `{home}` cannot be used: {error.strerror or error}"
+    return OperatorError(message, do="set GALATEA_HOME to a folder that this user may write to")
 
 
 def recorded_settings(home: Path) -> Mapping[str, str]:

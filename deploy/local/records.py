@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 import psutil
 
-from master_dataset.errors import OperatorError
+from deploy.local.home import make_folder
 
 _SAME_INSTANT_SECONDS = 1.0
 
@@ -25,11 +25,7 @@ class Records:
     def __init__(self, home: Path) -> None:
         """Create `home` if it does not exist. OperatorError if it cannot be used."""
         self._folder = home / "run"
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            message = f"the home `{home}` cannot be used: {error.strerror}"
-            raise OperatorError(message, do="set GALATEA_HOME to a folder that this user may write to") from error
+        make_folder(home, self._folder)
 
     def write(self, name: str, pid: int) -> None:
         """Record a process that was just started."""

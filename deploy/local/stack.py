@@ -16,7 +16,7 @@ from deploy.airflow.component import airflow as scheduler
 from deploy.airflow.component import is_installed
 from deploy.local.cassandra import cassandra_nodes
 from deploy.local.component import Component, require_free_disk
-from deploy.local.home import record_settings
+from deploy.local.home import make_home, record_settings
 from deploy.local.kafka import brokers
 from deploy.local.nodes import reachable, record_nodes
 from deploy.local.records import Records, State, metrics_url, read_states, write_states
@@ -178,7 +178,7 @@ def supervisor(
 
     OperatorError if the home was created with another number of nodes.
     """
-    settings.home.mkdir(parents=True, exist_ok=True)
+    make_home(settings.home)
     record_nodes(settings.home, settings.nodes)
     if settings.stack.secure:
         Security(settings.home).prepare()

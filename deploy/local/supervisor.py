@@ -16,7 +16,7 @@ from types import FrameType, TracebackType
 from typing import IO, Self
 
 from deploy.local.component import NAMED_STOP, Component
-from deploy.local.home import SUPERVISED
+from deploy.local.home import SUPERVISED, make_folder
 from deploy.local.ports import check_free
 from deploy.local.records import Records, State, write_states
 from deploy.local.reported_errors import last_line, reported_error
@@ -70,7 +70,7 @@ class Supervisor:
 
     def __enter__(self) -> Self:
         """Take the lock, and end what a killed supervisor has left."""
-        (self._home / "logs").mkdir(parents=True, exist_ok=True)
+        make_folder(self._home, self._home / "logs")
         self._lock = (self._home / "run" / "lock").open("w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -26,10 +26,12 @@ from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
 from deploy.partitions import partitions_of
 from deploy.process import start_parent_watchdog
+from deploy.secrets_key import alert_signatures_of
 from deploy.services.alerts import READY
 from deploy.services.runner import Process
 from deploy.settings import Settings
 from master_dataset.cassandra_tables import ALERTS_MISROUTED, CASSANDRA_UNAVAILABLE, AlarmTable
+from master_dataset.dead_letters.undelivered import UndeliveredRecords
 from master_dataset.errors import BrokerUnavailableError, DependencyUnavailableError
 from master_dataset.kafka.topics import Topics
 from master_dataset.registry.registry import Registry
@@ -38,6 +40,7 @@ from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.history_table import HistoryTable
 from speed_layer.alerts.history_writer import HistoryWriter, KafkaAlertsTopic
+from speed_layer.alerts.intake import AlertIntake
 from speed_layer.alerts.processor import AlertProcessor, IdentityBudget, ProcessorConfig, known_alerts_retention
 from speed_layer.alerts.rule_store import CassandraRuleStore, Ticker
 from speed_layer.alerts.snapshots import Snapshots
@@ -205,14 +208,16 @@ def run(process: Process, settings: Settings) -> None:
         partitions.limited(number),
         rules,
         Snapshots(settings.home / "alerts"),
+        alert_signatures_of(settings),
         fences=opened.fences if opened else {},
         emitted=_count,
         identity_budget=budget,
         misrouted=misrouted.count,
+        store_rejected=UndeliveredRecords(settings.paths.master_uri).append,
         known_alerts_retention=known_alerts_retention(settings.kafka.retention),
     )
     processors = [_processor(settings, shared, Heartbeat(pipe, each)) for each in range(number)]
-    writer = _history_writer(settings, session, Heartbeat(pipe, number))
+    writer = _history_writer(settings, shared, HistoryTable(session), Heartbeat(pipe, number))
     work: Sequence[Callable[[], None]] = [
         writer.run,
         partial(ticks.run, settings.alerts.tick_seconds),
@@ -246,10 +251,13 @@ def _tick_loop(
     return TickLoop(rules, registry.stores, ticker, heartbeat.beat)
 
 
-def _history_writer(settings: Settings, session: "Session", heartbeat: Heartbeat) -> HistoryWriter:
+def _history_writer(
+    settings: Settings, shared: ProcessorConfig, table: HistoryTable, heartbeat: Heartbeat
+) -> HistoryWriter:
     now = partial(datetime.now, UTC)
+    intake = AlertIntake(ALERTS_TOPIC, shared.signatures, shared.store_rejected)
     topic = KafkaAlertsTopic(settings.kafka.connection, tuple(registered_sources()), now)
-    return HistoryWriter(topic, HistoryTable(session), now, beat=heartbeat.beat)
+    return HistoryWriter(topic, table, intake, now, beat=heartbeat.beat)
 
 
 def _count(alerts: Sequence[Alert]) -> None:

@@ -14,12 +14,13 @@ import structlog
 
 from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
-from deploy.secrets_key import secrets_key_of
+from deploy.secrets_key import alert_signatures_of, secrets_key_of
 from deploy.services.runner import Process
 from deploy.services.shared_work import ExclusiveLease
 from deploy.settings import Settings
 from deploy.webhooks.endpoints import AsyncEndpoints
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, Lease, has_lease
+from master_dataset.errors import DependencyUnavailableError, UpkeepRunsError
 from master_dataset.kafka.consumer import ConsumerLimits, KeyedConsumer
 from master_dataset.kafka.topics import Topics
 from master_dataset.webhooks.endpoint_table import EndpointTable
@@ -29,10 +30,12 @@ from speed_layer.webhooks.dispatcher import Dispatcher, group
 from speed_layer.webhooks.endpoint_worker import DesiredEndpoint, EndpointWorker
 from speed_layer.webhooks.start_position import commit_start_positions
 from views.alerts.alert import ALERTS_TOPIC
+from views.alerts.signatures import AlertSignatures
 
 LEASE_SECONDS = 12
 """How long the lease outlives its holder: about as long as a consumer group takes to notice a killed member."""
 RENEW_SECONDS = 3.0
+REFRESH_SECONDS = 10.0
 
 log = structlog.get_logger()
 
@@ -91,16 +94,17 @@ class LeaderElection:
 class WorkerFactory:
     """Makes the worker of each webhook endpoint."""
 
-    def __init__(self, settings: Settings, trust: ssl.SSLContext) -> None:
-        """`trust`: the certificates that endpoints are checked against."""
-        self._settings, self._trust = settings, trust
+    def __init__(self, settings: Settings, trust: ssl.SSLContext, signatures: AlertSignatures) -> None:
+        """`trust`: the certificates that endpoints are checked against. `signatures`: say which alerts are ours."""
+        self._settings, self._trust, self._signatures = settings, trust, signatures
         self._undelivered = UndeliveredTable(settings.paths.master_uri)
 
     def make(self, wanted: DesiredEndpoint) -> EndpointWorker:
         """Make a worker that starts to read where its endpoint was created. It is not started yet.
 
-        Raises what the Kafka client does, BrokerUnavailableError, and PositionLostError.
+        Raises what the Kafka client does, DependencyUnavailableError, and PositionLostError.
         """
+        self._signatures.refresh()
         endpoint, kafka = wanted.endpoint, self._settings.kafka.connection
         consumer_group = group(kafka, endpoint)
         commit_start_positions(
@@ -111,7 +115,7 @@ class WorkerFactory:
             has_begun=wanted.has_begun,
         )
         sender = WebhookClient(endpoint, self._settings.webhooks.allowed_networks, http_client(self._trust))
-        delivery = Delivery(endpoint, sender, self._undelivered)
+        delivery = Delivery(endpoint, sender, self._undelivered, self._signatures)
         return EndpointWorker(
             sender,
             delivery,
@@ -131,18 +135,32 @@ def warn_of_networks(settings: Settings) -> None:
         log.warning("dispatcher.networks_too_wide", setting="GALATEA_WEBHOOK_NETWORKS", networks=list(found))
 
 
+async def refresh_signatures(signatures: AlertSignatures) -> None:
+    """Notice, until it is cancelled, that alert processors of this release have begun to sign in a partition."""
+    while True:
+        await asyncio.sleep(REFRESH_SECONDS)
+        try:
+            await asyncio.to_thread(signatures.refresh)
+        except DependencyUnavailableError as error:
+            log.warning("dispatcher.signatures_not_read", why=error.message)
+
+
 async def _run(process: Process, settings: Settings) -> None:
     warn_of_networks(settings)
     leaving = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leaving.set)
     session = session_of(settings.cassandra.address)
     refuse_unfinished_restore(session)
-    secrets_key = secrets_key_of(settings)
-    endpoints = AsyncEndpoints(EndpointTable(session, secrets_key))
-    workers = WorkerFactory(settings, httpx.create_ssl_context())
+    endpoints = AsyncEndpoints(EndpointTable(session, secrets_key_of(settings)))
+    signatures = alert_signatures_of(settings)
+    workers = WorkerFactory(settings, httpx.create_ssl_context(), signatures)
 
     async def working(ending: asyncio.Event) -> None:
-        await Dispatcher(endpoints, workers.make, settings.webhooks.suspend_hours * 3600).run(ending)
+        refreshing = asyncio.ensure_future(refresh_signatures(signatures))
+        try:
+            await Dispatcher(endpoints, workers.make, settings.webhooks.suspend_hours * 3600).run(ending)
+        finally:
+            refreshing.cancel()
 
     process.show_metrics(settings.webhooks.metrics_port)
     process.ready()

@@ -13,9 +13,11 @@ from typing import Any
 import structlog
 
 from deploy.local.component import NAMED_STOP
+from deploy.local.home import home_error
 from deploy.local.records import write_metrics_target
-from deploy.process import arm_failpoints, freeze_startup_objects, tune_garbage_collection
+from deploy.process import arm_failpoints, freeze_startup_objects, private_files, tune_garbage_collection
 from deploy.secret_files import secret_of, server_certificate
+from deploy.sections import InvalidSettingsError
 from deploy.services.metrics_server import MetricsServer
 from deploy.services.releases import record_release
 from deploy.settings import Settings
@@ -37,7 +39,8 @@ class Process:
     def __init__(self, name: str) -> None:
         """`name` as in `galatea status`."""
         self.name = name
-        self._settings = Settings()
+        private_files()
+        self._settings = _settings_or_stop(name)
         self._at_end: list[Callable[[], None]] = []
         self.has_failed = False
         self._is_ready = False
@@ -103,10 +106,13 @@ class Process:
             self._exit(RESTART_ME)
         except OperatorError as error:
             self.has_failed = True
-            log.error("process.stopped", process=self.name, code=error.code, message=error.message, do=error.do)  # noqa: TRY400 - the sentence is enough
+            _say_why(self.name, error)
             self._exit(NAMED_STOP)
         except Exception as error:
             self.has_failed = True
+            if isinstance(error, OSError) and (unusable := home_error(self._settings.home, error)) is not None:
+                _say_why(self.name, unusable)
+                self._exit(NAMED_STOP)
             log.exception("process.failed", process=self.name)
             if (rejected := rejection_in(str(error))) is not None:  # from Spark
                 log.error("process.rejected", process=self.name, message=rejected.message, do=rejected.do)  # noqa: TRY400 - said above
@@ -120,6 +126,22 @@ class Process:
     def _leave(self, _signal: int, _frame: FrameType | None) -> None:
         self.end_work()
         os._exit(0)  # a stream may be killed anywhere: it repeats whatever it had not finished
+
+
+def _settings_or_stop(name: str) -> Settings:
+    """Read the settings; end the process with a sentence if they cannot be used."""
+    try:
+        return Settings()
+    except InvalidSettingsError as error:
+        do = "correct the variables, or unset them to use the defaults"
+        _say_why(name, OperatorError("; ".join(error.problems), do=do))
+    except OperatorError as error:
+        _say_why(name, error)
+    sys.exit(NAMED_STOP)
+
+
+def _say_why(name: str, error: OperatorError) -> None:
+    log.error("process.stopped", process=name, code=error.code, message=error.message, do=error.do)
 
 
 def write_hidden_out(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

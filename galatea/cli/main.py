@@ -6,19 +6,26 @@ An error becomes one sentence, the next step, and an exit code.
 import ast
 import importlib
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from deploy.audit import CHANGES, begin_command, end_command
 from deploy.console import is_terminal, print_error, print_message
-from deploy.process import arm_failpoints, installed_release, start_parent_watchdog, tune_garbage_collection
+from deploy.process import (
+    arm_failpoints,
+    installed_release,
+    private_files,
+    start_parent_watchdog,
+    tune_garbage_collection,
+)
 from master_dataset.errors import GalateaError
 
 PANELS = {
@@ -46,6 +53,10 @@ GROUPS = (
 COMMANDS = tuple(name for names in PANELS.values() for name in names if name not in GROUPS)
 FORMER_NAMES = {"collect": "gc", "balance": "reconcile"}
 """Hidden aliases, for one more release."""
+FILES = {"file", "filename", "path", "directory"}
+"""Types of arguments that are names of files."""
+BROKEN = re.compile(r"[\ud800-\udfff]")
+"""What Python makes of bytes that are not UTF-8."""
 NEVER_LOGS = {"status"}
 """Commands that start faster without the logging library."""
 
@@ -90,10 +101,27 @@ class Commands(TyperGroup):
         if name in GROUPS:
             group = typer.main.get_group(module.app)
             group.name = cmd_name
-            return group
+            return refuse_broken_text(group)
         app = typer.Typer(add_completion=False)
         app.command(name=cmd_name)(getattr(module, name))
-        return typer.main.get_command(app)
+        return refuse_broken_text(typer.main.get_command(app))
+
+
+def refuse_broken_text(command: Any) -> Any:  # noqa: ANN401 - typer's own click
+    """Let a command refuse arguments that are not UTF-8, by their names. Names of files can be any bytes."""
+    for each in getattr(command, "commands", {}).values():
+        refuse_broken_text(each)
+    for parameter in command.params:
+        if parameter.type.name not in FILES:
+            parameter.process_value = partial(_process_text, parameter, parameter.process_value)
+    return command
+
+
+def _process_text(parameter: Any, process: Callable[..., Any], ctx: Any, value: Any) -> Any:  # noqa: ANN401 - likewise
+    texts = value if isinstance(value, list | tuple) else [value]
+    if any(isinstance(text, str) and not text.isprintable() and BROKEN.search(text) for text in texts):
+        raise typer.BadParameter("it is not UTF-8", ctx=ctx, param=parameter)
+    return process(ctx, value)
 
 
 def configure_log() -> None:
@@ -105,11 +133,11 @@ def configure_log() -> None:
 
 @cache
 def _log_file() -> TextIO:
+    from deploy.local.home import make_folder
     from deploy.sections import PathSettings
 
-    folder = PathSettings.read({}).resolved().home / "logs"
-    folder.mkdir(parents=True, exist_ok=True)
-    return (folder / "commands.log").open("a", encoding="utf-8")
+    home = PathSettings.read({}).resolved().home
+    return (make_folder(home, home / "logs") / "commands.log").open("a", encoding="utf-8")
 
 
 def summary(name: str) -> str:
@@ -143,6 +171,7 @@ def galatea(
 
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 a fault was found, 2 wrong use, 130 interrupted."""
+    private_files()
     tune_garbage_collection()
     start_parent_watchdog()
     try:
@@ -153,10 +182,15 @@ def main() -> None:
         end_command(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
         raise
     except GalateaError as error:
-        end_command(error.exit_code, error.code)
-        print_error(error)
-        sys.stdout.flush()
-        os._exit(error.exit_code) if "pyspark" in sys.modules else sys.exit(error.exit_code)
+        _end(error)
+    except OSError as error:
+        from deploy.local.home import home_error
+        from deploy.sections import PathSettings
+
+        if (unusable := home_error(PathSettings.read({}).resolved().home, error)) is None:
+            end_command(1, type(error).__name__)
+            raise
+        _end(unusable)
     except ValueError as error:
         from deploy.sections import InvalidSettingsError
 
@@ -170,6 +204,14 @@ def main() -> None:
     except BaseException as error:
         end_command(130 if isinstance(error, KeyboardInterrupt) else 1, type(error).__name__)
         raise
+
+
+def _end(error: GalateaError) -> NoReturn:
+    """Say what is wrong, and end this process."""
+    end_command(error.exit_code, error.code)
+    print_error(error)
+    sys.stdout.flush()
+    os._exit(error.exit_code) if "pyspark" in sys.modules else sys.exit(error.exit_code)
 
 
 def audit(words: Sequence[str]) -> None:

@@ -28,6 +28,7 @@ _HELP = f"{', '.join(Runnable)}; or `api-2` and so on, up to GALATEA_API_PROCESS
 def run(component: Annotated[str, typer.Argument(help=_HELP)]) -> None:
     """Run one component in the foreground, for containers and systemd. It logs to standard output."""
     from deploy.jars import ensure_jars
+    from deploy.local.home import make_folder
 
     settings = Settings()
     names = {str(each): each for each in Runnable}
@@ -42,8 +43,7 @@ def run(component: Annotated[str, typer.Argument(help=_HELP)]) -> None:
     kind = names[component]
     if kind in NEEDS_SPARK:
         ensure_jars(settings, parts=("spark",))
-    folder = settings.home / "run"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = make_folder(settings.home, settings.home / "run")
     (folder / f"{component}.ready").unlink(missing_ok=True)  # of a run before: a probe must not believe it
     environment = {**os.environ, **settings.as_user(kind).environment()}
     words = [sys.executable, "-P", "-m", f"deploy.services.{kind}", *([component] if component != kind else [])]

@@ -13,6 +13,8 @@ from typer import Option
 from deploy.airflow.component import NAME as AIRFLOW
 from deploy.airflow.component import is_installed
 from deploy.console import ProgressSteps, print_message
+from deploy.local.component import require_room
+from deploy.local.home import make_folder, make_home
 from deploy.local.nodes import record_nodes
 from deploy.local.records import State
 from deploy.local.reported_errors import last_line, reported_error
@@ -43,6 +45,9 @@ def up(  # noqa: PLR0913, PLR0917 - Typer makes options of them
     airflow = not (without_airflow or names)
     if airflow and not is_installed():
         print_message("  Airflow is not installed, so it is not started. To install it: uv sync --group airflow")
+    make_home(settings.home)
+    for folder in dict.fromkeys((settings.home, *settings.paths.folders)):
+        require_room(folder, settings.stack.least_disk_mb)
     _fetch_jars(settings)
     if detach:
         _detached(settings, names, airflow=airflow)
@@ -83,8 +88,7 @@ def _print_state(name: str, state: str, seconds: float) -> None:
 
 
 def _detached(settings: Settings, names: list[str], *, airflow: bool) -> None:
-    log = settings.home / "logs" / "supervisor.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log = make_folder(settings.home, settings.home / "logs") / "supervisor.log"
     record_nodes(settings.home, settings.nodes)
     chosen = ["--only", ",".join(names)] if names else [] if airflow else ["--without-airflow"]
     command = [sys.executable, "-m", "galatea.cli.main", "up", *chosen]

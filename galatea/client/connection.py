@@ -47,6 +47,7 @@ MAX_RETRY_AFTER_SECONDS = 30.0
 """If `Retry-After` is longer, the caller gets the error instead of waiting."""
 MAX_RETRY_SECONDS = 120.0
 """Per call: no attempt begins later than this after the first."""
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -181,18 +182,32 @@ def decoder(kind: type[T]) -> Callable[[bytes], T]:
 
 
 def path(*segments: str | int) -> str:
-    """Build a path below `/v1`. Each argument is one segment, whatever characters it has."""
-    return "/".join(["/v1", *(quote(str(segment), safe=",") for segment in segments)])
+    """Build a path below `/v1`. Each argument is one segment, whatever characters it has.
+
+    Raises:
+        ValueError: one has a lone surrogate, which is no character.
+    """
+    named = zip(segments, ("path", *(f"name after `{segment}`" for segment in segments)), strict=False)
+    return "/".join(["/v1", *(quote(checked_text(name, str(segment)), safe=",") for segment, name in named)])
+
+
+def checked_text(name: str, text: str) -> str:
+    """Return the text if it can be sent. ValueError with the name of its field if it has a lone surrogate."""
+    if _SURROGATE.search(text):
+        raise ValueError(
+            f"the {name} has a lone surrogate, which is no character: correct the text, or decode it again"
+        )
+    return text
 
 
 def query(**arguments: object) -> tuple[tuple[str, str], ...]:
     """Query parameters. None and False are left out, lists are repeated, and `from_` stands for `from`.
 
     Raises:
-        ValueError: a datetime has no time zone.
+        ValueError: a datetime has no time zone, or a text has a lone surrogate, which is no character.
     """
     return tuple(
-        (name.rstrip("_"), text)
+        (name.rstrip("_"), checked_text(f"argument `{name}`", text))
         for name, value in arguments.items()
         if value is not None and value is not False
         for text in _texts(value)

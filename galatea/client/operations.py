@@ -23,6 +23,7 @@ from galatea.client.connection import (
     Steps,
     When,
     as_list,
+    checked_text,
     decoder,
     path,
     query,
@@ -477,10 +478,18 @@ def _post(body: Mapping[str, object]) -> _Post:
     """The arguments of a `Call` that starts something, so it must not be sent twice. None is left out of the body."""
     return {
         "method": "POST",
-        "body": msgspec.json.encode({name: value for name, value in body.items() if value is not None}),
+        "body": msgspec.json.encode({name: _sent(name, value) for name, value in body.items() if value is not None}),
         "headers": {"Content-Type": "application/json"},
         "is_repeatable": False,
     }
+
+
+def _sent(name: str, value: object) -> object:
+    """A value of a body. ValueError if a text in it cannot be sent."""
+    for text in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(text, str):
+            checked_text(f"argument `{name}`", text)
+    return value
 
 
 class _MetricList(msgspec.Struct):

@@ -5,6 +5,7 @@ import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from deploy.local.home import make_home
 from deploy.local.ports import free_ports, is_free
 from deploy.local.stack import supervisor
 from deploy.sections import PathSettings
@@ -78,7 +79,7 @@ def _make_fresh(home: Path, *, once: bool) -> None:
             raise OperatorError(message, do=do)
         _end_what_is_left(Settings.ignoring_record())
         shutil.rmtree(home)
-    home.mkdir(parents=True, exist_ok=True)
+    make_home(home)
     if once:
         mark.write_text("made by `galatea demo --once`, which removes it\n")
 

@@ -58,6 +58,12 @@ SENT_BEFORE = (
     "twice. If the outcome of the first is `unknown`, repeat that replay"
 )
 NO_EVENT = "is an alert that a webhook rejected, not an event. It is not delivered again, so forward its bytes yourself"
+NOT_OURS = "was written into a topic of alerts by another program. It is no event, and there is nothing to replay"
+_NO_EVENTS: Mapping[str, str] = {
+    Reason.ALERT_DELIVERY_REJECTED: NO_EVENT,
+    Reason.ALERT_NOT_SIGNED: NOT_OURS,
+    Reason.ALERT_NOT_VALID: NOT_OURS,
+}
 NO_SOURCE = "is in a topic that no source defines any more"
 
 log = structlog.get_logger()
@@ -310,8 +316,8 @@ def check_replay(dead_letter: StoredDeadLetter, patch: Patch, terms_of: TermsOf,
 
 
 def _check(dead_letter: StoredDeadLetter, patch: Patch, terms_of: TermsOf, now_us: int) -> ReplayCheck:
-    if dead_letter.reason == Reason.ALERT_DELIVERY_REJECTED:
-        raise InvalidRecordError(Reason.ALERT_DELIVERY_REJECTED, NO_EVENT)
+    if (why := _NO_EVENTS.get(dead_letter.reason)) is not None:
+        raise InvalidRecordError(Reason(dead_letter.reason), why)
     source = registered_sources().get(dead_letter.position.topic)
     if source is None:
         raise InvalidRecordError(Reason.UNKNOWN_SCHEMA, NO_SOURCE)

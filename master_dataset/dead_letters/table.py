@@ -37,9 +37,7 @@ from master_dataset.parsing.rows import BYTES, INSTANT, POSITION_FIELDS, REJECTI
 from master_dataset.storage import is_table, open_table
 
 UNDELIVERED = "undelivered"
-"""Table of the alerts that an endpoint rejected."""
-TOPIC = "webhook."
-"""Followed by the id of the endpoint: the topic of such a dead letter; partition and offset are those of the alert."""
+"""Table of the alerts that an endpoint rejected, and of records that are no alerts of ours."""
 TABLES = ("dead_letters", "conflicts", UNDELIVERED)
 MOST_CACHED = 32
 """How many counts are cached; each is valid until a table changes."""
@@ -368,11 +366,11 @@ def _stored(dataset: Expression, where: Expression) -> Iterator[StoredDeadLetter
             yield StoredDeadLetter(*shared, row["key"], kept, headers, len(value or b""))
 
 
-# The table of rejected alerts
+# The table of what no archive writes
 
 
 def undelivered_layout() -> TableLayout:
-    """The layout of the table: the columns of a dead letter as the archive writes them, partitioned by endpoint."""
+    """The layout of the table: the columns of a dead letter as the archive writes them, partitioned by topic."""
     return TableLayout(pa.schema([*POSITION_FIELDS, *REJECTION, *BYTES]), "topic")
 
 

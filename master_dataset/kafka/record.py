@@ -1,6 +1,7 @@
 """A Kafka record as a consumer gets it, and its position: topic, partition and offset."""
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 from master_dataset.errors import RequestError
@@ -50,10 +51,11 @@ class ConsumerRecord(NamedTuple):
     key: bytes
     value: bytes
     received_ms: int
+    headers: Sequence[tuple[str, bytes | str | None]] = ()
 
     @classmethod
     def of(cls, message: Any) -> Self:  # noqa: ANN401 - confluent_kafka ships no types
         """Convert the driver's message. A missing key or value becomes an empty one."""
         _, received_ms = message.timestamp()
         position = message.topic(), message.partition(), message.offset()
-        return cls(*position, message.key() or b"", message.value() or b"", received_ms)
+        return cls(*position, message.key() or b"", message.value() or b"", received_ms, message.headers() or ())

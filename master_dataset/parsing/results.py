@@ -32,6 +32,8 @@ class Reason(StrEnum):
     DURATION_TOO_LONG = "duration_too_long"
     RAW_MAC_ADDRESS = "raw_mac_address"
     ALERT_DELIVERY_REJECTED = "alert_delivery_rejected"
+    ALERT_NOT_SIGNED = "alert_not_signed"
+    ALERT_NOT_VALID = "alert_not_valid"
 
 
 class DeadLetter(msgspec.Struct, frozen=True, gc=False):
@@ -148,5 +150,13 @@ MEANINGS: Mapping[Reason, Meaning] = {
     Reason.ALERT_DELIVERY_REJECTED: Meaning(
         "is an alert that an endpoint has refused for good",
         "the tenant, whose endpoint it is",
+    ),
+    Reason.ALERT_NOT_SIGNED: Meaning(
+        "is in a topic of alerts, and none of our processes has written it; it was sent to nobody",
+        "you: find out who can write to the topic, and stop it",
+    ),
+    Reason.ALERT_NOT_VALID: Meaning(
+        "is in a topic of alerts, and is no alert; it was sent to nobody",
+        "you: find out who can write to the topic, and stop it",
     ),
 }

@@ -10,9 +10,8 @@ up to there.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, cast
 
-import msgspec
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from prometheus_client import Counter
@@ -21,7 +20,10 @@ from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableEr
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.lag import LagProbe
 from master_dataset.kafka.topics import Topics
+from master_dataset.parsing.parse import Headers
+from speed_layer.alerts.fold import LogRecord
 from speed_layer.alerts.history_table import HistoryPosition
+from speed_layer.alerts.intake import AlertIntake
 from views.alerts.alert import ALERTS_TOPIC, PROCESSOR_GROUP
 
 POLL_RECORDS = 500
@@ -33,7 +35,7 @@ PRUNE_SECONDS = 600.0
 _LOST = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET)  # noqa: SLF001 - its name
 Answer = TypeVar("Answer")
 UNREADABLE = Counter(
-    "galatea_alert_history_unreadable", "Records of the topic of alerts that are no valid alerts, and are not listed."
+    "galatea_alert_history_unreadable", "Records of the topic of alerts that are no alerts of ours, and not listed."
 )
 log = structlog.get_logger()
 
@@ -45,6 +47,7 @@ class TopicRecord(NamedTuple):
     next_offset: int
     received_at: datetime | None = None
     value: bytes | None = None
+    headers: Headers = ()
 
 
 class Completeness(NamedTuple):
@@ -110,7 +113,8 @@ class KafkaAlertsTopic:
             error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
             if error is None:
                 at = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
-                found.append(TopicRecord(partition, offset + 1, at, message.value()))
+                headers = cast("Headers", message.headers() or ())
+                found.append(TopicRecord(partition, offset + 1, at, message.value(), headers))
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
                 found.append(TopicRecord(partition, offset))
             elif error.code() in _LOST:
@@ -175,11 +179,12 @@ class HistoryWriter:
         self,
         topic: AlertsTopic,
         history: AlertHistory,
+        intake: AlertIntake,
         now: Callable[[], datetime],
         beat: Callable[[], None] = lambda: None,
     ) -> None:
-        """Start without reading anything."""
-        self._topic, self._history, self._now, self._beat = topic, history, now, beat
+        """Start without reading anything. `intake`: tells which records are alerts of ours, and keeps the others."""
+        self._topic, self._history, self._intake, self._now, self._beat = topic, history, intake, now, beat
         self._positions: dict[int, HistoryPosition] = {}
         self._saved: dict[int, HistoryPosition] = {}
         self._targets: Mapping[int, Completeness] = {}
@@ -204,6 +209,7 @@ class HistoryWriter:
         DependencyUnavailableError.
         """
         self._history.migrate_open_alerts(self._beat, self._now())
+        self._intake.refresh()
         saved = self._history.positions()
         self._positions, self._gaps, self._targets = {}, set(), {}
         for partition, (first, end) in self._topic.bounds().items():
@@ -224,10 +230,12 @@ class HistoryWriter:
             return False
         for each in polled:
             self._write(each)
+        self._intake.store_rejected()
         if time.monotonic() - self._measured_at >= MEASURE_SECONDS:
             if not self._targets:
                 self._targets = dict(self._topic.completeness())
             self._measured_at = time.monotonic()
+            self._intake.refresh()
         self._save()
         if time.monotonic() - self._pruned_at >= PRUNE_SECONDS:
             self._pruned_at = time.monotonic()
@@ -241,18 +249,13 @@ class HistoryWriter:
             log.warning("alert_history.untidy", why=str(error))
 
     def _write(self, record: TopicRecord) -> None:
-        if record.value:
-            try:
-                self._history.write(record.value)
-            except msgspec.MsgspecError as error:  # another program's
+        if record.received_at is not None:
+            received_ms = int(record.received_at.timestamp() * 1000)
+            entry = LogRecord(record.next_offset - 1, received_ms, record.value, record.headers)
+            if self._intake.alert(record.partition, entry) is None:
                 UNREADABLE.inc()
-                log.error(  # noqa: TRY400 - the reason says it all, and the traceback nothing
-                    "alert_history.unreadable",
-                    topic=ALERTS_TOPIC,
-                    partition=record.partition,
-                    offset=record.next_offset - 1,
-                    why=str(error),
-                )
+            elif record.value:
+                self._history.write(record.value)
         position = self._positions[record.partition]
         if record.partition in self._gaps:
             self._gaps.discard(record.partition)

@@ -15,16 +15,17 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-import msgspec
 import structlog
 from prometheus_client import Counter
 
+from master_dataset.dead_letters.undelivered import UndeliveredRecord
 from master_dataset.errors import DependencyUnavailableError, OperatorError
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.growth import Offsets, Partitions
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold, LogRecord
+from speed_layer.alerts.intake import AlertIntake
 from speed_layer.alerts.sender import ProducerDiscardedError, TransactionalSender
 from speed_layer.alerts.snapshots import Snapshots
 from speed_layer.alerts.source import (
@@ -38,6 +39,7 @@ from speed_layer.alerts.source import (
 from speed_layer.alerts.state import Horizons, State
 from views.alerts.alert import ALERTS_TOPIC, CORRECTIONS_TOPIC, Alert
 from views.alerts.rule_history import RuleHistory, RuleStore
+from views.alerts.signatures import AlertSignatures
 
 SNAPSHOT_SECONDS = 60.0
 MAX_WAIT_SECONDS = 5.0
@@ -49,7 +51,7 @@ DEFAULT_IDENTITIES_MB = 256
 _MB = 1 << 20
 _DAY_MS = 86_400_000
 UNREADABLE_CORRECTIONS = Counter(
-    "galatea_alert_corrections_unreadable", "Records of the topic of corrections that are no valid alerts, left out."
+    "galatea_alert_corrections_unreadable", "Records of the topic of corrections that are no alerts of ours, left out."
 )
 log = structlog.get_logger()
 
@@ -163,6 +165,8 @@ class ProcessorConfig:
         topics: The topics of the sources that rules can watch.
         partitions: Those that are read: stores are spread over these.
         snapshots: Of this partition.
+        signatures: Sign alerts, and tell which requests for corrections are ours. Of this partition's thread alone.
+        store_rejected: Stores requests that are not ours as dead letters. May raise DependencyUnavailableError.
         known_alerts_retention: How long ids of alerts are remembered, at least.
         identity_budget: Shared by all partitions of a process.
         fences: Topic to partition to the offset after which it stops, as partitions were opened that are not read yet.
@@ -178,6 +182,7 @@ class ProcessorConfig:
     partitions: Partitions
     rule_store: RuleStore
     snapshots: Snapshots
+    signatures: AlertSignatures
     horizons: Horizons = field(default_factory=Horizons)
     fences: Offsets = field(default_factory=dict)
     known_alerts_retention: timedelta = timedelta(days=30)
@@ -186,6 +191,7 @@ class ProcessorConfig:
     emitted: Callable[[Sequence[Alert]], None] = lambda _: None
     discarded: Callable[[], None] = lambda: None
     misrouted: Callable[[str], None] = lambda _: None
+    store_rejected: Callable[[Sequence[UndeliveredRecord]], None] = lambda _: None
     identity_budget: IdentityBudget = field(default_factory=lambda: IdentityBudget(DEFAULT_IDENTITIES_MB))
 
 
@@ -196,6 +202,7 @@ class AlertProcessor:
         """`partition`: of every topic."""
         self._config, self._partition = config, partition
         self._topics = (*config.topics, CORRECTIONS_TOPIC)
+        self._requests = AlertIntake(CORRECTIONS_TOPIC, config.signatures, config.store_rejected)
         self._history = RuleHistory([], 0)
         self._folds: Mapping[str, Fold] = {}
         self._topic_ids: Mapping[str, TopicIdentity] = {}
@@ -233,7 +240,7 @@ class AlertProcessor:
             reader.close()
 
     def _sender(self) -> TransactionalSender:
-        return TransactionalSender(self._config.kafka, self._partition)
+        return TransactionalSender(self._config.kafka, self._partition, self._config.signatures)
 
     def _reader(self) -> PartitionReader:
         return self._reader_of(self._partition, self._topics)
@@ -242,7 +249,11 @@ class AlertProcessor:
         return PartitionReader(self._config.kafka, topics, partition, self._config.partitions.opened_ms(partition))
 
     def _start(self, sender: TransactionalSender, reader: PartitionReader) -> None:
-        """Restore the state at the committed positions, and read the id of every alert that was emitted."""
+        """Restore the state at the committed positions, and read the id of every alert that was emitted.
+
+        The sender has fenced whoever wrote before, also a process of a release that signed nothing.
+        """
+        self._config.signatures.begin(ALERTS_TOPIC, {self._partition: reader.log_end(ALERTS_TOPIC)})
         committed = reader.committed()
         topic_ids = {
             topic: each._replace(partitions=self._config.partitions.open) for topic, each in reader.topic_ids().items()
@@ -267,8 +278,8 @@ class AlertProcessor:
         """Id and receipt time (ms) of every alert that was emitted about the stores of this partition."""
         for ancestor, _ in self._config.partitions.ancestors(self._partition):
             with closing(self._reader_of(ancestor, self._topics)) as earlier:
-                yield from earlier.known_alerts(self._config.beat)
-        yield from reader.known_alerts(self._config.beat)
+                yield from earlier.known_alerts(self._config.beat, self._config.signatures)
+        yield from reader.known_alerts(self._config.beat, self._config.signatures)
 
     def _catch_up(self, reader: PartitionReader, committed: Mapping[str, int]) -> None:
         """Fold up to the committed positions without emitting, from a snapshot or else from the first record."""
@@ -339,12 +350,15 @@ class AlertProcessor:
         if not polled:
             return
         positions, self._positions = dict(self._positions), {}  # a state that is half folded must not be reused
+        if any(read.topic == CORRECTIONS_TOPIC for read in polled):
+            self._requests.refresh()
         found: dict[str, Alert] = {}
         for alert in (alert for read in polled for alert in self._alerts_for(read)):
             found.setdefault(alert.alert_id, alert)  # a publication may request an alert that is just being raised
         alerts = list(found.values())
         self._check_budget(self._folds)
         failpoint(Failpoint.ALERTS_FOLDED)
+        self._requests.store_rejected()
         positions |= {read.topic: read.next_offset for read in polled}
         self._positions = positions
         sender.send(alerts, positions, reader.group)
@@ -366,7 +380,7 @@ class AlertProcessor:
         if read.entry is None:
             return ()
         if read.topic == CORRECTIONS_TOPIC:
-            alerts = _requested(self._partition, read.entry)
+            alerts = self._requested(read.entry)
         else:
             fold = self._folds[read.topic]
             before = fold.misrouted
@@ -374,6 +388,13 @@ class AlertProcessor:
             if fold.misrouted > before:
                 self._config.misrouted(read.topic)
         return [alert for alert in alerts if alert.alert_id not in self._known]
+
+    def _requested(self, entry: LogRecord) -> Sequence[Alert]:
+        """The record that a publication requests. Anything else was written by another program and is not emitted."""
+        alert = self._requests.alert(self._partition, entry)
+        if alert is None:
+            UNREADABLE_CORRECTIONS.inc()
+        return () if alert is None else (alert,)
 
     def _history_for(self, received_ms: int) -> RuleHistory:
         """The rule history, read late enough to contain every version that can be effective for this record."""
@@ -392,15 +413,3 @@ class AlertProcessor:
         states = {topic: fold.state for topic, fold in self._folds.items()}
         self._config.snapshots.save(self._positions, states, self._topic_ids)
         self._snapshot_at = time.monotonic()
-
-
-def _requested(partition: int, entry: LogRecord) -> Sequence[Alert]:
-    """The record that a publication requests. Anything else was written by another program and is not emitted."""
-    try:
-        return [Alert.from_json(entry.value or b"")]
-    except msgspec.ValidationError as error:
-        UNREADABLE_CORRECTIONS.inc()
-        log.warning(
-            "alerts.no_correction", topic=CORRECTIONS_TOPIC, partition=partition, offset=entry.offset, why=str(error)
-        )
-        return []

@@ -18,6 +18,7 @@ from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.client_settings import producer_settings
 from master_dataset.kafka.connection import KafkaConnection
 from views.alerts.alert import ALERTS_TOPIC, Alert
+from views.alerts.signatures import AlertSignatures
 
 CALL_SECONDS = 20.0
 TRANSACTION_MS = 30_000
@@ -42,9 +43,9 @@ class TransactionalSender:
 
     metadata = ""
 
-    def __init__(self, kafka: KafkaConnection, partition: int) -> None:
-        """Nothing is sent before `start`."""
-        self._partition = partition
+    def __init__(self, kafka: KafkaConnection, partition: int, signatures: AlertSignatures) -> None:
+        """Nothing is sent before `start`. `signatures`: sign what is sent."""
+        self._partition, self._signatures = partition, signatures
         self._samples = self._faults = 0
         self._failed: list[KafkaError] = []
         self._producer = Producer(
@@ -115,10 +116,12 @@ class TransactionalSender:
 
     def _try_produce(self, alert: Alert) -> bool:
         """False if the client's buffer is full; some records may already have been sent."""
+        value = alert.to_json()
         try:
             self._producer.produce(
                 ALERTS_TOPIC,
-                value=alert.to_json(),
+                value=value,
+                headers=self._signatures.headers(ALERTS_TOPIC, value),
                 key=alert.store,
                 partition=self._partition,
                 on_delivery=self._delivered,

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 import msgspec
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from master_dataset.errors import BrokerUnavailableError, OperatorError
 from master_dataset.kafka.connection import KafkaConnection
 from speed_layer.alerts.fold import LogRecord
 from views.alerts.alert import ALERTS_TOPIC, PROCESSOR_GROUP
+from views.alerts.signatures import AlertSignatures, RecordPlace
 
 if TYPE_CHECKING:
     from master_dataset.parsing.parse import Headers
@@ -138,6 +139,13 @@ class PartitionReader:
         partition = TopicPartition(topic, self.partition)
         return self._call(lambda: self._consumer.get_watermark_offsets(partition, CALL_SECONDS))
 
+    def log_end(self, topic: str) -> int:
+        """The end offset, behind open transactions too."""
+        place = TopicPartition(topic, self.partition)
+        specs = {place: OffsetSpec.latest()}  # type: ignore[no-untyped-call]
+        listed = self._call(lambda: self._admin.list_offsets(specs, request_timeout=CALL_SECONDS))
+        return int(self._call(lambda: listed[place].result(CALL_SECONDS)).offset)
+
     def seek(self, positions: Mapping[str, int]) -> None:
         """Read on from these positions."""
         self._consumer.assign([TopicPartition(topic, self.partition, at) for topic, at in positions.items()])
@@ -147,10 +155,10 @@ class PartitionReader:
         messages = self._call(lambda: self._consumer.consume(POLL_RECORDS, POLL_SECONDS))
         return [read for message in messages if (read := self._read(message)) is not None]
 
-    def known_alerts(self, beat: Callable[[], None]) -> Iterator[tuple[str, int]]:
+    def known_alerts(self, beat: Callable[[], None], signatures: AlertSignatures) -> Iterator[tuple[str, int]]:
         """Read the topic of alerts to its end: id and receipt time (ms) of each committed alert.
 
-        Alerts that retention deletes meanwhile are missing.
+        Alerts that retention deletes meanwhile are missing. What is not ours by its signature prevents no alert.
         """
         at, end = self.bounds(ALERTS_TOPIC)
         self.seek({ALERTS_TOPIC: at})
@@ -164,15 +172,18 @@ class PartitionReader:
                 continue
             for read in polled:
                 at = max(at, read.next_offset)
-                if read.entry is not None and (id_ := self._alert_id(read.entry)):
+                if read.entry is not None and (id_ := self._alert_id(read.entry, signatures)):
                     yield id_, read.entry.received_ms
 
     def close(self) -> None:
         """Leave the broker."""
         self._consumer.close()
 
-    def _alert_id(self, entry: LogRecord) -> str | None:
+    def _alert_id(self, entry: LogRecord, signatures: AlertSignatures) -> str | None:
         """None if another program wrote the record; it does not prevent an alert."""
+        place = RecordPlace(ALERTS_TOPIC, self.partition, entry.offset)
+        if not signatures.is_ours(place, entry.value or b"", entry.headers):
+            return None
         try:
             return msgspec.json.decode(entry.value, type=_AlertId).alert_id if entry.value else None
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

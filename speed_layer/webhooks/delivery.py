@@ -1,26 +1,25 @@
 """Delivers the alerts of a tenant to one endpoint, and stores the alerts that it rejects.
 
-Rejected alerts become dead letters in the table `undelivered`, next to those of events. The dispatcher is its only
-writer. The topic of such a dead letter is that of its endpoint, so that an alert can be a dead letter of several
-endpoints.
+Rejected alerts become dead letters in the table `undelivered`, next to those of events. The topic of such a dead letter
+is that of its endpoint, so that an alert can be a dead letter of several endpoints.
 """
 
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import msgspec
 from prometheus_client import Counter
 
-from master_dataset.errors import DependencyUnavailableError, GalateaError
+from master_dataset.dead_letters.undelivered import TOPIC, UndeliveredRecord, UndeliveredRecords
+from master_dataset.errors import DependencyUnavailableError
 from master_dataset.kafka.consumer import ConsumerRecord, Done, HandlerResult, Reject, Retry
 from master_dataset.parsing.results import Reason
 from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.client import WebhookClient
 from views.alerts.alert import Alert
+from views.alerts.signatures import AlertSignatures, RecordPlace
 
 
 class AlertHeader(msgspec.Struct, frozen=True):
@@ -76,17 +75,23 @@ class Delivery:
         refusing_since: When it rejected the first of the alerts since then; None if it has rejected none.
     """
 
-    def __init__(self, endpoint: Endpoint, client: WebhookClient, undelivered: Undelivered) -> None:
-        """`client` calls the endpoint."""
+    def __init__(
+        self, endpoint: Endpoint, client: WebhookClient, undelivered: Undelivered, signatures: AlertSignatures
+    ) -> None:
+        """`client` calls the endpoint. `signatures`: say which alerts are ours, and may be sent in our name."""
         self._endpoint, self._client, self._undelivered = endpoint, client, undelivered
+        self._signatures = signatures
         self.skipped: frozenset[Place] = frozenset()
         self.delivered_at: float | None = None
         self.refusing_since: float | None = None
 
     def accepts(self, record: ConsumerRecord) -> bool:
-        """Whether it is an alert of the tenant. What is no valid alert is left out; the alert history counts it."""
+        """Whether it is an alert of the tenant. What is no alert of ours is left out; the alert history keeps it."""
         header = read_header(record.value)  # first, because most records are of other tenants
-        return header is not None and header.tenant == self._endpoint.tenant and is_alert(record.value)
+        if header is None or header.tenant != self._endpoint.tenant:
+            return False
+        place = RecordPlace(record.topic, record.partition, record.offset)
+        return self._signatures.is_ours(place, record.value, record.headers) and is_alert(record.value)
 
     async def handle(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
         """Send these alerts. If several are rejected, the caller tries them one by one."""
@@ -112,10 +117,6 @@ class Delivery:
         return Done()
 
 
-class DeadLetterNotStoredError(DependencyUnavailableError):
-    """A dead letter could not be written. Its alert waits and is tried again."""
-
-
 class UndeliveredAlert(NamedTuple):
     """An alert that an endpoint has rejected. `why`: one sentence without a full stop."""
 
@@ -123,21 +124,12 @@ class UndeliveredAlert(NamedTuple):
     record: ConsumerRecord
     why: str
 
-    def row(self, topics: str) -> dict[str, object]:
-        """The row of the dead letter. `topics`: the prefix of the topics of such dead letters."""
-        record = self.record
-        return {
-            "topic": f"{topics}{self.endpoint.id}",
-            "partition": record.partition,
-            "offset": record.offset,
-            "received_at": datetime.fromtimestamp(record.received_ms / 1000, UTC),
-            "reason": Reason.ALERT_DELIVERY_REJECTED.value,
-            "field": "",
-            "sentence": f"{self.why[0].upper()}{self.why[1:]}.",
-            "key": record.key,
-            "value": record.value,
-            "headers": [],
-        }
+    def dead_letter(self) -> UndeliveredRecord:
+        """It as a dead letter, at the place of the alert in a topic of the endpoint's own."""
+        record, topic = self.record, f"{TOPIC}{self.endpoint.id}"
+        sentence = f"{self.why[0].upper()}{self.why[1:]}."
+        place = (topic, record.partition, record.offset, record.received_ms)
+        return UndeliveredRecord(*place, Reason.ALERT_DELIVERY_REJECTED, sentence, record.key, record.value)
 
 
 class UndeliveredTable:
@@ -145,12 +137,11 @@ class UndeliveredTable:
 
     def __init__(self, root: str) -> None:
         """`root` of the master dataset."""
-        self._root = root
+        self._records = UndeliveredRecords(root)
         self._thread = ThreadPoolExecutor(1, "undelivered")
         self._one_commit = asyncio.Lock()
         self._waiting: list[UndeliveredAlert] = []
         self._next: asyncio.Task[None] | None = None
-        self._is_made = False
 
     async def keep(self, endpoint: Endpoint, record: ConsumerRecord, why: str) -> None:
         """Append one. After a crash it may have two rows: readers take one per position. DeadLetterNotStoredError."""
@@ -167,22 +158,4 @@ class UndeliveredTable:
 
     def append(self, alerts: Sequence[UndeliveredAlert]) -> None:
         """Append these in one commit. DeadLetterNotStoredError."""
-        # Imported with the first alert: most dispatchers have none, and the engine takes 0.1 GB.
-        import pyarrow as pa  # noqa: PLC0415
-        from deltalake.exceptions import DeltaError  # noqa: PLC0415
-
-        from master_dataset.dead_letters.table import TOPIC, UNDELIVERED, create, undelivered_layout  # noqa: PLC0415
-        from master_dataset.delta.append import append  # noqa: PLC0415
-
-        path = f"{self._root}/{UNDELIVERED}"
-        try:
-            if "://" not in path:
-                Path(path).parent.mkdir(parents=True, exist_ok=True)
-            if not self._is_made:
-                create(path)
-            self._is_made = True
-            layout = undelivered_layout()
-            append(path, pa.Table.from_pylist([each.row(TOPIC) for each in alerts], layout.schema), layout)
-        except (OSError, ValueError, DeltaError, GalateaError) as error:  # ValueError: a broken log entry
-            message = f"the dead letter could not be stored: {type(error).__name__}"
-            raise DeadLetterNotStoredError(message, do="galatea doctor") from error
+        self._records.append([each.dead_letter() for each in alerts])

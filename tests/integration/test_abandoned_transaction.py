@@ -13,6 +13,7 @@ from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.topics import Topics
 from speed_layer.alerts.sender import ProducerDiscardedError, TransactionalSender
 from speed_layer.alerts.source import PartitionReader, TransactionMonitor
+from tests.support.alert_signatures import signatures_of
 from tests.support.alerting import WorldLog, at_ms, rule_history_of
 from tests.system.drills.alert_readers import read_alerts
 from tests.system.drills.drilled_broker import DrilledBroker, settings_for
@@ -53,7 +54,7 @@ def tell(kafka: KafkaConnection, alerts: Sequence[Alert]) -> None:
     inlet = PartitionReader(kafka, ["pos_transactions"], 0)
     while committed(inlet) != {"pos_transactions": 7}:
         with suppress(ProducerDiscardedError, BrokerUnavailableError):
-            sender = TransactionalSender(kafka, 0)
+            sender = TransactionalSender(kafka, 0, signatures_of())
             sender.start()
             sender.send(alerts, {"pos_transactions": 7}, inlet.group)
 

@@ -15,6 +15,7 @@ from deploy.batch import recompute
 from deploy.cassandra import session_of
 from deploy.jars import ensure_jars
 from deploy.local.stack import Stack
+from deploy.secrets_key import alert_signatures_of
 from deploy.settings import Settings
 from master_dataset.registry.registry import Registry
 from master_dataset.registry.rule_versions import RuleVersions
@@ -78,7 +79,8 @@ def rebuilt(settings: Settings) -> dict[str, Any]:
 def emitted_when(settings: Settings, is_enough: Callable[[Sequence[Alert]], bool]) -> Sequence[Alert]:
     """The emitted alerts, once they are enough."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not is_enough(alerts_emitted := list(AlertLog(settings.kafka.connection).emitted(0))):
+    log = AlertLog(settings.kafka.connection, alert_signatures_of(settings))
+    while not is_enough(alerts_emitted := list(log.emitted(0))):
         assert time.monotonic() < deadline, alerts_emitted
         time.sleep(0.2)
     return alerts_emitted
@@ -118,7 +120,7 @@ def test_an_alert_that_a_late_event_makes_wrong_is_retracted_once_and_a_missed_o
     assert kinds(after, "much")[2:] == [("raised", False, True, "late")]  # true after all: 27
     assert [each.publication for each in after if each.late] == [last["publication"]] * 4
     assert again["state"] in {"published", "unchanged"}
-    log = AlertLog(settings.kafka.connection)
+    log = AlertLog(settings.kafka.connection, alert_signatures_of(settings))
     requested = [each.record.alert_id for each in log.requests(0, log.request_ends())]
     assert sorted(requested) == sorted(e.alert_id for e in after if e.publication)
     assert list(log.emitted(0)) == after

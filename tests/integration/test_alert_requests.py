@@ -16,6 +16,7 @@ from deploy.local.stack import Stack
 from deploy.settings import Settings
 from master_dataset.kafka.topics import Topics
 from tests.integration.conftest import PATIENCE_SECONDS
+from tests.support.alert_signatures import signatures_of
 from tests.support.free_settings import settings_on_free_ports
 from views.alerts.alert import CORRECTIONS_TOPIC, Alert, Window, follow_up_id
 
@@ -72,7 +73,7 @@ def processor(settings: Settings, crash_at: str = "") -> "Iterator[subprocess.Po
 def test_each_request_is_emitted_once_in_order_however_often_it_is_repeated_or_the_processor_is_killed(
     broker: Settings,
 ) -> None:
-    log, requested = AlertLog(broker.kafka.connection), list[Alert]()
+    log, requested = AlertLog(broker.kafka.connection, signatures_of()), list[Alert]()
     log.request([record("before", 0, "raised")])  # there was no alert processor yet
     for number, point in enumerate(POINTS):
         own = [record(store, number, kind) for store in STORES for kind in ("raised", "retracted")]

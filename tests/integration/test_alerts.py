@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from master_dataset.errors import BrokerUnavailableError
 from speed_layer.alerts.sender import FencedError, ProducerDiscardedError, TransactionalSender
 from speed_layer.alerts.source import PartitionReader, encode_topic_ids
+from tests.support.alert_signatures import signatures_of
 from tests.support.alerting import WorldLog, at_ms, rule_history_of
 from tests.system.drills.alert_readers import read_alerts
 from tests.system.drills.alerts import Plan, play
@@ -65,7 +66,7 @@ def test_a_naive_alert_processor_fails_the_same_attacks(tmp_path: Path, kind: st
 def test_of_two_relays_with_one_identity_the_first_can_tell_nothing_more(broker: DrilledBroker) -> None:
     alerts = WorldLog("pos_transactions", rule_history_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
     group = PartitionReader(broker.kafka, ["pos_transactions"], 0).group
-    first, second = TransactionalSender(broker.kafka, 0), TransactionalSender(broker.kafka, 0)
+    first, second = (TransactionalSender(broker.kafka, 0, signatures_of()) for _ in range(2))
     first.start()
     second.start()
 
@@ -84,7 +85,7 @@ def test_the_real_broker_tells_a_topic_made_anew_from_the_one_that_was_read(brok
     admin = AdminClient({**broker.kafka.client(), "log_level": 0})
     inlet, sending = (
         PartitionReader(broker.kafka, ["pos_transactions", "people_counts"], 0),
-        TransactionalSender(broker.kafka, 0),
+        TransactionalSender(broker.kafka, 0, signatures_of()),
     )
     before = inlet.topic_ids()
     sending.start()

@@ -10,6 +10,7 @@ from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.growth import Partitions
 from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
 from speed_layer.alerts.snapshots import Snapshots
+from tests.support.alert_signatures import signatures_of
 from tests.support.alerting import FOR_EVER
 from views.alerts.rule_history import RuleHistory
 
@@ -25,7 +26,12 @@ def follow(kafka: KafkaConnection, folder: Path, partition: int, partitions: int
     try:
         AlertProcessor(
             ProcessorConfig(
-                kafka, ("pos_transactions",), Partitions(partitions), NoRules(), Snapshots(folder / str(partition))
+                kafka,
+                ("pos_transactions",),
+                Partitions(partitions),
+                NoRules(),
+                Snapshots(folder / str(partition)),
+                signatures_of(),
             ),
             partition,
         ).run()

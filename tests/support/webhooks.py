@@ -20,6 +20,7 @@ from speed_layer.webhooks.client import WebhookClient, http_client
 from speed_layer.webhooks.delivery import Delivery, Place
 from speed_layer.webhooks.dispatcher import group
 from speed_layer.webhooks.endpoint_worker import EndpointWorker
+from tests.support.alert_signatures import signatures_of
 
 LIMITS = ConsumerLimits(batch=10, longest_wait=0.2)
 LOOPBACK = [ip_network("127.0.0.0/8")]
@@ -51,7 +52,7 @@ class RunningEndpoint:
 
     async def run(self) -> None:
         sender = WebhookClient(self._endpoint, LOOPBACK, http_client(httpx.create_ssl_context()))
-        delivery = Delivery(self._endpoint, sender, self)
+        delivery = Delivery(self._endpoint, sender, self, signatures_of())
         self._worker = EndpointWorker(
             sender, delivery, KeyedConsumer(self._settings, [self._topic], delivery, self._limits)
         )

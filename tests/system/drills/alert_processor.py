@@ -27,6 +27,7 @@ from speed_layer.alerts import sender
 from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
 from speed_layer.alerts.sender import FencedError
 from speed_layer.alerts.snapshots import Snapshots
+from tests.support.alert_signatures import signatures_of
 from tests.system.drills.naive_processor import NaiveProcessor
 from views.alerts.rule_history import RuleHistory, StoredVersion
 
@@ -115,6 +116,7 @@ def _follow(orders: Orders, partition: int, partition_log: _PartitionLog) -> Non
         Partitions(len(Topics(KafkaConnection(orders.bootstrap)).partitions(TOPICS[0]))),
         FileRuleStore(folder / RULE_HISTORY),
         Snapshots(folder / str(partition)),
+        signatures_of(),
         beat=partition_log.beat,
         ready=partition_log.ready,
         discarded=partial(note, folder, DISCARDED),

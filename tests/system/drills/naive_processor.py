@@ -11,6 +11,7 @@ from speed_layer.alerts.processor import AlertProcessor, KnownAlerts, ProcessorC
 from speed_layer.alerts.sender import CALL_SECONDS, TransactionalSender
 from speed_layer.alerts.source import PartitionReader, SourceRecord
 from views.alerts.alert import ALERTS_TOPIC, Alert
+from views.alerts.signatures import AlertSignatures
 
 GROUP = "galatea.alerts"
 KEPT, PLAIN = "kept", "plain"
@@ -27,8 +28,8 @@ class KeptSender(TransactionalSender):
 class PlainSender(TransactionalSender):
     """No transactions: alerts are acknowledged, then positions are committed."""
 
-    def __init__(self, kafka: KafkaConnection, partition: int) -> None:
-        self._partition = partition
+    def __init__(self, kafka: KafkaConnection, partition: int, signatures: AlertSignatures) -> None:
+        self._partition, self._signatures = partition, signatures
         self._plain = Producer(producer_settings(kafka, "naive", CALL_SECONDS))
         self._committer = Consumer({**kafka.client(), "group.id": GROUP, "enable.auto.commit": False})
 
@@ -39,7 +40,9 @@ class PlainSender(TransactionalSender):
         del group
         failpoint(Failpoint.ALERTS_BEGUN)
         for alert in alerts:
-            self._plain.produce(ALERTS_TOPIC, value=alert.to_json(), key=alert.store, partition=self._partition)
+            value = alert.to_json()
+            headers = self._signatures.headers(ALERTS_TOPIC, value)
+            self._plain.produce(ALERTS_TOPIC, value, alert.store, self._partition, headers=headers)
         failpoint(Failpoint.ALERTS_PRODUCED)
         self._plain.flush(CALL_SECONDS)
         failpoint(Failpoint.ALERTS_FLUSHED)
@@ -66,7 +69,7 @@ class NaiveProcessor(AlertProcessor):
 
     def _sender(self) -> TransactionalSender:
         kind = KeptSender if self._kind == KEPT else PlainSender
-        return kind(self._config.kafka, self._partition)
+        return kind(self._config.kafka, self._partition, self._config.signatures)
 
     def _start(self, sender: TransactionalSender, inlet: PartitionReader) -> None:
         super()._start(sender, inlet)

@@ -177,6 +177,14 @@ class Admin:
             found[topic].set_result(SimpleNamespace(topic_id=f"id of {topic}", partitions=[0]))
         return found
 
+    def list_offsets(self, specs: dict[TopicPartition, Any], **_: Any) -> dict[TopicPartition, Future[Any]]:
+        self._broker.called()
+        found = dict[TopicPartition, Future[Any]]()
+        for each in specs:
+            found[each] = Future()
+            found[each].set_result(SimpleNamespace(offset=len(self._broker.log((each.topic, each.partition)))))
+        return found
+
 
 class Consumer:
     """Of one or some partitions. `idle` is called when there is nothing more to give."""

@@ -18,6 +18,7 @@ from speed_layer.alerts.source import TopicIdentity
 from speed_layer.alerts.state import Horizons, State
 from tests.fast.laws.delivery.broker import Admin, Broker, Consumer, Killed, Place, Transaction
 from tests.fast.laws.delivery.producer import Producer
+from tests.support.alert_signatures import MemoryFirstSigned, signatures_of
 from tests.support.alerting import MARKER, at_ms, rule_history_of, value
 from views.alerts.alert import CORRECTIONS_TOPIC
 
@@ -96,16 +97,15 @@ def lived(seed: int, *, reports_faults: bool) -> Broker:
     broker = Broker(Random(seed))
     sold(broker)
     broker.committed[TILLS] = broker.committed[CORRECTIONS_TOPIC, 0] = 0
-    kept = Kept(broker.chance)
+    kept, first_signed = Kept(broker.chance), MemoryFirstSigned()
     for life in range(RESTARTS):
-        _live(
-            broker, kept, broker.chance.randint(1, 150) if life < RESTARTS - 1 else None, reports_faults=reports_faults
-        )
+        calls = broker.chance.randint(1, 150) if life < RESTARTS - 1 else None
+        _live(broker, (kept, first_signed), calls, reports_faults=reports_faults)
     return broker
 
 
-def _live(broker: Broker, kept: Kept, calls: int | None, *, reports_faults: bool) -> None:
-    left = [calls]
+def _live(broker: Broker, stored: tuple[Kept, MemoryFirstSigned], calls: int | None, *, reports_faults: bool) -> None:
+    (kept, first_signed), left = stored, [calls]
 
     def before_call() -> None:
         if left[0] is not None:
@@ -122,7 +122,14 @@ def _live(broker: Broker, kept: Kept, calls: int | None, *, reports_faults: bool
             raise Killed
 
     broker.before_call, broker.before_answer = before_call, before_answer
-    work = ProcessorConfig(KafkaConnection("memory"), [TILLS[0]], Partitions(1), MemoryRuleStore(), kept)  # type: ignore[arg-type]
+    work = ProcessorConfig(
+        KafkaConnection("memory"),
+        [TILLS[0]],
+        Partitions(1),
+        MemoryRuleStore(),  # type: ignore[arg-type]
+        kept,  # type: ignore[arg-type]
+        signatures_of(first_signed),
+    )
     clock = SimpleNamespace(sleep=lambda _: None, monotonic=partial(next, iter(range(0, 10**9, 20))))
     with (
         patch(

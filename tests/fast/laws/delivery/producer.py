@@ -17,7 +17,7 @@ class Producer:
         self._id = str(settings["transactional.id"])
         self._epoch = -1
         self._faults = 0
-        self._waiting: list[tuple[str, int, bytes, Callable[..., None]]] = []
+        self._waiting: list[tuple[str, int, bytes, Any, Callable[..., None]]] = []
 
     def poll(self, _: float) -> None:
         said = {"txretries": self._faults if self._reports_faults else 0, "disconnects": 0, "req_timeouts": 0}
@@ -31,16 +31,16 @@ class Producer:
         if self._epoch < 0:
             raise refused(KafkaError._STATE)  # noqa: SLF001 - its name
 
-    def produce(self, topic: str, *, value: bytes, partition: int, on_delivery: Callable[..., None], **_: Any) -> None:
-        self._waiting.append((topic, partition, value, on_delivery))
+    def produce(self, topic: str, *, value: bytes, partition: int, on_delivery: Any, **more: Any) -> None:
+        self._waiting.append((topic, partition, value, more.get("headers"), on_delivery))
 
     def flush(self, _: float = 0) -> int:
         while self._waiting:
             self._broker.called()
-            topic, partition, value, delivered = self._waiting.pop(0)
+            topic, partition, value, headers, delivered = self._waiting.pop(0)
             transaction = self._broker.transaction(self._id, self._epoch)
             transaction.places.add((topic, partition))
-            self._broker.append((topic, partition), value, None, transaction)
+            self._broker.append((topic, partition), value, headers, transaction)
             delivered(None, None)
         return 0
 

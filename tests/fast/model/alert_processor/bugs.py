@@ -14,7 +14,7 @@ class _WithSender(AlertProcessor):
     sender: type[TransactionalSender]
 
     def _sender(self) -> TransactionalSender:
-        return self.sender(self._config.kafka, self._partition)
+        return self.sender(self._config.kafka, self._partition, self._config.signatures)
 
 
 class CommitBeforeWrite(_WithSender):
@@ -34,7 +34,9 @@ class FlushAfterOffsets(_WithSender):
             producer = self._producer
             producer.begin_transaction()
             for alert in alerts:
-                producer.produce(ALERTS_TOPIC, value=alert.to_json(), key=alert.store, partition=self._partition)
+                value = alert.to_json()
+                headers = self._signatures.headers(ALERTS_TOPIC, value)
+                producer.produce(ALERTS_TOPIC, value=value, partition=self._partition, headers=headers)
             places = [TopicPartition(topic, self._partition, at) for topic, at in positions.items()]
             producer.send_offsets_to_transaction(places, group, CALL_SECONDS)
             producer.flush(CALL_SECONDS)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 
-from tests.fast.model.alert_processor.memory_kafka import ABORTED, MemoryKafka, Place
+from tests.fast.model.alert_processor.memory_kafka import ABORTED, Headers, MemoryKafka, Place
 
 NOBODY: Callable[[], None] = lambda: None  # noqa: E731 - a name for it
 
@@ -64,6 +64,7 @@ class Message(NamedTuple):
     bytes_: bytes | None
     stamp_ms: int
     problem: KafkaError | None = None
+    said: Headers = ()
 
     def topic(self) -> str:
         return self.place[0]
@@ -80,8 +81,8 @@ class Message(NamedTuple):
     def value(self) -> bytes | None:
         return self.bytes_
 
-    def headers(self) -> None:
-        return None
+    def headers(self) -> Headers:
+        return self.said
 
 
 class MemoryConsumer:
@@ -134,7 +135,9 @@ class MemoryConsumer:
                     break
                 goes_on = offset + 1
                 if log[offset].is_visible(self._isolation):
-                    found.append(Message(place, offset, log[offset].value, log[offset].stamp_ms))
+                    found.append(
+                        Message(place, offset, log[offset].value, log[offset].stamp_ms, said=log[offset].headers)
+                    )
             self._at[place] = goes_on
             if goes_on >= end:
                 found.append(Message(place, end, None, 0, KafkaError(KafkaError._PARTITION_EOF)))  # noqa: SLF001
@@ -154,13 +157,21 @@ class MemoryAdmin:
             found[topic].set_result(SimpleNamespace(topic_id=self._process.broker.id_of(topic), partitions=[0]))
         return self._process.call(lambda: found)  # type: ignore[no-any-return]
 
+    def list_offsets(self, specs: Mapping[TopicPartition, Any], **_: object) -> dict[TopicPartition, Future[Any]]:
+        found = dict[TopicPartition, Future[Any]]()
+        for each in specs:
+            found[each] = Future()
+            end = len(self._process.broker.logs.get((each.topic, each.partition), []))
+            found[each].set_result(SimpleNamespace(offset=end))
+        return self._process.call(lambda: found)  # type: ignore[no-any-return]
+
 
 class MemoryProducer:
     """Records wait here until they are flushed. Ends of transactions get lost, are sent again, and come late."""
 
     def __init__(self, process: Process, settings: Mapping[str, Any]) -> None:
         self._process, self._name, self._sampled = process, settings["transactional.id"], settings["stats_cb"]
-        self._waiting = list[tuple[Place, bytes]]()
+        self._waiting = list[tuple[Place, bytes, Headers]]()
         self._faults = self._epoch = 0
         self._is_open = False
 
@@ -170,8 +181,8 @@ class MemoryProducer:
     def begin_transaction(self) -> None:
         self._is_open = True
 
-    def produce(self, topic: str, *, value: bytes, partition: int, **_: object) -> None:
-        self._waiting.append(((topic, partition), value))
+    def produce(self, topic: str, *, value: bytes, partition: int, headers: Headers, **_: object) -> None:
+        self._waiting.append(((topic, partition), value, headers))
 
     def flush(self, _: float) -> int:
         while self._waiting:

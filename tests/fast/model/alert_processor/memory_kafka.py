@@ -3,12 +3,14 @@
 Only what an alert processor does can be done with it: one group, one transaction at a time for each transactional id.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError, KafkaException
 
 Place = tuple[str, int]
 """Topic and partition."""
+Headers = Sequence[tuple[str, bytes]]
 PATIENCE = 5
 OPEN, COMMITTED, ABORTED = "open", "committed", "aborted"
 
@@ -31,6 +33,7 @@ class Slot:
     value: bytes | None
     stamp_ms: int = 0
     transaction: Transaction | None = None
+    headers: Headers = ()
 
     def is_visible(self, isolation: str) -> bool:
         """To a reader of that isolation."""
@@ -75,11 +78,11 @@ class MemoryKafka:
         owner.epoch += 1
         return owner.epoch
 
-    def write(self, name: str, epoch: int, place: Place, value: bytes) -> None:
+    def write(self, name: str, epoch: int, place: Place, value: bytes, headers: Headers = ()) -> None:
         """A record of the transaction of that owner, which it begins if none is open."""
         transaction = self._begun(name, epoch)
         transaction.places.add(place)
-        self.logs.setdefault(place, []).append(Slot(value, self.now_ms, transaction))
+        self.logs.setdefault(place, []).append(Slot(value, self.now_ms, transaction, headers))
 
     def send_positions(self, name: str, epoch: int, positions: dict[Place, int], notes: dict[Place, str]) -> None:
         """They count from the commit on."""

@@ -33,6 +33,7 @@ from tests.fast.model.alert_processor.memory_clients import (
     Process,
 )
 from tests.fast.model.alert_processor.memory_kafka import MemoryKafka, Slot
+from tests.support.alert_signatures import MemoryFirstSigned, signatures_of
 from tests.support.alerting import at_ms, rule_history_of, value
 from views.alerts.alert import CORRECTIONS_TOPIC, Alert, Window, format_instant, raised_id
 from views.alerts.corrections import resolution_of
@@ -122,6 +123,7 @@ def processor_config(folder: Path, emitted: Callable[[Sequence[Alert]], None]) -
         Partitions(1),
         MemoryRuleStore(),
         Snapshots(folder),
+        signatures_of(),
         emitted=emitted,
         known_alerts_retention=timedelta(days=5),
     )
@@ -140,7 +142,7 @@ class Simulated:
     def __init__(self, seed: int, variant: Variant) -> None:
         self._chance, self._variant = Random(seed), variant
         self._broker, self._snapshots = MemoryKafka(now_ms=BEGIN), MemorySnapshots()
-        self._premature = 0
+        self._premature, self._first_signed = 0, MemoryFirstSigned()
         self._expected = self._sent()
         self._requests = self._requested()
 
@@ -213,7 +215,10 @@ class Simulated:
         process = Process(self._broker, self._chance, calls, inner)
         process.is_harmed, process.blind = is_harmed, self._variant.blind
         own = [TOPIC[0]]
-        work = ProcessorConfig(KafkaConnection("memory"), own, Partitions(1), MemoryRuleStore(), self._snapshots)
+        signatures = signatures_of(self._first_signed)
+        work = ProcessorConfig(
+            KafkaConnection("memory"), own, Partitions(1), MemoryRuleStore(), self._snapshots, signatures
+        )
         with suppress(Killed, FencedError), in_process(process, self._variant):
             self._variant.kind(work, 0).run()
         if not is_inner:

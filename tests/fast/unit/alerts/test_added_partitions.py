@@ -14,6 +14,7 @@ from speed_layer.alerts.snapshots import Snapshots
 from tests.fast.model.alert_processor.memory_clients import Process
 from tests.fast.model.alert_processor.memory_kafka import MemoryKafka, Slot
 from tests.fast.model.alert_processor.simulated import BEGIN, MemoryRuleStore, Variant, in_process
+from tests.support.alert_signatures import signatures_of
 from tests.support.alerting import value
 from views.alerts.alert import CORRECTIONS_TOPIC, Alert
 
@@ -57,6 +58,7 @@ def run(  # noqa: PLR0913 - what a run is
         partitions,
         MemoryRuleStore(),
         Snapshots(folder),
+        signatures_of(),
         fences={} if fence is None else {TOPIC: {partition: fence}},
         emitted=emitted.extend,
     )

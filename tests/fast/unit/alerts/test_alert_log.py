@@ -12,6 +12,7 @@ from batch_layer.alerts import alert_log
 from batch_layer.alerts.alert_log import AlertLog
 from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.connection import KafkaConnection
+from tests.support.alert_signatures import signatures_of
 from tests.support.alert_topic import alert
 from tests.support.hostile_alerts import HOSTILE
 from tests.support.memory_topic import Message
@@ -64,7 +65,7 @@ def played(monkeypatch: pytest.MonkeyPatch, broker: Broker) -> AlertLog:
     for name in ("Consumer", "Topics"):
         monkeypatch.setattr(alert_log, name, broker)
     monkeypatch.setattr(alert_log, "time", SimpleNamespace(monotonic=broker.monotonic))
-    return AlertLog(KafkaConnection("nowhere:1"))
+    return AlertLog(KafkaConnection("nowhere:1"), signatures_of())
 
 
 def test_a_topic_that_takes_long_is_read_to_its_end_as_long_as_it_gets_on(monkeypatch: pytest.MonkeyPatch) -> None:

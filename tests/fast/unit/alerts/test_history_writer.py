@@ -4,13 +4,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-import msgspec
 import pytest
 
 from master_dataset.errors import CassandraUnavailableError
+from speed_layer.alerts.fold import LogRecord
 from speed_layer.alerts.history_table import HistoryPosition
 from speed_layer.alerts.history_writer import Completeness, HistoryWriter, TopicRecord
+from speed_layer.alerts.intake import AlertIntake
+from tests.support.alert_signatures import signatures_of
+from tests.support.alert_topic import alert
+from views.alerts.alert import Alert
 
+ALERT = alert("acme", "1", 1)
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 
@@ -74,8 +79,6 @@ class Tables:
     def write(self, value: bytes) -> None:
         if self.is_away:
             raise CassandraUnavailableError("It is away.", do="Wait.")
-        if value == b"broken":
-            raise msgspec.DecodeError
         self.kept.append(value)
         self.done.append("kept")
 
@@ -87,13 +90,23 @@ class Tables:
         self.rows[partition] = kept
 
 
+class AnyRecord(AlertIntake):
+    """Takes every record but one for an alert."""
+
+    def __init__(self) -> None:
+        super().__init__("alerts", signatures_of(), lambda _: None)
+
+    def alert(self, partition: int, record: LogRecord) -> Alert | None:
+        return super().alert(partition, record) if record.value == b"broken" else ALERT
+
+
 @pytest.fixture
 def tables() -> Tables:
     return Tables()
 
 
 def follow(topic: Topic, tables: Tables, rounds: int = 3) -> HistoryWriter:
-    writer = HistoryWriter(topic, tables, lambda: NOON + SECOND)
+    writer = HistoryWriter(topic, tables, AnyRecord(), lambda: NOON + SECOND)
     writer.start()
     for _ in range(rounds):
         writer.step()

@@ -5,15 +5,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 from structlog.testing import capture_logs
 
+from master_dataset.parsing.results import Reason
 from speed_layer.alerts import processor
 from speed_layer.alerts.history_table import HistoryTable
 from speed_layer.alerts.history_writer import UNREADABLE, HistoryWriter
+from speed_layer.alerts.intake import AlertIntake
 from speed_layer.alerts.processor import UNREADABLE_CORRECTIONS, AlertProcessor
 from tests.fast.model.alert_processor.memory_clients import Process
 from tests.fast.model.alert_processor.memory_kafka import MemoryKafka, Slot
@@ -26,9 +28,13 @@ from tests.fast.model.alert_processor.simulated import (
     processor_config,
 )
 from tests.fast.unit.alerts.test_history_writer import Topic
+from tests.support.alert_signatures import signatures_of
 from tests.support.alert_topic import alert
 from tests.support.hostile_alerts import ALERT, HOSTILE, body
 from views.alerts.alert import CORRECTIONS_TOPIC, Alert
+
+if TYPE_CHECKING:
+    from master_dataset.dead_letters.undelivered import UndeliveredRecord
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 hostile = pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
@@ -84,9 +90,11 @@ def test_nothing_of_an_invalid_record_is_stored(value: bytes) -> None:
 
 
 @hostile
-def test_the_history_writer_skips_an_invalid_record_and_says_which(value: bytes) -> None:
+def test_the_history_writer_keeps_an_invalid_record_as_a_dead_letter_and_says_which(value: bytes) -> None:
     session, before = Session(), UNREADABLE._value.get()  # noqa: SLF001 - the client has no other way
-    writer = HistoryWriter(Topic([value, ALERT.to_json()], first=5), HistoryTable(session), lambda: NOW)
+    kept: list[UndeliveredRecord] = []
+    intake = AlertIntake("alerts", signatures_of(), kept.extend)
+    writer = HistoryWriter(Topic([value, ALERT.to_json()], first=5), HistoryTable(session), intake, lambda: NOW)
     writer.start()
 
     with capture_logs() as logs:
@@ -94,8 +102,9 @@ def test_the_history_writer_skips_an_invalid_record_and_says_which(value: bytes)
 
     [[_, record_id, text]] = session.rows("alert_records")
     assert (record_id, text) == (ALERT.alert_id, ALERT.to_json().decode())
-    [entry] = [each for each in logs if each["event"] == "alert_history.unreadable"]
-    assert (entry["topic"], entry["partition"], entry["offset"]) == ("alerts", 0, 5)
+    [entry] = [each for each in logs if each["event"] == "alerts.rejected"]
+    assert entry["place"] == "alerts/0/5"
+    assert [(*each[:3], each.reason, each.value) for each in kept] == [("alerts", 0, 5, Reason.ALERT_NOT_VALID, value)]
     assert UNREADABLE._value.get() == before + 1  # noqa: SLF001
 
 

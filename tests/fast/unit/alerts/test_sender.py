@@ -11,6 +11,7 @@ from master_dataset.kafka.client_settings import producer_settings
 from master_dataset.kafka.connection import KafkaConnection
 from speed_layer.alerts import sender
 from speed_layer.alerts.sender import FencedError, ProducerDiscardedError, TransactionalSender
+from tests.support.alert_signatures import signatures_of
 from tests.support.alerting import WorldLog, at_ms, rule_history_of
 
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
@@ -55,7 +56,7 @@ class FakeProducer:
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> tuple[TransactionalSender, FakeProducer]:
     monkeypatch.setattr(sender, "Producer", FakeProducer)
-    return TransactionalSender(KafkaConnection("nowhere:1"), 0), FakeProducer.made
+    return TransactionalSender(KafkaConnection("nowhere:1"), 0, signatures_of()), FakeProducer.made
 
 
 def test_alerts_are_flushed_before_positions_are_sent_and_both_before_the_commit(
@@ -142,7 +143,7 @@ def test_a_transaction_of_more_than_the_client_holds_at_once_is_sent_whole(
     monkeypatch.setattr(sender, "producer_settings", lambda *said: producer_settings(*said) | room | {"log_level": 0})
     reading = Consumer({**broker.client(), "group.id": "galatea.alerts", "log_level": 0})
     [alert] = WorldLog("pos_transactions", rule_history_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
-    sending = TransactionalSender(broker, 0)
+    sending = TransactionalSender(broker, 0, signatures_of())
     sending.start()
 
     sending.send([alert] * 300, {"pos_transactions": 7}, reading.consumer_group_metadata())

@@ -5,6 +5,7 @@ import pytest
 from master_dataset.kafka.connection import KafkaConnection
 from speed_layer.alerts.fold import LogRecord
 from speed_layer.alerts.source import PartitionReader, SourceRecord
+from tests.support.alert_signatures import signatures_of
 from views.alerts.alert import ALERTS_TOPIC
 
 NOWHERE = KafkaConnection("127.0.0.1:1")
@@ -18,7 +19,7 @@ def test_records_that_are_no_alerts_are_known_by_nobody(monkeypatch: pytest.Monk
     monkeypatch.setattr(inlet, "bounds", lambda _: (0, len(WRITTEN)))
     monkeypatch.setattr(inlet, "poll", lambda: taken)
 
-    known = list(inlet.known_alerts(lambda: None))
+    known = list(inlet.known_alerts(lambda: None, signatures_of()))
 
     inlet.close()
     assert known == [("first", 1000), ("second", 1005)]

@@ -19,6 +19,7 @@ from speed_layer.alerts.state import Horizons
 from tests.fast.model.alert_processor.memory_clients import MemoryConsumer, Process
 from tests.fast.model.alert_processor.memory_kafka import MemoryKafka, Slot
 from tests.fast.model.alert_processor.simulated import BEGIN, RULE_HISTORY, MemoryRuleStore, Variant, in_process
+from tests.support.alert_signatures import signatures_of
 from tests.support.alerting import value
 from views.alerts.alert import CORRECTIONS_TOPIC
 
@@ -53,7 +54,13 @@ def begin(
     process = Process(broker, Random(1), FOREVER)
     process.is_harmed = False
     work = ProcessorConfig(
-        KafkaConnection("memory"), topics or (TILLS,), Partitions(1), MemoryRuleStore(), Snapshots(folder), ready=ready
+        KafkaConnection("memory"),
+        topics or (TILLS,),
+        Partitions(1),
+        MemoryRuleStore(),
+        Snapshots(folder),
+        signatures_of(),
+        ready=ready,
     )
     with in_process(process, Variant(), consumer), pytest.raises(Begun):
         AlertProcessor(work, 0).run()

@@ -15,6 +15,8 @@ from master_dataset.sources import registered_sources, source_named
 RECEIVED_US = int(datetime(2026, 3, 9, tzinfo=UTC).timestamp()) * 1_000_000
 BESIDE = {
     Reason.ALERT_DELIVERY_REJECTED,
+    Reason.ALERT_NOT_SIGNED,
+    Reason.ALERT_NOT_VALID,
     Reason.CONFLICTING_DUPLICATE,
     Reason.EMPTY_VALUE,
     Reason.TOO_LARGE,

@@ -9,8 +9,10 @@ from master_dataset.errors import DependencyUnavailableError
 from master_dataset.kafka.consumer import ConsumerRecord, Done, HandlerResult, Reject, Retry
 from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.delivery import SKIPPED, Delivery
+from tests.support.alert_signatures import MemoryFirstSigned, signatures_of
 from tests.support.alert_topic import alert, record
 from tests.support.hostile_alerts import HOSTILE
+from views.alerts.signatures import AlertSignatures
 
 ACME = Endpoint("e1", "acme", "https://acme.example/", "secret")
 
@@ -41,9 +43,11 @@ class Kept:
         self.kept.append((endpoint.id, of.offset, why))
 
 
-def delivery(verdict: HandlerResult, kept: Kept | None = None) -> tuple[Delivery, Sent]:
+def delivery(
+    verdict: HandlerResult, kept: Kept | None = None, signatures: AlertSignatures | None = None
+) -> tuple[Delivery, Sent]:
     sent = Sent(verdict)
-    return Delivery(ACME, sent, kept or Kept()), sent  # type: ignore[arg-type]
+    return Delivery(ACME, sent, kept or Kept(), signatures or signatures_of()), sent  # type: ignore[arg-type]
 
 
 def take(verdict: HandlerResult, *records: ConsumerRecord) -> tuple[HandlerResult, Sent, Delivery]:
@@ -72,6 +76,17 @@ def test_a_record_that_is_no_valid_alert_is_not_sent(value: bytes) -> None:
     made, _ = delivery(Done())
 
     assert not made.accepts(ConsumerRecord("alerts", 0, 2, b"1", value, 0))
+
+
+def test_an_alert_that_our_processor_has_not_written_is_not_sent() -> None:
+    one = record("acme", "1", 1)
+    first_signed = MemoryFirstSigned({("alerts", 0): 0})
+    made, _ = delivery(Done(), signatures=signatures_of(first_signed))
+    headers = signatures_of().headers("alerts", one.value)
+
+    assert not made.accepts(one)
+    assert made.accepts(one._replace(headers=headers))
+    assert not made.accepts(one._replace(headers=headers, value=record("acme", "1", 2).value))
 
 
 def test_alerts_are_sent_under_the_ids_that_the_processor_gave_them() -> None:

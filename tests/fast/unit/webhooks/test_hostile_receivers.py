@@ -18,6 +18,7 @@ from speed_layer.webhooks import client as sending
 from speed_layer.webhooks.client import Resolve, WebhookClient, http_client
 from speed_layer.webhooks.delivery import Delivery
 from speed_layer.webhooks.endpoint_worker import EndpointWorker
+from tests.support.alert_signatures import signatures_of
 from tests.support.alert_topic import alert
 from tests.support.memory_topic import TOPIC, Driver, Message
 from tests.support.webhook_receivers import (
@@ -108,7 +109,7 @@ async def outcome_of(
     ]
     driver = Driver(messages)
     sender = WebhookClient(endpoint, allowed, http_client(trust or ssl.create_default_context()), resolving)
-    delivery = Delivery(endpoint, sender, kept)
+    delivery = Delivery(endpoint, sender, kept, signatures_of())
     limits = ConsumerLimits(batch=4, longest_wait=0.02, leave=0.1)
     worker = EndpointWorker(sender, delivery, KeyedConsumer({}, [TOPIC], delivery, limits, driver))
     running = asyncio.ensure_future(worker.run())
