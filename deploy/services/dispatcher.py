@@ -20,7 +20,7 @@ from deploy.services.shared_work import ExclusiveLease
 from deploy.settings import Settings
 from deploy.webhooks.endpoints import AsyncEndpoints
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, Lease, has_lease
-from master_dataset.errors import DependencyUnavailableError, UpkeepRunsError
+from master_dataset.errors import DependencyUnavailableError
 from master_dataset.kafka.consumer import ConsumerLimits, KeyedConsumer
 from master_dataset.kafka.topics import Topics
 from master_dataset.webhooks.endpoint_table import EndpointTable

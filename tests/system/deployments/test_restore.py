@@ -203,6 +203,7 @@ def test_after_each_disaster_every_answer_is_as_before(tmp_path: Path) -> None:
     # The site is lost. What was archived is in the copy of the master dataset; Kafka begins again.
     second = Home(*settings_of(tmp_path / "second", **PATIENT))
     shutil.copytree(home.settings.paths.master_uri, second.settings.paths.master_uri)
+    shutil.copy2(home.settings.home / "secrets.key", second.settings.home / "secrets.key")  # kept apart from the backup
     try:
         restored = restore_and_rebuild(second, backup)
         assert answers(second, days) == before

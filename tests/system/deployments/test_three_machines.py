@@ -28,6 +28,7 @@ from deploy.local.security import OPERATOR, Security
 from deploy.local.stack import api, layer
 from deploy.local.supervisor import Supervisor
 from deploy.secret_files import operator_key
+from deploy.secrets_key import key_file
 from deploy.settings import Settings
 from galatea.client import Client
 from galatea.client.errors import UnavailableError
@@ -133,6 +134,7 @@ def settings_on(machine: Machine, user: str, cluster: Settings, home: Path) -> t
         GALATEA_API_CA_FILE=authority,
         GALATEA_TLS_CERTIFICATE_FILE=str(security.certificate),
         GALATEA_TLS_KEY_FILE=str(security.key),
+        GALATEA_SECRETS_KEY_FILE=str(key_file(cluster)),
     )
 
 
