@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from functools import cache, partial
+from functools import cache, wraps
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TextIO
 
@@ -53,8 +53,6 @@ GROUPS = (
 COMMANDS = tuple(name for names in PANELS.values() for name in names if name not in GROUPS)
 FORMER_NAMES = {"collect": "gc", "balance": "reconcile"}
 """Hidden aliases, for one more release."""
-FILES = {"file", "filename", "path", "directory"}
-"""Types of arguments that are names of files."""
 BROKEN = re.compile(r"[\ud800-\udfff]")
 """What Python makes of bytes that are not UTF-8."""
 NEVER_LOGS = {"status"}
@@ -99,29 +97,28 @@ class Commands(TyperGroup):
             configure_log()
         module = importlib.import_module(f"galatea.cli.{name}")
         if name in GROUPS:
+            for info in module.app.registered_commands:
+                info.callback = refusing_broken_text(info.callback)
             group = typer.main.get_group(module.app)
             group.name = cmd_name
-            return refuse_broken_text(group)
+            return group
         app = typer.Typer(add_completion=False)
-        app.command(name=cmd_name)(getattr(module, name))
-        return refuse_broken_text(typer.main.get_command(app))
+        app.command(name=cmd_name)(refusing_broken_text(getattr(module, name)))
+        return typer.main.get_command(app)
 
 
-def refuse_broken_text(command: Any) -> Any:  # noqa: ANN401 - typer's own click
-    """Let a command refuse arguments that are not UTF-8, by their names. Names of files can be any bytes."""
-    for each in getattr(command, "commands", {}).values():
-        refuse_broken_text(each)
-    for parameter in command.params:
-        if parameter.type.name not in FILES:
-            parameter.process_value = partial(_process_text, parameter, parameter.process_value)
-    return command
+def refusing_broken_text(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command refuse texts that are not UTF-8, by the name of the argument. Names of files can be any bytes."""
 
+    @wraps(command)
+    def checked(**arguments: object) -> None:
+        for name, value in arguments.items():
+            texts = value if isinstance(value, list) else [value]
+            if any(isinstance(text, str) and BROKEN.search(text) for text in texts):
+                raise typer.BadParameter("it is not UTF-8", param_hint=name.rstrip("_").replace("_", "-"))
+        command(**arguments)
 
-def _process_text(parameter: Any, process: Callable[..., Any], ctx: Any, value: Any) -> Any:  # noqa: ANN401 - likewise
-    texts = value if isinstance(value, list | tuple) else [value]
-    if any(isinstance(text, str) and not text.isprintable() and BROKEN.search(text) for text in texts):
-        raise typer.BadParameter("it is not UTF-8", ctx=ctx, param=parameter)
-    return process(ctx, value)
+    return checked
 
 
 def configure_log() -> None:
@@ -211,7 +208,9 @@ def _end(error: GalateaError) -> NoReturn:
     end_command(error.exit_code, error.code)
     print_error(error)
     sys.stdout.flush()
-    os._exit(error.exit_code) if "pyspark" in sys.modules else sys.exit(error.exit_code)
+    if "pyspark" in sys.modules:
+        os._exit(error.exit_code)
+    sys.exit(error.exit_code)
 
 
 def audit(words: Sequence[str]) -> None:

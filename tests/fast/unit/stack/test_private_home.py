@@ -64,16 +64,15 @@ def test_a_home_of_another_owner_stays_as_it_is_and_doctor_says_so(
 
     assert mode(home) == 0o755
     [finding] = home_findings(Settings(home=str(home)))
-    assert (finding.name, "mode 755" in finding.found) == ("home", True)
+    assert (finding.check, "mode 755" in finding.found) == ("home", True)
 
 
 def test_every_command_and_process_writes_private_files(tmp_path: Path) -> None:
     code = "import os, sys; sys.argv = ['galatea', '--version']; from galatea.cli.main import main\n"
     code += "try: main()\nexcept SystemExit: pass\nopen('written', 'w').close()"
 
-    subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": os.getcwd()}
-    )  # noqa: PTH109, S603 - where the code is
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, env=environment)
 
     assert mode(tmp_path / "written") == 0o600
 
