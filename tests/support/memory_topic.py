@@ -33,6 +33,9 @@ class Message:
     def value(self) -> bytes:
         return self._value
 
+    def headers(self) -> None:
+        return None
+
     def timestamp(self) -> tuple[int, int]:
         return 2, 1_800_000_000_000
 

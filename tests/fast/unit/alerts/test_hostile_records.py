@@ -12,7 +12,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from master_dataset.parsing.results import Reason
-from speed_layer.alerts import processor
 from speed_layer.alerts.history_table import HistoryTable
 from speed_layer.alerts.history_writer import UNREADABLE, HistoryWriter
 from speed_layer.alerts.intake import AlertIntake
@@ -143,14 +142,10 @@ def test_requests_that_are_no_alerts_are_not_emitted(tmp_path: Path) -> None:
             raise OverError
 
     work = processor_config(tmp_path, heard)
-    with in_process(process, Variant()):
-        log: Any = processor.log  # a mock, as long as the process lives
-        with pytest.raises(OverError):
-            AlertProcessor(work, 0).run()
+    with in_process(process, Variant()), capture_logs() as logs, pytest.raises(OverError):
+        AlertProcessor(work, 0).run()
 
     assert emitted == [ALERT]
     assert UNREADABLE_CORRECTIONS._value.get() == before + len(HOSTILE)  # noqa: SLF001
-    calls = [call.kwargs for call in log.warning.call_args_list if call.args == ("alerts.no_correction",)]
-    assert [(each["topic"], each["partition"], each["offset"]) for each in calls] == [
-        (CORRECTIONS_TOPIC, 0, offset) for offset in range(len(HOSTILE))
-    ]
+    places = [entry["place"] for entry in logs if entry["event"] == "alerts.rejected"]
+    assert places == [f"{CORRECTIONS_TOPIC}/0/{offset}" for offset in range(len(HOSTILE))]

@@ -13,10 +13,12 @@ from structlog.testing import capture_logs
 from batch_layer.alerts import auditor
 from batch_layer.alerts.alert_log import CorrectionRequest, EmittedAlerts, LastAudit
 from batch_layer.alerts.auditor import AlertAuditor
+from deploy import batch
 from deploy.batch import context_of
 from deploy.settings import Settings
 from master_dataset.errors import BrokerUnavailableError
 from master_dataset.registry.rule_versions import VersionRow
+from tests.support.alert_signatures import signatures_of
 from views.alerts.alert import Alert, Window
 from views.alerts.rule_validation import parse_rule
 from views.control.publication import Publication
@@ -103,6 +105,9 @@ class Deployment:
     def emitted(self, _: int) -> list[Alert]:
         return []
 
+    def begin_signing(self) -> None:
+        """Requests are in memory, without headers."""
+
     def request(self, records: Sequence[Alert]) -> None:
         self.log += [CorrectionRequest(0, len(self.log) + number, each) for number, each in enumerate(records)]
 
@@ -124,9 +129,10 @@ def deployment(monkeypatch: pytest.MonkeyPatch) -> Deployment:
         "AuditTable": lambda _: found,
         "PointerRow": lambda _: pointer,
         "RuleVersions": found.versions,
-        "AlertLog": lambda _: found,
+        "AlertLog": lambda *_: found,
     }.items():
         monkeypatch.setattr(auditor, name, fake)
+    monkeypatch.setattr(batch, "alert_signatures_of", lambda _: signatures_of())
     monkeypatch.setattr(AlertAuditor, "_session", None)
     monkeypatch.setattr(AlertAuditor, "_wait_for_processor", lambda *_: None)
 
