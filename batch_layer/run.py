@@ -16,7 +16,7 @@ from cassandra.query import BatchStatement, BatchType, Statement
 from batch_layer.blocks import Blocks, made_schema
 from batch_layer.day_cells import DayCells, PartBuffer, calendar_of
 from master_dataset.failpoints import Failpoint, failpoint
-from master_dataset.registry.stores import Store
+from master_dataset.registry.registry import Registry
 from views.core.cut import month_of
 from views.core.day_cells import DayParts, DayShape
 from views.core.local_time import BusinessDays
@@ -181,8 +181,7 @@ class Run:
     @cached_property
     def _calendar(self) -> Mapping[str, BusinessDays]:
         """The business days of every registered store, as they are now."""
-        stores = (Store.from_json(row.body) for row in self._session.execute("SELECT body FROM stores"))
-        return calendar_of({store.id: store for store in stores})
+        return calendar_of(Registry(self._session).stores())
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Write the whole manifest under this run's name; it never changes afterwards."""

@@ -161,6 +161,12 @@ class ProductsChangedError(RequestError):
     status = 409
 
 
+class StoresChangedError(RequestError):
+    """Another load changed the registered stores first."""
+
+    status = 409
+
+
 class TargetsChangedError(RequestError):
     """Another load changed the tenant's targets first."""
 

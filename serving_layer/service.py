@@ -16,7 +16,7 @@ from cachetools import LRUCache
 from msgspec import UNSET, UnsetType
 
 from master_dataset import tracing
-from master_dataset.errors import GalateaError, UnknownNameError
+from master_dataset.errors import CassandraUnavailableError, GalateaError, UnknownNameError
 from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store
 from master_dataset.registry.targets import TargetSet
@@ -48,7 +48,14 @@ from serving_layer.responses.metrics import Provenance
 from serving_layer.store.at_least import AtLeast, Demand
 from serving_layer.store.cells import MergedCells
 from serving_layer.store.readers import Readers
-from serving_layer.store.snapshot import ReadSnapshot, ReadVersion, SnapshotReader, past_snapshot, provenance
+from serving_layer.store.snapshot import (
+    ReadSnapshot,
+    ReadVersion,
+    SnapshotReader,
+    VisibleSpeed,
+    past_snapshot,
+    provenance,
+)
 from serving_layer.timeline import zone_named
 from views.core import View
 from views.core.local_time import BusinessDays, round_down
@@ -113,6 +120,7 @@ class QueryService:
             clock=clocks.monotonic,
             sleep=clocks.sleep,
         )
+        self._visible_speed = VisibleSpeed(readers.speed, clocks.monotonic)
         self.merged_cells = MergedCells(readers, speed_ttl)
         self._bodies: SharedCache[Hashable, bytes] = SharedCache(BODIES_KEPT, len)
         self._now, self._sleep = clocks.now, clocks.sleep
@@ -158,6 +166,9 @@ class QueryService:
             if demand is not None:
                 await self._waits().refuse_lacking(demand, snapshot)
         version, stores = await self.stores.all(fresh=fresh)
+        snapshot, failure = await self._seen_by(caller, snapshot, version, stores)
+        if failure is not None and not request.partial:
+            raise failure
         products = await self._masters(request, stores, caller, fresh=fresh)
         targets = await self._target_sets(request, stores, caller, fresh=fresh)
         return ReadVersion(snapshot, version, self._latest_turn(request, version, stores), products, targets)
@@ -227,7 +238,9 @@ class QueryService:
         except GalateaError as error:  # whoever asks for these cells gets the error
             log.info("answers.not_read_ahead", manifest=manifest, reason=error.message)
 
-    async def current_version(self, demand: Demand | None = None) -> tuple[ReadVersion, GalateaError | None]:
+    async def current_version(
+        self, caller: Caller, demand: Demand | None = None
+    ) -> tuple[ReadVersion, GalateaError | None]:
         """Read what an answer about the time until now is computed from, but no cells.
 
         Args:
@@ -248,14 +261,28 @@ class QueryService:
                 return newest
 
             snapshot = await self._waits().wait(demand, snapshot, again, self._sleep)
-        version, _ = await self.stores.all()
-        return ReadVersion(snapshot, version), speed_failure
+        version, stores = await self.stores.all()
+        snapshot, failure = await self._seen_by(caller, snapshot, version, stores)
+        return ReadVersion(snapshot, version), speed_failure or failure
+
+    async def seen_by(self, caller: Caller, snapshot: ReadSnapshot) -> ReadSnapshot:
+        """The snapshot as a caller may see it, without the speed layer if that cannot be read. See `VisibleSpeed`."""
+        return (await self._seen_by(caller, snapshot, *await self.stores.all()))[0]
+
+    async def _seen_by(
+        self, caller: Caller, snapshot: ReadSnapshot, version: str, stores: Mapping[str, Store]
+    ) -> tuple[ReadSnapshot, GalateaError | None]:
+        """The snapshot as the caller may see it, and why it lacks the speed layer where it had it."""
+        try:
+            return await self._visible_speed.of(snapshot, version, stores, caller), None
+        except CassandraUnavailableError as error:
+            return replace(snapshot, positions=(), missing=("speed",)), error
 
     async def refuse_ended(self, snapshot: ReadSnapshot) -> None:
         """PublicationCollectedError or SpeedExpiredError if cells of a snapshot may be gone since it was read."""
         await self._snapshots.refuse_ended(snapshot)
 
-    def _latest_turn(self, request: Request, version: int, stores: Mapping[str, Store]) -> int | None:
+    def _latest_turn(self, request: Request, version: str, stores: Mapping[str, Store]) -> int | None:
         """When a day of a store of this request began last; None if its range does not depend on what day it is."""
         if not AskedRange(request.start, request.end, request.range).is_relative:
             return None
@@ -370,9 +397,9 @@ class QueryService:
         """Let the next request read its snapshot itself: a client has just seen, or made, something newer."""
         self._snapshots.expire()
 
-    async def provenance(self) -> Provenance:
-        """What an answer would be computed from now."""
-        return provenance(await self.snapshot())
+    async def provenance(self, caller: Caller) -> Provenance:
+        """What an answer for the caller would be computed from now."""
+        return provenance(await self.seen_by(caller, await self.snapshot()))
 
     async def snapshot(self) -> ReadSnapshot:
         """The snapshot of now, without the speed layer if that cannot be read."""

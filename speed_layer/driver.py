@@ -27,6 +27,7 @@ from master_dataset.tracing import Attributes, micro_batch
 from speed_layer.arrow_tables import last_received
 from speed_layer.contributions import Contributions
 from speed_layer.micro_batch import Horizons, MicroBatch, Rehearsal, SpeedRows
+from speed_layer.store_progress import StoreProgress
 from speed_layer.stream import Feed, counted, input_stream
 from speed_layer.visits import VisitTracker
 from views.arrow.contributions import check
@@ -68,6 +69,7 @@ class SpeedDriver:
     def start(self, spark: SparkSession, generation: Generation, feed: Feed, checkpoint: str) -> StreamingQuery:
         """Start or continue the query of this generation, after a former one of this process has ended."""
         self.refusal, self._traces, self._recorded = None, trace_contexts(spark), {}
+        StoreProgress(self._connect(), generation.number, self._horizons.ttl).keep()
         feed = replace(feed, traces=self._traces)
         self._parser = feed.parser(self._views)
         of_visits = [view for view in self._views if view.counts_visits]
@@ -145,9 +147,12 @@ class SpeedDriver:
         visits = tracker.closed(output)
         if visits.num_rows:
             added = tracker.additions(visits, self._horizons.epoch)
-            served = ((key, cells) for key, cells in added if key.epoch >= generation.emit_from)
+            served = [(key, cells) for key, cells in added if key.epoch >= generation.emit_from]
             shapes = {view.name: view for view in tracker.views}
-            SpeedRows(self._connect(), generation.number, self._horizons.ttl, shapes).write(number, served)
+            session, ttl = self._connect(), self._horizons.ttl
+            SpeedRows(session, generation.number, ttl, shapes).write(number, served)
+            stores = dict.fromkeys(key.store for key, _ in served)
+            StoreProgress(session, generation.number, ttl).visited(number, stores)
 
     def _take_over(self, generation: Generation) -> bool:
         taken = self._generations.take_over(generation)

@@ -1,6 +1,6 @@
 """Counts one micro-batch in a Spark worker, and returns to the driver how far it was read.
 
-    parsed rows -> events -> FirstDeliveries -> contributions -> additions -> SpeedRows
+    parsed rows -> events -> FirstDeliveries -> contributions -> additions -> SpeedRows -> StoreProgress
                   -> sightings and positions, as OUTPUT, for the driver
 
 A speed row is what one micro-batch adds to the cells of an epoch: overwritten by key, never incremented. A replay of
@@ -25,6 +25,7 @@ from speed_layer.arrow_tables import of_kind, position_rows, sighting_rows
 from speed_layer.cassandra_batches import Insert, write_all
 from speed_layer.contributions import Contributions
 from speed_layer.first_deliveries import FirstDeliveries
+from speed_layer.store_progress import StoreProgress
 from views.control.generation import Generation
 from views.core.cells import WAITING, write_block
 from views.core.cut import UNIX_EPOCH
@@ -119,6 +120,7 @@ class MicroBatch:
         late = set[datetime]()
         added = additions(first, self.contributions, shapes, horizons.epoch)
         SpeedRows(session, own.number, horizons.ttl, shapes).write(self.number, self._served(added, late))
+        StoreProgress(session, own.number, horizons.ttl).counted(self.number, events)
         if late:
             notice_late_events(session, late)
 

@@ -49,6 +49,7 @@ GROWTHS = KeptTable("partition_growths")
 
 TRUTH = (
     Group((KeptTable("registry_versions"),), (KeptTable("stores"),)),
+    Group((KeptTable("store_sets"),), (KeptTable("registered_stores"),)),
     Group((KeptTable("product_masters"),), (KeptTable("product_blocks"),)),
     Group((KeptTable("target_sets"),), (KeptTable("target_blocks"),)),
     Group(
@@ -96,6 +97,7 @@ COMPUTED: Mapping[str, str] = {
     "run_days": "the next rebuild",
     "speed_cells": "the next generation of the speed layer",
     "speed_positions": "the next generation of the speed layer",
+    "speed_stores": "the next generation of the speed layer",
     "first_deliveries": "the next generation of the speed layer",
     "generations": "the next generation of the speed layer",
     "raw_pos_transactions": "the next generation of the speed layer, as far as the topic goes back",

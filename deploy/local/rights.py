@@ -39,8 +39,8 @@ _ALERT_HISTORY = (
 _WEBHOOKS = ("webhook_endpoints", "webhook_skips", "webhook_states")
 _PUBLISHED = ("batch_cells", "corrections", "day_cells", "ledgers", "manifests", "publications", "run_days")
 _PRODUCTS = ("product_blocks", "product_masters", "seen_titles", "target_blocks", "target_sets")
-_REGISTRY = ("registry_versions", "stores")
-_SPEED = ("generations", "raw_pos_transactions", "speed_cells", "speed_positions")
+_REGISTRY = ("registered_stores", "registry_versions", "store_sets", "stores")
+_SPEED = ("generations", "raw_pos_transactions", "speed_cells", "speed_positions", "speed_stores")
 _SECRETS = ("secrets_key", "signed_alerts")
 """Which key is that of the deployment, and which alerts it signs. The key itself is a file."""
 _PARTITIONS = ("generations", "partition_growths")

@@ -47,8 +47,7 @@ def apply(
     speaks_of = dict.fromkeys([usual, *(of for of, _ in wanted)]) if prune else ()
     steps = plan_changes(alerting.rules, stores, wanted, prune=speaks_of)
     if not dry_run:
-        for _ in apply_changes(alerting.rules, stores, steps):
-            pass
+        apply_changes(alerting.rules, steps)
     warn_of_unknown_tenants((step.tenant for step in steps if step.after), stores.values())
     if as_json:
         print_json({"dry_run": dry_run, "rules": [_step(step) for step in steps]})

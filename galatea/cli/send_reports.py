@@ -8,10 +8,13 @@ from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
 from galatea.cli.report import fetch, outcome
-from galatea.cli.rest import KeyFile
+from galatea.cli.rest import KeyFile, rest_client
+from galatea.cli.tenants import warn_of_unknown_tenants
 from master_dataset.errors import OperatorError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from deploy.reports.due import DueReport
     from deploy.reports.recipients import ScheduledReport
     from serving_layer.responses.reports import Report
@@ -22,6 +25,7 @@ def send_reports(*, key_file: KeyFile = None, as_json: AsJson = False) -> None:
 
     A report is due when its day or week is over in every store of the tenant. Each recipient gets every period since
     the last one that they got, at most 7 days or 2 weeks; whoever is new in the file gets the newest one.
+    Tenants without stores are left out, with a warning.
     """
     from deploy.reports.due import DueReports
     from deploy.reports.recipients import read_reports
@@ -33,7 +37,8 @@ def send_reports(*, key_file: KeyFile = None, as_json: AsJson = False) -> None:
         return fetch(settings, each.period, each.tenant, None if day is None else day.isoformat(), key_file)
 
     due = DueReports(settings, report_of)
-    done = [result for each in scheduled for result in due.send(each)]
+    left_out = _without_stores(settings, [each.tenant for each in scheduled], key_file)
+    done = [result for each in scheduled if each.tenant not in left_out for result in due.send(each)]
     if as_json:
         print_json({"reports": [_json(each) for each in done]})
     elif not scheduled:
@@ -45,6 +50,14 @@ def send_reports(*, key_file: KeyFile = None, as_json: AsJson = False) -> None:
         first = failures[0]
         message = f"{len(failures)} of the reports or recipients failed; the first: {first.message}"
         raise OperatorError(message, do=f"{first.do}; then galatea send-reports, which sends what is left")
+
+
+def _without_stores(settings: Settings, tenants: "Sequence[str]", key_file: Path | None) -> list[str]:
+    """The tenants that have no store, each with a warning."""
+    if not tenants:
+        return []
+    with rest_client(settings, key_file) as galatea:
+        return warn_of_unknown_tenants(tenants, galatea.stores())
 
 
 def _json(each: "DueReport") -> dict[str, Any]:

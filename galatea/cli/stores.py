@@ -44,6 +44,52 @@ def load(
             print_message(f"  new tenants: {', '.join(sorted(new))}")
 
 
+@app.command()
+def remove(
+    stores: Annotated[list[str], typer.Argument(metavar="STORE...", help="Ids of registered stores.")],
+    is_meant: Annotated[bool, typer.Option("--yes", help="Remove them. Otherwise nothing changes.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what it means to remove stores from the registry, or remove them with --yes. Their events stay."""
+    from deploy.cassandra import session_of
+    from deploy.wiring import alert_service_of
+    from master_dataset.errors import UnknownNameError
+    from master_dataset.registry.registration import remove as take_out
+    from master_dataset.registry.registration import stores_with_events
+
+    settings = Settings()
+    known = {each.id: each for each in registered_stores(settings)}
+    for id_ in stores:
+        if id_ not in known:
+            raise UnknownNameError("store", id_, known)
+    chosen = [known[id_] for id_ in dict.fromkeys(stores)]
+    with_events = stores_with_events(settings.paths.master_uri, stores)
+    rules = alert_service_of(settings).rules
+    named = {tenant: rules.listed(tenant) for tenant in {each.tenant for each in chosen}}
+    rules_of = {
+        each.id: [entry.id for entry in named[each.tenant] if entry.rule and each.id in (entry.rule.stores or ())]
+        for each in chosen
+    }
+    if is_meant:
+        take_out(session_of(settings.cassandra.address), [each.id for each in chosen])
+    if as_json:
+        shown = [
+            {"id": each.id, "tenant": each.tenant, "has_events": each.id in with_events, "rules": rules_of[each.id]}
+            for each in chosen
+        ]
+        print_json({"dry_run": not is_meant, "stores": shown})
+        return
+    rows = [
+        (each.tenant, each.id, each.name, "stay" if each.id in with_events else "none", ", ".join(rules_of[each.id]))
+        for each in chosen
+    ]
+    print_table(("tenant", "id", "name", "events", "named by rules"), rows)
+    print_message(f"  {len(chosen)} stores {'removed' if is_meant else 'would be removed; to do it: --yes'}")
+    if with_events:
+        print_message("  keys of their tenants get `unknown_name` for them, and totals are without them")
+        print_message("  to register them again as they were: galatea stores load FILE --restore")
+
+
 @app.command("list")
 def list_stores(as_json: AsJson = False) -> None:
     """List the registered stores, by tenant and id."""

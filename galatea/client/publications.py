@@ -48,7 +48,7 @@ class ActiveAlarm(Record, frozen=True, kw_only=True):
 
 
 class Freshness(msgspec.Struct, frozen=True, kw_only=True):
-    """How far each layer has read.
+    """How far each layer has read. What counts records of all tenants is None without the scope `operate`.
 
     Attributes:
         publication: number of the newest publication; 0 if there is none.
@@ -56,17 +56,17 @@ class Freshness(msgspec.Struct, frozen=True, kw_only=True):
         published_at: when it was published; None if nothing was.
         generation: of the speed rows that readers see.
         layers: the layers that answers read now.
-        speed_as_of: speed has read a record that was received then; None if it has read none.
+        speed_as_of: speed has read an event of your stores that was received then; None if it has read none.
         speed_lag_ms: for how many milliseconds the oldest record that speed has not read has been waiting; None if it
-            was never measured.
+            was never measured, or for operators alone.
         archive_as_of: as `speed_as_of`, of the archive.
         archive_lag_ms: by how many milliseconds the archive's newest record is older than that of speed; None if
             unknown.
         alerts_as_of: alerts are evaluated for every event received before; None if they never were.
-        speed: how far speed has read, by partition.
-        archive: how far the archive has read, by partition.
-        lag: what is left to read, by reader and partition.
-        alarms: the active alarms.
+        speed: how far speed has read, by partition; None: for operators alone.
+        archive: how far the archive has read, by partition; None: for operators alone.
+        lag: what is left to read, by reader and partition; None: for operators alone.
+        alarms: the active alarms; None: for operators alone.
     """
 
     publication: int
@@ -79,10 +79,10 @@ class Freshness(msgspec.Struct, frozen=True, kw_only=True):
     archive_as_of: datetime | None = None
     archive_lag_ms: int | None = None
     alerts_as_of: datetime | None = None
-    speed: tuple[ReadPosition, ...] = ()
-    archive: tuple[ReadPosition, ...] = ()
-    lag: tuple[ReaderLag, ...] = ()
-    alarms: tuple[ActiveAlarm, ...] = ()
+    speed: tuple[ReadPosition, ...] | None = None
+    archive: tuple[ReadPosition, ...] | None = None
+    lag: tuple[ReaderLag, ...] | None = None
+    alarms: tuple[ActiveAlarm, ...] | None = None
 
 
 class ViewCounts(Record, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from master_dataset.delta.dataset import arrow_dataset
 from master_dataset.delta.tables import MasterTables
-from master_dataset.errors import CurrencyFixedError, DayFixedError, OperatorError
+from master_dataset.errors import CurrencyFixedError, DayFixedError, OperatorError, UnknownNameError
 from master_dataset.registry.registry import Registry
 from master_dataset.registry.stores import Store, Terms
 from master_dataset.sources import registered_sources
@@ -66,6 +66,25 @@ def restore(master_uri: str, session: "Session", stores: Sequence[Store]) -> Non
             message = f"store `{id_}` has events in {currency}, so its currency is not {own[id_]}"
             raise CurrencyFixedError(message, do="give `currency` as it was; nothing of the file was registered")
     registry.save(lost)
+
+
+def remove(session: "Session", stores: Sequence[str]) -> None:
+    """Remove stores from the registry. Their events stay, as those of stores that were never registered.
+
+    Raises:
+        UnknownNameError: One of them is not registered; none is removed.
+    """
+    registry = Registry(session)
+    known = registry.stores()
+    for store in stores:
+        if store not in known:
+            raise UnknownNameError("store", store, known)
+    registry.save((), removed=stores)
+
+
+def stores_with_events(master_uri: str, stores: Iterable[str]) -> set[str]:
+    """Find which of these stores have events of any source in the master dataset."""
+    return _with_events(master_uri, set(stores), registered_sources())
 
 
 def _currencies(master_uri: str, stores: Iterable[str]) -> set[tuple[str, str]]:

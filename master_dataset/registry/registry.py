@@ -1,15 +1,20 @@
-"""The registered stores, in Cassandra.
+"""The registered stores, in Cassandra, in versions.
 
-A version number changes with every save, so a reader checks one small row per second and reads the stores only if they
-have changed. `save` returns once every reader has seen the stores: later records are parsed with them.
+A load writes all stores of a new version, and switches to it by compare-and-set: readers see all of it or nothing. The
+version changes with every load, so a reader checks one small row per second and reads the stores only if they have
+changed. `save` returns once every reader has seen the stores: later records are parsed with them.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from cassandra.concurrent import execute_concurrent_with_args
+
+from master_dataset.errors import CassandraUnavailableError, RequestError, StoresChangedError
 from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms
+from master_dataset.registry.tenants import ALL_TENANTS
+from master_dataset.registry.versions import VersionedTables
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -22,7 +27,89 @@ TenantOf = Callable[[str], str | None]
 REFRESH_SECONDS = 1.0
 """How old a reader's copy may be before it checks the version again."""
 
-_NAME = "stores"
+SELECT_VERSION = f"SELECT version, count FROM store_sets WHERE tenant = '{ALL_TENANTS}'"  # noqa: S608 - our own name
+SELECT_STORES = f"SELECT body FROM registered_stores WHERE tenant = '{ALL_TENANTS}' AND version = ?"  # noqa: S608 - likewise
+SELECT_FORMER_VERSION = "SELECT version FROM registry_versions WHERE name = 'stores'"
+SELECT_FORMER_STORES = "SELECT body FROM stores"
+"""Where a release before versions has written them; they count until the first load of this one."""
+_TRIES = 3
+"""A version can be removed while it is read, after two more loads."""
+_IN_FLIGHT = 32
+
+
+class StoreTables(VersionedTables):
+    """Loads stores. All methods raise CassandraUnavailableError."""
+
+    kind, versions, counts = "stores", "store_sets", ("count",)
+    blocks, partition, changed = "registered_stores", ("tenant", "version"), StoresChangedError
+
+    def __init__(self, session: "Session") -> None:
+        """`session` uses Galatea's keyspace."""
+        super().__init__(session)
+        self._stores = session.prepare(SELECT_STORES)
+        self._write = session.prepare("INSERT INTO registered_stores (tenant, version, id, body) VALUES (?, ?, ?, ?)")
+        self._remove = session.prepare("DELETE FROM registered_stores WHERE tenant = ? AND version = ?")
+
+    def load(self, stores: Iterable[Store], removed: Collection[str] = ()) -> None:
+        """Register stores, or change registered ones, and remove others: all of it or nothing.
+
+        Raises:
+            StoresChangedError: Another load was faster.
+        """
+
+        def stage(version: str, before: Any) -> Sequence[int]:  # noqa: ANN401 - a row of the driver
+            known = self.of(before) if before else self._former()
+            kept = {id_: store for id_, store in known.items() if id_ not in removed}
+            wanted = kept | {store.id: store for store in stores}
+            rows = [(ALL_TENANTS, version, store.id, store.to_json()) for store in wanted.values()]
+            execute_concurrent_with_args(self._session, self._write, rows, concurrency=_IN_FLIGHT)
+            return (len(wanted),)
+
+        self.load_version(ALL_TENANTS, stage)
+
+    def of(self, row: Any) -> Mapping[str, Store]:  # noqa: ANN401 - a row of the driver
+        """The stores of a version. CassandraUnavailableError if some of them are missing."""
+        found = _by_id(self._session.execute(self._stores, (row.version,)))
+        if len(found) != row.count:
+            message = f"{len(found)} of {row.count} registered stores were read."
+            raise CassandraUnavailableError(message, do="Try again; `galatea status` says what is wrong.")
+        return found
+
+    def version(self) -> str:
+        """The version that counts; of a release before versions, its number."""
+        row = self.current(ALL_TENANTS)
+        if row is not None:
+            return str(row.version)
+        former = self._session.execute(SELECT_FORMER_VERSION).one()
+        return str(former.version if former else 0)
+
+    def all(self) -> Mapping[str, Store]:
+        """Every registered store by id."""
+        for _ in range(_TRIES):
+            row = self.current(ALL_TENANTS)
+            if row is None:
+                return self._former()
+            try:
+                return self.of(row)
+            except CassandraUnavailableError as error:
+                failed = error
+        raise failed
+
+    def remove_version(self, tenant: str, version: str) -> None:
+        """Delete all stores of a version."""
+        self._session.execute(self._remove, (tenant, version))
+
+    def overtaken(self, tenant: str) -> RequestError:  # noqa: ARG002 - there is one registry
+        """See `VersionedTables`."""
+        message = "Another load has changed the registered stores in the meantime."
+        return self.changed(message, do="Load the stores again; nothing of this load was kept.")
+
+    def _former(self) -> Mapping[str, Store]:
+        return _by_id(self._session.execute(SELECT_FORMER_STORES))
+
+
+def _by_id(rows: Iterable[Any]) -> Mapping[str, Store]:
+    return {store.id: store for store in (Store.from_json(row.body) for row in rows)}
 
 
 class Registry:
@@ -30,10 +117,9 @@ class Registry:
 
     def __init__(self, session: "Session") -> None:
         """`session` uses Galatea's keyspace."""
-        self._session = session
-        self._version_query = session.prepare("SELECT version FROM registry_versions WHERE name = ?")
+        self._tables = StoreTables(session)
         self._checked_at = float("-inf")
-        self._version = -1
+        self._version = ""
         self._stores: Mapping[str, Store] = {}
         self._terms: Mapping[str, Terms] = {}
 
@@ -44,11 +130,9 @@ class Registry:
             Exception: Any error of the driver. An old copy is never used instead: a currency in it may be wrong.
         """
         if time.monotonic() - self._checked_at >= REFRESH_SECONDS:
-            row = self._session.execute(self._version_query, (_NAME,)).one()
-            version = row.version if row else 0
+            version = self._tables.version()
             if version != self._version:
-                bodies = self._session.execute("SELECT body FROM stores")
-                self._stores = {store.id: store for store in (Store.from_json(row.body) for row in bodies)}
+                self._stores = self._tables.all()
                 self._terms = {store.id: store.terms for store in self._stores.values()}
                 self._version = version
             self._checked_at = time.monotonic()
@@ -63,15 +147,13 @@ class Registry:
         known = self._stores.get(store)
         return known.tenant if known else None
 
-    def save(self, stores: Iterable[Store]) -> None:
-        """Write stores. Returns after 2 x REFRESH_SECONDS, when every reader has seen them."""
-        insert = self._session.prepare("INSERT INTO stores (id, body, effective_at) VALUES (?, ?, ?)")
-        now = datetime.now(UTC)
-        for store in stores:
-            self._session.execute(insert, (store.id, store.to_json(), now))
-        row = self._session.execute(self._version_query, (_NAME,)).one()
-        bump = self._session.prepare("INSERT INTO registry_versions (name, version) VALUES (?, ?)")
-        self._session.execute(bump, (_NAME, (row.version if row else 0) + 1))
+    def save(self, stores: Iterable[Store], *, removed: Collection[str] = ()) -> None:
+        """Register stores and remove others, all or none. Returns after 2 x REFRESH_SECONDS, when every reader knows.
+
+        Raises:
+            StoresChangedError: Another load was faster.
+        """
+        self._tables.load(stores, removed)
         time.sleep(2 * REFRESH_SECONDS)
 
 

@@ -9,11 +9,13 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from cassandra import ConsistencyLevel
+from cassandra.query import BatchStatement
 
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
+    from cassandra.query import PreparedStatement
 
 Kind = Literal["rule", "store"]
 GRID = timedelta(seconds=1)
@@ -39,6 +41,14 @@ class VersionRow(NamedTuple):
     number: int
     effective_at: datetime
     body: str
+
+
+class RuleEdit(NamedTuple):
+    """A new version of a rule. `body`: empty to remove it. `after`: the number of the version before; 0 for none."""
+
+    id: str
+    body: str
+    after: int
 
 
 class RuleVersions:
@@ -92,26 +102,53 @@ class RuleVersions:
             return None
         return self._append("rule", id_, body, before)
 
+    def follow_all(self, changes: Sequence[RuleEdit]) -> Sequence[VersionRow] | None:
+        """Add a version of each of these rules, as `follow` does: of all, or None if one of them has moved on.
+
+        All versions are in one partition, so that one compare-and-set writes them together.
+        """
+        before = [self.newest("rule", edit.id) for edit in changes]
+        if any((row.number if row else 0) != edit.after for row, edit in zip(before, changes, strict=True)):
+            return None
+        added = [self._next("rule", edit.id, edit.body, row) for row, edit in zip(before, changes, strict=True)]
+        return added if self._write(added) else None
+
     def effective_at(self, now: datetime | None = None) -> datetime:
         """Return when a version takes effect that is written now."""
         earliest = (now or self._now()) + self.delay
         return earliest + (_EPOCH - earliest) % GRID
 
     def _append(self, kind: Kind, id_: str, body: str, before: VersionRow | None) -> VersionRow | None:
-        now = self._now()
-        at = self.effective_at(now)
+        version = self._next(kind, id_, body, before)
+        return version if self._write([version]) else None
+
+    def _next(self, kind: Kind, id_: str, body: str, before: VersionRow | None) -> VersionRow:
+        at = self.effective_at()
         number = before.number + 1 if before else 1
-        version = VersionRow(kind, id_, number, max(at, before.effective_at) if before else at, body)
-        values = (_BUCKET, kind, id_, number, version.effective_at, now, body)
+        return VersionRow(kind, id_, number, max(at, before.effective_at) if before else at, body)
+
+    def _write(self, versions: Sequence[VersionRow]) -> bool:
+        """Write versions unless one of their numbers is taken; whether all of them were written, or none."""
+        now = self._now()
+        rows = [(_BUCKET, each.kind, each.id, each.number, each.effective_at, now, each.body) for each in versions]
         add = self._session.prepare(_ADD)
         try:
-            is_applied = self._session.execute(add, values).one().applied
+            return bool(self._session.execute(*_together(add, rows)).one().applied)
         except CASSANDRA_UNAVAILABLE:  # whether it was written is unknown; a serial read settles it
-            newest = self._session.prepare(_NEWEST)
+            newest, [first, *_] = self._session.prepare(_NEWEST), versions
             newest.consistency_level = ConsistencyLevel.SERIAL
-            found = self._session.execute(newest, (_BUCKET, kind, id_)).one()
-            is_applied = found is not None and _row(found) == version
-        return version if is_applied else None
+            found = self._session.execute(newest, (_BUCKET, first.kind, first.id)).one()
+            return found is not None and _row(found) == first
+
+
+def _together(add: "PreparedStatement", rows: Sequence[tuple[object, ...]]) -> tuple[object, ...]:
+    """What to execute: a batch if there are several."""
+    if len(rows) == 1:
+        return add, rows[0]
+    batch = BatchStatement()
+    for row in rows:
+        batch.add(add, row)
+    return (batch,)
 
 
 def _row(row: "VersionRow") -> VersionRow:

@@ -1,6 +1,6 @@
 """Names of tenants: which there can be, and which have stores."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from master_dataset.errors import RequestError, UnknownNameError
 from master_dataset.fields import ID_BYTES
@@ -9,10 +9,16 @@ from master_dataset.registry.hidden_characters import hidden_character
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from master_dataset.registry.stores import Store
-
 ALL_TENANTS = "*"
 """In place of a tenant: all of them, registered or not. No tenant has this name."""
+
+
+class HasTenant(Protocol):
+    """A store, as far as its tenant."""
+
+    @property
+    def tenant(self) -> str:
+        """Whose it is."""
 
 
 def wrong_tenant(name: str) -> str | None:
@@ -37,7 +43,7 @@ def checked_tenant(name: str) -> str:
     return name
 
 
-def require_tenant(tenant: str, stores: "Iterable[Store]") -> None:
+def require_tenant(tenant: str, stores: "Iterable[HasTenant]") -> None:
     """Refuse a tenant that has no store: its name is probably misspelt, and nobody would ever read its data.
 
     Args:

@@ -1,4 +1,4 @@
-"""What tenants load from files, in versions: a load writes a new one beside the current one, and then switches to it.
+"""What is loaded from files, in versions: a load writes a new one beside the current one, and then switches to it.
 
 The row of a tenant names its current version, and is switched by compare-and-set. So readers see all of a load or
 nothing of it, and of two loads at once, one fails and leaves nothing behind.

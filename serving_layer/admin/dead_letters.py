@@ -24,7 +24,7 @@ REPLAYED = Counter(
     "galatea_replayed_letters", "Dead letters that were to be sent again over HTTP.", ("topic", "outcome")
 )
 
-Registry = Callable[[], Awaitable[tuple[int, Mapping[str, Store]]]]
+Registry = Callable[[], Awaitable[tuple[str, Mapping[str, Store]]]]
 Found = TypeVar("Found")
 
 

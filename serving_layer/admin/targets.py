@@ -49,7 +49,7 @@ class TargetService:
     def __init__(
         self,
         loader: TargetLoader,
-        stores: Callable[[], Awaitable[tuple[int, Mapping[str, Store]]]],
+        stores: Callable[[], Awaitable[tuple[str, Mapping[str, Store]]]],
         catalogue: Catalogue,
     ) -> None:
         """Load nothing yet.

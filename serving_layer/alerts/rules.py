@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 import msgspec
 
 from master_dataset.errors import BadRuleError, UnknownNameError
-from master_dataset.registry.rule_versions import Kind, VersionRow
+from master_dataset.registry.rule_versions import Kind, RuleEdit, VersionRow
 from master_dataset.registry.stores import Store
 from serving_layer.alerts.history import AlertListing
 from serving_layer.errors import RuleExistsError, RuleMovedError, TooBusyError
@@ -97,8 +97,15 @@ class Versions(Protocol):
     def follow(self, id_: str, body: str, after: int) -> VersionRow | None:
         """Add a version after the version `after`; None if there already is one."""
 
+    def follow_all(self, changes: Sequence[RuleEdit]) -> Sequence[VersionRow] | None:
+        """Add a version of each, or of none; None if there already is one of them."""
+
     def effective_at(self) -> datetime:
         """When a version takes effect that is written now."""
+
+
+RuleKey = tuple[str, str]
+"""Tenant and id."""
 
 
 class RuleAuthor(NamedTuple):
@@ -178,6 +185,25 @@ class AlertRules:
             raise _moved(id_)
         return RuleEntry.of(row)
 
+    def change_all(self, changes: Sequence[tuple[RuleKey, Rule | None, int | None]]) -> Sequence[RuleEntry]:
+        """Change several rules, which are validated: all of them or none.
+
+        Args:
+            changes: tenant and id, the rule (None: it is removed), and the version that it was read at; None: there was
+                no such rule.
+
+        Raises:
+            RuleMovedError: one of them was changed in the meantime.
+        """
+        edits = [
+            RuleEdit("/".join(key), _body(rule) if rule else "", self._free(*key) if after is None else after)
+            for key, rule, after in changes
+        ]
+        rows = self._versions.follow_all(edits) if edits else ()
+        if rows is None:
+            raise _one_moved()
+        return [RuleEntry.of(row) for row in rows]
+
     def effective_at(self) -> datetime:
         """When a rule takes effect that is written now."""
         return self._versions.effective_at()
@@ -195,7 +221,7 @@ class AlertRules:
         return before
 
     def _follow(self, rule: Rule, after: int) -> RuleEntry:
-        row = self._versions.follow(f"{rule.tenant}/{rule.id}", msgspec.json.encode(rule).decode(), after)
+        row = self._versions.follow(f"{rule.tenant}/{rule.id}", _body(rule), after)
         if row is None:
             raise _moved(rule.id)
         return RuleEntry.of(row)
@@ -203,8 +229,24 @@ class AlertRules:
     def _of(self, tenant: str, id_: str) -> list[RuleEntry]:
         return [RuleEntry.of(row) for row in self._versions.all_of("rule", f"{tenant}/{id_}")]
 
+    def _free(self, tenant: str, id_: str) -> int:
+        """The version after which a rule begins: that of its removal, or 0. RuleMovedError if there is one already."""
+        newest = next(iter(self._of(tenant, id_)), None)
+        if newest and not newest.removed:
+            raise _one_moved()
+        return newest.version if newest else 0
+
     def _unknown(self, tenant: str, id_: str) -> UnknownNameError:
         return UnknownNameError("rule", id_, [entry.id for entry in self.listed(tenant)])
+
+
+def _body(rule: Rule) -> str:
+    return msgspec.json.encode(rule).decode()
+
+
+def _one_moved() -> RuleMovedError:
+    message = "One of the rules was changed since they were read; none is changed now."
+    return RuleMovedError(message, do="Read them again, and apply what they say now.")
 
 
 def _moved(id_: str) -> RuleMovedError:

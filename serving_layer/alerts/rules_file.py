@@ -117,22 +117,16 @@ def plan_changes(
     return [RuleChange(*key, before.get(key), after.get(key)) for key in (*gone, *after)]
 
 
-def apply_changes(rules: AlertRules, stores: Mapping[str, Store], steps: Sequence[RuleChange]) -> Iterable[RuleEntry]:
-    """Apply the changes in order, and yield each new version. Removals come first, as they make room.
+def apply_changes(rules: AlertRules, steps: Sequence[RuleChange]) -> Sequence[RuleEntry]:
+    """Apply the changes, all of them or none, and return the new versions.
 
     Raises:
-        RuleMovedError: a rule was changed in the meantime.
-        RuleExistsError: a rule was created in the meantime.
+        RuleMovedError: a rule was changed or created in the meantime.
     """
-    for step in steps:
-        author = RuleAuthor(step.tenant, stores)
-        said = fields_of(step.after) if step.after else {}
-        if step.before is None:
-            yield rules.create(author, said)
-        elif step.after is None:
-            yield rules.remove(step.tenant, step.id, step.before.version)
-        else:
-            yield rules.replace(author, step.id, said, step.before.version)
+    changed = [step for step in steps if step.does != "keep"]
+    return rules.change_all(
+        [((step.tenant, step.id), step.after, step.before.version if step.before else None) for step in changed]
+    )
 
 
 def _judged(rules: AlertRules, author: RuleAuthor, said: object, where: str) -> Rule:

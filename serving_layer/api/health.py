@@ -3,25 +3,29 @@
 from http import HTTPStatus
 
 from fastapi import APIRouter, Response
+from msgspec import structs
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
 
 from serving_layer.api.caller import AnswersOf, FreshnessOf, Operator, Reader
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.health import Freshness, Health, Readiness
 from serving_layer.responses.schemas import returns
+from serving_layer.store.snapshot import provenance
 
 router = APIRouter(tags=["health"])
 freshness_router = APIRouter(prefix="/v1", tags=["state"])
 
 
 @freshness_router.get("/freshness", operation_id="get_freshness", responses=returns(Freshness))
-async def get_freshness(freshness: FreshnessOf, _: Reader) -> Response:
+async def get_freshness(freshness: FreshnessOf, caller: Reader) -> Response:
     """How far each layer has read; `lag`: what is left, as each reader measured it last; which alarms stand.
 
-    `speed_lag_ms`: for how long the oldest record that speed has not read is waiting; 0 if there is none.
-    `archive_lag_ms`: how much older the archive's newest record is than speed's.
+    `speed_as_of`: when the newest event of your stores was received that speed has read. `speed_lag_ms`: for how long
+    the oldest record that speed has not read is waiting; 0 if there is none. `archive_lag_ms`: how much older the
+    archive's newest record is than speed's. Without the scope `operate`, what counts records of all tenants is null:
+    `speed_lag_ms`, `archive_as_of`, `archive_lag_ms`, `speed`, `archive`, `lag` and `alarms`.
     """
-    return Response(encode((await freshness.read()).response()), media_type=JSON)
+    return Response(encode((await freshness.read_for(caller)).response()), media_type=JSON)
 
 
 @router.get("/healthz", operation_id="get_health", responses=returns(Health))
@@ -32,8 +36,9 @@ async def get_health() -> Response:
 
 @router.get("/readyz", operation_id="get_readiness", responses=returns(Readiness))
 async def get_readiness(answers: AnswersOf) -> Response:
-    """Reads the pointer; 503 while the store does not answer."""
-    return Response(encode(Readiness("ready", await answers.provenance())), media_type=JSON)
+    """Reads the pointer; 503 while the store does not answer. Says nothing that moves with the events of a tenant."""
+    as_of = structs.replace(provenance(await answers.snapshot()), speed_as_of=None)
+    return Response(encode(Readiness("ready", as_of)), media_type=JSON)
 
 
 @router.get(

@@ -1,12 +1,16 @@
 """Freshness: how old the data is, how far each reader is behind, and which alarms are active."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Self
+
+from msgspec import structs
 
 from serving_layer.admin.ledger import Ledger
 from serving_layer.health.alarms import LEFT_OUT_TIME, UNEXPLAINED_TIME, Alarm, HealthState, alarms
 from serving_layer.health.watched import READERS, AlarmEvent, HealthReader, LagMeasurement, LateEvents
+from serving_layer.keys.key import Caller
 from serving_layer.responses import health as responses
 from serving_layer.responses.encoding import iso_instant
 from serving_layer.service import QueryService
@@ -35,6 +39,14 @@ class FreshnessReport:
     ledger: Ledger | None
     alerts_as_of: datetime | None = None
     late: LateEvents | None = None
+    is_for_operators: bool = True
+
+    def for_readers(self, basis: ReadSnapshot) -> Self:
+        """The same without what concerns all tenants: positions, what is left to read, late events and alarms.
+
+        `basis`: the snapshot as the reader may see it.
+        """
+        return replace(self, basis=basis, archived=(), lag=(), alarms=(), ledger=None, late=None, is_for_operators=False)
 
     @property
     def archive_as_of(self) -> datetime | None:
@@ -43,20 +55,25 @@ class FreshnessReport:
 
     def response(self) -> responses.Freshness:
         """The report as the API shows it."""
-        speed_as_of, archive_as_of = self.basis.speed_as_of, self.archive_as_of
-        lag = speed_as_of - archive_as_of if speed_as_of and archive_as_of else None
-        speed = [each.seconds for each in self.lag if each.reader == "speed"]
-        return responses.Freshness(
+        for_all = responses.Freshness(
             publication=self.basis.pointer.publication,
             cut=iso_instant(self.basis.pointer.cut),
             published_at=iso_instant(self.published_at),
             generation=self.basis.pointer.generation,
             layers=self.basis.layers,
-            speed_as_of=iso_instant(speed_as_of),
+            speed_as_of=iso_instant(self.basis.speed_as_of),
+            alerts_as_of=iso_instant(self.alerts_as_of),
+        )
+        if not self.is_for_operators:
+            return for_all
+        speed_as_of, archive_as_of = self.basis.speed_as_of, self.archive_as_of
+        lag = speed_as_of - archive_as_of if speed_as_of and archive_as_of else None
+        speed = [each.seconds for each in self.lag if each.reader == "speed"]
+        return structs.replace(
+            for_all,
             speed_lag_ms=int(max(speed) * 1000) if speed else None,
             archive_as_of=iso_instant(archive_as_of),
             archive_lag_ms=None if lag is None else max(0, int(lag.total_seconds() * 1000)),
-            alerts_as_of=iso_instant(self.alerts_as_of),
             late_events=self.late.response() if self.late else None,
             speed=[_position(each) for each in self.basis.positions],
             archive=[_position(each) for each in self.archived],
@@ -139,6 +156,14 @@ class FreshnessService:
         """The last event that was recorded since this publication."""
         found = await self._watched.noticed(name, pointer.cut)
         return next((each for each in reversed(found) if each.place == str(pointer.publication)), None)
+
+    async def read_for(self, caller: Caller) -> FreshnessReport:
+        """The report as the caller may see it. Raises CassandraUnavailableError."""
+        return await self.seen_by(caller, await self.read())
+
+    async def seen_by(self, caller: Caller, fresh: FreshnessReport) -> FreshnessReport:
+        """A report as the caller may see it: operators see all of it."""
+        return fresh if caller.is_operator else fresh.for_readers(await self._answers.seen_by(caller, fresh.basis))
 
     async def alerts_looked_at(self) -> int:
         """The publication that alerts were compared with last; 0 for none. Raises CassandraUnavailableError."""

@@ -151,7 +151,7 @@ RESULTS = {
 }
 EVENTS = Counter("galatea_ingested_events", "Events received over HTTP, by outcome.", ("source", "outcome"))
 
-Registry = Callable[[], Awaitable[tuple[int, Mapping[str, Store]]]]
+Registry = Callable[[], Awaitable[tuple[str, Mapping[str, Store]]]]
 
 
 class EventProducer(Protocol):

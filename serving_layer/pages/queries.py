@@ -24,7 +24,7 @@ from serving_layer.query.cells import CellsRequest
 from serving_layer.query.ranges import RangeName
 from serving_layer.query.resolve import MOST_METRICS, MetricRequest, MetricsRequest, Sort
 from serving_layer.query.sensor_health import SensorsRequest
-from serving_layer.responses.metrics import CellsResponse, MetricResponse, MetricsResponse
+from serving_layer.responses.metrics import CellsResponse, MetricResponse, MetricsResponse, Provenance
 from serving_layer.responses.sensors import SensorList
 from serving_layer.service import QueryService
 from serving_layer.store.snapshot import ReadSnapshot, ReadVersion
@@ -259,6 +259,10 @@ class PageQueries:
         """The health of registered sensors. Raises as the query service does."""
         version = await self.service.read_version(request, self._caller)
         return msgspec.json.decode(await self.service.sensors(request, version, self._caller), type=SensorList)
+
+    async def provenance(self) -> Provenance:
+        """What an answer for the visitor would be computed from now."""
+        return await self.service.provenance(self._caller)
 
     async def is_partial(self) -> bool:
         """Whether the speed layer is missing, so that pages show batch alone and say so."""

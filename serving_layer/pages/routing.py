@@ -27,7 +27,7 @@ from serving_layer.errors import (
     NotOfferedError,
     ScopeMissingError,
 )
-from serving_layer.health.freshness import FreshnessReport
+from serving_layer.health.freshness import FreshnessReport, FreshnessService
 from serving_layer.http.invalid_arguments import invalid_argument
 from serving_layer.http.problems import ERRORS, HEADERS_OF, headers_of
 from serving_layer.keys.key import Scope
@@ -75,10 +75,15 @@ class Visit:
             raise NotOfferedError("This process has no annotations or saved views.", do="Ask one that does.")
         return saved
 
+    @property
+    def freshness(self) -> FreshnessService:
+        """Reads how fresh everything is, for all tenants."""
+        freshness: FreshnessService = self.request.app.state.freshness
+        return freshness
+
     async def fresh(self) -> FreshnessReport:
-        """How fresh everything is, as the header of the page says it. Read once per page."""
-        fresh: FreshnessReport = await self.request.app.state.freshness.read()
-        return fresh
+        """How fresh everything is that the visitor may see, as the header of the page says it. Read once per page."""
+        return await self.freshness.read_for(self.visitor.caller)
 
     async def form(self, max_bytes: int | None = None) -> "Form":
         """The form that the visitor sent. Raises as `read_form` does."""

@@ -48,17 +48,17 @@ class KnownStores:
         self._reader = reader
         self._clock = clock
         self._read_at = float("-inf")
-        self._version: int | None = None
+        self._version: str | None = None
         self._stores: Mapping[str, Store] = {}
-        self._reads: SingleFlight[tuple[int, Mapping[str, Store]]] = SingleFlight()
+        self._reads: SingleFlight[tuple[str, Mapping[str, Store]]] = SingleFlight()
 
-    async def all(self, *, fresh: bool = False) -> tuple[int, Mapping[str, Store]]:
+    async def all(self, *, fresh: bool = False) -> tuple[str, Mapping[str, Store]]:
         """The version and every registered store by id. `fresh`: the version is read after this call began."""
         if fresh or self._clock() - self._read_at >= REFRESH_SECONDS or self._version is None:
             return await self._reads.read(None, self._read)
         return self._version, self._stores
 
-    async def _read(self) -> tuple[int, Mapping[str, Store]]:
+    async def _read(self) -> tuple[str, Mapping[str, Store]]:
         version = await self._reader.version()
         if version != self._version:
             self._stores = {store.id: store for store in await self._reader.stores()}

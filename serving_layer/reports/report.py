@@ -105,7 +105,7 @@ async def make_report(sources: ReportSources, period: ReportPeriod, stores: Sequ
     queries = sources.queries
     published = queries.service.readers.published
     answers = await _answered(queries, period, stores) if stores else None
-    as_of = _provenance(answers.as_of) if answers and answers.as_of else await queries.service.provenance()
+    as_of = _provenance(answers.as_of) if answers and answers.as_of else await queries.provenance()
     by_id = {store.id: store for store in stores}
     figures = _figures(queries, answers) if answers else []
     return Report(

@@ -54,12 +54,16 @@ class LateEventsWaiting(Struct):
     left_because: str | None
 
 
-class Freshness(Struct):
+class Freshness(Struct, kw_only=True):
     """How far each layer has read, what is left to read, and which alarms are active.
 
-    `speed_lag_ms`: for how long the oldest record that speed has not read has been waiting; 0 if there is none, null if
-    it was never measured. `archive_lag_ms`: how much older the archive's newest record is than that of speed.
+    `speed_as_of`: speed has read an event that was received then, of a store that the caller sees; null if it has read
+    none. `speed_lag_ms`: for how long the oldest record that speed has not read has been waiting; 0 if there is none,
+    null if it was never measured. `archive_lag_ms`: how much older the archive's newest record is than that of speed.
     `late_events`: null if no event waits for the next publication.
+
+    Partitions have records of all tenants, so `speed_lag_ms`, `archive_as_of`, `archive_lag_ms`, `speed`, `archive`,
+    `late_events`, `lag` and `alarms` are for operators, and null for everybody else.
     """
 
     publication: int
@@ -68,15 +72,15 @@ class Freshness(Struct):
     generation: int
     layers: Sequence[str]
     speed_as_of: Instant | None
-    speed_lag_ms: int | None
-    archive_as_of: Instant | None
-    archive_lag_ms: int | None
+    speed_lag_ms: int | None = None
+    archive_as_of: Instant | None = None
+    archive_lag_ms: int | None = None
     alerts_as_of: Instant | None
-    late_events: LateEventsWaiting | None
-    speed: Sequence[ReadPosition]
-    archive: Sequence[ReadPosition]
-    lag: Sequence[ReaderLag]
-    alarms: Sequence[ActiveAlarm]
+    late_events: LateEventsWaiting | None = None
+    speed: Sequence[ReadPosition] | None = None
+    archive: Sequence[ReadPosition] | None = None
+    lag: Sequence[ReaderLag] | None = None
+    alarms: Sequence[ActiveAlarm] | None = None
 
 
 class Health(Struct):
@@ -86,7 +90,7 @@ class Health(Struct):
 
 
 class Readiness(Struct):
-    """The process can answer, and from what data."""
+    """The process can answer, and from what data. `speed_as_of` is null: whoever asks needs no key."""
 
     status: Literal["ready"]
     as_of: Provenance

@@ -93,8 +93,8 @@ class AnnotationStore(Protocol):
     async def ids(self, tenant: str) -> Sequence[str]:
         """The ids of all."""
 
-    async def put(self, annotation: Annotation) -> None:
-        """Store one, or replace the one of the same id."""
+    async def put(self, annotations: Sequence[Annotation]) -> None:
+        """Store several of one tenant, or replace those of the same ids: all of them, or none if it fails."""
 
     async def remove(self, tenant: str, id_: str) -> None:
         """Remove one; nothing happens if there is none."""
@@ -155,8 +155,8 @@ class Annotations:
         if count > self.most:
             message = f"The tenant `{tenant}` would have {count:,} annotations, and may have {self.most:,}."
             raise TooManySavedError(message, do="Remove some that are no longer needed.")
-        for each in made.values():
-            await self._store.put(each)
+        if made:
+            await self._store.put(list(made.values()))
         return list(made.values())
 
     async def count(self, tenant: str) -> int:

@@ -499,7 +499,7 @@ class Session:
                 raise SqlStateError("25001", message, "Set it before the first query of a transaction.")
             return self._snapshot
         queries = self._sessions.sources.queries
-        version, speed_failure = await queries.current_version(demand)
+        version, speed_failure = await queries.current_version(self._caller, demand)
         _, stores = await queries.stores.all()
         visible = {id_: store for id_, store in stores.items() if self._caller.sees(store)}
         snapshot = Snapshot(version, visible, self._began or self._sessions.now(), speed_failure, demand=demand)

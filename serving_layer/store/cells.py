@@ -27,6 +27,7 @@ from serving_layer.store.readers import (
     Readers,
     SpeedBlock,
     SpeedReader,
+    StoreProgress,
 )
 from serving_layer.store.snapshot import ReadSnapshot
 from views.core import States, View
@@ -263,6 +264,14 @@ class ChosenRows:
     async def positions(self, generation: int) -> Sequence[Position]:
         """As the other one has them."""
         return await self._speed.positions(generation)
+
+    async def progress(self, generation: int) -> Mapping[str, StoreProgress] | None:
+        """As the other one has it."""
+        return await self._speed.progress(generation)
+
+    async def read_through(self) -> datetime | None:
+        """As the other one has it."""
+        return await self._speed.read_through()
 
     async def claim(self, generation: int) -> Claim | None:
         """As the other one has it."""

@@ -26,6 +26,16 @@ class Position(NamedTuple):
     received_at: datetime | None
 
 
+class StoreProgress(NamedTuple):
+    """What the speed layer has counted of a store.
+
+    `mark` rises with every micro-batch that wrote rows of it. `received_at`: of its newest event; None without one.
+    """
+
+    mark: int
+    received_at: datetime | None
+
+
 class SpeedBlock(NamedTuple):
     """A speed row: what one micro-batch adds to the cells of an epoch; for the block see `views.core.cells`."""
 
@@ -153,6 +163,12 @@ class SpeedReader(Protocol):
     async def positions(self, generation: int) -> Sequence[Position]:
         """How far the generation has read."""
 
+    async def progress(self, generation: int) -> Mapping[str, StoreProgress] | None:
+        """What it has counted of each store; None if a process of an older release writes it, which does not say."""
+
+    async def read_through(self) -> datetime | None:
+        """Every record received before was read, as the running process has measured it last; None if it never did."""
+
     async def claim(self, generation: int) -> Claim | None:
         """Its last claim. None before the first one, when it has no rows."""
 
@@ -170,7 +186,7 @@ class SpeedReader(Protocol):
 class StoreReader(Protocol):
     """The registry of shops."""
 
-    async def version(self) -> int:
+    async def version(self) -> str:
         """Changes with every load of the registry."""
 
     async def stores(self) -> Sequence[Store]:

@@ -2,20 +2,22 @@
 
     ReadSnapshot   the pointer of the batch layer, and the positions of the speed layer
     ReadVersion    the snapshot and the version of the registry: equal versions have equal answers
+    VisibleSpeed   limits a snapshot to what a caller may see move
     as_of          what every answer says of its snapshot
 
 `speed_as_of` is the latest receipt time over all partitions: the speed layer has read a record received then, and in
 that partition everything before it. An idle partition does not hold it back, and a lagging one does not show in it
-(`/v1/freshness` lists every partition).
+(`/v1/freshness` lists every partition). A caller who does not see every store gets that of their own stores.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
+from cachetools import LRUCache
 from msgspec import UNSET
 
 from master_dataset.errors import (
@@ -26,16 +28,41 @@ from master_dataset.errors import (
     UnknownNameError,
 )
 from master_dataset.registry.products import ProductMaster
+from master_dataset.registry.stores import Store
 from master_dataset.registry.targets import TargetSet
-from serving_layer.caching import RefreshAheadCache
+from serving_layer.caching import RefreshAheadCache, SharedCache, keep
 from serving_layer.errors import DefinitionNotPublishedError, PublicationBehindError, PublicationCollectedError
+from serving_layer.keys.key import Caller
 from serving_layer.responses.encoding import iso_instant
 from serving_layer.responses.metrics import AsOf, Provenance
-from serving_layer.store.readers import Position, PublicationEntry, PublishedReader, Readers
+from serving_layer.store.readers import (
+    Position,
+    PublicationEntry,
+    PublishedReader,
+    Readers,
+    SpeedReader,
+    StoreProgress,
+)
 from views.control.publication import Pointer
 from views.core import View
+from views.core.local_time import round_down
 
 DAY = timedelta(days=1)
+SNAPSHOTS_KEPT, SCOPES_KEPT = 4, 1000
+"""Snapshots of which a process keeps the progress of stores, and visibility scopes whose part of it."""
+CLOCK_SECONDS = 1.0
+"""How old the time may be up to which the speed layer has read everything."""
+
+
+class VisibleProgress(NamedTuple):
+    """What moves in the answers of a caller from whom stores are hidden.
+
+    `stores`: the progress of the others, by id. `clock`: a full quarter of an hour, before which the speed layer has
+    read everything; it moves with the time, whoever sends. None if that is not known.
+    """
+
+    stores: tuple[tuple[str, StoreProgress], ...]
+    clock: datetime | None
 
 
 @dataclass(frozen=True)
@@ -47,22 +74,37 @@ class ReadSnapshot:
         positions: how far the speed layer has read each partition.
         missing: the layers that a partial answer had to do without.
         is_past: a publication was named by its number, and its cells alone are read.
+        visible: what a caller may see move from whom stores are hidden; None for one who sees every store.
     """
 
     pointer: Pointer
     positions: tuple[Position, ...]
     missing: tuple[str, ...]
     is_past: bool = False
+    visible: "VisibleProgress | None" = None
+
+    @property
+    def read_until(self) -> datetime | None:
+        """When the newest record that the speed layer has read was received; None if there is none."""
+        return max((at.received_at for at in self.positions if at.received_at), default=None)
 
     @property
     def speed_as_of(self) -> datetime | None:
-        """None if the speed layer has read nothing yet, or is missing."""
-        return max((at.received_at for at in self.positions if at.received_at), default=None)
+        """The same of the stores that the caller sees."""
+        if self.visible is None:
+            return self.read_until
+        return max((at.received_at for _, at in self.visible.stores if at.received_at), default=None)
+
+    @property
+    def movement(self) -> tuple[Hashable, ...]:
+        """Equal as long as the speed layer has read no event that the caller may see."""
+        return self.positions if self.visible is None else self.visible
 
     @property
     def as_of_at(self) -> datetime:
         """Until when the snapshot knows what happened: the cut, or as far as the speed layer has read."""
-        return max(self.pointer.cut, self.speed_as_of or self.pointer.cut)
+        clock = self.visible.clock if self.visible else None
+        return max(at for at in (self.pointer.cut, self.speed_as_of, clock) if at)
 
     @property
     def is_loading(self) -> bool:
@@ -85,10 +127,10 @@ class ReadSnapshot:
 
         They begin at the cut, or where rows have expired, and end the day after the last one read.
         """
-        if self.speed_as_of is None:
+        if self.read_until is None:
             return ()
-        last = self.speed_as_of.astimezone(UTC).date() + DAY
-        first = max(self.pointer.cut.astimezone(UTC), self.speed_as_of.astimezone(UTC) - ttl - DAY).date()
+        last = self.read_until.astimezone(UTC).date() + DAY
+        first = max(self.pointer.cut.astimezone(UTC), self.read_until.astimezone(UTC) - ttl - DAY).date()
         return [first + DAY * number for number in range((last - first).days + 1)]
 
     def refuse_unpublished(self, view: View) -> None:
@@ -112,7 +154,7 @@ class ReadVersion(NamedTuple):
     """
 
     snapshot: ReadSnapshot
-    registry: int
+    registry: str
     now: int | None = None
     products: tuple[ProductMaster, ...] = ()
     targets: tuple[TargetSet, ...] = ()
@@ -127,7 +169,7 @@ class ReadVersion(NamedTuple):
     @property
     def key(self) -> tuple[Hashable, ...]:
         """Equal as long as nothing has changed that an answer is computed from; part of cache keys and entity tags."""
-        return (*self.key_without_events, self.snapshot.positions)
+        return (*self.key_without_events, self.snapshot.movement)
 
     @property
     def key_without_events(self) -> tuple[Hashable, ...]:
@@ -265,6 +307,60 @@ class SnapshotReader:
             first = await self._readers.published.entry(0)
             self._first = first.published_at if first else None
         return self._first
+
+
+class VisibleSpeed:
+    """Limits snapshots to the stores that a caller sees, so that nobody sees others send (ADR 0067)."""
+
+    def __init__(self, speed: SpeedReader, clock: Callable[[], float]) -> None:
+        """Reads nothing yet. `clock`: monotonic seconds."""
+        self._speed = speed
+        self._read_through = RefreshAheadCache(speed.read_through, CLOCK_SECONDS, clock)
+        self._visible: LRUCache[Hashable, tuple[str, ...] | None] = LRUCache(SCOPES_KEPT)
+        self._read: SharedCache[Hashable, Mapping[str, StoreProgress] | None] = SharedCache(SNAPSHOTS_KEPT)
+        self._own: SharedCache[Hashable, tuple[tuple[str, StoreProgress], ...] | None] = SharedCache(SCOPES_KEPT)
+
+    async def of(
+        self, snapshot: ReadSnapshot, registry: str, stores: Mapping[str, Store], caller: Caller
+    ) -> ReadSnapshot:
+        """The snapshot as the caller may see it: the same if they see every store.
+
+        Args:
+            snapshot: the state of both layers.
+            registry: the version of the registered stores.
+            stores: all of them, by id.
+            caller: who asks.
+
+        Raises:
+            CassandraUnavailableError: the progress of stores cannot be read.
+        """
+        visible = self._visible_to(caller, registry, stores)
+        if visible is None or not snapshot.has_speed:
+            return snapshot
+        at = snapshot.pointer.generation, snapshot.positions
+
+        async def own() -> tuple[tuple[str, StoreProgress], ...] | None:
+            read = await self._read.get(at, lambda: self._speed.progress(snapshot.pointer.generation))
+            return None if read is None else tuple((store, read[store]) for store in visible if store in read)
+
+        progress = await self._own.get((caller.visibility_scope, registry, *at), own)
+        if progress is None:
+            return snapshot
+        through = await self._read_through.read()
+        return replace(snapshot, visible=VisibleProgress(progress, through and _window_of(through)))
+
+    def _visible_to(self, caller: Caller, registry: str, stores: Mapping[str, Store]) -> tuple[str, ...] | None:
+        """The ids of the stores that the caller sees; None if these are all."""
+        key = caller.visibility_scope, registry
+        if key not in self._visible:
+            own = tuple(sorted(id_ for id_, store in stores.items() if caller.sees(store)))
+            keep(self._visible, key, None if len(own) == len(stores) else own)
+        return self._visible[key]
+
+
+def _window_of(at: datetime) -> datetime:
+    """The window that the instant lies in. No moment between can be told from it."""
+    return datetime.fromtimestamp(round_down(int(at.timestamp())), UTC)
 
 
 async def past_snapshot(published: PublishedReader, number: int) -> ReadSnapshot:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import CassandraUnavailableError
-from master_dataset.registry.rule_versions import Kind, RuleVersions, VersionRow
+from master_dataset.registry.rule_versions import Kind, RuleEdit, RuleVersions, VersionRow
 from serving_layer.alerts.history import AlertPosition, HistoryCoverage, StoredAlert
 from serving_layer.tables.async_session import AsyncSession, day_of, instant_of, optional_instant
 
@@ -97,6 +97,10 @@ class RuleTables:
     def follow(self, id_: str, body: str, after: int) -> VersionRow | None:
         """As Versions."""
         return _translated(lambda: self._versions.follow(id_, body, after))
+
+    def follow_all(self, changes: Sequence[RuleEdit]) -> Sequence[VersionRow] | None:
+        """As Versions."""
+        return _translated(lambda: self._versions.follow_all(changes))
 
     def effective_at(self) -> datetime:
         """As Versions."""

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from cassandra.cluster import EXEC_PROFILE_DEFAULT
-from cassandra.query import PreparedStatement, tuple_factory
+from cassandra.query import BatchStatement, BatchType, PreparedStatement, tuple_factory
 
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, unread_rights
 from master_dataset.errors import CassandraUnavailableError
@@ -33,7 +33,7 @@ class AsyncSession:
         """Blocks: only while the process starts."""
         return self._session.prepare(cql)
 
-    async def rows(self, statement: PreparedStatement, *values: object) -> list[Row]:
+    async def rows(self, statement: PreparedStatement | BatchStatement, *values: object) -> list[Row]:
         """All pages of the answer. CassandraUnavailableError after the second failure."""
         for _ in range(TRIES):
             try:
@@ -43,11 +43,20 @@ class AsyncSession:
         message = f"Cassandra did not answer: {type(failed).__name__}."
         raise CassandraUnavailableError(message, do="Ask again; `galatea status` says what is wrong.") from failed
 
-    async def _once(self, statement: PreparedStatement, values: Sequence[object]) -> list[Row]:
+    async def together(self, statement: PreparedStatement, rows: Sequence[Sequence[object]]) -> None:
+        """Write rows of one partition, which Cassandra does as one change: all of them or none. Raises as `rows`."""
+        batch = BatchStatement(BatchType.UNLOGGED)
+        for values in rows:
+            batch.add(statement, values)
+        await self.rows(batch)
+
+    async def _once(self, statement: PreparedStatement | BatchStatement, values: Sequence[object]) -> list[Row]:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[list[Row]] = loop.create_future()
         found: list[Row] = []
-        response: ResponseFuture = self._session.execute_async(statement, values, execution_profile=self._profile)
+        response: ResponseFuture = self._session.execute_async(
+            statement, values or None, execution_profile=self._profile
+        )
 
         def settle(error: BaseException | None) -> None:
             if done.done():

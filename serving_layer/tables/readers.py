@@ -2,8 +2,8 @@
 
 PublishedTables   publications, manifests
 BatchTables       run_days, batch_cells, day_cells
-SpeedTables       speed_positions, generations, speed_cells
-StoreTables       registry_versions, stores
+SpeedTables       speed_positions, speed_stores, lag, generations, speed_cells
+StoreTables       store_sets, registered_stores
 ReceiptTables     raw_pos_transactions, archive_positions
 TopicTables       generations, partition_growths
 """
@@ -14,9 +14,23 @@ from datetime import date, datetime
 import orjson
 
 from master_dataset.errors import CassandraUnavailableError
+from master_dataset.registry.registry import (
+    SELECT_FORMER_STORES,
+    SELECT_FORMER_VERSION,
+    SELECT_STORES,
+    SELECT_VERSION,
+)
 from master_dataset.registry.stores import Store
 from serving_layer.store.at_least import Opening
-from serving_layer.store.readers import Claim, Position, PublicationEntry, RawReceipt, ReceiptPlace, SpeedBlock
+from serving_layer.store.readers import (
+    Claim,
+    Position,
+    PublicationEntry,
+    RawReceipt,
+    ReceiptPlace,
+    SpeedBlock,
+    StoreProgress,
+)
 from serving_layer.tables.async_session import AsyncSession, Row, day_of, instant_of, optional_instant
 from views.control.generation import claimed_ends
 from views.control.publication import SELECT_POINTER, SERIES, Pointer
@@ -126,6 +140,10 @@ class SpeedTables:
         self._positions = session.prepare(
             "SELECT topic, partition, position, received_at FROM speed_positions WHERE generation = ?"
         )
+        self._progress = session.prepare(
+            "SELECT store, mark, received_at, is_kept FROM speed_stores WHERE generation = ?"
+        )
+        self._lag = session.prepare("SELECT oldest_at, measured_at FROM lag WHERE reader = 'speed'")
         self._claim = session.prepare("SELECT claimed, claimed_ends FROM generations WHERE generation = ?")
         self._rows = session.prepare(
             "SELECT epoch, block, micro_batch FROM speed_cells "
@@ -140,6 +158,22 @@ class SpeedTables:
         """Per topic and partition."""
         rows = await self._session.rows(self._positions, generation)
         return [Position(topic, number, at, optional_instant(read)) for topic, number, at, read in rows]
+
+    async def progress(self, generation: int) -> Mapping[str, StoreProgress] | None:
+        """One read: the stores lie together. Before the first one there is a row without a store."""
+        rows = await self._session.rows(self._progress, generation)
+        if not any(is_kept for *_, is_kept in rows):
+            return None
+        return {
+            store: StoreProgress(mark, optional_instant(received))
+            for store, mark, received, _ in rows
+            if store is not None and mark is not None
+        }
+
+    async def read_through(self) -> datetime | None:
+        """Of the partition that is furthest behind. Measured every few seconds, whether or not records arrive."""
+        rows = await self._session.rows(self._lag)
+        return min((instant_of(oldest or measured) for oldest, measured in rows), default=None)
 
     async def claim(self, generation: int) -> Claim | None:
         """None before the first one."""
@@ -199,17 +233,27 @@ class StoreTables:
     def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
         self._session = session
-        self._version = session.prepare("SELECT version FROM registry_versions WHERE name = 'stores'")
-        self._stores = session.prepare("SELECT body FROM stores")
+        self._version, self._stores = session.prepare(SELECT_VERSION), session.prepare(SELECT_STORES)
+        self._former_version = session.prepare(SELECT_FORMER_VERSION)
+        self._former_stores = session.prepare(SELECT_FORMER_STORES)
 
-    async def version(self) -> int:
-        """0 until stores are loaded for the first time."""
-        rows = await self._session.rows(self._version)
-        return rows[0][0] if rows else 0
+    async def version(self) -> str:
+        """`0` until stores are loaded for the first time."""
+        if current := await self._session.rows(self._version):
+            return str(current[0][0])
+        former = await self._session.rows(self._former_version)
+        return str(former[0][0] if former else 0)
 
     async def stores(self) -> Sequence[Store]:
         """All of them; there are hundreds, not millions."""
-        return [Store.from_json(body) for (body,) in await self._session.rows(self._stores)]
+        current = await self._session.rows(self._version)
+        if not current:
+            return [Store.from_json(body) for (body,) in await self._session.rows(self._former_stores)]
+        version, count = current[0]
+        bodies = await self._session.rows(self._stores, version)
+        if len(bodies) != count:  # two more loads have replaced it meanwhile
+            raise CassandraUnavailableError("The stores were changed while they were read.", do="Ask again.")
+        return [Store.from_json(body) for (body,) in bodies]
 
 
 _SELECT_RECEIPT = (

@@ -184,3 +184,12 @@ def test_more_events_of_a_store_and_day_than_one_request_holds_are_all_remembere
     count(counter, *again, batch=1)
 
     assert counted(counter) == {0: len(many)}
+
+
+def test_each_store_has_its_own_progress(counter: MicroBatch) -> None:
+    count(counter, arrival("a", 0, NOW, ONE, store="1"), arrival("b", 1, LATER, ONE, store="2"), batch=0)
+    count(counter, arrival("c", 2, NOW, ONE, store="1"), batch=1)
+
+    progress = {row.store: (row.mark, row.received_at) for row in rows_of(counter, "speed_stores")}
+
+    assert progress == {"1": (2, NOW.replace(tzinfo=None)), "2": (0, LATER.replace(tzinfo=None))}

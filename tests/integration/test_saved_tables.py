@@ -28,8 +28,7 @@ def test_annotations_of_a_range_are_read_as_they_were_kept(shared_cassandra: Ses
 
     async def kept() -> tuple[list[Annotation], list[Annotation], list[str]]:
         tables = AnnotationTables(AsyncSession(shared_cassandra))
-        for each in (long, own, later):
-            await tables.put(each)
+        await tables.put([long, own, later])
         annotations = Annotations(tables)
         found = list(await annotations.annotations_between(TENANT, ["12"], day, day))
         others = list(await annotations.annotations_between("another tenant", None, day, day))

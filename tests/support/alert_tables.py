@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from master_dataset.registry.rule_versions import Kind, VersionRow
+from master_dataset.registry.rule_versions import Kind, RuleEdit, VersionRow
 from master_dataset.registry.tenants import ALL_TENANTS
 from serving_layer.alerts.history import AlertPosition, HistoryCoverage, StoredAlert
 from views.alerts.alert import Alert, AlertKind, Window, follow_up_id, raised_id
@@ -40,6 +40,11 @@ class WorldVersions:
             return None
         self.rows.append(VersionRow("rule", id_, after + 1, self.effective_at(), body))
         return self.rows[-1]
+
+    def follow_all(self, changes: Sequence[RuleEdit]) -> Sequence[VersionRow] | None:
+        if self.is_overtaken or any(len(self.all_of("rule", edit.id)) != edit.after for edit in changes):
+            return None
+        return [row for edit in changes if (row := self.follow(*edit))]
 
     def effective_at(self) -> datetime:
         return self._now().astimezone(UTC) + DELAY

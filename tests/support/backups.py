@@ -27,6 +27,8 @@ Rows = dict[str, list[dict[str, Any]]]
 COLUMNS: Mapping[str, Mapping[str, str]] = {
     "registry_versions": {"name": "text", "version": "bigint"},
     "stores": {"id": "text", "body": "text"},
+    "store_sets": {"tenant": "text", "version": "text"},
+    "registered_stores": {"tenant": "text", "version": "text", "id": "text", "body": "text"},
     "product_masters": {"tenant": "text", "version": "text"},
     "product_blocks": {"tenant": "text", "version": "text", "block": "blob"},
     "target_sets": {"tenant": "text", "version": "text"},

@@ -21,8 +21,8 @@ class WorldAnnotations:
     async def ids(self, tenant: str) -> Sequence[str]:
         return [id_ for of, id_ in self.kept if of == tenant]
 
-    async def put(self, annotation: Annotation) -> None:
-        self.kept[annotation.tenant, annotation.id] = annotation
+    async def put(self, annotations: Sequence[Annotation]) -> None:
+        self.kept |= {(each.tenant, each.id): each for each in annotations}
 
     async def remove(self, tenant: str, id_: str) -> None:
         self.kept.pop((tenant, id_), None)

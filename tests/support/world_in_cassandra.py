@@ -26,6 +26,7 @@ def write(world: World, session: "Session") -> None:
     position = "INSERT INTO {} topic, partition, position, received_at) VALUES ({} %s, 0, %s, %s)"
     at = (POS_TRANSACTIONS.topic, world.sent, world.speed_as_of)
     session.execute(position.format("speed_positions (generation,", "1,"), at)
+    _write_progress(world, session)
     session.execute(position.format("archive_positions (", ""), at)
     ends = json.dumps({POS_TRANSACTIONS.topic: {"0": world.sent}})
     session.execute(
@@ -34,6 +35,15 @@ def write(world: World, session: "Session") -> None:
     )
     _write_ledgers(world, session)
     _write_pointer(world, session)
+
+
+def _write_progress(world: World, session: "Session") -> None:
+    session.execute("UPDATE speed_stores SET is_kept = true WHERE generation = 1")
+    measured = "INSERT INTO lag (reader, topic, partition, measured_at) VALUES ('speed', %s, 0, %s)"
+    session.execute(measured, (POS_TRANSACTIONS.topic, world.speed_as_of))
+    insert = session.prepare("INSERT INTO speed_stores (generation, store, mark, received_at) VALUES (1, ?, ?, ?)")
+    for store, deliveries in world.deliveries.items():
+        session.execute(insert, (store, len(deliveries), max(each.received_at for each in deliveries)))
 
 
 def _write_ledgers(world: World, session: "Session") -> None:

@@ -9,7 +9,16 @@ from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.admin.ledger import BlockKey, Ledger, LedgerBlock
 from serving_layer.admin.publications import RecomputeRecord
-from serving_layer.store.readers import Claim, Position, PublicationEntry, RawReceipt, Readers, ReceiptPlace, SpeedBlock
+from serving_layer.store.readers import (
+    Claim,
+    Position,
+    PublicationEntry,
+    RawReceipt,
+    Readers,
+    ReceiptPlace,
+    SpeedBlock,
+    StoreProgress,
+)
 from tests.support.world import World
 from views.control.publication import Pointer
 from views.core.day_cells import DayParts
@@ -54,6 +63,16 @@ class WorldTables:
     async def positions(self, generation: int) -> Sequence[Position]:
         at = Position(POS_TRANSACTIONS.topic, 0, self.world.sent, self.world.speed_as_of)
         return [at] if generation else []
+
+    async def progress(self, generation: int) -> Mapping[str, StoreProgress] | None:
+        assert generation == self.world.pointer.generation
+        return {
+            store: StoreProgress(len(deliveries), max(each.received_at for each in deliveries))
+            for store, deliveries in self.world.deliveries.items()
+        }
+
+    async def read_through(self) -> datetime | None:
+        return self.world.speed_as_of
 
     async def claim(self, generation: int) -> Claim | None:
         return Claim(self.world.micro_batch, {POS_TRANSACTIONS.topic: {0: self.world.sent}}) if generation else None
@@ -113,8 +132,8 @@ class WorldStores:
     def __init__(self, world: World) -> None:
         self.world = world
 
-    async def version(self) -> int:
-        return len(self.world.stores)
+    async def version(self) -> str:
+        return str(len(self.world.stores))
 
     async def stores(self) -> Sequence[Store]:
         return list(self.world.stores.values())

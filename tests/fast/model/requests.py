@@ -59,6 +59,12 @@ class ModelTables:
     async def positions(self, generation: int) -> Sequence[Position]:
         return self.world.serving.positions(generation)
 
+    async def progress(self, _: int) -> None:
+        """Whoever asks here sees every store."""
+
+    async def read_through(self) -> None:
+        """Likewise."""
+
     async def claim(self, generation: int) -> Claim | None:
         row = self.world.tables.generations.get(generation)
         if row is None or row.claimed is None:

@@ -1,4 +1,4 @@
-"""Cassandra in memory for what speed writes: rows by key, and of two writes the one with the later timestamp."""
+"""Cassandra in memory for what speed writes: rows by key, and of two writes of a column the later timestamp."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -25,10 +25,10 @@ class Statement(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A row, and when it was written: by `USING TIMESTAMP`, or by the clock."""
+    """A value, and when it was written: by `USING TIMESTAMP`, or by the clock."""
 
     at: int
-    row: dict[str, Any]
+    value: Any
 
 
 class Batch(list[tuple[Statement, tuple[Any, ...]]]):
@@ -45,7 +45,7 @@ class Tables:
     """A session. `clock_us` moves with every write."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, dict[tuple[Any, ...], Written]] = {}
+        self.rows: dict[str, dict[tuple[Any, ...], dict[str, Written]]] = {}
         self.keys = _keys(SCHEMA)
         self.clock_us = 1_900_000_000_000_000
 
@@ -68,14 +68,16 @@ class Tables:
         row = dict(zip(statement.columns, values, strict=False))
         extra = dict(zip(statement.using, values[len(statement.columns) :], strict=True))
         self.clock_us += 1
-        written = Written(extra.get("TIMESTAMP", self.clock_us), row)
-        own = self.rows.setdefault(statement.table, {})
+        at = extra.get("TIMESTAMP", self.clock_us)
         key = tuple(row[name] for name in self.keys[statement.table])
-        if key not in own or own[key].at <= written.at:
-            own[key] = written
+        own = self.rows.setdefault(statement.table, {}).setdefault(key, {})
+        for name, value in row.items():
+            if name not in own or own[name].at <= at:
+                own[name] = Written(at, value)
 
     def of(self, table: str) -> list[dict[str, Any]]:
-        return [each.row for each in self.rows.get(table, {}).values()]
+        rows = self.rows.get(table, {}).values()
+        return [{name: written.value for name, written in row.items()} for row in rows]
 
     def first_deliveries(self, wanted_keys: Sequence[tuple[Any, ...]]) -> Iterator[tuple[bool, list[Any]]]:
         """What `FirstDeliveries` asks for, each question in turn."""

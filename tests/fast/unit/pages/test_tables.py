@@ -53,7 +53,11 @@ def test_a_reader_is_behind_when_something_waits_for_long(world: World) -> None:
     watch = WorldWatch(world)
     watch.measured = [measured("archive", "pos", 0, 1, 2.0), measured("speed", "pos", 0, 7, 61.0)]
 
-    page = Browsing(Asking(world, watched=watch)).words("/stack")
+    operator, reader = (Browsing(Asking(world, watched=watch)) for _ in range(2))
+    operator.sign_in()
+    page, of_reader = operator.words("/stack"), reader.words("/stack")
 
     assert "archive running stores every event 1 record to read, the oldest waits for 2 s" in page
     assert "speed behind counts live numbers 7 records to read, the oldest waits for 1 min 01 s" in page
+    assert "archive running stores every event speed behind counts live numbers" in of_reader
+    assert "to read, the oldest waits" not in of_reader

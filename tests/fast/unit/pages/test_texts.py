@@ -189,6 +189,8 @@ def test_a_view_that_there_is_not_is_refused_with_the_nearest_name(browsing: Bro
 
 
 def test_the_stack_says_which_readers_were_never_seen(browsing: Browsing) -> None:
+    assert "never seen" in browsing.get("/stack")
+    browsing.sign_in()
     assert "has not reported yet" in browsing.get("/stack")
 
 

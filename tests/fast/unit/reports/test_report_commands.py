@@ -230,14 +230,30 @@ def test_one_that_fails_keeps_no_other_from_its_recipients(
     server.refused["ben@shop.example"] = "550 no such user"
     write(
         home,
-        "tenant: nobody, period: daily, to: [anna@shop.example]",
-        "tenant: default, period: daily, to: [ben@shop.example, carl@shop.example]",
+        "tenant: default, period: daily, to: [ben@shop.example]",
+        "tenant: acme, period: daily, to: [carl@shop.example]",
     )
 
-    with pytest.raises(OperatorError, match="2 of the reports or recipients failed; the first: There is no tenant"):
+    with pytest.raises(OperatorError, match="1 of the reports or recipients failed"):
         send_reports()
 
-    assert "1 sent, 1 refused" in capsys.readouterr().out
+    assert "1 refused" in capsys.readouterr().out
+    assert [mail["To"] for mail in server.mails] == ["carl@shop.example"]
+
+
+def test_a_tenant_without_stores_is_left_out_with_a_warning(
+    home: Path, server: ReceivedMails, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(
+        home,
+        "tenant: defualt, period: daily, to: [anna@shop.example]",
+        "tenant: default, period: daily, to: [carl@shop.example]",
+    )
+
+    send_reports()
+
+    warning = "Warning: no store has the tenant `defualt` yet. Did you mean `default`?"
+    assert warning in "".join(capsys.readouterr())
     assert [mail["To"] for mail in server.mails] == ["carl@shop.example"]
 
 

@@ -20,7 +20,7 @@ from serving_layer.store.readers import Position
 from serving_layer.store.snapshot import ReadSnapshot
 from tests.support import World
 from tests.support.process_metrics import WorldWatch
-from tests.support.world_api import Asking
+from tests.support.world_api import OPERATOR_KEY, Asking
 from views.control.publication import Pointer
 from views.core.cut import UNIX_EPOCH
 
@@ -294,7 +294,7 @@ def test_freshness_says_how_far_readers_are_behind_and_which_alarms_stand() -> N
     watch.measured = [measured("speed", oldest=NOW - 90 * SECOND)]
     watch.passing["clock_stepped_back"] = [AlarmEvent(CUT - SECOND, "t/0", "settled by the publication")]
 
-    body = Asking(world, watched=watch).body("/v1/freshness")
+    body = Asking(world, watched=watch).body("/v1/freshness", key=OPERATOR_KEY)
 
     assert (body["published_at"], body["speed_lag_ms"]) == ("2026-11-21T09:00:00Z", 90_000)
     assert body["lag"] == [
@@ -327,7 +327,7 @@ def test_what_was_noticed_while_a_rebuild_computed_is_not_settled_by_its_publica
     watch.passing["clock_stepped_back"] = [AlarmEvent(CUT - SECOND, "t/0", "a stamp lies behind")]
     watch.stats = {"read_at": (CUT - 2 * SECOND).isoformat()}
 
-    body = Asking(world, watched=watch).body("/v1/freshness")
+    body = Asking(world, watched=watch).body("/v1/freshness", key=OPERATOR_KEY)
 
     assert [alarm["name"] for alarm in body["alarms"]] == ["clock_stepped_back"]
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from master_dataset.registry.stores import GroupVersion, Sensor, Store, Zone
 from tests.support import World, receipt
-from tests.support.world_api import Asking
+from tests.support.world_api import OPERATOR_KEY, Asking
 
 
 def test_a_store_is_shown_in_the_words_of_its_file() -> None:
@@ -56,7 +56,7 @@ def test_freshness_shows_every_partition_of_both_layers() -> None:
     world = World()
     world.receive(receipt("2026-11-21T09:00:00Z", minor=1), "2026-11-21T09:00:01Z")
 
-    body = Asking(world).body("/v1/freshness")
+    body = Asking(world).body("/v1/freshness", key=OPERATOR_KEY)
 
     assert body["speed"] == [
         {"topic": "pos_transactions", "partition": 0, "position": 1, "received_at": "2026-11-21T09:00:01Z"}

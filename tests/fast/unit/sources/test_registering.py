@@ -1,8 +1,6 @@
 """A store with events keeps its currency, and one with sightings the beginning of its days."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -10,35 +8,22 @@ import pytest
 from deltalake import write_deltalake
 
 from master_dataset.errors import CurrencyFixedError, DayFixedError, OperatorError
-from master_dataset.registry import registry
 from master_dataset.registry.registration import register, restore
 from master_dataset.registry.stores import Currency, Sensor, Store
+from tests.support.registry_tables import RegistryTables, know_at_once
 
 BEFORE = Store("1", "Europe/Bratislava")
 CZK = Currency("CZK", 2)
 
 
-class Kept:
-    """As much of a session as the registry asks for."""
-
-    def __init__(self, *stores: Store) -> None:
-        self.bodies = {store.id: store.to_json() for store in stores}
-
-    def prepare(self, query: str) -> str:
-        return query
-
-    def execute(self, query: str, said: Sequence[Any] = ()) -> Any:
-        if query.startswith("SELECT body"):
-            return [SimpleNamespace(body=body) for body in self.bodies.values()]
-        if query.startswith("INSERT INTO stores"):
-            self.bodies[said[0]] = said[1]
-        return SimpleNamespace(one=lambda: SimpleNamespace(version=1))
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    know_at_once(monkeypatch)
 
 
-def loaded(master: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
+def loaded(master: Path, store: Store) -> Store:
     """Register it where `BEFORE` is registered, and say what is then."""
-    monkeypatch.setattr(registry, "REFRESH_SECONDS", 0)
-    kept: Any = Kept(BEFORE)
+    kept: Any = RegistryTables(BEFORE)
     register(str(master), kept, [store])
     return Store.from_json(kept.bodies[store.id])
 
@@ -48,25 +33,21 @@ def events(master: Path, topic: str, *stores: str) -> None:
 
 
 @pytest.mark.parametrize("topic", ["pos_transactions", "people_counts"])
-def test_the_currency_of_a_store_with_events_of_any_source_is_fixed(
-    topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_currency_of_a_store_with_events_of_any_source_is_fixed(topic: str, tmp_path: Path) -> None:
     events(tmp_path, topic, "2", "1")
 
     with pytest.raises(CurrencyFixedError, match="store `1` has events in EUR"):
-        loaded(tmp_path, Store("1", "Europe/Bratislava", currency=CZK), monkeypatch)
+        loaded(tmp_path, Store("1", "Europe/Bratislava", currency=CZK))
 
 
 @pytest.mark.parametrize(
     "moved", [Store("1", "Europe/Bratislava", day_starts_at="04:00"), Store("1", "America/New_York")]
 )
-def test_the_days_of_a_store_with_sightings_are_fixed(
-    moved: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_days_of_a_store_with_sightings_are_fixed(moved: Store, tmp_path: Path) -> None:
     events(tmp_path, "wifi_sightings", "1")
 
     with pytest.raises(DayFixedError, match="begin at 00:00 Europe/Bratislava"):
-        loaded(tmp_path, moved, monkeypatch)
+        loaded(tmp_path, moved)
 
 
 @pytest.mark.parametrize(
@@ -78,19 +59,17 @@ def test_the_days_of_a_store_with_sightings_are_fixed(
         ("wifi_sightings", Store("1", "Europe/Bratislava", name="Corner", closed_on=())),
     ],
 )
-def test_whatever_no_event_was_read_with_may_change(
-    topic: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whatever_no_event_was_read_with_may_change(topic: str, store: Store, tmp_path: Path) -> None:
     events(tmp_path, topic, "1")
 
-    assert loaded(tmp_path, store, monkeypatch) == store
+    assert loaded(tmp_path, store) == store
 
 
-def test_a_store_without_events_may_change_altogether(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_without_events_may_change_altogether(tmp_path: Path) -> None:
     events(tmp_path, "wifi_sightings", "3")
     store = Store("1", "Asia/Tokyo", currency=CZK, day_starts_at="05:00")
 
-    assert loaded(tmp_path, store, monkeypatch) == store
+    assert loaded(tmp_path, store) == store
 
 
 def restored(master: Path, kept: Any, *stores: Store) -> Any:
@@ -99,9 +78,8 @@ def restored(master: Path, kept: Any, *stores: Store) -> Any:
 
 
 @pytest.fixture
-def receipts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def receipts(tmp_path: Path) -> Path:
     """Of store 1 in Czech crowns; store 2 has sightings."""
-    monkeypatch.setattr(registry, "REFRESH_SECONDS", 0)
     sold = pa.table({"store": ["1", "1"], "currency": ["CZK", "CZK"]})
     write_deltalake(str(tmp_path / "pos_transactions"), sold)
     events(tmp_path, "wifi_sightings", "2")
@@ -111,13 +89,13 @@ def receipts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_lost_registry_is_restored_as_events_were_read(receipts: Path) -> None:
     stores = (Store("1", "Europe/Prague", currency=CZK), Store("2", "Asia/Tokyo", day_starts_at="04:00"))
 
-    bodies = restored(receipts, Kept(), *stores)
+    bodies = restored(receipts, RegistryTables(), *stores)
 
     assert bodies == {store.id: store.to_json() for store in stores}
 
 
 def test_a_lost_registry_is_not_restored_with_another_currency_than_receipts_have(receipts: Path) -> None:
-    kept = Kept()
+    kept = RegistryTables()
 
     with pytest.raises(CurrencyFixedError, match="store `1` has events in CZK, so its currency is not EUR"):
         restored(receipts, kept, Store("1", "Europe/Prague"))
@@ -127,7 +105,7 @@ def test_a_lost_registry_is_not_restored_with_another_currency_than_receipts_hav
 
 def test_a_registry_that_is_there_is_not_restored(receipts: Path) -> None:
     with pytest.raises(OperatorError, match="store `1` is registered, and not as in the file"):
-        restored(receipts, Kept(BEFORE), Store("1", "Europe/Prague", currency=CZK))
+        restored(receipts, RegistryTables(BEFORE), Store("1", "Europe/Prague", currency=CZK))
 
 
 def test_stores_that_a_restored_registry_lacks_are_restored_beside_the_others(receipts: Path) -> None:
@@ -135,6 +113,6 @@ def test_stores_that_a_restored_registry_lacks_are_restored_beside_the_others(re
     lost = Store("1", "Europe/Prague", currency=CZK)
     kept = Store("2", "Asia/Tokyo", day_starts_at="04:00")
 
-    bodies = restored(receipts, Kept(kept), lost, kept)
+    bodies = restored(receipts, RegistryTables(kept), lost, kept)
 
     assert bodies == {store.id: store.to_json() for store in (lost, kept)}
