@@ -20,7 +20,7 @@ export UV_PYTHON_DOWNLOADS := never
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all fast mutants lint docs drills drill campaign ledger bench clean
+.PHONY: help install demo test test-all fast mutants lint audit docs drills drill campaign ledger bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -61,6 +61,9 @@ lint: $(STAMP) ## Style, formatting, types, import rules, dependencies
 	$(RUN) mypy
 	$(RUN) lint-imports
 	$(RUN) deptry .
+
+audit: $(OWN_UV) ## Ask osv.dev for known vulnerabilities of the locked packages
+	@$(OWN_UV) audit --frozen --preview-features audit-command $(ARGS)
 
 docs: $(STAMP) ## Write docs/reference again from the code
 	$(RUN) python -m galatea.cli.reference $(ARGS)

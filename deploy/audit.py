@@ -33,6 +33,7 @@ CHANGES = {
     "recompute compute",
     "recompute publish",
     "stores load",
+    "stores remove",
     "stores floor-plan",
     "stores remove-floor-plan",
     "products load",

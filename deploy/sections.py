@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
 from functools import cached_property
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from urllib.parse import urlsplit
@@ -46,6 +46,8 @@ JsonObject = BeforeValidator(_from_json)
 
 _ORIGIN = re.compile(r"https?://[a-z0-9.\-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]{1,5})?")
 """As browsers send it: in lower case, without a path, and without `*`."""
+_HOST = re.compile(r"(\*\.)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
+_EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - nothing listens here
 
 
 class InvalidSettingsError(ValueError):
@@ -461,6 +463,14 @@ def _listed(text: str) -> Sequence[str]:
     return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
 class ApiSettings(SeveralProcesses):
     """The REST interface, and who may use it."""
 
@@ -478,10 +488,13 @@ class ApiSettings(SeveralProcesses):
     """Authorities that commands trust for a URL of https, PEM; if empty, those of the package `certifi`."""
     proxies: str = ""
     """Networks, separated by commas, of proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed."""
+    hosts: str = ""
+    """Names, separated by commas, under which REST and pages are served, besides `localhost`: `*.shop.example` for all
+    below. The address that it listens on, and the host of `GALATEA_API_URL`, need not be listed."""
     metrics_port: PortOrZero = 0
     """Prometheus port of `api`; `api-2` has the next, and so on. 0: any free ones, written to `run/*.targets.json`."""
     anonymous_tenant: str = Field(default="default", validation_alias="anonymous_tenant")
-    """Tenant whose stores are visible without a key; if empty, every request needs one."""
+    """Tenant whose stores this machine can read without a key, while it alone reaches REST; if empty, nobody can."""
     reads_per_second: int = Field(default=20, ge=1, validation_alias="reads_per_second")
     """Reads per second that one key of a tenant may make, of all processes together."""
     ingests_per_second: int = Field(default=50, ge=1, validation_alias="ingests_per_second")
@@ -501,6 +514,42 @@ class ApiSettings(SeveralProcesses):
     def _known_networks(cls, text: str) -> str:
         _networks(text)
         return text
+
+    @field_validator("hosts")
+    @classmethod
+    def _known_hosts(cls, text: str) -> str:
+        for each in _listed(text):
+            if not (_HOST.fullmatch(each) or _is_address(each)):
+                raise ValueError(
+                    f"`{each}` is not a name such as `galatea.example` or `*.shop.example`, nor an address; no port"
+                )
+        return text
+
+    @cached_property
+    def served_names(self) -> Sequence[str]:
+        """Under which REST and pages are served, besides those of loopback: as listed, and as commands reach them."""
+        own = [self.host, urlsplit(self.url).hostname or ""]
+        return [*_listed(self.hosts), *(each for each in own if each and each not in _EVERY_ADDRESS)]
+
+    @property
+    def opened_by(self) -> str:
+        """The setting that lets others than this machine reach REST; empty if there is none."""
+        if not is_loopback(self.host):
+            return "GALATEA_API_HOST"
+        return "GALATEA_API_PROXIES" if self.proxies else "GALATEA_API_HOSTS" if self.hosts else ""
+
+    @property
+    def tenant_without_key(self) -> str:
+        """The tenant whose stores are visible without a key; empty for none, and as soon as others can reach REST."""
+        return "" if self.opened_by else self.anonymous_tenant
+
+    def conflicts(self) -> Iterator[str]:
+        """Say that nobody can read without a key where somebody is meant to."""
+        if self.opened_by and "GALATEA_ANONYMOUS_TENANT" in self.given() and self.anonymous_tenant:
+            yield (
+                f"GALATEA_ANONYMOUS_TENANT must be empty with {self.opened_by}: "
+                "only where this machine alone reaches REST can it be read without a key"
+            )
 
     @property
     def trusted_proxies(self) -> Networks:

@@ -38,6 +38,7 @@ from serving_layer.api.response_cache import ResponseCacheMiddleware
 from serving_layer.health.freshness import FreshnessService
 from serving_layer.http.body_drain import BodyDrain
 from serving_layer.http.head import HeadRequests
+from serving_layer.http.hosts import AllowedHosts, HostCheck
 from serving_layer.http.load_shedding import InFlight, LoadSheddingMiddleware
 from serving_layer.http.problems import install as install_problems
 from serving_layer.http.request_traces import RequestTraces
@@ -165,6 +166,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
     saved_service: SavedService | None = None,
     limits: Limits = LIMITS,
     cors_origins: Sequence[str] = (),
+    hosts: AllowedHosts | None = None,
     audit: Audit = lambda *_: None,
 ) -> FastAPI:
     """Build the application.
@@ -184,6 +186,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
         limits: of requests.
         cors_origins: the origins whose scripts may call the API, with a key that they bring, never with the cookie of
             a session; none: browsers keep other origins out.
+        hosts: the names under which it is served; None for any.
         audit: called for each request that changes something.
     """
     app = FastAPI(
@@ -220,6 +223,8 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
     if cors_origins:  # FastAPI has one outside of all middleware: scripts of other origins could not read its answers
         app.add_middleware(ServerErrorMiddleware, handler=app.exception_handlers[Exception])
     app.add_middleware(LoadSheddingMiddleware, in_flight=app.state.in_flight)
+    if hosts is not None:
+        app.add_middleware(HostCheck, hosts=hosts)
     app.add_middleware(BodyDrain)
     if cors_origins:  # outside of what may refuse a request, so that scripts can read why
         app.add_middleware(

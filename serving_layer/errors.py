@@ -52,6 +52,12 @@ class ApiKeyMissingError(RequestError):
     status = 401
 
 
+class HostNotAllowedError(RequestError):
+    """`Host` is no name under which the API is served."""
+
+    status = 421
+
+
 class InvalidApiKeyError(RequestError):
     """The API key is unknown, expired or revoked."""
 

@@ -244,6 +244,7 @@ class QueryService:
         """Read what an answer about the time until now is computed from, but no cells.
 
         Args:
+            caller: who asks.
             demand: what the answer has to contain; this waits for it.
 
         Returns:

@@ -1,7 +1,7 @@
 """What the speed layer has counted of each store: the table `speed_stores`.
 
 Positions say how far partitions were read, and a partition has stores of several tenants. A tenant is shown the
-progress of its own stores instead (ADR 0067).
+progress of its own stores instead (ADR 0069).
 
 The progress of a store is recorded after the rows of a micro-batch, and before its positions: whoever reads positions,
 then progress, then rows, finds the rows of every mark that it has read.

@@ -103,6 +103,7 @@ COMPUTED: Mapping[str, str] = {
     "raw_pos_transactions": "the next generation of the speed layer, as far as the topic goes back",
     "lag": "every reader, all the time",
     "page_sessions": "browsers, when they sign in again",
+    "page_sessions_of_keys": "the same",
     "share_links": "people, who make links again: one that was revoked after the backup would open its page once more",
     "share_digests": "the same: who holds the token of a revoked link still has it",
     "api_rates": "every api process, every second",

@@ -120,6 +120,7 @@ RIGHTS: Mapping[str, Rights] = {
             "floor_plans",
             "leases",
             "page_sessions",
+            "page_sessions_of_keys",
             "publications",
             "recomputes",
             RELEASES,

@@ -46,6 +46,7 @@ from deploy.wiring import (
 from master_dataset.kafka.producer import AsyncProducer, async_producer_settings
 from serving_layer.app import create_app
 from serving_layer.health.freshness import FreshnessService
+from serving_layer.http.hosts import AllowedHosts
 from serving_layer.http.server import Server, ServerConfig, shared_socket
 from serving_layer.ingest.disk_space import DiskSpace
 from serving_layer.ingest.ingest import IngestService
@@ -62,6 +63,7 @@ from views.metrics import registered_metrics
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from deploy.sections import ApiSettings
     from serving_layer.live import Live
 
 log = structlog.get_logger()
@@ -109,6 +111,7 @@ def run(process: Process, settings: Settings) -> None:
         tokens=TokenWriter(logs, waiting_rule_of(settings)),
     )
     authenticator = authenticator_of(settings)
+    say_who_reads(settings.api)
     shared = AsyncSession(session_of(settings.cassandra.address))
     exchange = RateExchange(authenticator.rates, RateTables(shared), uuid4().hex)
     app = create_app(
@@ -125,6 +128,7 @@ def run(process: Process, settings: Settings) -> None:
         saved_service=saved_service_of(settings),
         limits=settings.limits.request_limits,
         cors_origins=settings.api.allowed_origins,
+        hosts=AllowedHosts.of(settings.api.served_names),
         audit=Audit(settings.home).request,
     )
     config = ServerConfig(
@@ -167,6 +171,16 @@ def run(process: Process, settings: Settings) -> None:
     server.run([shared_socket(settings.api.host, settings.api.port)] if settings.api.processes > 1 else None)
 
 
+def say_who_reads(api: "ApiSettings") -> None:
+    """Log whether anything can be read without a key, and under which names the interface is served."""
+    names = ["localhost", *api.served_names]
+    if api.tenant_without_key:
+        log.info("api.readable_without_key", tenant=api.tenant_without_key, by="clients on this machine", names=names)
+    else:
+        why = f"{api.opened_by} lets others reach REST" if api.opened_by else "GALATEA_ANONYMOUS_TENANT is empty"
+        log.info("api.needs_keys", why=why, names=names)
+
+
 def log_failure(exchange: "asyncio.Task[None]") -> None:
     """Log why rates are not exchanged any more, such as a right that the role in Cassandra lacks."""
     if not exchange.cancelled() and (error := exchange.exception()):
@@ -186,7 +200,7 @@ def authenticator_of(settings: Settings) -> Authenticator:
     """Build the authenticator: API keys, rate limits and concurrency limits."""
     tables = KeyTables(AsyncSession(session_of(settings.cassandra.address)), secrets_key_of(settings))
     own = operator_key(settings.home / "operator.key")
-    keys = KeyCache(tables, own, settings.api.anonymous_tenant, time.monotonic, partial(datetime.now, UTC))
+    keys = KeyCache(tables, own, settings.api.tenant_without_key, time.monotonic, partial(datetime.now, UTC))
     rates = RateLimiter(
         settings.api.reads_per_second, settings.api.ingests_per_second, settings.api.shared_reads_per_second
     )

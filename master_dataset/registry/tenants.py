@@ -17,8 +17,8 @@ class HasTenant(Protocol):
     """A store, as far as its tenant."""
 
     @property
-    def tenant(self) -> str:
-        """Whose it is."""
+    def tenant(self) -> str | None:
+        """Whose it is; None if that is not known."""
 
 
 def wrong_tenant(name: str) -> str | None:
@@ -53,6 +53,6 @@ def require_tenant(tenant: str, stores: "Iterable[HasTenant]") -> None:
     Raises:
         UnknownNameError: names the tenant that was probably meant, or all.
     """
-    known = {store.tenant for store in stores}
+    known = {store.tenant for store in stores if store.tenant}
     if tenant not in known:
         raise UnknownNameError("tenant", tenant, known, do="Register its stores first: galatea stores load FILE")

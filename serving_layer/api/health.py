@@ -23,7 +23,7 @@ async def get_freshness(freshness: FreshnessOf, caller: Reader) -> Response:
     `speed_as_of`: when the newest event of your stores was received that speed has read. `speed_lag_ms`: for how long
     the oldest record that speed has not read is waiting; 0 if there is none. `archive_lag_ms`: how much older the
     archive's newest record is than speed's. Without the scope `operate`, what counts records of all tenants is null:
-    `speed_lag_ms`, `archive_as_of`, `archive_lag_ms`, `speed`, `archive`, `lag` and `alarms`.
+    `speed_lag_ms`, `archive_as_of`, `archive_lag_ms`, `late_events`, `speed`, `archive`, `lag` and `alarms`.
     """
     return Response(encode((await freshness.read_for(caller)).response()), media_type=JSON)
 

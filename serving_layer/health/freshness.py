@@ -46,7 +46,9 @@ class FreshnessReport:
 
         `basis`: the snapshot as the reader may see it.
         """
-        return replace(self, basis=basis, archived=(), lag=(), alarms=(), ledger=None, late=None, is_for_operators=False)
+        return replace(
+            self, basis=basis, archived=(), lag=(), alarms=(), ledger=None, late=None, is_for_operators=False
+        )
 
     @property
     def archive_as_of(self) -> datetime | None:

@@ -13,7 +13,6 @@ import uvicorn
 from serving_layer.http.certificate import ServerCertificate
 from serving_layer.http.connection import Connection
 from serving_layer.http.connections import ConnectionLimits, Connections
-from serving_layer.http.forwarded import NamedProxies
 
 
 def raise_open_file_limit(most: int) -> None:
@@ -76,7 +75,7 @@ class ServerConfig(uvicorn.Config):
             proxies: Networks of proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` say who asks, and how.
             more: Other arguments of `uvicorn.Config`.
         """
-        self.open, self.certificate, self._proxies = Connections(limits), certificate, proxies
+        self.open, self.certificate = Connections(limits), certificate
         super().__init__(
             app,
             http=Connection,
@@ -91,12 +90,6 @@ class ServerConfig(uvicorn.Config):
             ssl_context_factory=(lambda *_: certificate.context) if certificate else None,
             **more,
         )
-
-    def load(self) -> None:
-        """Load the application as uvicorn does, and see which requests come from the proxies before it hides that."""
-        super().load()
-        if self._proxies:
-            self.loaded_app = NamedProxies(self.loaded_app, self._proxies)
 
 
 class Server(uvicorn.Server):

@@ -13,7 +13,16 @@ from serving_layer.http.problems import ERRORS, headers_of
 from serving_layer.pages import language
 from serving_layer.pages.language import LANGUAGES
 from serving_layer.pages.rendering import render
-from serving_layer.pages.routing import LOGIN, LOGOUT, UnsentForm, local_path, login_values, page_router, read_form
+from serving_layer.pages.routing import (
+    LOGIN,
+    LOGOUT,
+    UnsentForm,
+    is_encrypted,
+    local_path,
+    login_values,
+    page_router,
+    read_form,
+)
 from serving_layer.pages.sessions import COOKIE, LIFETIME_SECONDS, Session, Sessions, Visitor, visitor_of
 
 if TYPE_CHECKING:
@@ -62,7 +71,7 @@ async def sign_in(request: Request) -> Response:
         response = render(request, "unsent.html", Visitor(caller, session), values)
     else:
         response = RedirectResponse(following, 303)
-    _set_cookie(response, session, is_secure=request.url.scheme == "https")
+    _set_cookie(response, session, is_secure=is_encrypted(request))
     return response
 
 
@@ -74,7 +83,7 @@ async def sign_out(request: Request) -> Response:
     if visitor.session:
         await request.app.state.sessions.end(visitor.session)
     response = RedirectResponse(HOME, 303)
-    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    response.delete_cookie(COOKIE, path="/", secure=is_encrypted(request), httponly=True, samesite="strict")
     return response
 
 
@@ -86,9 +95,13 @@ async def choose_language(request: Request) -> Response:
     if chosen not in LANGUAGES:
         raise UnknownNameError("language", chosen, LANGUAGES)
     response = RedirectResponse(local_path(form.text("following")), 303)
-    is_secure = request.url.scheme == "https"
     response.set_cookie(
-        language.COOKIE, chosen, max_age=language.COOKIE_SECONDS, secure=is_secure, httponly=True, samesite="lax"
+        language.COOKIE,
+        chosen,
+        max_age=language.COOKIE_SECONDS,
+        secure=is_encrypted(request),
+        httponly=True,
+        samesite="lax",
     )
     return response
 

@@ -237,6 +237,14 @@ def _require_token(form: Form, token: str) -> None:
         raise ScopeMissingError("The form is not from this session.", do=OPEN_AGAIN)
 
 
+def is_encrypted(request: Request) -> bool:
+    """Whether the browser reaches this address by HTTPS, so that a cookie can be kept to it.
+
+    Of a form, the browser says so itself, in `Origin`; a proxy that encrypts need not be named for that.
+    """
+    return "https" in (request.url.scheme, urlsplit(request.headers.get("origin", "")).scheme)
+
+
 def _require_same_origin(request: Request) -> None:
     origin = urlsplit(request.headers.get("origin", ""))
     if not origin.netloc or origin.netloc != request.headers.get("host"):

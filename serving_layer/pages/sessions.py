@@ -4,6 +4,8 @@ A browser cannot send a key in a header when it follows a link, so the cookie of
 
 A session is stored under a digest of its cookie, with its key encrypted by a secret that only the cookie gives. So a
 process needs no secret of its own to read the sessions of others, and whoever reads the table can sign in nowhere.
+
+A key has at most so many sessions, of all processes together: another one ends the oldest of that key, and of no other.
 """
 
 import hashlib
@@ -11,7 +13,7 @@ import hmac
 import re
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -41,7 +43,9 @@ LIFETIME_SECONDS = 8 * 3600
 REFRESH_SECONDS = 2.0
 """How long a session may be used in one process after it ended in another."""
 MAX_SESSIONS, MAX_SESSIONS_OF_KEY = 10_000, 100
-"""Sessions that a process keeps in memory, and those of one key among them; it reads others again."""
+"""Sessions that a process keeps in memory, and those of one key, in memory and stored; it reads others again."""
+MAX_ENDED_AT_ONCE = 100
+"""Sessions of one key that one sign-in ends: usually one."""
 MAX_UNKNOWN, UNKNOWN_SECONDS = 10_000, 60.0
 """Ids without a session that a process remembers, and for how long: nobody can begin a session with one of them."""
 UNKNOWN_PER_MINUTE = 30
@@ -76,16 +80,27 @@ class StoredSession(NamedTuple):
     ends_at: datetime
 
 
+class SessionPlace(NamedTuple):
+    """Where a session is stored. `owner`: a digest of its key, by which its other sessions are found."""
+
+    owner: bytes
+    ends_at: datetime
+    digest: bytes
+
+
 class SessionStore(Protocol):
     """Where all processes keep sessions. Every method raises CassandraUnavailableError."""
 
-    async def put(self, digest: bytes, session: StoredSession, seconds: int) -> None:
+    async def put(self, place: SessionPlace, sealed: bytes, seconds: int) -> None:
         """Keep a session for so many seconds."""
 
     async def get(self, digest: bytes) -> StoredSession | None:
         """None if there is none of this digest, or not any more."""
 
-    async def remove(self, digest: bytes) -> None:
+    async def of_owner(self, owner: bytes, most: int) -> Sequence[SessionPlace]:
+        """At most so many sessions of a key, those that end last first."""
+
+    async def remove(self, place: SessionPlace) -> None:
         """End a session; nothing happens if there is none."""
 
 
@@ -155,9 +170,13 @@ class Sessions:
     async def begin(self, key: str) -> Session:
         """Start a session with an id that cannot be guessed. CassandraUnavailableError if it cannot be stored."""
         session = Session(secrets.token_urlsafe(32), key, self._now() + timedelta(seconds=LIFETIME_SECONDS))
-        digest = _digest(session.id)
-        await self._store.put(digest, StoredSession(_seal(session.id, key), session.ends_at), LIFETIME_SECONDS)
-        self._known.put(digest, self._clock(), session)
+        place = _place(session)
+        await self._store.put(place, _seal(session.id, key), LIFETIME_SECONDS)
+        self._known.put(place.digest, self._clock(), session)
+        stored = await self._store.of_owner(place.owner, MAX_SESSIONS_OF_KEY + MAX_ENDED_AT_ONCE)
+        for oldest in stored[MAX_SESSIONS_OF_KEY:]:
+            if oldest != place:  # of those that began at the same moment, any may be listed last
+                await self._remove(oldest)
         return session
 
     async def of(self, id_: str | None, client: str = "") -> Session | None:
@@ -218,14 +237,20 @@ class Sessions:
 
     async def end(self, session: Session) -> None:
         """End a session, here at once and elsewhere within `REFRESH_SECONDS`. CassandraUnavailableError."""
-        digest = _digest(session.id)
-        self._known.remove(digest)
-        await self._store.remove(digest)
-        self._known.remove(digest)  # what was read meanwhile may be from before
+        await self._remove(_place(session))
+
+    async def _remove(self, place: SessionPlace) -> None:
+        self._known.remove(place.digest)
+        await self._store.remove(place)
+        self._known.remove(place.digest)  # what was read meanwhile may be from before
 
 
 def _derived(id_: str, purpose: bytes) -> bytes:
     return hmac.digest(id_.encode(), purpose, hashlib.sha256)
+
+
+def _place(session: Session) -> SessionPlace:
+    return SessionPlace(hashlib.sha256(session.key.encode()).digest(), session.ends_at, _digest(session.id))
 
 
 def _digest(id_: str) -> bytes:

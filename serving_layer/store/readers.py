@@ -35,6 +35,11 @@ class StoreProgress(NamedTuple):
     mark: int
     received_at: datetime | None
 
+    @property
+    def micro_batch(self) -> int:
+        """The last one that wrote rows of it: first those of its events, then those of visits that have closed."""
+        return self.mark // 2
+
 
 class SpeedBlock(NamedTuple):
     """A speed row: what one micro-batch adds to the cells of an epoch; for the block see `views.core.cells`."""

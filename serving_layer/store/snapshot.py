@@ -58,11 +58,14 @@ class VisibleProgress(NamedTuple):
     """What moves in the answers of a caller from whom stores are hidden.
 
     `stores`: the progress of the others, by id. `clock`: a full quarter of an hour, before which the speed layer has
-    read everything; it moves with the time, whoever sends. None if that is not known.
+    read everything; it moves with the time, whoever sends. None if that is not known. `unfinished`: how far partitions
+    were read, if the last micro-batch of one of these stores is not complete yet: answers from several views have its
+    rows only then. Empty if all are complete.
     """
 
     stores: tuple[tuple[str, StoreProgress], ...]
     clock: datetime | None
+    unfinished: tuple[Position, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -309,16 +312,23 @@ class SnapshotReader:
         return self._first
 
 
+class _Counted(NamedTuple):
+    """The progress of all stores, and the last micro-batch that was complete by then."""
+
+    stores: Mapping[str, StoreProgress]
+    last_complete: int
+
+
 class VisibleSpeed:
-    """Limits snapshots to the stores that a caller sees, so that nobody sees others send (ADR 0067)."""
+    """Limits snapshots to the stores that a caller sees, so that nobody sees others send (ADR 0069)."""
 
     def __init__(self, speed: SpeedReader, clock: Callable[[], float]) -> None:
         """Reads nothing yet. `clock`: monotonic seconds."""
         self._speed = speed
         self._read_through = RefreshAheadCache(speed.read_through, CLOCK_SECONDS, clock)
         self._visible: LRUCache[Hashable, tuple[str, ...] | None] = LRUCache(SCOPES_KEPT)
-        self._read: SharedCache[Hashable, Mapping[str, StoreProgress] | None] = SharedCache(SNAPSHOTS_KEPT)
-        self._own: SharedCache[Hashable, tuple[tuple[str, StoreProgress], ...] | None] = SharedCache(SCOPES_KEPT)
+        self._read: SharedCache[Hashable, _Counted | None] = SharedCache(SNAPSHOTS_KEPT)
+        self._own: SharedCache[Hashable, VisibleProgress | None] = SharedCache(SCOPES_KEPT)
 
     async def of(
         self, snapshot: ReadSnapshot, registry: str, stores: Mapping[str, Store], caller: Caller
@@ -339,15 +349,24 @@ class VisibleSpeed:
             return snapshot
         at = snapshot.pointer.generation, snapshot.positions
 
-        async def own() -> tuple[tuple[str, StoreProgress], ...] | None:
-            read = await self._read.get(at, lambda: self._speed.progress(snapshot.pointer.generation))
-            return None if read is None else tuple((store, read[store]) for store in visible if store in read)
+        async def own() -> VisibleProgress | None:
+            read = await self._read.get(at, lambda: self._counted(*at))
+            if read is None:
+                return None
+            stores = tuple((store, read.stores[store]) for store in visible if store in read.stores)
+            is_complete = all(progress.micro_batch <= read.last_complete for _, progress in stores)
+            return VisibleProgress(stores, None, () if is_complete else snapshot.positions)
 
         progress = await self._own.get((caller.visibility_scope, registry, *at), own)
         if progress is None:
             return snapshot
         through = await self._read_through.read()
-        return replace(snapshot, visible=VisibleProgress(progress, through and _window_of(through)))
+        return replace(snapshot, visible=progress._replace(clock=through and _window_of(through)))
+
+    async def _counted(self, generation: int, positions: Sequence[Position]) -> "_Counted | None":
+        claim = await self._speed.claim(generation)
+        stores = await self._speed.progress(generation)
+        return None if stores is None else _Counted(stores, claim.last_complete(positions) if claim else -1)
 
     def _visible_to(self, caller: Caller, registry: str, stores: Mapping[str, Store]) -> tuple[str, ...] | None:
         """The ids of the stores that the caller sees; None if these are all."""

@@ -1,15 +1,15 @@
 """The tables that the api processes share.
 
-SessionTables   page_sessions
+SessionTables   page_sessions, page_sessions_of_keys
 RateTables      api_rates
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import orjson
 
 from serving_layer.keys.rates import Rates
-from serving_layer.pages.sessions import StoredSession
+from serving_layer.pages.sessions import SessionPlace, StoredSession
 from serving_layer.tables.async_session import AsyncSession, instant_of
 
 _COMPONENT = "api"
@@ -24,10 +24,21 @@ class SessionTables:
         self._insert = session.prepare("INSERT INTO page_sessions (id, sealed, ends_at) VALUES (?, ?, ?) USING TTL ?")
         self._select = session.prepare("SELECT sealed, ends_at FROM page_sessions WHERE id = ?")
         self._delete = session.prepare("DELETE FROM page_sessions WHERE id = ?")
+        self._own = session.prepare(
+            "INSERT INTO page_sessions_of_keys (owner, ends_at, id) VALUES (?, ?, ?) USING TTL ?"
+        )
+        self._owned = session.prepare("SELECT ends_at, id FROM page_sessions_of_keys WHERE owner = ? LIMIT ?")
+        self._disown = session.prepare("DELETE FROM page_sessions_of_keys WHERE owner = ? AND ends_at = ? AND id = ?")
 
-    async def put(self, digest: bytes, session: StoredSession, seconds: int) -> None:
-        """Write a row that ends by itself."""
-        await self._session.rows(self._insert, digest, session.sealed, session.ends_at, seconds)
+    async def put(self, place: SessionPlace, sealed: bytes, seconds: int) -> None:
+        """Write rows that end by themselves; first the one by which it is found among those of its key."""
+        await self._session.rows(self._own, *place, seconds)
+        await self._session.rows(self._insert, place.digest, sealed, place.ends_at, seconds)
+
+    async def of_owner(self, owner: bytes, most: int) -> Sequence[SessionPlace]:
+        """As the table is sorted."""
+        rows = await self._session.rows(self._owned, owner, most)
+        return [SessionPlace(owner, instant_of(ends_at), digest) for ends_at, digest in rows]
 
     async def get(self, digest: bytes) -> StoredSession | None:
         """None if there is no row, or it has ended."""
@@ -35,9 +46,10 @@ class SessionTables:
             return StoredSession(sealed, instant_of(ends_at))
         return None
 
-    async def remove(self, digest: bytes) -> None:
-        """Delete the row."""
-        await self._session.rows(self._delete, digest)
+    async def remove(self, place: SessionPlace) -> None:
+        """Delete its rows."""
+        await self._session.rows(self._delete, place.digest)
+        await self._session.rows(self._disown, *place)
 
 
 class RateTables:

@@ -20,7 +20,7 @@ from serving_layer.tables import AsyncSession, WatchTables
 from tests.integration.conftest import PATIENCE_SECONDS, Stack
 from tests.support import World, receipt
 from tests.support.world import at
-from tests.support.world_api import Asking
+from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.support.world_in_cassandra import write
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def test_what_the_archive_notices_stands_in_freshness_until_a_publication(shared
     LagTable(shared_cassandra, "speed").write(measured, at("2026-11-21T09:03:00Z"))  # after a restart
 
     real = WatchTables(AsyncSession(shared_cassandra))
-    body = Asking(world, watched=real).body("/v1/freshness")
+    body = Asking(world, watched=real).body("/v1/freshness", key=OPERATOR_KEY)
     moved_at = {each.moved_at for each in asyncio.run(real.lag("speed"))}
 
     assert [(alarm["name"], alarm["since"]) for alarm in body["alarms"]] == [

@@ -7,10 +7,11 @@ from datetime import UTC, date, datetime, timedelta
 
 from cassandra.cluster import Session
 
+from serving_layer.pages.sessions import SessionPlace
 from serving_layer.saved.annotations import Annotation, Annotations
 from serving_layer.saved.shares import ShareLink
 from serving_layer.saved.views import SavedView
-from serving_layer.tables import AnnotationTables, AsyncSession, SavedViewTables, ShareTables
+from serving_layer.tables import AnnotationTables, AsyncSession, SavedViewTables, SessionTables, ShareTables
 from tests.integration.test_lag import until
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -76,3 +77,18 @@ def test_share_links_are_found_by_digest_and_end_by_themselves(shared_cassandra:
 
     assert asyncio.run(kept())[1:] == [overview, None]
     until(lambda: asyncio.run(found()) is None)
+
+
+def test_sessions_of_a_key_are_listed_newest_first_and_those_of_others_are_not(shared_cassandra: Session) -> None:
+    places = [SessionPlace(b"owner", NOW + timedelta(hours=8, seconds=number), bytes([number])) for number in range(3)]
+    foreign = SessionPlace(b"another", NOW + timedelta(hours=8), b"\x09")
+
+    async def kept() -> list[list[SessionPlace]]:
+        tables = SessionTables(AsyncSession(shared_cassandra))
+        for each in (*places, foreign):
+            await tables.put(each, b"sealed", 60)
+        found = [list(await tables.of_owner(b"owner", most)) for most in (2, 9)]
+        await tables.remove(places[1])
+        return [*found, list(await tables.of_owner(b"owner", 9))]
+
+    assert asyncio.run(kept()) == [[places[2], places[1]], places[::-1], [places[2], places[0]]]

@@ -218,7 +218,7 @@ def test_pages_of_corrections_follow_each_other_without_a_gap(
 def test_freshness_reads_the_newest_ledger(unchanged: tuple[World, Asking]) -> None:
     _, real = unchanged
 
-    [alarm] = [each for each in real.body("/v1/freshness")["alarms"] if each["name"] == "unexplained"]
+    [alarm] = [each for each in real.body("/v1/freshness", key=OPERATOR_KEY)["alarms"] if each["name"] == "unexplained"]
 
     assert alarm["do"] == "galatea corrections 1 --cause unexplained"
 

@@ -39,7 +39,7 @@ class RegistryTables:
     @property
     def bodies(self) -> dict[str, str]:
         """What a process finds that starts now, by id."""
-        return {id_: store.to_json() for id_, store in registry.StoreTables(self).all().items()}  # type: ignore[arg-type]
+        return {id_: store.to_json() for id_, store in registry.StoreTables(self).all().items()}
 
     def prepare(self, query: str) -> Statement:
         return Statement(query)

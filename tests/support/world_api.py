@@ -27,13 +27,14 @@ from serving_layer.alerts.rules import AlertRules, AlertService
 from serving_layer.app import create_app
 from serving_layer.health.freshness import FreshnessService
 from serving_layer.health.watched import HealthReader
+from serving_layer.http.hosts import AllowedHosts
 from serving_layer.ingest.ingest import IngestService
 from serving_layer.ingest.tokens import TokenWriter
 from serving_layer.keys.authenticator import Authenticator, ConcurrencyLimiter, KeyCache
 from serving_layer.keys.key import Key, Scope
 from serving_layer.keys.rates import RateLimiter
 from serving_layer.limits import LIMITS, Limits
-from serving_layer.pages.sessions import Sessions, StoredSession
+from serving_layer.pages.sessions import SessionPlace, Sessions, StoredSession
 from serving_layer.products.reader import ProductReader
 from serving_layer.products.service import ProductService
 from serving_layer.query.catalogue import Catalogue
@@ -272,20 +273,27 @@ class WorldSessions:
 
     def __init__(self) -> None:
         self.kept: dict[bytes, StoredSession] = {}
+        self.owned: dict[bytes, list[SessionPlace]] = {}
         self.is_away = False
 
-    async def put(self, digest: bytes, session: StoredSession, seconds: int) -> None:
+    async def put(self, place: SessionPlace, sealed: bytes, seconds: int) -> None:
         assert seconds > 0
         self._answer()
-        self.kept[digest] = session
+        self.kept[place.digest] = StoredSession(sealed, place.ends_at)
+        self.owned.setdefault(place.owner, []).insert(0, place)
+
+    async def of_owner(self, owner: bytes, most: int) -> Sequence[SessionPlace]:
+        self._answer()
+        return self.owned.get(owner, [])[:most]
 
     async def get(self, digest: bytes) -> StoredSession | None:
         self._answer()
         return self.kept.get(digest)
 
-    async def remove(self, digest: bytes) -> None:
+    async def remove(self, place: SessionPlace) -> None:
         self._answer()
-        self.kept.pop(digest, None)
+        self.kept.pop(place.digest, None)
+        self.owned[place.owner] = [each for each in self.owned.get(place.owner, []) if each != place]
 
     def _answer(self) -> None:
         if self.is_away:
@@ -316,6 +324,7 @@ class Asking:
         *,
         limits: Limits = LIMITS,
         cors_origins: Sequence[str] = (),
+        hosts: AllowedHosts | None = None,
         refuse_low: Callable[[], None] = lambda: None,
         beside: "Asking | None" = None,
     ) -> None:
@@ -393,6 +402,7 @@ class Asking:
             saved_service=saved,
             limits=limits,
             cors_origins=cors_origins,
+            hosts=hosts,
             audit=self._audit,
         )
 

@@ -22,7 +22,7 @@ from serving_layer.http.server import raise_open_file_limit
 PAUSE_SECONDS = 1.0
 DRIP_SECONDS = 1.0
 PATIENCE_SECONDS = 60.0
-HEAD = b"Host: x\r\nContent-Type: application/json\r\n"
+HEAD = b"Host: localhost\r\nContent-Type: application/json\r\n"
 POST = b"POST /v1/events/pos_transactions HTTP/1.1\r\n" + HEAD
 GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
 LENGTH = re.compile(rb"(?i)\r\ncontent-length: (\d+)")

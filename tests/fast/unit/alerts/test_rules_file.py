@@ -13,8 +13,9 @@ from galatea.cli import alerts, main
 from master_dataset.errors import BadFileError
 from master_dataset.registry.stores import Store
 from serving_layer.alerts.history import AlertListing, HistoryCoverage
-from serving_layer.alerts.rules import AlertRules, AlertService
-from serving_layer.alerts.rules_file import MOST_BYTES, MOST_RULES, load, read
+from serving_layer.alerts.rules import AlertRules, AlertService, RuleAuthor
+from serving_layer.alerts.rules_file import MOST_BYTES, MOST_RULES, apply_changes, load, plan_changes, read
+from serving_layer.errors import RuleMovedError
 from tests.fast.unit.alerts.test_refused_rules import REFUSED, STORES
 from tests.support import World
 from tests.support.alert_tables import WorldAlertTables, WorldVersions
@@ -214,3 +215,28 @@ def test_alerts_are_listed_as_provisional_until_a_publication_covers_them(run: R
     provisional = {each["rule"]: each["provisional"] for each in listed}
 
     assert provisional == {"queue": True, "weak": False}
+
+
+def test_a_rule_that_somebody_else_changed_meanwhile_keeps_all_of_them_as_they_were(versions: WorldVersions) -> None:
+    rules = AlertRules(versions)
+    rule = {"kind": "level", "of": "queue", "above": 4, "minutes": 3}
+    one, other = ({**rule, "id": id_} for id_ in ("one", "other"))
+    steps = plan_changes(rules, {}, [("default", one), ("default", other)])
+    rules.create(RuleAuthor("default", {}), {**other, "above": 9})
+    before = list(versions.rows)
+
+    with pytest.raises(RuleMovedError):
+        apply_changes(rules, steps)
+
+    assert versions.rows == before
+
+
+def test_a_rule_that_was_removed_can_be_made_again(versions: WorldVersions) -> None:
+    rules = AlertRules(versions)
+    wanted = [("default", {"kind": "level", "of": "queue", "above": 4, "minutes": 3, "id": "one"})]
+    apply_changes(rules, plan_changes(rules, {}, wanted))
+    rules.remove("default", "one")
+
+    [entry] = apply_changes(rules, plan_changes(rules, {}, wanted))
+
+    assert (entry.version, entry.removed) == (3, False)

@@ -21,7 +21,14 @@ from galatea.cli.run import Runnable
 
 DEPLOY = Path(__file__).parents[4] / "deploy"
 COMPOSE, CHART, UNITS = DEPLOY / "compose", DEPLOY / "chart", DEPLOY / "systemd"
-OF_COMPOSE = {"GALATEA_IMAGE", "GALATEA_ENV_FILE", "GALATEA_SECRETS", "GALATEA_PUBLISH", "GALATEA_PUBLISH_API"}
+OF_COMPOSE = {
+    "GALATEA_IMAGE",
+    "GALATEA_ENV_FILE",
+    "GALATEA_SECRETS",
+    "GALATEA_PUBLISH",
+    "GALATEA_PUBLISH_API",
+    "GALATEA_PUBLISH_HOSTS",
+}
 """Variables of the Compose files themselves."""
 _VARIABLE = re.compile(r"GALATEA_[A-Z_]*[A-Z]")
 
@@ -41,6 +48,15 @@ def test_every_variable_is_a_setting(path: Path) -> None:
     known = {f"GALATEA_{name.upper()}" for name in Settings.catalogue()} | OF_COMPOSE
 
     assert set(_VARIABLE.findall(path.read_text())) <= known
+
+
+def test_where_rest_listens_on_every_address_it_has_names() -> None:
+    api = read_yaml(COMPOSE / "compose.app.yaml")["services"]["api"]["environment"]
+    chart = (CHART / "templates" / "settings.yaml").read_text()
+
+    assert api == {"GALATEA_API_HOST": "0.0.0.0", "GALATEA_API_HOSTS": "api,${GALATEA_PUBLISH_HOSTS:-}"}  # noqa: S104
+    assert 'set $settings "GALATEA_API_HOSTS" (join "," (concat $own .Values.hosts))' in chart
+    assert read_yaml(CHART / "values.yaml")["hosts"] == []
 
 
 def test_every_component_has_its_place_in_each_of_them() -> None:

@@ -33,7 +33,7 @@ COST = 1.0
 def version(events: int, publication: int = 1) -> ReadVersion:
     """What answers are computed from after so many events."""
     positions = (Position("pos_transactions", 0, events, CUT + timedelta(seconds=events)),)
-    return ReadVersion(ReadSnapshot(Pointer(publication, CUT, f"run-{publication}", 1, {}), positions, ()), 1)
+    return ReadVersion(ReadSnapshot(Pointer(publication, CUT, f"run-{publication}", 1, {}), positions, ()), "1")
 
 
 @dataclass
@@ -124,7 +124,7 @@ def test_a_visit_renews_what_is_getting_old_and_does_not_wait_for_it() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [version(1, publication=2), version(1)._replace(registry=2), version(1)._replace(now=86_400)],
+    [version(1, publication=2), version(1)._replace(registry="2"), version(1)._replace(now=86_400)],
     ids=["publication", "stores", "day"],
 )
 def test_whatever_is_no_event_makes_new_answers_at_once(other: ReadVersion) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import re
 from datetime import UTC, datetime, timedelta
 from html import unescape
+from ipaddress import ip_network
 from urllib.parse import urlencode
 
 import httpx
@@ -26,7 +27,7 @@ from serving_layer.pages.sessions import (
     StoredSession,
 )
 from tests.support.world_api import OPERATOR_KEY, Asking, WorldSessions
-from tests.support.world_clients import ORIGIN, TOKEN, Browsing, words
+from tests.support.world_clients import ORIGIN, TOKEN, Browsing, listening, words
 
 BEGAN = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
@@ -67,6 +68,20 @@ def test_over_https_the_cookie_is_sent_over_https_alone(asking: Asking) -> None:
     response = browsing.send("/login", form_of="/login", origin="https://galatea", key=OPERATOR_KEY)
 
     assert "Secure" in response.headers["set-cookie"]
+
+
+@pytest.mark.parametrize("proxies", [["127.0.0.0/8"], []], ids=["named", "unnamed"])
+def test_behind_a_proxy_that_encrypts_the_cookies_are_sent_over_https_alone(asking: Asking, proxies: list[str]) -> None:
+    with listening(asking.app, proxies=[ip_network(each) for each in proxies]) as url:
+        own = {"Host": "galatea.example", "X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.9"}
+        with httpx.Client(base_url=url, headers=own, trust_env=False) as client:
+            asked = {"Origin": "https://galatea.example"}
+            signed_in = client.post("/login", headers=asked, data={"key": OPERATOR_KEY})
+            language = client.post("/language", headers=asked, data={"language": "de"})
+
+    for response in (signed_in, language):
+        assert response.status_code == 303
+        assert "Secure" in response.headers["set-cookie"]
 
 
 @pytest.mark.parametrize("key", ["", "nonsense", "galatea_0_x", "ключ", "x" * 5000])
@@ -306,6 +321,38 @@ def test_a_key_that_begins_many_sessions_pushes_out_none_of_another_key() -> Non
     assert asyncio.run(sessions.of(begun[-MAX_SESSIONS_OF_KEY].id)) == begun[-MAX_SESSIONS_OF_KEY]
     with pytest.raises(CassandraUnavailableError):
         asyncio.run(sessions.of(begun[-MAX_SESSIONS_OF_KEY - 1].id))
+
+
+def test_a_key_has_so_many_sessions_of_all_processes_together_and_takes_none_from_another() -> None:
+    store, now = WorldSessions(), BEGAN
+    one, other = (Sessions(store, lambda: 0.0, lambda: now) for _ in range(2))
+
+    async def begin_many() -> tuple[Session, list[Session]]:
+        nonlocal now
+        foreign, own = await one.begin("another key"), []
+        for number in range(MAX_SESSIONS_OF_KEY + 3):
+            now += timedelta(seconds=1)
+            own.append(await (one, other)[number % 2].begin("a key"))
+        return foreign, own
+
+    foreign, own = asyncio.run(begin_many())
+    elsewhere = Sessions(store, lambda: 0.0, lambda: now)
+
+    assert [asyncio.run(elsewhere.of(each.id)) for each in own] == [None] * 3 + own[3:]
+    assert asyncio.run(elsewhere.of(foreign.id)) == foreign
+    assert len(store.kept) == MAX_SESSIONS_OF_KEY + 1
+
+
+def test_a_session_that_was_ended_leaves_its_place_to_the_next_one() -> None:
+    store = WorldSessions()
+    sessions = Sessions(store, lambda: 0.0, lambda: BEGAN)
+    first = asyncio.run(sessions.begin("a key"))
+
+    for _ in range(MAX_SESSIONS_OF_KEY + 3):
+        asyncio.run(sessions.end(asyncio.run(sessions.begin("a key"))))
+
+    assert asyncio.run(sessions.of(first.id)) == first
+    assert [len(each) for each in store.owned.values()] == [1]
 
 
 def test_where_memory_is_full_the_key_with_the_most_sessions_gives_up_its_oldest() -> None:

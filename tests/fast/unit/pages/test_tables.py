@@ -37,12 +37,18 @@ def test_the_lag_of_a_topic_is_that_of_all_its_partitions() -> None:
 def test_late_events_that_wait_are_said_with_the_reason_why(world: World) -> None:
     watch = WorldWatch(world)
     cut = world.pointer.cut
-    nothing = Browsing(Asking(world, watched=watch)).words("/stack")
+
+    def as_operator() -> str:
+        browsing = Browsing(Asking(world, watched=watch))
+        browsing.sign_in()
+        return browsing.words("/stack")
+
+    nothing = as_operator()
     watch.passing["late_events"] = [AlarmEvent(cut, "speed", "")]
-    waits = Browsing(Asking(world, watched=watch)).words("/stack")
+    waits = as_operator()
     watch.passing["late_events_left"] = [AlarmEvent(at(NOW), str(world.pointer.publication), "rolled_back")]
 
-    left = Browsing(Asking(world, watched=watch)).words("/stack")
+    left = as_operator()
 
     assert "Late events None: every event is counted." in nothing
     assert "Late events Some have waited for the next publication for" in waits

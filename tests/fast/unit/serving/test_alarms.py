@@ -337,14 +337,14 @@ def test_freshness_says_since_when_late_events_wait_and_why_they_are_left_to_the
     world.rebuild(CUT)
     world.pass_time(NOW)
     watch = WorldWatch(world)
-    before = Asking(world, watched=watch).body("/v1/freshness")["late_events"]
+    before = Asking(world, watched=watch).body("/v1/freshness", key=OPERATOR_KEY)["late_events"]
     watch.passing["late_events"] = [AlarmEvent(CUT - SECOND, "speed", ""), AlarmEvent(CUT, "speed", "")]
     watch.passing["late_events_left"] = [
         AlarmEvent(NOW - SECOND, "1", "not_small"),
         AlarmEvent(NOW, "7", "of another publication"),
     ]
 
-    after = Asking(world, watched=watch).body("/v1/freshness")["late_events"]
+    after = Asking(world, watched=watch).body("/v1/freshness", key=OPERATOR_KEY)["late_events"]
 
     assert (before, after) == (None, {"since": "2026-11-21T09:00:00Z", "left_because": "not_small"})
 

@@ -248,11 +248,11 @@ def test_a_process_that_takes_no_events_says_so(asking: Asking) -> None:
 
 
 def test_while_the_registry_is_away_it_is_as_it_was_read_last(asking: Asking) -> None:
-    async def registry() -> tuple[int, dict[str, Store]]:
+    async def registry() -> tuple[str, dict[str, Store]]:
         if calls:
             raise CassandraUnavailableError("Cassandra is away.", do="Wait.")
         calls.append(1)
-        return 1, {"1": Store(id="1", timezone="UTC", tenant="ours")}
+        return "1", {"1": Store(id="1", timezone="UTC", tenant="ours")}
 
     async def twice() -> list[str]:
         found = [await taking.ingest(POS_TRANSACTIONS, EventsBody(sale(number)), "ours") for number in (1, 2)]

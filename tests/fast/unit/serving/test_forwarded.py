@@ -1,4 +1,4 @@
-"""Nothing is shown without a key to whoever comes through a proxy that the settings do not name."""
+"""Nothing is shown without a key to whoever comes through a proxy."""
 
 from ipaddress import ip_network
 from typing import Any
@@ -31,7 +31,7 @@ def asking() -> Asking:
 
 
 @pytest.mark.parametrize("headers", HEADERS, ids=lambda each: next(iter(each)))
-def test_a_request_through_an_unknown_proxy_needs_a_key(asking: Asking, headers: dict[str, str]) -> None:
+def test_a_request_through_a_proxy_needs_a_key(asking: Asking, headers: dict[str, str]) -> None:
     key = {"Authorization": f"Bearer {asking.keys.make('default')}"}
     for _ in range(2):  # the second answer is cached
         assert asking.response(NET, **DAY).status_code == 200
@@ -40,11 +40,10 @@ def test_a_request_through_an_unknown_proxy_needs_a_key(asking: Asking, headers:
 
     assert refused.status_code == 401
     assert refused.json()["code"] == "key_missing"
-    assert "GALATEA_API_PROXIES" in refused.json()["detail"]
     assert asking.request("GET", NET, params=DAY, headers=headers | key).status_code == 200
 
 
-def test_a_page_through_an_unknown_proxy_needs_a_session(asking: Asking) -> None:
+def test_a_page_through_a_proxy_needs_a_session(asking: Asking) -> None:
     browsing, headers = Browsing(asking), {"X-Forwarded-For": "203.0.113.9"}
 
     assert browsing.response("GET", "/", headers=headers).status_code == 401
@@ -52,10 +51,10 @@ def test_a_page_through_an_unknown_proxy_needs_a_session(asking: Asking) -> None
     assert browsing.response("GET", "/", headers=headers).status_code == 200
 
 
-@pytest.mark.parametrize(("proxies", "status"), [((), 401), (("10.0.0.0/8", "::/0"), 401), (("127.0.0.0/8",), 200)])
-def test_a_named_proxy_passes_on_requests_without_a_key(asking: Asking, proxies: Any, status: int) -> None:
+@pytest.mark.parametrize("proxies", [(), ("10.0.0.0/8", "::/0"), ("127.0.0.0/8",)])
+def test_whether_the_settings_name_the_proxy_makes_no_difference(asking: Asking, proxies: Any) -> None:
     with listening(asking.app, proxies=[ip_network(each) for each in proxies]) as url:
         response = httpx.get(url + NET, params=DAY, headers={"X-Forwarded-For": "203.0.113.9"}, trust_env=False)
         direct = httpx.get(url + NET, params=DAY, trust_env=False)
 
-    assert (response.status_code, direct.status_code) == (status, 200)
+    assert (response.status_code, direct.status_code) == (401, 200)

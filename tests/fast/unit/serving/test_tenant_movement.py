@@ -1,7 +1,7 @@
 """What one tenant sends does not show in what another tenant is shown: not as a number, and not as movement."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -11,9 +11,10 @@ from serving_layer.keys.key import OPERATOR, Caller
 from serving_layer.live import Live
 from serving_layer.query.resolve import MetricRequest, MetricsRequest
 from serving_layer.query.stores import PageRequest
-from serving_layer.store.readers import StoreProgress
+from serving_layer.store.readers import Position, StoreProgress
 from tests.support import World, receipt
 from tests.support.world_api import OPERATOR_KEY, Asking
+from tests.support.world_clients import Browsing
 from tests.support.world_tables import WorldTables
 
 OURS, THEIRS = "1", "2"
@@ -144,6 +145,39 @@ def test_rows_of_an_older_release_are_answered_by_positions(world: World) -> Non
     assert fresh["speed_as_of"] == "2026-11-21T09:00:30Z"
 
 
+def test_an_answer_that_lacks_a_micro_batch_which_is_not_complete_is_not_kept_for_later(world: World) -> None:
+    class Behind(WorldTables):
+        """The positions of the last micro-batch are not recorded yet, while its rows and the progress of stores are."""
+
+        is_behind = True
+
+        async def positions(self, generation: int) -> Sequence[Position]:
+            return [at._replace(position=at.position - self.is_behind) for at in await super().positions(generation)]
+
+        async def progress(self, generation: int) -> Mapping[str, StoreProgress] | None:
+            found = await super().progress(generation) or {}
+            return {store: StoreProgress(2 * self.world.micro_batch, at.received_at) for store, at in found.items()}
+
+    world.begin_micro_batch()
+    line = {"title": "tea", "sku": "tea", "price": 1, "amount": 1}
+    world.receive(receipt("2026-11-21T09:20:00Z", [line], store=OURS, number=7), "2026-11-21T09:20:01Z")
+    tables = Behind(world)
+    asking = Asking(world, readers=tables.readers)
+    key = asking.keys.make("acme")
+
+    def items() -> object:
+        body = asking.body("/v1/metrics/sku_net_sales,net_sales", key=key, **DAY)
+        return [[series["points"][0]["value"] for series in each["series"]] for each in body["answers"]]
+
+    before, tables.is_behind = items(), False
+
+    assert items() != before
+    sell(world, THEIRS, "2026-11-21T09:20:05Z")
+    tag = shown(asking, "/v1/metrics/net_sales", DAY, key)
+    sell(world, THEIRS, "2026-11-21T09:20:06Z")
+    assert shown(asking, "/v1/metrics/net_sales", DAY, key) == tag
+
+
 @pytest.mark.parametrize("tenant", ["acme", "*"])
 def test_what_counts_records_of_all_tenants_is_null_but_for_operators(world: World, tenant: str) -> None:
     asking = Asking(world)
@@ -155,6 +189,21 @@ def test_what_counts_records_of_all_tenants_is_null_but_for_operators(world: Wor
     assert for_operators["alarms"] == []
 
 
+@pytest.mark.parametrize("path", ["/", "/stores", f"/stores/{OURS}", "/layers", "/stack", "/publications"])
+def test_no_page_moves_while_another_tenant_sends(world: World, path: str) -> None:
+    asking = Asking(world)
+    tenant, operator = Browsing(asking), Browsing(asking)
+    tenant.sign_in(asking.keys.make("acme"))
+    operator.sign_in()
+    world.pass_time(at := "2026-11-21T10:31:06Z")
+    before, of_operator = tenant.words(path), operator.words(path)
+
+    sell(world, THEIRS, at)
+
+    assert tenant.words(path) == before
+    assert (operator.words(path) != of_operator) == (path in {"/", "/stores", "/layers"})
+
+
 def follow(world: World, caller: Caller, *senders: str) -> list[Any]:
     """What a follower of sales is sent when these stores sell, one after the other."""
     asked = MetricsRequest(
@@ -162,7 +211,7 @@ def follow(world: World, caller: Caller, *senders: str) -> list[Any]:
         PageRequest(None, None),
         is_table=False,
     )
-    found = []
+    found: list[Any] = []
     world.pass_time("2026-11-21T10:01:00Z")
 
     async def run() -> None:

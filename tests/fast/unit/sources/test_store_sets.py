@@ -25,11 +25,11 @@ def tables() -> RegistryTables:
 
 def registered(tables: RegistryTables) -> dict[str, Store]:
     """What a process reads that starts now."""
-    return dict(Registry(tables).stores())  # type: ignore[arg-type]
+    return dict(Registry(tables).stores())
 
 
 def save(tables: RegistryTables, *stores: Store) -> None:
-    Registry(tables).save(stores)  # type: ignore[arg-type]
+    Registry(tables).save(stores)
 
 
 def test_a_load_adds_and_changes_stores_and_the_others_stay(tables: RegistryTables) -> None:
@@ -60,24 +60,24 @@ def test_of_two_loads_at_once_the_later_one_fails_and_leaves_nothing_behind(tabl
 
 
 def test_a_reader_sees_each_load_and_never_a_part_of_one(tables: RegistryTables) -> None:
-    reader = Registry(tables)  # type: ignore[arg-type]
-    versions = [StoreTables(tables).version()]  # type: ignore[arg-type]
+    reader = Registry(tables)
+    versions = [StoreTables(tables).version()]
     for store in (CHANGED, NEW):
         save(tables, store)
         assert reader.stores()[store.id] == store
-        versions.append(StoreTables(tables).version())  # type: ignore[arg-type]
+        versions.append(StoreTables(tables).version())
 
     assert len(set(versions)) == 3
 
 
 def test_a_removed_store_is_as_one_that_was_never_registered(tables: RegistryTables) -> None:
-    remove(tables, ["1"])  # type: ignore[arg-type]
+    remove(tables, ["1"])
 
     assert registered(tables) == {"2": OTHER}
 
 
 def test_of_stores_to_remove_each_has_to_be_registered(tables: RegistryTables) -> None:
     with pytest.raises(UnknownNameError, match="There is no store `9`"):
-        remove(tables, ["1", "9"])  # type: ignore[arg-type]
+        remove(tables, ["1", "9"])
 
     assert registered(tables) == {"1": BEFORE, "2": OTHER}

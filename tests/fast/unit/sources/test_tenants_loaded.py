@@ -1,9 +1,7 @@
 """Commands about the registry, over a Cassandra of which only the registered stores are there."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 from typer.testing import CliRunner
@@ -15,6 +13,7 @@ from galatea.cli.tenants import warn_of_unknown_tenants
 from master_dataset.errors import UnknownNameError
 from master_dataset.registry import registration
 from master_dataset.registry.stores import Store
+from tests.support.registry_tables import RegistryTables
 
 STORES = [
     Store(id="2", timezone="UTC", tenant="acme"),
@@ -24,40 +23,9 @@ STORES = [
 ]
 
 
-class Rows(list[Any]):
-    """What a query gives."""
-
-    def one(self) -> object:
-        return self[0]
-
-
-class Version(NamedTuple):
-    version: int
-
-
-class Body(NamedTuple):
-    body: str
-
-
-class Registered:
-    """A session that has these stores. AssertionError for everything else that a command reads or writes."""
-
-    def __init__(self, stores: Sequence[Store]) -> None:
-        self._stores = stores
-
-    def prepare(self, query: str) -> str:
-        return query
-
-    def execute(self, query: str, _values: object = None) -> Rows:
-        if "registry_versions" in query:
-            return Rows([Version(1)])
-        assert query == "SELECT body FROM stores", query
-        return Rows(Body(store.to_json()) for store in self._stores)
-
-
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cassandra, "session_of", lambda _: Registered(STORES))
+    monkeypatch.setattr(cassandra, "session_of", lambda _: RegistryTables(*STORES))
 
 
 def refusal(*words: str) -> UnknownNameError:
@@ -81,7 +49,7 @@ def test_a_tenant_without_stores_is_refused_with_the_one_that_was_meant(kind: st
 
 
 def test_before_any_store_is_registered_that_is_the_next_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(cassandra, "session_of", lambda _: Registered([]))
+    monkeypatch.setattr(cassandra, "session_of", lambda _: RegistryTables())
 
     assert "galatea stores load" in refusal("products", "load", str(tmp_path)).do
 

@@ -29,7 +29,7 @@ def tables() -> Tables:
 
 @pytest.fixture
 def progress(tables: Tables) -> StoreProgress:
-    return StoreProgress(tables, 1, timedelta(days=7))  # type: ignore[arg-type]
+    return StoreProgress(tables, 1, timedelta(days=7))
 
 
 def of_stores(tables: Tables) -> dict[str, tuple[int, int | None]]:

@@ -1,0 +1,75 @@
+"""Registered stores and alert rules in real Cassandra: what is loaded together appears together, or not at all."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cassandra.cluster import Session
+
+from master_dataset.errors import StoresChangedError
+from master_dataset.registry import registry
+from master_dataset.registry.registry import Registry
+from master_dataset.registry.registry import StoreTables as LoadedStores
+from master_dataset.registry.rule_versions import RuleEdit, RuleVersions
+from master_dataset.registry.stores import Store
+from serving_layer.tables import AsyncSession, StoreTables
+
+ONE, OTHER = Store("set-1", "UTC", tenant="sets"), Store("set-2", "UTC", tenant="sets")
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "REFRESH_SECONDS", 0)
+
+
+def served(session: Session) -> tuple[str, dict[str, Store]]:
+    """The version and the stores of these tests, as the serving layer reads them."""
+
+    async def read() -> tuple[str, dict[str, Store]]:
+        tables = StoreTables(AsyncSession(session))
+        stores = {each.id: each for each in await tables.stores() if each.tenant == "sets"}
+        return await tables.version(), stores
+
+    return asyncio.run(read())
+
+
+def test_every_load_is_a_version_of_all_stores(shared_cassandra: Session) -> None:
+    session = shared_cassandra
+    before, _ = served(session)
+    Registry(session).save([ONE, OTHER])
+    loaded, stores = served(session)
+    Registry(session).save((), removed=[ONE.id])
+    removed, left = served(session)
+
+    assert len({before, loaded, removed}) == 3
+    assert (stores, left) == ({ONE.id: ONE, OTHER.id: OTHER}, {OTHER.id: OTHER})
+    assert {id_ for id_, each in Registry(session).stores().items() if each.tenant == "sets"} == {OTHER.id}
+
+
+def test_a_load_that_was_overtaken_changes_nothing(shared_cassandra: Session) -> None:
+    class Slow(LoadedStores):
+        def load_version(self, tenant: str, stage: object) -> object:  # type: ignore[override]
+            def staged(version: str, before: object) -> object:
+                counts = stage(version, before)  # type: ignore[operator]
+                LoadedStores(shared_cassandra).load([OTHER])
+                return counts
+
+            return super().load_version(tenant, staged)  # type: ignore[arg-type]
+
+    with pytest.raises(StoresChangedError):
+        Slow(shared_cassandra).load([ONE, Store("set-3", "UTC", tenant="sets")])
+
+    assert "set-3" not in Registry(shared_cassandra).stores()
+
+
+def test_rules_are_changed_together_or_not_at_all(shared_cassandra: Session) -> None:
+    versions = RuleVersions(shared_cassandra, timedelta(seconds=2), now=lambda: NOW)
+    first = versions.follow_all([RuleEdit("sets/a", "{}", 0), RuleEdit("sets/b", "{}", 0)])
+    overtaken = versions.follow_all([RuleEdit("sets/c", "{}", 0), RuleEdit("sets/b", '{"on": false}', 0)])
+    later = versions.follow_all([RuleEdit("sets/a", "", 1), RuleEdit("sets/b", '{"on": false}', 1)])
+
+    assert first is not None
+    assert later is not None
+    assert ([row.number for row in first], overtaken, [row.number for row in later]) == ([1, 1], None, [2, 2])
+    assert {row.id: row.number for row in versions.rules("sets")} == {"sets/a": 2, "sets/b": 2}
