@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from master_dataset.errors import DefinitionError
 from master_dataset.kafka.trace_contexts import TraceContexts, trace_contexts_of
-from master_dataset.parsing.rows import arrow_fields, output_schema, rows
+from master_dataset.parsing.arrow import arrow_fields
+from master_dataset.parsing.rows import output_schema, rows
 from speed_layer.arrow_tables import events_and_positions
 from views.core.view import View
 

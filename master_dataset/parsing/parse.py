@@ -105,15 +105,15 @@ class _Compiled(NamedTuple):
 @cache
 def _compiled(source: Source[Any]) -> _Compiled:
     """Once per process: sources are equal by value, also after pickling."""
-    return _Compiled(FastReader(source), itemgetter(*source.identity), _content(source))
+    return _Compiled(FastReader(source), itemgetter(*source.identity), content_of(source))
 
 
-def _content(source: Source[Any]) -> Callable[[Any], Any]:
-    """What the sender said: `content`, beside `content_later` where that says anything."""
+def content_of(source: Source[Any]) -> Callable[[Any], Any]:
+    """Return what the sender said in a payload: `content`, and `content_later` where that says anything."""
     content = attrgetter(*source.content)
     if not source.content_later:
         return content
-    later, unsaid = attrgetter(*source.content_later), _unsaid(source.content_later)
+    later, unsaid = attrgetter(*source.content_later), unsaid_of(source.content_later)
 
     def with_later(payload: Any) -> Any:  # noqa: ANN401 - a payload of any source
         said = later(payload)
@@ -122,7 +122,7 @@ def _content(source: Source[Any]) -> Callable[[Any], Any]:
     return with_later
 
 
-def _unsaid(columns: tuple[str, ...]) -> tuple[None, ...] | None:
+def unsaid_of(columns: tuple[str, ...]) -> tuple[None, ...] | None:
     """What `attrgetter` of these columns returns where all are null."""
     return (None,) * len(columns) if len(columns) > 1 else None
 

@@ -8,53 +8,22 @@ The annotations of a payload define the types of its columns.
 
 from collections.abc import Container, Iterator, Sequence
 from datetime import timedelta
-from itertools import accumulate, chain
-from operator import attrgetter
-from types import NoneType, UnionType
-from typing import Any, get_args, get_origin
+from functools import cache
+from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from master_dataset.parsing.arrow import array, arrow_fields
+from master_dataset.parsing.columnar.reader import WORTHWHILE, ColumnarReader, SureEvents, columnar_reader
 from master_dataset.parsing.masking import mask_batch
-from master_dataset.parsing.parse import Headers, TermsOf, is_marker, parse
+from master_dataset.parsing.parse import Headers, TermsOf, is_marker, parse, unknown_schema
 from master_dataset.parsing.results import DeadLetter, Event
 from master_dataset.source import Source
 
 as_tuple = msgspec.structs.astuple
-SCALARS = {str: pa.string(), int: pa.int64(), bool: pa.bool_()}
-
-
-def arrow_fields(payload: type[msgspec.Struct]) -> list[pa.Field]:
-    """Return one Arrow field per field of a Struct, in its order."""
-    return [pa.field(field.name, arrow_type(field.type)) for field in msgspec.structs.fields(payload)]
-
-
-def arrow_type(annotation: Any) -> pa.DataType:  # noqa: ANN401 - a type form, for which Python 3.11 has no type
-    """Return the Arrow type of `str`, `int`, `bool`, an optional one of these, a list or a Struct."""
-    if isinstance(annotation, UnionType):
-        (annotation,) = (each for each in get_args(annotation) if each is not NoneType)
-    if get_origin(annotation) is list:
-        return pa.list_(arrow_type(get_args(annotation)[0]))
-    if annotation in SCALARS:
-        return SCALARS[annotation]
-    return pa.struct(arrow_fields(annotation))
-
-
-def array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Return a column of values: None becomes null, a Struct a struct. Builds columns, never row by row."""
-    if pa.types.is_list(kind):
-        lengths = [0 if value is None else len(value) for value in values]
-        offsets: list[int | None] = [0, *accumulate(lengths)]
-        for at, value in enumerate(values):
-            if value is None:
-                offsets[at] = None  # Arrow's mark of a null list
-        inner = array(list(chain.from_iterable(value for value in values if value)), kind.value_type)
-        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), inner, type=kind)
-    if pa.types.is_struct(kind):
-        children = [array(list(map(attrgetter(field.name), values)), field.type) for field in kind]
-        return pa.StructArray.from_arrays(children, fields=list(kind))
-    return pa.array(values, kind)
 
 
 def transposed(rows: Sequence[tuple[Any, ...]], width: int) -> list[Sequence[Any]]:
@@ -81,6 +50,7 @@ EVENT, DEAD_LETTER, MARKER = "event", "dead_letter", "marker"
 """The values of `kind`."""
 
 
+@cache
 def output_schema(source: Source[Any]) -> pa.Schema:
     """Return the columns of `rows`: kind, position, fact, payload, rejection, bytes."""
     return pa.schema(
@@ -106,23 +76,85 @@ def rows(
     Yields:
         One batch of rows for each batch, with the columns of `output_schema`.
     """
-    schema = output_schema(source)
+    reader = columnar_reader(source)
     for batch in batches:
-        parsed = _parsed(source, batch, terms_of)
-        columns = [
-            pa.array([_kind(each) for each in parsed], pa.string()),
-            *_position(batch),
-            *_facts(parsed),
-            *_payloads(source.payload, parsed, unread),
-            *_rejections(parsed),
-            *_bytes(batch if source.masked is None else mask_batch(source, batch, parsed)),
-        ]
-        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        if reader is None or batch.num_rows < WORTHWHILE:
+            yield read_singly(source, batch, terms_of, unread)
+        else:
+            yield _by_columns(source, reader, batch, terms_of, unread)
+
+
+def _by_columns(
+    source: Source[Any], reader: ColumnarReader, batch: pa.RecordBatch, terms_of: TermsOf, unread: Container[str]
+) -> pa.RecordBatch:
+    """Read what is sure by columns, and the other records singly."""
+    values = batch.column("value").cast(pa.binary())
+    if (headers := headers_of(batch)) is not None:
+        readable = [not is_marker(each) and unknown_schema(each) is None for each in headers]
+        values = pc.if_else(pa.array(readable), values, None)
+    keys = batch.column("key") if source.masked is not None and "key" in batch.schema.names else None
+    found = reader.events(values, terms_of, _stamps(batch).to_numpy(), keys)
+    if len(found.at) == 0:
+        return read_singly(source, batch, terms_of, unread)
+    if len(found.at) == batch.num_rows:
+        return _event_rows(source, batch, found, unread)
+    rest = np.setdiff1d(np.arange(batch.num_rows), found.at, assume_unique=True)
+    sure = _event_rows(source, batch.take(pa.array(found.at)), found, unread)
+    others = read_singly(source, batch.take(pa.array(rest)), terms_of, unread)
+    order = np.argsort(np.concatenate([found.at, rest]))
+    return pa.concat_batches([sure, others]).take(pa.array(order))
+
+
+def _event_rows(
+    source: Source[Any], batch: pa.RecordBatch, found: SureEvents, unread: Container[str]
+) -> pa.RecordBatch:
+    schema, number, happened_ms = output_schema(source), batch.num_rows, found.happened_ms
+    facts = (
+        found.stores,
+        pa.array(happened_ms * 1000),
+        pa.array((happened_ms // DAY_MS).astype(np.int32)),
+        found.identities,
+        pa.array(found.identity_hashes),
+        pa.array(found.payload_hashes),
+    )
+    columns = [
+        pa.repeat(EVENT, number),
+        *_position(batch),
+        *(column.cast(kind) for column, (_, kind) in zip(facts, FACT, strict=True)),
+        *(
+            pa.nulls(number, schema.field(name).type) if name in unread else found.payload[name]
+            for name in source.columns
+        ),
+        *(pa.nulls(number, kind) for _, kind in REJECTION),
+        *_bytes(batch),  # masking would find nothing: the records have only fields that the source names
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def read_singly(
+    source: Source[Any], batch: pa.RecordBatch, terms_of: TermsOf, unread: Container[str] = ()
+) -> pa.RecordBatch:
+    """Parse one record after the other: what `rows` yields for the batch, whatever its size."""
+    parsed = _parsed(source, batch, terms_of)
+    columns = [
+        pa.array([_kind(each) for each in parsed], pa.string()),
+        *_position(batch),
+        *_facts(parsed),
+        *_payloads(source.payload, parsed, unread),
+        *_rejections(parsed),
+        *_bytes(batch if source.masked is None else mask_batch(source, batch, parsed)),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=output_schema(source))
+
+
+def _stamps(batch: pa.RecordBatch) -> pa.Array:
+    """When the records were received, microseconds since 1970."""
+    return batch.column("timestamp").cast(INSTANT).cast(pa.int64())
 
 
 def _parsed(source: Source[Any], batch: pa.RecordBatch, terms_of: TermsOf) -> list[Parsed]:
     values: list[bytes | None] = batch.column("value").to_pylist()
-    stamps: list[int] = batch.column("timestamp").cast(INSTANT).cast(pa.int64()).to_pylist()
+    stamps: list[int] = _stamps(batch).to_pylist()
     headers = headers_of(batch)
     if headers is None:
         return [parse(source, value, terms_of, received_us=stamp) for value, stamp in zip(values, stamps, strict=True)]

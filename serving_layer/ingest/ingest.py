@@ -14,6 +14,7 @@ from prometheus_client import Counter
 from master_dataset import tracing
 from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError
 from master_dataset.kafka.producer import Delivery, DeliveryStatus, ProducerRecord
+from master_dataset.parsing.columnar.reader import WORTHWHILE, columnar_reader
 from master_dataset.parsing.json_bytes import MAX_BYTES
 from master_dataset.parsing.masking import mask_value
 from master_dataset.parsing.parse import parse
@@ -119,14 +120,29 @@ class EventValidator:
     tenant: str | None
     received_us: int
 
-    def validate(self, record: bytes) -> "ValidEvent | EventResult":
-        """Return the record to send, masked and keyed by store as in `galatea ingest`, or why it is rejected."""
+    def validate(self, records: Sequence[bytes]) -> "Sequence[ValidEvent | EventResult]":
+        """Return each record to send, masked and keyed by store as in `galatea ingest`, or why it is rejected."""
+        reader = columnar_reader(self.source) if len(records) >= WORTHWHILE else None
+        if reader is None:
+            return [self._validated(record) for record in records]
+        found = reader.stores_and_times(records, self._terms_of, self.received_us)
+        return [
+            self._validated(record) if event is None else self._admitted(*event, record, is_plain=True)
+            for event, record in zip(found, records, strict=True)
+        ]
+
+    def _validated(self, record: bytes) -> "ValidEvent | EventResult":
         parsed = parse(self.source, record, self._terms_of, received_us=self.received_us)
         if isinstance(parsed, DeadLetter):
             return EventResult.rejected(parsed)
-        if self.tenant is not None and self._own(parsed.store) is None:
+        return self._admitted(parsed.store, parsed.happened_ms, record, is_plain=False)
+
+    def _admitted(self, store: str, happened_ms: int, record: bytes, *, is_plain: bool) -> "ValidEvent | EventResult":
+        """The event to send. `is_plain`: there is nothing to mask, as the columnar reader is sure of it."""
+        if self.tenant is not None and self._own(store) is None:
             return _foreign_store(f"/{self.source.store}")
-        return ValidEvent(ProducerRecord(parsed.store.encode(), mask_value(self.source, record)), parsed.happened_ms)
+        value = record if is_plain else mask_value(self.source, record)
+        return ValidEvent(ProducerRecord(store.encode(), value), happened_ms)
 
     def _own(self, store: str) -> Store | None:
         """The registered store of this id that the sender may send events of; None if there is none."""
@@ -279,4 +295,4 @@ class IngestService:
 
 
 def _validate_all(validator: EventValidator, body: EventsBody, limits: Limits) -> Sequence[ValidEvent | EventResult]:
-    return [validator.validate(record) for record in body.records(limits)]
+    return validator.validate(body.records(limits))

@@ -7,8 +7,8 @@ from typing import Any
 
 from galatea.cli.reference.page import Page, code, codes
 from master_dataset.fields import Field, Lines
+from master_dataset.parsing.arrow import arrow_fields
 from master_dataset.parsing.json_bytes import MAX_BYTES, MAX_DEPTH
-from master_dataset.parsing.rows import arrow_fields
 from master_dataset.source import Source
 from master_dataset.sources import registered_sources
 from serving_layer.query.render import rendered
