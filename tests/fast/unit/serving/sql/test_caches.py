@@ -241,11 +241,11 @@ def test_equal_statements_that_wait_share_a_run_and_each_reads_what_was_there_wh
 
 def test_a_run_goes_on_as_long_as_anybody_waits_for_it() -> None:
     async def scenario() -> tuple[list[str], str]:
-        shared, ended = SharedRuns[str](), list[str]()
+        shared, ended, may_end = SharedRuns[str](), list[str](), asyncio.Event()
 
         async def start(*, waited: bool) -> str:
             try:
-                await asyncio.sleep(0.05)
+                await may_end.wait()
             except asyncio.CancelledError:
                 ended.append("cancelled")
                 raise
@@ -254,7 +254,10 @@ def test_a_run_goes_on_as_long_as_anybody_waits_for_it() -> None:
         leaves, stays = (asyncio.ensure_future(shared.read("key", start)) for _ in range(2))
         await asyncio.sleep(0.01)
         leaves.cancel()
+        await asyncio.wait([leaves])
+        may_end.set()
         found = await stays
+        may_end.clear()
         alone = asyncio.ensure_future(shared.read("key", start))
         await asyncio.sleep(0.01)
         alone.cancel()
