@@ -17,7 +17,7 @@ from deploy.partitions import checked_partitions, refuse_opened
 from deploy.process import BACKGROUND_NICENESS, lower_priority
 from deploy.services.lag_monitor import LagMonitor
 from deploy.services.runner import Process
-from deploy.services.shared_work import SharedWork
+from deploy.services.shared_work import REHEARSED, SharedWork
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
 from master_dataset.archive.archive import Archive, Topic, Trigger
@@ -32,9 +32,10 @@ from master_dataset.dead_letters.replay_history import ReplayTable
 from master_dataset.delta.tables import MasterTables
 from master_dataset.kafka.growth import PartitionGrowths
 from master_dataset.kafka.partition_progress import Progress, steps_back
-from master_dataset.kafka.topics import Topics
+from master_dataset.kafka.topics import Topics, offsets_json
 from master_dataset.registry.registry import store_terms
 from master_dataset.sources import registered_sources
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.storage import probe
 from views.control.publication import PointerRow
 from views.core.cut import UNIX_EPOCH
@@ -121,6 +122,7 @@ def run(process: Process, settings: Settings) -> None:
     process.at_end(work.leave)
     work.join(lambda: archive.roll_back_incomplete(folders))
     location = Topic(settings.kafka.connection, partitions)
+    has_rehearsed = False
     while True:
         try:
             for topic in work.beyond_share():
@@ -137,6 +139,10 @@ def run(process: Process, settings: Settings) -> None:
             log.warning("archive.cassandra_unavailable", error=str(error))
         archive.check()
         process.ready()
+        if not has_rehearsed and len(work.held) < len(folders):  # other processes archive what this one may take over
+            last = partitions.opened(topics.last_offsets(POS_TRANSACTIONS.topic, REHEARSED))
+            archive.rehearse(POS_TRANSACTIONS, location, offsets_json({POS_TRANSACTIONS.topic: last}))
+            has_rehearsed = True
         time.sleep(_LOOK_SECONDS)
 
 

@@ -23,6 +23,8 @@ from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, has_lease
 LEASE_SECONDS = 3
 """How long a lease, and the row of a process, outlive a process that was killed."""
 RENEW_SECONDS = 1.0
+REHEARSED = 100
+"""Records of each partition that a process reads before it takes over the work of another one."""
 _START = "start"
 """The lease of a process that looks whether it is the first one."""
 

@@ -17,7 +17,7 @@ from deploy.partitions import checked_partitions, refuse_opened
 from deploy.process import STREAMING_NICENESS, lower_priority
 from deploy.services.lag_monitor import LagMonitor
 from deploy.services.runner import Process
-from deploy.services.shared_work import SharedWork
+from deploy.services.shared_work import REHEARSED, SharedWork
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, LeaseTable
@@ -46,8 +46,6 @@ _STREAM = "stream"
 _LOOK_SECONDS = 0.5
 _MOST_ENDED = 3
 """How often in a row, without a micro-batch in between, another process may be ahead before an operator has to act."""
-_REHEARSED = 100
-"""Records of each partition that a process reads while it stands by."""
 _TAKEN_OVER = "another process of the speed layer has taken over, because this one did not renew its lease"
 _STAND_BY = "nothing: this process starts again, and stands by"
 
@@ -201,12 +199,7 @@ def _generation(
 def _rehearsal(settings: Settings, partitions: Partitions, names: Sequence[str]) -> Feed:
     """The last records of each partition, which have no side effects."""
     topics = Topics(settings.kafka.connection)
-    last = {
-        topic: {number: max(first, ends[number] - _REHEARSED) for number, first in firsts.items()}
-        for topic in names
-        for firsts in [partitions.opened(topics.first_offsets(topic))]
-        for ends in [topics.end_offsets(topic)]
-    }
+    last = {topic: partitions.opened(topics.last_offsets(topic, REHEARSED)) for topic in names}
     return Feed(
         settings.kafka.connection,
         partitions,

@@ -11,6 +11,7 @@ because one was suspended, the tables refuse a commit of a micro-batch that they
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -202,6 +203,29 @@ class Archive:
             .start()
         )
         return query
+
+    def rehearse(self, source: "Source[Any]", topic: Topic, starting_offsets: str) -> None:
+        """Read and parse records as `start` does, and forget them, so that Spark has loaded what that needs.
+
+        `starting_offsets`: as of `Intake`; only a few records follow them.
+        """
+        open_, tasks = topic.partitions.open, self._spark.sparkContext.defaultParallelism
+        intake = Intake(topic.kafka, topic.partitions, open_, starting_offsets, FEW_RECORDS, tasks)
+        without_files = DataWriter(source, self._terms, files={})
+
+        def parse(batch: DataFrame, _: int) -> None:
+            write_files(batch, without_files)
+
+        with TemporaryDirectory() as checkpoint:
+            query = (
+                record_stream(self._spark, [source.topic], intake)
+                .writeStream.queryName("rehearsal")
+                .option("checkpointLocation", spark_uri(checkpoint))
+                .trigger(availableNow=True)
+                .foreachBatch(parse)
+                .start()
+            )
+            query.awaitTermination()
 
     def stop(self, topic: str) -> None:
         """End the query of a topic, and return once this process writes nothing of it any more."""

@@ -418,6 +418,11 @@ class Topics:
         """Return partition to the offset after its last record."""
         return self._offsets(topic, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
+    def last_offsets(self, topic: str, records: int) -> dict[int, int]:
+        """Return partition to where its last records begin, of which there are at most so many."""
+        firsts, ends = self.first_offsets(topic), self.end_offsets(topic)
+        return {partition: max(first, ends[partition] - records) for partition, first in firsts.items()}
+
     def committed_ends(self, topic: str) -> dict[int, int]:
         """Return partition to the offset before which every transaction is decided, as far as readers can get."""
         return self._offsets(topic, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)  # type: ignore[no-untyped-call]
