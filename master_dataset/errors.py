@@ -344,6 +344,10 @@ class SpeedUnavailableError(DependencyUnavailableError):
     """The speed rows cannot be read; `partial=true` answers from batch alone, labelled as such."""
 
 
+class DeadLetterNotStoredError(DependencyUnavailableError):
+    """A dead letter could not be written. What led to it waits, and is tried again."""
+
+
 class MailServerUnavailableError(DependencyUnavailableError):
     """The mail server did not respond in time, or asked to try again later."""
 

@@ -83,7 +83,8 @@ def home_error(home: Path, error: OSError) -> OperatorError | None:
 
 
 def _unusable(home: Path, error: OSError) -> OperatorError:
-    message = f"the home `{home}` cannot be used: {error.strerror or error}"
+    why = "it is a file" if home.is_file() else error.strerror or error
+    message = f"the home `{home}` cannot be used: {why}"
     return OperatorError(message, do="set GALATEA_HOME to a folder that this user may write to")
 
 

@@ -8,15 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from master_dataset.errors import DependencyUnavailableError, GalateaError
+from master_dataset.errors import DeadLetterNotStoredError, GalateaError
 from master_dataset.parsing.results import Reason
 
 TOPIC = "webhook."
 """Followed by the id of the endpoint: the topic of a rejected alert; partition and offset are those of the alert."""
-
-
-class DeadLetterNotStoredError(DependencyUnavailableError):
-    """A dead letter could not be written. What led to it waits, and is tried again."""
 
 
 class UndeliveredRecord(NamedTuple):

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Route, expect
 
 from master_dataset.registry.stores import currency
-from serving_layer.pages.figures import figure
+from serving_layer.pages.figures import figure, suffix
 from serving_layer.pages.language import COOKIE, LANGUAGES, Language, currency_symbol, has_symbol_first, speaking
 from tests.support import receipt
 from tests.support.world_api import EMBEDDER, OPERATOR_KEY, Asking
@@ -115,6 +115,7 @@ def test_the_script_writes_numbers_as_the_server_does(browser: Browser, address:
             place = {
                 "unit": unit,
                 "digits": currency(code).digits,
+                "suffix": suffix(unit),
                 "symbol": currency_symbol(code),
                 "symbolFirst": "yes" if has_symbol_first() else "",
             }

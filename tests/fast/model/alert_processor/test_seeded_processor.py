@@ -12,7 +12,7 @@ from tests.fast.model.alert_processor.bugs import (
 from tests.fast.model.alert_processor.simulated import Variant, counted
 from tests.support.examples import examples
 
-SEEDS = range(25)
+SEEDS = range(25, 50)
 
 
 def test_the_processor_is_correct_in_every_run() -> None:

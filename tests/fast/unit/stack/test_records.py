@@ -72,6 +72,6 @@ def test_a_pid_that_was_given_away_is_not_touched(tmp_path: Path, leader: subpro
 def test_a_home_that_is_a_file_names_the_setting(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.write_text("")
-    with pytest.raises(OperatorError, match="cannot be used: Not a directory") as refused:
+    with pytest.raises(OperatorError, match="cannot be used: it is a file") as refused:
         Records(home)
     assert "GALATEA_HOME" in refused.value.do

@@ -9,8 +9,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from master_dataset.dead_letters.replay_history import REPLAYS, ReplayTable
 from master_dataset.dead_letters.table import UNDELIVERED, undelivered_layout
-from master_dataset.dead_letters.undelivered import DeadLetterNotStoredError
 from master_dataset.delta.compaction import Compaction
+from master_dataset.errors import DeadLetterNotStoredError
 from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.delivery import UndeliveredTable
 from tests.support.alert_topic import record
