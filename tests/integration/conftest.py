@@ -1,6 +1,6 @@
 """One real local stack for all integration tests: its own home, free ports, epochs of one second.
 
-With the variable `SECURED_STACK`, it is one of `galatea up --secure`; the commands of the tutorial need a plain one.
+With the variable `SECURED_STACK`, it is one of `galatea up --secure`.
 Tests with stacks of their own are in `tests/system/deployments`.
 """
 
@@ -233,6 +233,10 @@ def started(settings: Settings, environment: dict[str, str]) -> Iterator[Stack]:
 def secured() -> dict[str, str]:
     """Return the variables of a stack of `galatea up --secure`, if the variable SECURED_STACK asks for one."""
     return {"GALATEA_SECURE": "true"} if os.environ.get("SECURED_STACK") else {}
+
+
+collect_ignore = ["test_tutorial.py"] if secured() else []
+"""The commands of the tutorial are those of a plain stack."""
 
 
 @pytest.fixture(scope="session")

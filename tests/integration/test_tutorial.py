@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.integration.conftest import Stack, secured
+from tests.integration.conftest import Stack
 from tests.support.documented import ROOT, Block, Shell, blocks
 
 PAGE = ROOT / "docs" / "tutorial" / "first-receipts.md"
@@ -38,7 +38,6 @@ def value_of(printed: str) -> float | None:
     return series[0]["points"][0]["value"] if series else None
 
 
-@pytest.mark.skipif(bool(secured()), reason="the commands of the tutorial are those of a plain stack")
 def test_the_tutorials_commands_print_what_it_says(stack: Stack, shell: Shell) -> None:
     store = f"tutorial-{uuid4().hex[:8]}"
     commands = {
