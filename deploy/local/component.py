@@ -26,6 +26,7 @@ class Component:
         stage: Components of one stage start together, once all of the stage before are ready.
         start_seconds: How long it may take until it is ready, by the setting GALATEA_START_SECONDS.
         grace_seconds: How long it may take to stop before it is killed.
+        restart_seconds: How long the supervisor waits before it starts it again, the first time.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Component:
     stage: int = 0
     start_seconds: float = 600
     grace_seconds: float = 20
+    restart_seconds: float = 0.5
 
     def log(self, home: Path) -> Path:
         """Return its log file."""

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -27,6 +28,10 @@ from master_dataset.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
+
+
+TAKEOVER_SECONDS = 10.0
+"""In this time, another process has noticed that one was killed, by its leases, and does what that did."""
 
 
 def layer(component: str, settings: "Settings", port: int, name: str = "") -> Component:
@@ -51,6 +56,14 @@ def layer(component: str, settings: "Settings", port: int, name: str = "") -> Co
         start_seconds=settings.stack.start_seconds,
         grace_seconds=15,  # a dispatcher waits ten seconds for calls in flight
     )
+
+
+def _shared(process: Component, processes: int) -> Component:
+    """The same process; if it is one of several, it starts again only once another has taken over what it did.
+
+    To start takes the whole machine for seconds, and the other one, which users wait for, would not get on.
+    """
+    return process if processes == 1 else replace(process, restart_seconds=TAKEOVER_SECONDS)
 
 
 def api(settings: "Settings", name: str = "api") -> Component:
@@ -149,7 +162,7 @@ def components(settings: "Settings", only: Collection[str] = (), *, airflow: boo
     """
     galatea = (
         *(
-            layer(component, settings, own.metrics_port_of(name), name)
+            _shared(layer(component, settings, own.metrics_port_of(name), name), len(own.process_names))
             for component, own in (("archive", settings.archive), ("speed", settings.speed))
             for name in own.process_names
         ),

@@ -22,7 +22,7 @@ from deploy.local.records import Records, State, write_states
 from deploy.local.reported_errors import last_line, reported_error
 from master_dataset.errors import DependencyUnavailableError, DiskFullError, OperatorError
 
-FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 30.0
+LONGEST_WAIT_SECONDS = 30.0
 STEADY_SECONDS = 60.0
 """A component that ran this long has recovered: its next restart waits as little as the first."""
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -41,7 +41,7 @@ class Child:
     state: State = State.STOPPED
     started: float = 0.0
     again_at: float = 0.0
-    wait_seconds: float = FIRST_WAIT_SECONDS
+    wait_seconds: float = 0.0  # before its last start; 0: it has not been restarted
 
 
 class Supervisor:
@@ -225,12 +225,12 @@ class Supervisor:
             self._set(child, State.FAILED)
             return
         if time.monotonic() - child.started > STEADY_SECONDS:
-            child.wait_seconds = FIRST_WAIT_SECONDS
+            child.wait_seconds = 0.0
         self._wait(child)
 
     def _wait(self, child: Child) -> None:
+        child.wait_seconds = min(2 * child.wait_seconds or child.component.restart_seconds, LONGEST_WAIT_SECONDS)
         child.again_at = time.monotonic() + child.wait_seconds
-        child.wait_seconds = min(2 * child.wait_seconds, LONGEST_WAIT_SECONDS)
         self._set(child, State.BACKING_OFF)
 
     def _set(self, child: Child, state: State) -> None:
