@@ -4,6 +4,7 @@ import json
 from datetime import UTC
 from typing import TYPE_CHECKING
 
+from master_dataset.kafka.lag import Lag, LagTable
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.support.layers import Delivery
 from tests.support.world import World
@@ -39,8 +40,8 @@ def write(world: World, session: "Session") -> None:
 
 def _write_progress(world: World, session: "Session") -> None:
     session.execute("UPDATE speed_stores SET is_kept = true WHERE generation = 1")
-    measured = "INSERT INTO lag (reader, topic, partition, measured_at) VALUES ('speed', %s, 0, %s)"
-    session.execute(measured, (POS_TRANSACTIONS.topic, world.speed_as_of))
+    nothing_left = Lag(POS_TRANSACTIONS.topic, 0, world.sent, world.sent, None)
+    LagTable(session, "speed").write([nothing_left], world.speed_as_of)
     insert = session.prepare("INSERT INTO speed_stores (generation, store, mark, received_at) VALUES (1, ?, ?, ?)")
     for store, deliveries in world.deliveries.items():
         session.execute(insert, (store, len(deliveries), max(each.received_at for each in deliveries)))
