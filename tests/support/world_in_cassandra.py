@@ -40,6 +40,7 @@ def write(world: World, session: "Session") -> None:
 
 def _write_progress(world: World, session: "Session") -> None:
     session.execute("UPDATE speed_stores SET is_kept = true WHERE generation = 1")
+    assert world.speed_as_of is not None
     nothing_left = Lag(POS_TRANSACTIONS.topic, 0, world.sent, world.sent, None)
     LagTable(session, "speed").write([nothing_left], world.speed_as_of)
     insert = session.prepare("INSERT INTO speed_stores (generation, store, mark, received_at) VALUES (1, ?, ?, ?)")
