@@ -280,7 +280,7 @@ class Keyspaces:
         self._free.append(session)
 
     def close(self) -> None:
-        """Leave those that were made, when nobody uses one any more: the home that they are in is removed as a whole."""
+        """Leave those that were made, when nobody uses one any more: they go with the home that they are in."""
         for session in self._free:
             session.cluster.shutdown()
 
