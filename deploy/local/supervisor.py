@@ -117,6 +117,14 @@ class Supervisor:
             if child.component.name == name and child.state == State.STOPPED:
                 child.again_at, child.state = 0.0, State.BACKING_OFF
 
+    def restart(self, name: str) -> None:
+        """Start a component of this name that has ended, without `watch`, and wait until it is ready. OperatorError."""
+        for child in self._children:
+            if child.component.name == name and child.process is not None:
+                child.process.wait()
+                self._start(child)
+                self._await(child)
+
     def watch(self, until: Callable[[], bool]) -> None:
         """Restart what dies, with back-off, until `until` says so."""
         while not until():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def prove(
-    experiments: Annotated[list[str] | None, Argument(help="P01 to P23 (default: all).")] = None,
+    experiments: Annotated[list[str] | None, Argument(help="P01 to P26 (default: all).")] = None,
     seed: Annotated[int, Option(help="Determines where processes die and how long work takes.")] = 1,
     bootstrap: Annotated[str, Option(help="host:port of a broker to use; by default, one is started.")] = "",
     brokers: Annotated[int, Option(help="3, or 1 to leave out experiments that need three nodes.")] = 3,

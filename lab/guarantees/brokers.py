@@ -50,10 +50,15 @@ log.segment.bytes=16777216
 
 @dataclass(frozen=True)
 class Cluster:
-    """A controller and two brokers. `kafka`: both brokers."""
+    """A controller and two brokers. `kafka`: both brokers. `running`: has started them."""
 
     kafka: KafkaConnection
     home: Path
+    running: Supervisor
+
+    def restart(self, number: int) -> None:
+        """Start a node again that was killed, with the log that it had. OperatorError if it does not become ready."""
+        self.running.restart(_name(number))
 
     def pid(self, number: int) -> int:
         """Return the pid of a node. Raises LookupError if it is not running."""
@@ -81,7 +86,7 @@ def one_broker(settings: "Settings", home: Path) -> Iterator[tuple[KafkaConnecti
 
 @contextmanager
 def three_nodes(settings: "Settings", home: Path) -> Iterator[Cluster]:
-    """Start three nodes, which are not restarted when they are killed."""
+    """Start three nodes, which are not restarted when they are killed, unless by `Cluster.restart`."""
     controller, *ports = free_ports(3)
     at = {number: f"{LOOPBACK}:{port}" for number, port in zip((FOLLOWER, LEADER), ports, strict=True)}
     made = (settings, home, new_cluster())
@@ -93,7 +98,12 @@ def three_nodes(settings: "Settings", home: Path) -> Iterator[Cluster]:
         nodes.append(_component(number, own, address, ports_of, made))
     with Supervisor(home, nodes) as running:
         running.start()
-        yield Cluster(KafkaConnection(",".join(at.values())), home)
+        yield Cluster(KafkaConnection(",".join(at.values())), home, running)
+
+
+def broker_log(home: Path, topic: str) -> Path:
+    """Return the file that holds partition 0 of a topic, as `one_broker` in this home stores it, if it is small."""
+    return home / _name(1) / "data" / f"{topic}-0" / "00000000000000000000.log"
 
 
 def _properties(number: int, roles: str, listeners: str, controller: int, home: Path) -> str:
@@ -107,11 +117,16 @@ def _component(
 ) -> Component:
     settings, home, cluster = made
     folder = home / _name(number)
+    is_made = False
 
     def prepare() -> None:
-        shutil.rmtree(folder, ignore_errors=True)
-        write_properties(folder, properties)
-        format_log(folder, cluster, settings)
+        """Make an empty log for the first start."""
+        nonlocal is_made
+        if not is_made:
+            shutil.rmtree(folder, ignore_errors=True)
+            write_properties(folder, properties)
+            format_log(folder, cluster, settings)
+            is_made = True
 
     def is_there() -> bool:
         return serves(number, KafkaConnection(address)) if address else not any(is_free(port) for port in ports)

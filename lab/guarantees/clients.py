@@ -177,6 +177,38 @@ def send(sender: Producer, topic: str, numbers: Iterable[int], *, block: int = 0
     return sent
 
 
+class Sender:
+    """A producer to one topic that hands numbers over and waits for nothing. `ok`: how many were acknowledged."""
+
+    def __init__(self, kafka: KafkaConnection, topic: str, **more: str | float | bool) -> None:
+        """`more`: as for `producer`."""
+        self.topic, self.ok = topic, 0
+        self.producer = producer(kafka, **more)
+
+    def send(self, numbers_: Iterable[int]) -> None:
+        """Hand them over."""
+        for number in numbers_:
+            self.producer.produce(self.topic, str(number).encode(), on_delivery=self._reported)
+
+    def send_each(self, numbers_: Iterable[int]) -> None:
+        """Send them one by one: a new leader may refuse the first, and retries reorder (P09)."""
+        for number in numbers_:
+            self.send([number])
+            flush(self.producer)
+
+    def _reported(self, error: KafkaError | None, _message: Message) -> None:
+        self.ok += error is None
+
+
+def high_watermark(kafka: KafkaConnection, topic: str) -> int:
+    """Return how many records of partition 0 every copy in step has."""
+    reader = consumer(kafka, "galatea-prove-reader")
+    try:
+        return int(reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)[1])
+    finally:
+        reader.close()
+
+
 def flush(sender: Producer) -> None:
     """Wait for every delivery report. Raises TimeoutError if one is missing."""
     if sender.flush(_PATIENCE_SECONDS):

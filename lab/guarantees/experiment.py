@@ -32,6 +32,7 @@ class Need(StrEnum):
     BROKER = "a broker"
     FAULT_PROXY = "a fault proxy in front of the broker"
     NODES = "three nodes that it may kill"
+    LOG = "the log of a broker that it has started"
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ class Size:
 class ExperimentSetup:
     """`kafka`: the broker; `proxied`: the broker through the fault proxy; `cluster`: starts three nodes to kill.
 
-    `run` makes the names of this run unique; `topics` are those that it created.
+    `log`: the file that holds a topic of one partition, if the broker is our own. `run` makes the names of this run
+    unique; `topics` are those that it created.
     """
 
     kafka: KafkaConnection
@@ -83,6 +85,7 @@ class ExperimentSetup:
     proxy: FaultProxy | None = None
     proxied: KafkaConnection = field(default_factory=lambda: KafkaConnection(""))
     cluster: Callable[[], Any] | None = None
+    log: Callable[[str], Path] | None = None
     run: str = field(default_factory=lambda: secrets.token_hex(3))
     topics: list[str] = field(default_factory=list)
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from confluent_kafka import KafkaException, libversion
 from confluent_kafka.admin import AdminClient
 
 from deploy.jars import ensure_jars, locked_jars
-from lab.guarantees.brokers import one_broker, three_nodes
+from lab.guarantees.brokers import broker_log, one_broker, three_nodes
 from lab.guarantees.experiment import Experiment, ExperimentSetup, Need, Size, registered
 from lab.guarantees.results import Result, Verdict
 from master_dataset.errors import GalateaError, UnknownNameError
@@ -154,8 +155,10 @@ def _own_brokers(
     def cluster() -> Any:  # noqa: ANN401 - a context manager of a Cluster
         return three_nodes(settings, home / "three")
 
-    with one_broker(settings, home / "one") as (direct, proxied, proxy):
-        yield ExperimentSetup(direct, work, selection.seed, selection.size, proxy, proxied, cluster)
+    one = home / "one"
+    with one_broker(settings, one) as (direct, proxied, proxy):
+        log = partial(broker_log, one)
+        yield ExperimentSetup(direct, work, selection.seed, selection.size, proxy, proxied, cluster, log)
 
 
 def _check_answers(kafka: KafkaConnection) -> None:

@@ -13,38 +13,19 @@ import time
 from collections.abc import Sequence
 
 import psutil
-from confluent_kafka import KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from lab.guarantees.brokers import FOLLOWER, LEADER, SILENCE_MS, Cluster
-from lab.guarantees.clients import consumer, flush, numbers, producer
+from lab.guarantees.clients import Sender, flush, high_watermark, numbers
 from lab.guarantees.experiment import Experiment, ExperimentSetup, Need, await_leaders, await_that
 from lab.guarantees.results import Result, at_least, count_numbers, exactly
 from master_dataset.errors import OperatorError
-from master_dataset.kafka.connection import KafkaConnection
 
 BEFORE = AFTER = 100
 SENT = BEFORE + AFTER
 ONE, ALL = "acks-1", "acks-all"
 THREADS_SECONDS = 0.2
 """Within it each thread of a process stops of which one has."""
-
-
-class Sender:
-    """A producer, and how many of its records were acknowledged."""
-
-    def __init__(self, kafka: KafkaConnection, topic: str, **more: str | float | bool) -> None:
-        """Sends to one topic."""
-        self.topic, self.ok = topic, 0
-        self.producer: Producer = producer(kafka, **more)
-
-    def send(self, numbers_: range) -> None:
-        """Hand records over; wait for nothing."""
-        for number in numbers_:
-            self.producer.produce(self.topic, str(number).encode(), on_delivery=self._reported)
-
-    def _reported(self, error: KafkaError | None, _message: Message) -> None:
-        self.ok += error is None
 
 
 def run(setup: ExperimentSetup) -> Sequence[Result]:
@@ -61,10 +42,8 @@ def _lines(cluster: Cluster) -> Sequence[Result]:
     one = Sender(cluster.kafka, ONE, acks=1, enable_idempotence=False)
     all_ = Sender(cluster.kafka, ALL, acks="all", enable_idempotence=True)
     for sender in (one, all_):
-        for number in range(BEFORE):  # one by one: a new leader may refuse the first, and retries reorder (P09)
-            sender.send(range(number, number + 1))
-            flush(sender.producer)
-        await_that(lambda topic=sender.topic: _high(cluster, topic) == BEFORE, "the follower does not follow")  # type: ignore[misc]
+        sender.send_each(range(BEFORE))
+        await_that(lambda topic=sender.topic: high_watermark(cluster.kafka, topic) == BEFORE, "nobody follows")  # type: ignore[misc]
     acknowledged = _lose_leader(cluster, one, all_)
     await_that(lambda: _leaders(admin) == {FOLLOWER}, "the follower was not made leader")
     flush(all_.producer)
@@ -129,15 +108,6 @@ def _stop(pid: int) -> None:
     process = psutil.Process(pid)
     await_that(lambda: process.status() == psutil.STATUS_STOPPED, "the follower does not stop")
     time.sleep(THREADS_SECONDS)
-
-
-def _high(cluster: Cluster, topic: str) -> int:
-    """How many records every copy in step has."""
-    reader = consumer(cluster.kafka, "galatea-prove-reader")
-    try:
-        return int(reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)[1])
-    finally:
-        reader.close()
 
 
 def _leaders(admin: AdminClient) -> set[int]:

@@ -9,6 +9,7 @@ import pytest
 from lab.guarantees import clients, transactional_copy
 from lab.guarantees.brokers import one_broker
 from lab.guarantees.experiment import ExperimentSetup, Size, registered
+from lab.guarantees.experiments import rebalance_storm
 from lab.guarantees.results import Counts, Verdict
 from lab.guarantees.suite import ExperimentResult, ExperimentSelection, run_experiment, run_experiments
 from master_dataset.kafka.consumer import Done
@@ -17,7 +18,7 @@ from tests.integration.conftest import settings_of
 
 pytestmark = pytest.mark.nightly
 
-QUICK = ("P01", "P03", "P06", "P07", "P08", "P09", "P10", "P11", "P14", "P15", "P16", "P17", "P21", "P22")
+QUICK = ("P01", "P03", "P06", "P07", "P08", "P09", "P10", "P11", "P14", "P15", "P16", "P17", "P21", "P22", "P25", "P26")
 RECORDS, FAULTS = 100, 5
 
 
@@ -29,6 +30,14 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Experiment
     assert not list((settings.home / "prove").rglob("*.pid.json"))
     assert not (settings.home / "prove" / "work").exists()
     return {result.experiment.id: result for result in found}
+
+
+@pytest.fixture(scope="module")
+def unclean(tmp_path_factory: pytest.TempPathFactory) -> ExperimentResult:
+    settings, _ = settings_of(tmp_path_factory.mktemp("unclean") / "home")
+    [found] = run_experiments(settings, ExperimentSelection(("P24",)), lambda _done, _total, _what: None)
+    assert not list((settings.home / "prove").rglob("*.pid.json"))
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +141,47 @@ def test_who_stands_still_holds_up_its_own_group_alone(results: Mapping[str, Exp
     assert (together.counted["delivered meanwhile"], together.counted["tried meanwhile"] >= 50) == (1, True)
     for line in (apart, beside_silence):
         assert (line.counted["delivered meanwhile"], line.counted["delivered to the other meanwhile"]) == (RECORDS, 0)
+
+
+def test_the_first_broker_back_loses_what_only_the_dead_leader_had(unclean: ExperimentResult) -> None:
+    assert (unclean.verdict, unclean.why) == (Verdict.AS_EXPECTED, "")
+    lossy, default = unclean.lines
+
+    assert (lossy.counts, lossy.counted["ok"]) == (Counts(lost=100, duplicated=0, reordered=0), 200)
+    assert (default.counts, default.counted["without a leader meanwhile"]) == (Counts(0, 0, 0), 1)
+
+
+def test_a_record_alone_pays_for_its_batch_and_compresses_to_nothing_less(
+    results: Mapping[str, ExperimentResult],
+) -> None:
+    alone, ten, hundred, thousand, alone_lz4, thousand_lz4 = (
+        line.counted["bytes per record"] for line in results["P25"].lines
+    )
+
+    assert alone == 170  # 100 of the value, 61 of the batch, 9 of the record
+    assert alone_lz4 >= alone
+    assert alone > ten > hundred
+    assert thousand < 115
+    assert thousand_lz4 < 50
+
+
+def test_a_rebalance_storm_repeats_what_was_not_committed_when_partitions_were_taken(
+    results: Mapping[str, ExperimentResult],
+) -> None:
+    quiet, careless, careful, cooperative = results["P26"].lines
+
+    assert (quiet.counts.duplicated, quiet.counted["taken away"]) == (0, 0)
+    assert (careless.counts.lost, careless.counts.duplicated > 0) == (0, True)
+    assert [(line.counts.lost, line.counts.duplicated) for line in (careful, cooperative)] == [(0, 0), (0, 0)]
+    assert cooperative.counted["taken away"] < careful.counted["taken away"]
+
+
+def test_a_member_that_commits_nothing_when_partitions_are_taken_is_a_difference(
+    setup: ExperimentSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rebalance_storm.Member, "_commit", lambda *_: None)
+
+    assert run_experiment(registered()["P26"], setup).verdict == Verdict.DIFFERENT
 
 
 def test_a_second_target_that_gets_records_twice_is_a_difference(

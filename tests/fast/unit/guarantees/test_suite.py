@@ -83,7 +83,7 @@ def test_three_nodes_are_started_unless_one_broker_has_to_do() -> None:
 
 
 def test_every_experiment_of_the_handbook_is_there_under_its_id() -> None:
-    assert list(registered()) == [f"P{number:02}" for number in range(1, 24)]
+    assert list(registered()) == [f"P{number:02}" for number in range(1, 27)]
     assert ExperimentSelection().experiments() == list(registered().values())
 
 

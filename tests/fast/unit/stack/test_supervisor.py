@@ -49,6 +49,19 @@ def test_a_component_that_dies_is_started_again(tmp_path: Path) -> None:
     assert seen == ["starting", "running", "backing_off", "starting", "running", "stopped"]
 
 
+def test_a_component_that_was_killed_is_started_again_where_nobody_watches(tmp_path: Path) -> None:
+    records = Records(tmp_path)
+    with Supervisor(tmp_path, [component(RESTARTS)]) as running:
+        running.start()
+        first = records.pid("dummy")
+        assert first is not None
+        psutil.Process(first).kill()
+        running.restart("dummy")
+        second = records.pid("dummy")
+        assert second not in {first, None}
+    assert records.pid("dummy") is None
+
+
 def test_a_component_that_is_postponed_starts_when_it_is_to_begin(tmp_path: Path) -> None:
     seen: list[str] = []
     waits = component("import time; time.sleep(60)")
