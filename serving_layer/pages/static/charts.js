@@ -108,18 +108,20 @@
       ctx.strokeStyle = ctx.fillStyle = colour("--annotation");
       ctx.lineWidth = 2 * ratio;
       ctx.textAlign = "left";
+      ctx.textBaseline = "middle";
       ctx.font = `${Math.round(rem() * 0.7 * ratio)}px system-ui, sans-serif`;
       this.annotations.forEach(([first, last], number) => {
         // A week or a month belongs to an annotation that begins within it.
         const within = this.points.flatMap((point, n) => day(point) <= last && (day(point) >= first || (this.points[n + 1] && day(this.points[n + 1]) > first)) ? [n] : []);
         if (!within.length) return;
         const at = (moment) => Math.min(Math.max(plot.valToPos(moment, "x", true), bbox.left), bbox.left + bbox.width);
-        const left = at(seconds(this.points[within[0]].start)), right = Math.max(at(Math.min(ends(within.at(-1)), plot.scales.x.max)), left + 6 * ratio), y = bbox.top + (3 + 11 * (number % 3)) * ratio;
+        const left = at(seconds(this.points[within[0]].start)), right = Math.max(at(Math.min(ends(within.at(-1)), plot.scales.x.max)), left + 6 * ratio), y = bbox.top + (5 + 11 * (number % 3)) * ratio;
+        const name = String(number + 1), begin = left + ctx.measureText(name).width + 3 * ratio;
+        ctx.fillText(name, left, y);
         ctx.beginPath();
-        ctx.moveTo(left, y);
-        ctx.lineTo(right, y);
+        ctx.moveTo(begin, y);
+        ctx.lineTo(Math.max(right, begin + 6 * ratio), y);
         ctx.stroke();
-        ctx.fillText(String(number + 1), left + 2 * ratio, y + rem() * 0.7 * ratio);
       });
       ctx.restore();
     }
