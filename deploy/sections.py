@@ -536,7 +536,13 @@ class ApiSettings(SeveralProcesses):
         """The setting that lets others than this machine reach REST; empty if there is none."""
         if not is_loopback(self.host):
             return "GALATEA_API_HOST"
-        return "GALATEA_API_PROXIES" if self.proxies else "GALATEA_API_HOSTS" if self.hosts else ""
+        named = urlsplit(self.url).hostname
+        ways = {
+            "GALATEA_API_PROXIES": self.proxies,
+            "GALATEA_API_HOSTS": self.hosts,
+            "GALATEA_API_URL": named and not is_loopback(named),
+        }
+        return next((setting for setting, opens in ways.items() if opens), "")
 
     @property
     def tenant_without_key(self) -> str:

@@ -69,7 +69,6 @@ class SpeedDriver:
     def start(self, spark: SparkSession, generation: Generation, feed: Feed, checkpoint: str) -> StreamingQuery:
         """Start or continue the query of this generation, after a former one of this process has ended."""
         self.refusal, self._traces, self._recorded = None, trace_contexts(spark), {}
-        StoreProgress(self._connect(), generation.number, self._horizons.ttl).keep()
         feed = replace(feed, traces=self._traces)
         self._parser = feed.parser(self._views)
         of_visits = [view for view in self._views if view.counts_visits]
@@ -131,6 +130,7 @@ class SpeedDriver:
                 before = read_ends(checkpoint, number - 1) if number else {}
                 self._visits.recover(batch.sparkSession, before)
             self._write_visits(self._visits, generation, number, output)
+        StoreProgress(self._connect(), generation.number, self._horizons.ttl).keep(number)
         failpoint(Failpoint.SPEED_COUNTED)
         self._record(generation, _progress(ends, _latest(output)))
         failpoint(Failpoint.SPEED_RECORDED)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 _MARK = "INSERT INTO speed_stores (generation, store, mark) VALUES (?, ?, ?) USING TIMESTAMP ? AND TTL ?"
 _RECEIVED = "INSERT INTO speed_stores (generation, store, received_at) VALUES (?, ?, ?) USING TIMESTAMP ? AND TTL ?"
-_KEEP = "UPDATE speed_stores SET is_kept = true WHERE generation = ?"
+_KEPT = "SELECT kept_from, kept_through FROM speed_stores WHERE generation = ? LIMIT 1"
+_KEEP = "UPDATE speed_stores USING TIMESTAMP ? SET kept_from = ?, kept_through = ? WHERE generation = ?"
 _PARTITION = itemgetter(0)
 _BYTES = 64
 """Of a row, besides the name of its store."""
@@ -37,9 +38,16 @@ class StoreProgress:
         """`ttl`: how long speed rows are kept."""
         self._session, self._generation, self._ttl_seconds = session, generation, int(ttl.total_seconds())
 
-    def keep(self) -> None:
-        """Say that the progress of stores is recorded from now on. Before the first micro-batch of a process."""
-        self._session.execute(self._session.prepare(_KEEP), (self._generation,))
+    def keep(self, micro_batch: int) -> None:
+        """Say that the progress of all stores is recorded up to this micro-batch. Before its positions are.
+
+        A process of an earlier release may have written micro-batches in between without it. Then what is recorded
+        holds from this one on.
+        """
+        row = self._session.execute(self._session.prepare(_KEPT), (self._generation,)).one()
+        goes_on = row is not None and row.kept_through is not None and row.kept_through >= micro_batch - 1
+        since = row.kept_from if goes_on else micro_batch
+        self._session.execute(self._session.prepare(_KEEP), (micro_batch + 1, since, micro_batch, self._generation))
 
     def counted(self, micro_batch: int, events: pa.Table) -> None:
         """Record the events of a micro-batch, whose rows are written. Returns when that is acknowledged."""

@@ -234,6 +234,7 @@ def _processor(settings: Settings, shared: ProcessorConfig, heartbeat: Heartbeat
     config = replace(
         shared,
         snapshots=Snapshots(settings.home / "alerts" / str(partition)),
+        signatures=alert_signatures_of(settings),
         beat=heartbeat.beat,
         ready=heartbeat.ready,
         discarded=DISCARDED.labels(partition).inc,

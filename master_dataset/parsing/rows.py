@@ -32,6 +32,7 @@ def transposed(rows: Sequence[tuple[Any, ...]], width: int) -> list[Sequence[Any
 
 
 INSTANT = pa.timestamp("us", tz="UTC")
+_UNKNOWN_US = -(2**63)
 DAY_MS = timedelta(days=1) // timedelta(milliseconds=1)
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 POSITION_FIELDS = [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("received_at", INSTANT)]
@@ -93,7 +94,8 @@ def _by_columns(
         readable = [not is_marker(each) and unknown_schema(each) is None for each in headers]
         values = pc.if_else(pa.array(readable), values, None)
     keys = batch.column("key") if source.masked is not None and "key" in batch.schema.names else None
-    found = reader.events(values, terms_of, _stamps(batch).to_numpy(), keys)
+    stamps = _stamps(batch).fill_null(_UNKNOWN_US).to_numpy()  # what has none is not sure
+    found = reader.events(values, terms_of, stamps, keys)
     if len(found.at) == 0:
         return read_singly(source, batch, terms_of, unread)
     if len(found.at) == batch.num_rows:

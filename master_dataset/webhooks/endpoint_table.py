@@ -52,7 +52,8 @@ class EndpointTable:
         self._begin = prepare("UPDATE webhook_endpoints SET begun_at = ? WHERE id = ?")
         self._resume = prepare("UPDATE webhook_endpoints SET suspended_at = null, begun_at = null WHERE id = ?")
         self._forgive = prepare("UPDATE webhook_states SET failing_since = null WHERE id = ?")
-        self._renew = prepare("UPDATE webhook_endpoints SET sealed_secret = ?, secret = null WHERE id = ?")
+        # Compare-and-set, as below: of two such writes the later one counts, whatever the clocks of their hosts say.
+        self._renew = prepare("UPDATE webhook_endpoints SET sealed_secret = ?, secret = null WHERE id = ? IF EXISTS")
         self._encrypt = prepare(
             "UPDATE webhook_endpoints SET sealed_secret = ?, secret = null WHERE id = ? IF secret = ?"
         )

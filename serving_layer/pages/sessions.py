@@ -175,7 +175,7 @@ class Sessions:
         self._known.put(place.digest, self._clock(), session)
         stored = await self._store.of_owner(place.owner, MAX_SESSIONS_OF_KEY + MAX_ENDED_AT_ONCE)
         for oldest in stored[MAX_SESSIONS_OF_KEY:]:
-            if oldest != place:  # of those that began at the same moment, any may be listed last
+            if oldest.digest != place.digest:  # of those that began at the same moment, any may be listed last
                 await self._remove(oldest)
         return session
 

@@ -22,12 +22,12 @@ from serving_layer.store.day_cells import DayCells
 from serving_layer.store.readers import (
     BatchReader,
     Claim,
+    GenerationProgress,
     Position,
     PublishedReader,
     Readers,
     SpeedBlock,
     SpeedReader,
-    StoreProgress,
 )
 from serving_layer.store.snapshot import ReadSnapshot
 from views.core import States, View
@@ -265,7 +265,7 @@ class ChosenRows:
         """As the other one has them."""
         return await self._speed.positions(generation)
 
-    async def progress(self, generation: int) -> Mapping[str, StoreProgress] | None:
+    async def progress(self, generation: int) -> GenerationProgress | None:
         """As the other one has it."""
         return await self._speed.progress(generation)
 

@@ -41,6 +41,18 @@ class StoreProgress(NamedTuple):
         return self.mark // 2
 
 
+class GenerationProgress(NamedTuple):
+    """The progress of all stores of a generation, by id.
+
+    `kept_from`, `kept_through`: the micro-batches in a row that have recorded theirs. Those of an earlier release have
+    not.
+    """
+
+    stores: Mapping[str, StoreProgress]
+    kept_from: int
+    kept_through: int
+
+
 class SpeedBlock(NamedTuple):
     """A speed row: what one micro-batch adds to the cells of an epoch; for the block see `views.core.cells`."""
 
@@ -168,8 +180,8 @@ class SpeedReader(Protocol):
     async def positions(self, generation: int) -> Sequence[Position]:
         """How far the generation has read."""
 
-    async def progress(self, generation: int) -> Mapping[str, StoreProgress] | None:
-        """What it has counted of each store; None if a process of an older release writes it, which does not say."""
+    async def progress(self, generation: int) -> GenerationProgress | None:
+        """What it has counted of each store; None if no process has said so."""
 
     async def read_through(self) -> datetime | None:
         """Every record received before was read, as the running process has measured it last; None if it never did."""

@@ -36,6 +36,7 @@ from serving_layer.keys.key import Caller
 from serving_layer.responses.encoding import iso_instant
 from serving_layer.responses.metrics import AsOf, Provenance
 from serving_layer.store.readers import (
+    GenerationProgress,
     Position,
     PublicationEntry,
     PublishedReader,
@@ -60,12 +61,13 @@ class VisibleProgress(NamedTuple):
     `stores`: the progress of the others, by id. `clock`: a full quarter of an hour, before which the speed layer has
     read everything; it moves with the time, whoever sends. None if that is not known. `unfinished`: how far partitions
     were read, if the last micro-batch of one of these stores is not complete yet: answers from several views have its
-    rows only then. Empty if all are complete.
+    rows only then. Empty if all are complete. `kept_from`: the first micro-batch since when all progress is recorded.
     """
 
     stores: tuple[tuple[str, StoreProgress], ...]
     clock: datetime | None
     unfinished: tuple[Position, ...] = ()
+    kept_from: int = 0
 
 
 @dataclass(frozen=True)
@@ -315,7 +317,7 @@ class SnapshotReader:
 class _Counted(NamedTuple):
     """The progress of all stores, and the last micro-batch that was complete by then."""
 
-    stores: Mapping[str, StoreProgress]
+    progress: GenerationProgress
     last_complete: int
 
 
@@ -353,9 +355,11 @@ class VisibleSpeed:
             read = await self._read.get(at, lambda: self._counted(*at))
             if read is None:
                 return None
-            stores = tuple((store, read.stores[store]) for store in visible if store in read.stores)
+            known, kept_from, _ = read.progress
+            stores = tuple((store, known[store]) for store in visible if store in known)
             is_complete = all(progress.micro_batch <= read.last_complete for _, progress in stores)
-            return VisibleProgress(stores, None, () if is_complete else snapshot.positions)
+            unfinished = () if is_complete else snapshot.positions
+            return VisibleProgress(stores, None, unfinished, kept_from)
 
         progress = await self._own.get((caller.visibility_scope, registry, *at), own)
         if progress is None:
@@ -365,8 +369,11 @@ class VisibleSpeed:
 
     async def _counted(self, generation: int, positions: Sequence[Position]) -> "_Counted | None":
         claim = await self._speed.claim(generation)
-        stores = await self._speed.progress(generation)
-        return None if stores is None else _Counted(stores, claim.last_complete(positions) if claim else -1)
+        progress = await self._speed.progress(generation)
+        last_complete = claim.last_complete(positions) if claim else -1
+        # An earlier release does not record progress: while it writes, answers move with positions.
+        has_all = progress is not None and progress.kept_through >= last_complete
+        return _Counted(progress, last_complete) if progress is not None and has_all else None
 
     def _visible_to(self, caller: Caller, registry: str, stores: Mapping[str, Store]) -> tuple[str, ...] | None:
         """The ids of the stores that the caller sees; None if these are all."""

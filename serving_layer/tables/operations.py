@@ -165,8 +165,9 @@ class KeyTables:
             listed = await self._session.rows(find, FORMER_KEYS)
         known: dict[str, str] = orjson.loads(listed[0][0])
         former = [key for key in keys if not key.is_signed and known.get(key.id) == self._mac(key).hex()]
-        for key in former:
-            await self.keep(key)
+        sign = self._session.prepare("UPDATE api_keys SET mac = ? WHERE id = ?")
+        for key in former:  # the signature alone: a key that is revoked meanwhile stays revoked
+            await self._session.rows(sign, self._mac(key), key.id)
         return former
 
     def _key(self, row: Row) -> Key:

@@ -3,7 +3,7 @@
 PublishedTables   publications, manifests
 BatchTables       run_days, batch_cells, day_cells
 SpeedTables       speed_positions, speed_stores, lag, generations, speed_cells
-StoreTables       store_sets, registered_stores
+StoreTables       store_sets, registered_stores, registry_versions, stores
 ReceiptTables     raw_pos_transactions, archive_positions
 TopicTables       generations, partition_growths
 """
@@ -16,14 +16,18 @@ import orjson
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.registry import (
     SELECT_FORMER_STORES,
-    SELECT_FORMER_VERSION,
+    SELECT_NUMBERS,
     SELECT_STORES,
     SELECT_VERSION,
+    differing,
+    disputed,
+    truth,
 )
 from master_dataset.registry.stores import Store
 from serving_layer.store.at_least import Opening
 from serving_layer.store.readers import (
     Claim,
+    GenerationProgress,
     Position,
     PublicationEntry,
     RawReceipt,
@@ -141,7 +145,7 @@ class SpeedTables:
             "SELECT topic, partition, position, received_at FROM speed_positions WHERE generation = ?"
         )
         self._progress = session.prepare(
-            "SELECT store, mark, received_at, is_kept FROM speed_stores WHERE generation = ?"
+            "SELECT store, mark, received_at, kept_from, kept_through FROM speed_stores WHERE generation = ?"
         )
         self._lag = session.prepare("SELECT oldest_at, measured_at FROM lag WHERE reader = 'speed'")
         self._claim = session.prepare("SELECT claimed, claimed_ends FROM generations WHERE generation = ?")
@@ -159,16 +163,18 @@ class SpeedTables:
         rows = await self._session.rows(self._positions, generation)
         return [Position(topic, number, at, optional_instant(read)) for topic, number, at, read in rows]
 
-    async def progress(self, generation: int) -> Mapping[str, StoreProgress] | None:
+    async def progress(self, generation: int) -> GenerationProgress | None:
         """One read: the stores lie together. Before the first one there is a row without a store."""
         rows = await self._session.rows(self._progress, generation)
-        if not any(is_kept for *_, is_kept in rows):
+        if not rows or rows[0][-1] is None:
             return None
-        return {
+        stores = {
             store: StoreProgress(mark, optional_instant(received))
-            for store, mark, received, _ in rows
+            for store, mark, received, *_ in rows
             if store is not None and mark is not None
         }
+        *_, kept_from, kept_through = rows[0]
+        return GenerationProgress(stores, kept_from, kept_through)
 
     async def read_through(self) -> datetime | None:
         """Of the partition that is furthest behind. Measured every few seconds, whether or not records arrive."""
@@ -234,26 +240,39 @@ class StoreTables:
         """Prepares its statements."""
         self._session = session
         self._version, self._stores = session.prepare(SELECT_VERSION), session.prepare(SELECT_STORES)
-        self._former_version = session.prepare(SELECT_FORMER_VERSION)
+        self._numbers = session.prepare(SELECT_NUMBERS)
         self._former_stores = session.prepare(SELECT_FORMER_STORES)
 
     async def version(self) -> str:
-        """`0` until stores are loaded for the first time."""
-        if current := await self._session.rows(self._version):
-            return str(current[0][0])
-        former = await self._session.rows(self._former_version)
-        return str(former[0][0] if former else 0)
+        """`0` until stores are loaded for the first time. It changes with every load, of the former release, too."""
+        current = await self._session.rows(self._version)
+        number = (await self._numbers_of(current[0][0] if current else "")).get("stores", 0)
+        return f"{current[0][0]}/{number}" if current else str(number)
 
     async def stores(self) -> Sequence[Store]:
-        """All of them; there are hundreds, not millions."""
+        """All of them; there are hundreds, not millions. OperatorError if two releases have loaded them at once."""
         current = await self._session.rows(self._version)
         if not current:
-            return [Store.from_json(body) for (body,) in await self._session.rows(self._former_stores)]
+            return await self._former()
         version, count = current[0]
+        said = truth(await self._numbers_of(version), version)
+        if said == "former":
+            return await self._former()
         bodies = await self._session.rows(self._stores, version)
-        if len(bodies) != count:  # two more loads have replaced it meanwhile
+        is_changed = said == "disputed" and (await self._session.rows(self._version))[0][0] != version
+        if len(bodies) != count or is_changed:  # two more loads have replaced it meanwhile
             raise CassandraUnavailableError("The stores were changed while they were read.", do="Ask again.")
-        return [Store.from_json(body) for (body,) in bodies]
+        stores = [Store.from_json(body) for (body,) in bodies]
+        if said == "disputed":
+            own, former = ({each.id: each for each in found} for found in (stores, await self._former()))
+            raise disputed(differing(own, former))
+        return stores
+
+    async def _numbers_of(self, version: str) -> Mapping[str, int]:
+        return dict(await self._session.rows(self._numbers, version))
+
+    async def _former(self) -> Sequence[Store]:
+        return [Store.from_json(body) for (body,) in await self._session.rows(self._former_stores)]
 
 
 _SELECT_RECEIPT = (

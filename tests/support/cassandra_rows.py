@@ -45,7 +45,10 @@ class Rows:
             rows.setdefault(key, {}).update(row)
         elif found := _UPDATE.fullmatch(cql):
             changed = _terms(found["set"], ", ", left)
-            where, wanted = _terms(found["where"], " AND ", left), _terms(found["once"] or "", " AND ", left)
+            where, must_exist = _terms(found["where"], " AND ", left), found["once"] == "EXISTS"
+            wanted = {} if must_exist else _terms(found["once"] or "", " AND ", left)
+            if must_exist and tuple(where.values()) not in self._rows(found["table"]):
+                return Result([SimpleNamespace(applied=False)])
             row = self._rows(found["table"]).setdefault(tuple(where.values()), dict(where))
             if any(row.get(name) != value for name, value in wanted.items()):
                 return Result([SimpleNamespace(applied=False)])

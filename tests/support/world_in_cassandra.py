@@ -39,7 +39,8 @@ def write(world: World, session: "Session") -> None:
 
 
 def _write_progress(world: World, session: "Session") -> None:
-    session.execute("UPDATE speed_stores SET is_kept = true WHERE generation = 1")
+    kept = "UPDATE speed_stores SET kept_from = 0, kept_through = %s WHERE generation = 1"
+    session.execute(kept, (world.micro_batch,))
     assert world.speed_as_of is not None
     nothing_left = Lag(POS_TRANSACTIONS.topic, 0, world.sent, world.sent, None)
     LagTable(session, "speed").write([nothing_left], world.speed_as_of)

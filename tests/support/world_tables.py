@@ -11,6 +11,7 @@ from serving_layer.admin.ledger import BlockKey, Ledger, LedgerBlock
 from serving_layer.admin.publications import RecomputeRecord
 from serving_layer.store.readers import (
     Claim,
+    GenerationProgress,
     Position,
     PublicationEntry,
     RawReceipt,
@@ -72,12 +73,13 @@ class WorldTables:
         at = Position(POS_TRANSACTIONS.topic, 0, self.world.sent, self.world.speed_as_of)
         return [at] if generation else []
 
-    async def progress(self, generation: int) -> Mapping[str, StoreProgress] | None:
+    async def progress(self, generation: int) -> GenerationProgress | None:
         assert generation == self.world.pointer.generation
-        return {
+        stores = {
             store: WorldProgress(len(deliveries), max(each.received_at for each in deliveries))
             for store, deliveries in self.world.deliveries.items()
         }
+        return GenerationProgress(stores, 0, self.world.micro_batch)
 
     async def read_through(self) -> datetime | None:
         return self.world.speed_as_of

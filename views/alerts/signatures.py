@@ -42,7 +42,7 @@ class AlertSignatures:
     def __init__(self, key: SecretsKey, first_signed: FirstSigned) -> None:
         """`key`: of the deployment. Nothing is read before `refresh` or `begin`."""
         self._key, self._first_signed = key, first_signed
-        self._first: Mapping[tuple[str, int], int] = {}
+        self._first: dict[tuple[str, int], int] = {}
 
     def headers(self, topic: str, value: bytes) -> list[tuple[str, str | bytes | None]]:
         """The headers of a record that this process writes."""
@@ -57,8 +57,11 @@ class AlertSignatures:
         return len(macs) == 1 and self._key.has_signed(macs[0], _ALERTS, place.topic.encode(), value)
 
     def refresh(self) -> None:
-        """Read where signatures begin. DependencyUnavailableError."""
-        self._first = self._first_signed.read()
+        """Read where signatures begin. DependencyUnavailableError.
+
+        What is known stays known while this process runs: whoever deletes the row in between switches nothing off.
+        """
+        self._first |= self._first_signed.read()
 
     def begin(self, topic: str, ends: Mapping[int, int]) -> None:
         """Record that from now on every record is signed, unless that is known.

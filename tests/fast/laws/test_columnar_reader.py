@@ -47,7 +47,8 @@ def sure_records(source: Source[Any], batches: Iterable[pa.RecordBatch]) -> floa
         if not by_columns.equals(singly):
             explain(batch, singly, by_columns)
         events += singly["kind"].to_pylist().count(EVENT)
-        sure += len(reader.events(batch["value"], terms_of, batch["timestamp"].cast(pa.int64()).to_numpy()).at)
+        stamps = batch["timestamp"].cast(pa.int64()).fill_null(-(2**63)).to_numpy()
+        sure += len(reader.events(batch["value"], terms_of, stamps).at)
     return 100 * sure / events
 
 
@@ -62,6 +63,16 @@ def explain(batch: pa.RecordBatch, singly: pa.RecordBatch, by_columns: pa.Record
 def test_fuzzed_records_are_read_alike(source: Source[Any]) -> None:
     sure_records(source, Fuzz(source, SEED).batches(1_000, 250))
     assert sure_records(source, Fuzz(source, SEED, odd=2).batches(500, 500)) > 50
+
+
+def test_records_without_a_time_of_receipt_are_read_alike() -> None:
+    (batch,) = Fuzz(POS_TRANSACTIONS, SEED, odd=4).batches(WORTHWHILE, WORTHWHILE)
+    stamps = [stamp if number % 2 else None for number, stamp in enumerate(batch["timestamp"].to_pylist())]
+    at = batch.schema.get_field_index("timestamp")
+
+    sure_records(
+        POS_TRANSACTIONS, [batch.set_column(at, batch.schema.field(at), pa.array(stamps, batch.schema.types[at]))]
+    )
 
 
 def test_the_corpus_is_read_alike() -> None:

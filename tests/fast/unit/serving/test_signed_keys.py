@@ -155,7 +155,7 @@ def test_a_migration_that_was_killed_is_completed_without_what_came_in_between(r
 
     def die(cql: str) -> None:
         nonlocal written
-        written += cql.startswith("INSERT INTO api_keys")
+        written += cql.startswith("UPDATE api_keys")
         if written == 2:
             raise CassandraUnavailableError("killed", do="again")
 
@@ -177,7 +177,7 @@ def test_a_row_that_was_changed_while_the_migration_was_interrupted_is_not_signe
     write(rows, key)
 
     def die(cql: str) -> None:
-        if cql.startswith("INSERT INTO api_keys"):
+        if cql.startswith("UPDATE api_keys"):
             raise CassandraUnavailableError("killed", do="again")
 
     rows.before = die

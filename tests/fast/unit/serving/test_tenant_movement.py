@@ -11,7 +11,7 @@ from serving_layer.keys.key import OPERATOR, Caller
 from serving_layer.live import Live
 from serving_layer.query.resolve import MetricRequest, MetricsRequest
 from serving_layer.query.stores import PageRequest
-from serving_layer.store.readers import Position, StoreProgress
+from serving_layer.store.readers import GenerationProgress, Position, StoreProgress
 from tests.support import World, receipt
 from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.support.world_clients import Browsing
@@ -133,9 +133,11 @@ def test_where_there_is_one_tenant_the_time_of_every_record_is_its_own(world: Wo
 
 def test_rows_of_an_older_release_are_answered_by_positions(world: World) -> None:
     class Older(WorldTables):
-        async def progress(self, generation: int) -> Mapping[str, StoreProgress] | None:
-            assert generation
-            return None
+        """The last micro-batch was written by a process that does not record the progress of stores."""
+
+        async def progress(self, generation: int) -> GenerationProgress | None:
+            found = await super().progress(generation)
+            return found and found._replace(kept_through=found.kept_through - 1)
 
     asking = Asking(world, readers=Older(world).readers)
     sell(world, THEIRS, "2026-11-21T09:00:30Z")
@@ -143,6 +145,24 @@ def test_rows_of_an_older_release_are_answered_by_positions(world: World) -> Non
     fresh = asking.body("/v1/freshness", key=asking.keys.make("acme"))
 
     assert fresh["speed_as_of"] == "2026-11-21T09:00:30Z"
+
+
+def test_what_a_process_without_progress_has_counted_is_in_the_answers_of_those_after_it(world: World) -> None:
+    class Gap(WorldTables):
+        kept_from = 0
+
+        async def progress(self, generation: int) -> GenerationProgress | None:
+            found = await super().progress(generation)
+            return found and found._replace(kept_from=self.kept_from)
+
+    tables = Gap(world)
+    asking = Asking(world, readers=tables.readers)
+    key, (path, arguments) = asking.keys.make("acme"), ASKED[0]
+    before = shown(asking, path, arguments, key)
+    tables.kept_from = 5
+    sell(world, THEIRS, "2026-11-21T09:00:30Z")
+
+    assert shown(asking, path, arguments, key)[1] != before[1]
 
 
 def test_an_answer_that_lacks_a_micro_batch_which_is_not_complete_is_not_kept_for_later(world: World) -> None:
@@ -154,9 +174,11 @@ def test_an_answer_that_lacks_a_micro_batch_which_is_not_complete_is_not_kept_fo
         async def positions(self, generation: int) -> Sequence[Position]:
             return [at._replace(position=at.position - self.is_behind) for at in await super().positions(generation)]
 
-        async def progress(self, generation: int) -> Mapping[str, StoreProgress] | None:
-            found = await super().progress(generation) or {}
-            return {store: StoreProgress(2 * self.world.micro_batch, at.received_at) for store, at in found.items()}
+        async def progress(self, generation: int) -> GenerationProgress | None:
+            found = await super().progress(generation)
+            assert found is not None
+            mark = 2 * self.world.micro_batch
+            return found._replace(stores={id_: StoreProgress(mark, at.received_at) for id_, at in found.stores.items()})
 
     world.begin_micro_batch()
     line = {"title": "tea", "sku": "tea", "price": 1, "amount": 1}

@@ -1,6 +1,7 @@
 """The progress of stores: a mark for every micro-batch that wrote rows of them, and their newest event."""
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -65,3 +66,30 @@ def test_a_replay_changes_nothing(tables: Tables, progress: StoreProgress) -> No
             progress.counted(number, events(("1", NOW + number * SECOND)))
 
     assert of_stores(tables) == {"1": (8, millis(NOW + 4 * SECOND))}
+
+
+class OneRow:
+    """A session whose only row is the static one of a generation."""
+
+    def __init__(self) -> None:
+        self.row: SimpleNamespace | None = None
+
+    def prepare(self, query: str) -> str:
+        return query
+
+    def execute(self, query: str, values: tuple[int, ...]) -> SimpleNamespace:
+        if query.startswith("UPDATE"):
+            _, kept_from, kept_through, _ = values
+            self.row = SimpleNamespace(kept_from=kept_from, kept_through=kept_through)
+        return SimpleNamespace(one=lambda: self.row)
+
+
+def test_micro_batches_of_an_earlier_release_in_between_are_seen() -> None:
+    session, found = OneRow(), list[tuple[int, int]]()
+    progress = StoreProgress(session, 1, timedelta(days=7))
+    for number in (3, 4, 4, 7, 8):
+        progress.keep(number)
+        assert session.row is not None
+        found.append((session.row.kept_from, session.row.kept_through))
+
+    assert found == [(3, 3), (3, 4), (3, 4), (7, 7), (7, 8)]

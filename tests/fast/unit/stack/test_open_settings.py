@@ -14,6 +14,7 @@ OPEN = [
     ({"api_host": "0.0.0.0", **PROXY}, "GALATEA_API_HOST"),  # noqa: S104 - what is tested
     (PROXY, "GALATEA_API_PROXIES"),
     ({"api_hosts": "galatea.example"}, "GALATEA_API_HOSTS"),
+    ({"api_url": "https://galatea.example"}, "GALATEA_API_URL"),
 ]
 
 
