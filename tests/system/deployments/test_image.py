@@ -4,6 +4,7 @@ Needs buildah, podman, runc and mmdebstrap, and root, whose containers need no d
 """
 
 import json
+import os
 import shutil
 import subprocess
 import time
@@ -30,6 +31,8 @@ CONTAINER = (
     *("--runtime", "runc", "--network", "host", "--ulimit", "nofile=1024:2048", "--ulimit", "nproc=1000:2000"),
     *("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),  # noqa: S108 - its own
 )
+USER = 10001
+KEY_IN_CONTAINER = "/run/galatea.key"
 COUNT = 12
 STORE = "1"
 """Of the receipts. It is not registered, so that only a question that names it is about it."""
@@ -125,9 +128,13 @@ def test_a_rest_interface_in_a_container_answers_as_the_one_of_the_stack(
             "GALATEA_CASSANDRA_PORT": environment["GALATEA_CASSANDRA_PORT"],
             "GALATEA_EPOCH_SECONDS": environment["GALATEA_EPOCH_SECONDS"],
             "GALATEA_API_PORT": str(port),
+            "GALATEA_SECRETS_KEY_FILE": KEY_IN_CONTAINER,
         }
+        key = tmp_path_factory.mktemp("key") / "secrets.key"
+        shutil.copy(settings.home / "secrets.key", key)
+        os.chown(key, USER, USER)
         container = image.podman(
-            *("run", "--detach", *CONTAINER),
+            *("run", "--detach", *CONTAINER, "--volume", f"{key}:{KEY_IN_CONTAINER}:ro"),
             *(word for name, value in options.items() for word in ("--env", f"{name}={value}")),
             *(image.name, "run", "api"),
         ).strip()
