@@ -12,6 +12,7 @@ from cassandra import ConsistencyLevel
 from cassandra.query import BatchStatement
 
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
+from master_dataset.one_write import one_write
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -105,13 +106,15 @@ class RuleVersions:
     def follow_all(self, changes: Sequence[RuleEdit]) -> Sequence[VersionRow] | None:
         """Add a version of each of these rules, as `follow` does: of all, or None if one of them has moved on.
 
-        All versions are in one partition, so that one compare-and-set writes them together.
+        All versions are in one partition, so that one compare-and-set writes them together. BadFileError: they are too
+        large for that; none is written.
         """
         before = [self.newest("rule", edit.id) for edit in changes]
         if any((row.number if row else 0) != edit.after for row, edit in zip(before, changes, strict=True)):
             return None
         added = [self._next("rule", edit.id, edit.body, row) for row, edit in zip(before, changes, strict=True)]
-        return added if self._write(added) else None
+        with one_write(added):
+            return added if self._write(added) else None
 
     def effective_at(self, now: datetime | None = None) -> datetime:
         """Return when a version takes effect that is written now."""

@@ -122,6 +122,7 @@ def apply_changes(rules: AlertRules, steps: Sequence[RuleChange]) -> Sequence[Ru
 
     Raises:
         RuleMovedError: a rule was changed or created in the meantime.
+        BadFileError: the changes are too large to be written together; none was written.
     """
     changed = [step for step in steps if step.does != "keep"]
     return rules.change_all(

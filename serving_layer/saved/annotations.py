@@ -94,7 +94,10 @@ class AnnotationStore(Protocol):
         """The ids of all."""
 
     async def put(self, annotations: Sequence[Annotation]) -> None:
-        """Store several of one tenant, or replace those of the same ids: all of them, or none if it fails."""
+        """Store several of one tenant, or replace those of the same ids: all of them, or none if it fails.
+
+        BadFileError: they are too large to be stored together.
+        """
 
     async def remove(self, tenant: str, id_: str) -> None:
         """Remove one; nothing happens if there is none."""
@@ -146,7 +149,7 @@ class Annotations:
         Raises:
             BadQuestionError: a field of one of them is wrong.
             UnknownNameError: one of them names a store that the tenant does not have.
-            BadFileError: the same for one of a file; it names the place.
+            BadFileError: the same for one of a file; it names the place. Or they are too large to be stored together.
             TooManySavedError: the tenant would have more than `most`.
         """
         known = {id_ for id_, store in stores.items() if store.tenant == tenant}

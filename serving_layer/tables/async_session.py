@@ -10,6 +10,7 @@ from cassandra.query import BatchStatement, BatchType, PreparedStatement, tuple_
 
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, unread_rights
 from master_dataset.errors import CassandraUnavailableError
+from master_dataset.one_write import one_write
 
 if TYPE_CHECKING:
     from cassandra.cluster import ResponseFuture, Session
@@ -44,11 +45,17 @@ class AsyncSession:
         raise CassandraUnavailableError(message, do="Ask again; `galatea status` says what is wrong.") from failed
 
     async def together(self, statement: PreparedStatement, rows: Sequence[Sequence[object]]) -> None:
-        """Write rows of one partition, which Cassandra does as one change: all of them or none. Raises as `rows`."""
-        batch = BatchStatement(BatchType.UNLOGGED)
-        for values in rows:
-            batch.add(statement, values)
-        await self.rows(batch)
+        """Write rows of one partition, which Cassandra does as one change: all of them or none.
+
+        Raises:
+            BadFileError: the rows, which are those of a file, are too large together.
+            CassandraUnavailableError: as `rows`.
+        """
+        with one_write(rows):
+            batch = BatchStatement(BatchType.UNLOGGED)
+            for values in rows:
+                batch.add(statement, values)
+            await self.rows(batch)
 
     async def _once(self, statement: PreparedStatement | BatchStatement, values: Sequence[object]) -> list[Row]:
         loop = asyncio.get_running_loop()

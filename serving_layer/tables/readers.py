@@ -3,7 +3,7 @@
 PublishedTables   publications, manifests
 BatchTables       run_days, batch_cells, day_cells
 SpeedTables       speed_positions, speed_stores, lag, generations, speed_cells
-StoreTables       store_sets, registered_stores, registry_versions, stores
+StoreTables       store_sets, registered_stores
 ReceiptTables     raw_pos_transactions, archive_positions
 TopicTables       generations, partition_growths
 """
@@ -16,12 +16,9 @@ import orjson
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.registry import (
     SELECT_FORMER_STORES,
-    SELECT_NUMBERS,
+    SELECT_FORMER_VERSION,
     SELECT_STORES,
     SELECT_VERSION,
-    differing,
-    disputed,
-    truth,
 )
 from master_dataset.registry.stores import Store
 from serving_layer.store.at_least import Opening
@@ -240,39 +237,26 @@ class StoreTables:
         """Prepares its statements."""
         self._session = session
         self._version, self._stores = session.prepare(SELECT_VERSION), session.prepare(SELECT_STORES)
-        self._numbers = session.prepare(SELECT_NUMBERS)
+        self._former_version = session.prepare(SELECT_FORMER_VERSION)
         self._former_stores = session.prepare(SELECT_FORMER_STORES)
 
     async def version(self) -> str:
-        """`0` until stores are loaded for the first time. It changes with every load, of the former release, too."""
-        current = await self._session.rows(self._version)
-        number = (await self._numbers_of(current[0][0] if current else "")).get("stores", 0)
-        return f"{current[0][0]}/{number}" if current else str(number)
+        """`0` until stores are loaded for the first time."""
+        if current := await self._session.rows(self._version):
+            return str(current[0][0])
+        former = await self._session.rows(self._former_version)
+        return str(former[0][0] if former else 0)
 
     async def stores(self) -> Sequence[Store]:
-        """All of them; there are hundreds, not millions. OperatorError if two releases have loaded them at once."""
+        """All of them; there are hundreds, not millions."""
         current = await self._session.rows(self._version)
         if not current:
-            return await self._former()
+            return [Store.from_json(body) for (body,) in await self._session.rows(self._former_stores)]
         version, count = current[0]
-        said = truth(await self._numbers_of(version), version)
-        if said == "former":
-            return await self._former()
         bodies = await self._session.rows(self._stores, version)
-        is_changed = said == "disputed" and (await self._session.rows(self._version))[0][0] != version
-        if len(bodies) != count or is_changed:  # two more loads have replaced it meanwhile
+        if len(bodies) != count:  # two more loads have replaced it meanwhile
             raise CassandraUnavailableError("The stores were changed while they were read.", do="Ask again.")
-        stores = [Store.from_json(body) for (body,) in bodies]
-        if said == "disputed":
-            own, former = ({each.id: each for each in found} for found in (stores, await self._former()))
-            raise disputed(differing(own, former))
-        return stores
-
-    async def _numbers_of(self, version: str) -> Mapping[str, int]:
-        return dict(await self._session.rows(self._numbers, version))
-
-    async def _former(self) -> Sequence[Store]:
-        return [Store.from_json(body) for (body,) in await self._session.rows(self._former_stores)]
+        return [Store.from_json(body) for (body,) in bodies]
 
 
 _SELECT_RECEIPT = (

@@ -47,7 +47,7 @@ class AnnotationTables:
         return [id_ for (id_,) in await self._session.rows(self._ids, tenant)]
 
     async def put(self, annotations: Sequence[Annotation]) -> None:
-        """Write their rows as one change, since they are in one partition."""
+        """Write their rows as one change, since they are in one partition. Raises what `together` raises."""
         await self._session.together(
             self._insert,
             [
