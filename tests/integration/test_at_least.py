@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import httpx
 import psutil
 import psycopg
+import pytest
 
 from deploy.local.records import Records
 from galatea.client import Client
@@ -25,6 +26,17 @@ WRITERS, PAIRS = 6, 20
 SALES = "net_sales"
 OF_ITEMS = "sku_net_sales"
 """Of another view: asked together, both count only complete micro-batches."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def counting(stack: Stack) -> None:
+    """The speed layer of a new stack has to have begun: until then, there is no answer for other reasons."""
+
+    def has_begun() -> bool:
+        answer = stack.request("GET", f"/v1/metrics/{SALES}", params={"grain": "total", **around_now()})
+        return answer.status_code == 200
+
+    until(has_begun, "the speed layer does not begin")
 
 
 def now() -> str:
