@@ -96,6 +96,20 @@ class ExperimentSetup:
             raise LookupError("this setup has no fault proxy")
         return self.proxy
 
+    @property
+    def required_cluster(self) -> Callable[[], Any]:
+        """Starts three nodes. Raises LookupError without: an experiment declares it with `Need.NODES`."""
+        if self.cluster is None:
+            raise LookupError("this setup has no nodes to kill")
+        return self.cluster
+
+    @property
+    def required_log(self) -> Callable[[str], Path]:
+        """The file that holds a topic. Raises LookupError without: an experiment declares it with `Need.LOG`."""
+        if self.log is None:
+            raise LookupError("this setup does not know the log of its broker")
+        return self.log
+
     def rng(self, name: str) -> random.Random:
         """Return a random generator of its own for each name, determined by the seed."""
         return random.Random(f"{self.seed} {name}")  # noqa: S311 - reproducible on purpose

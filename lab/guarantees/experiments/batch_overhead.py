@@ -34,8 +34,6 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
 
 
 def _line(setup: ExperimentSetup, size: int, expected: Mapping[str, Bound], compression: str = "none") -> Result:
-    if setup.log is None:
-        raise LookupError("this ground does not know the log of its broker")
     topic = setup.topic(f"p25-{compression}-{size}")
     rng = setup.rng("p25")
     same = "".join(rng.choice("0123456789abcdef") for _ in range(VALUE - DIGITS)).encode()
@@ -51,7 +49,7 @@ def _line(setup: ExperimentSetup, size: int, expected: Mapping[str, Bound], comp
         sender.produce(topic, same + f"{number:0{DIGITS}}".encode())
         if (number + 1) % size == 0:
             flush(sender)
-    batches = list(batch_sizes(setup.log(topic).read_bytes()))
+    batches = list(batch_sizes(setup.required_log(topic).read_bytes()))
     seen = [[int(each.value[-DIGITS:]) for each in partition] for partition in read(setup.kafka, topic)]
     per_record = round(sum(batches) / RECORDS)
     return Result(

@@ -30,9 +30,7 @@ THREADS_SECONDS = 0.2
 
 def run(setup: ExperimentSetup) -> Sequence[Result]:
     """Both modes in one cluster, so that they meet the same fault."""
-    if setup.cluster is None:
-        raise LookupError("this ground has no cluster")
-    with setup.cluster() as cluster:
+    with setup.required_cluster() as cluster:
         return _lines(cluster)
 
 

@@ -38,7 +38,7 @@ class Group:
 
 
 class Member:
-    """A member of a group, in a thread: processes records until it is told to leave."""
+    """A member of a group, in a thread: processes records until `leave` is called."""
 
     def __init__(self, group: Group) -> None:
         """It has not joined yet."""

@@ -27,9 +27,7 @@ NOBODY = -1
 
 def run(setup: ExperimentSetup) -> Sequence[Result]:
     """Both kinds of topics in one cluster, so that they meet the same fault."""
-    if setup.cluster is None:
-        raise LookupError("this ground has no cluster")
-    with setup.cluster() as cluster:
+    with setup.required_cluster() as cluster:
         return _lines(cluster)
 
 

@@ -1,4 +1,4 @@
-"""Batches are told apart in the file of a log, by the lengths that their headers say."""
+"""The batches in the file of a log are found by the lengths in their headers."""
 
 from lab.guarantees.experiments.batch_overhead import BATCH_PREFIX, batch_sizes
 
