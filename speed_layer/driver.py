@@ -63,12 +63,14 @@ class SpeedDriver:
         self._recorded: dict[tuple[str, int], int] = {}  # topic and partition to the position
         self._traces: Accumulator[TraceContexts] | None = None
         self._parser: Parser | None = None
+        self._progress: StoreProgress | None = None
         self.refusal: CheckpointOutOfStepError | GenerationReplacedError | None = None
         """The error that ended the query, if it is of one of these types."""
 
     def start(self, spark: SparkSession, generation: Generation, feed: Feed, checkpoint: str) -> StreamingQuery:
         """Start or continue the query of this generation, after a former one of this process has ended."""
         self.refusal, self._traces, self._recorded = None, trace_contexts(spark), {}
+        self._progress = StoreProgress(self._connect(), generation.number, self._horizons.ttl)
         feed = replace(feed, traces=self._traces)
         self._parser = feed.parser(self._views)
         of_visits = [view for view in self._views if view.counts_visits]
@@ -130,7 +132,8 @@ class SpeedDriver:
                 before = read_ends(checkpoint, number - 1) if number else {}
                 self._visits.recover(batch.sparkSession, before)
             self._write_visits(self._visits, generation, number, output)
-        StoreProgress(self._connect(), generation.number, self._horizons.ttl).keep(number)
+        assert self._progress is not None  # noqa: S101 - likewise
+        self._progress.keep(number)
         failpoint(Failpoint.SPEED_COUNTED)
         self._record(generation, _progress(ends, _latest(output)))
         failpoint(Failpoint.SPEED_RECORDED)

@@ -37,17 +37,20 @@ class StoreProgress:
     def __init__(self, session: "Session", generation: int, ttl: timedelta) -> None:
         """`ttl`: how long speed rows are kept."""
         self._session, self._generation, self._ttl_seconds = session, generation, int(ttl.total_seconds())
+        self._kept_from: int | None = None  # since this object has recorded any
 
     def keep(self, micro_batch: int) -> None:
         """Say that the progress of all stores is recorded up to this micro-batch. Before its positions are.
 
-        A process of an earlier release may have written micro-batches in between without it. Then what is recorded
-        holds from this one on.
+        Call it for every micro-batch of a query, with an object of that query: before it, a process of an earlier
+        release may have written some without progress. Then what is recorded holds from the first one of the query on.
         """
-        row = self._session.execute(self._session.prepare(_KEPT), (self._generation,)).one()
-        goes_on = row is not None and row.kept_through is not None and row.kept_through >= micro_batch - 1
-        since = row.kept_from if goes_on else micro_batch
-        self._session.execute(self._session.prepare(_KEEP), (micro_batch + 1, since, micro_batch, self._generation))
+        if self._kept_from is None:
+            row = self._session.execute(self._session.prepare(_KEPT), (self._generation,)).one()
+            goes_on = row is not None and row.kept_through is not None and row.kept_through >= micro_batch - 1
+            self._kept_from = row.kept_from if goes_on else micro_batch
+        values = (micro_batch + 1, self._kept_from, micro_batch, self._generation)
+        self._session.execute(self._session.prepare(_KEEP), values)
 
     def counted(self, micro_batch: int, events: pa.Table) -> None:
         """Record the events of a micro-batch, whose rows are written. Returns when that is acknowledged."""
