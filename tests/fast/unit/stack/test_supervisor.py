@@ -13,7 +13,7 @@ import pytest
 from deploy.local import supervisor
 from deploy.local.component import Component
 from deploy.local.records import Records, State, read_states, write_states
-from deploy.local.stack import components
+from deploy.local.stack import TAKEOVER_SECONDS, components
 from deploy.local.supervisor import Supervisor
 from deploy.sections import InvalidSettingsError
 from deploy.settings import Settings
@@ -140,6 +140,14 @@ def test_the_time_to_start_is_a_setting_of_every_component_and_of_each_node_of_c
     for wrong in (0, 9, 7201, "inf"):
         with pytest.raises(InvalidSettingsError, match="GALATEA_START_SECONDS"):
             Settings(start_seconds=wrong)
+
+
+def test_only_a_process_that_another_one_replaces_waits_before_it_is_started_again(tmp_path: Path) -> None:
+    alone = {each.name: each.restart_seconds for each in components(Settings(home=tmp_path))}
+    shared = {each.name: each.restart_seconds for each in components(Settings(home=tmp_path, archive_processes=2))}
+
+    assert set(alone.values()) == {0.5}
+    assert shared == {**alone, "archive": TAKEOVER_SECONDS, "archive-2": TAKEOVER_SECONDS}
 
 
 def test_a_second_supervisor_of_one_home_is_refused(tmp_path: Path) -> None:
