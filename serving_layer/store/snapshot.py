@@ -385,7 +385,7 @@ class VisibleSpeed:
 
 
 def _window_of(at: datetime) -> datetime:
-    """The window that the instant lies in. No moment between can be told from it."""
+    """The window that the instant lies in. No moment within it shows."""
     return datetime.fromtimestamp(round_down(int(at.timestamp())), UTC)
 
 

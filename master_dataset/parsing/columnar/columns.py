@@ -4,7 +4,7 @@ A cell is sure if `Field.read` surely returns the value that the column holds fo
 their records go to the reader of single records. So a check may be stricter than `Field.read`, and never looser.
 
 The decoded cell of an optional field that is absent is a sentinel. A sender who really sends it is counted with one key
-too few, which the count of quotes shows; see `master_dataset.parsing.readers`.
+too few, which the count of quotes shows; see ADR 0070.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

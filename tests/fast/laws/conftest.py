@@ -1,7 +1,7 @@
 """Laws are about numbers that are known, however events are split into layers, and be there a publication or none.
 
-Before the first publication, readers are told that a value without events is not known: what that changes is a law of
-its own, in `tests/fast/unit/serving/test_loading.py`.
+Before the first publication, answers say that a value without events is not known: what that changes is a law of its
+own, in `tests/fast/unit/serving/test_loading.py`.
 """
 
 from collections.abc import Iterator

@@ -11,7 +11,7 @@ from cassandra import OperationTimedOut
 class Outcome(Enum):
     """The outcome of the next publication, and whether it is reported."""
 
-    REPORTED = "told"
+    REPORTED = "reported"
     DONE_BUT_UNKNOWN = "done, but the answer is lost"
     LOST = "lost, and no answer"
 
