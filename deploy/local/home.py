@@ -43,7 +43,7 @@ _FILE = "settings.json"
 
 
 def make_home(home: Path) -> None:
-    """Create the home for its owner alone, or take rights from others if it has more. OperatorError.
+    """Create the home for its owner alone, or remove the rights of others. OperatorError.
 
     That of another owner, such as the root of a mounted volume, stays as it is; `galatea doctor` says so.
     """
@@ -51,7 +51,7 @@ def make_home(home: Path) -> None:
         home.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         if (mode := wider_rights(home)) and home.stat().st_uid == os.geteuid():
             home.chmod(PRIVATE)
-            from deploy.console import print_message
+            from deploy.console import print_message  # rarely needed, and slow to import
 
             print_message(f"  others could read the home {home} (mode {mode:o}); now only its owner can (700)")
     except OSError as error:
