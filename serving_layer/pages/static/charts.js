@@ -59,9 +59,10 @@
     }
     draw() {
       if (!this.points) return;
+      const { left = -10, top = -10 } = this.plot?.cursor ?? {}; // what is read under the pointer stays while new points arrive
       this.plot?.destroy();
       this.plot = new uPlot(this.options(), columns(this.points), this.element);
-      this.plot.setCursor({ left: -10, top: -10 });
+      this.plot.setCursor({ left, top });
     }
     line(name, more) { return { stroke: colour(name), ...more, points: this.points.length > MANY_POINTS ? { show: false } : more.points ?? { show: false } }; }
     options() {
