@@ -120,6 +120,7 @@ def connect(address: Address) -> Session:
         auth_provider=PlainTextAuthProvider(login.user, login.password) if login else None,
         ssl_context=address.tls.context() if address.tls else None,
         connect_timeout=CONNECT_SECONDS,
+        control_connection_timeout=CONNECT_SECONDS,
         compression=False,
         reconnection_policy=ConstantReconnectionPolicy(RECONNECT_SECONDS, max_attempts=None),
     )

@@ -86,7 +86,7 @@ def migrate(
         OperatorError: As `pending`.
         CassandraUnavailableError: Another process takes too long, or nodes do not agree on the tables.
     """
-    definition = _Definition(session)
+    definition = _Definition(session, keyspace)
     definition.change(f"CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {_strategy(replication)}")
     # With an id of its own, each of two that create it at the same time creates the same table.
     definition.change(
@@ -141,8 +141,8 @@ def _strategy(replication: int | Mapping[str, int]) -> str:
 class _Definition:
     """The definition of the tables, changed by one node; the others are waited for only when rows are touched."""
 
-    def __init__(self, session: "Session") -> None:
-        self._session, self._cluster = session, session.cluster
+    def __init__(self, session: "Session", keyspace: str) -> None:
+        self._session, self._cluster, self._keyspace = session, session.cluster, keyspace
         self._cluster.schema_metadata_enabled = False
         self._cluster.max_schema_agreement_wait = 0
         self._node = self._cluster.get_control_connection_host()
@@ -155,7 +155,7 @@ class _Definition:
     def agree(self) -> None:
         """Until every living node knows what was changed. CassandraUnavailableError if one does not in time."""
         try:
-            self._cluster.refresh_schema_metadata(_AGREEMENT_SECONDS)
+            self._cluster.refresh_keyspace_metadata(self._keyspace, _AGREEMENT_SECONDS)
         except DriverException as error:
             message = f"Cassandra's nodes do not agree on the tables after {_AGREEMENT_SECONDS} s"
             raise CassandraUnavailableError(message, do="galatea status") from error
