@@ -15,7 +15,7 @@ from cassandra import DriverException
 from master_dataset.errors import CassandraUnavailableError, OperatorError
 
 if TYPE_CHECKING:
-    from cassandra.cluster import Session
+    from cassandra.cluster import Cluster, Session
 
 _DEFINES = ("CREATE ", "ALTER ", "DROP ")
 _AGREEMENT_SECONDS = 60
@@ -28,8 +28,9 @@ def pending(session: "Session", keyspace: str) -> Sequence[Path]:
 
     Raises:
         OperatorError: A file that was applied has been edited since, or a newer release has applied one.
+        CassandraUnavailableError: Nodes do not agree on the tables.
     """
-    session.cluster.refresh_schema_metadata(_AGREEMENT_SECONDS)
+    _agree(session.cluster, keyspace)
     found = session.cluster.metadata.keyspaces.get(keyspace)
     if found is None or _MIGRATIONS not in found.tables:
         return _files()
@@ -153,12 +154,20 @@ class _Definition:
         self._session.execute(statement, host=self._node)
 
     def agree(self) -> None:
-        """Until every living node knows what was changed. CassandraUnavailableError if one does not in time."""
-        try:
-            self._cluster.refresh_keyspace_metadata(self._keyspace, _AGREEMENT_SECONDS)
-        except DriverException as error:
-            message = f"Cassandra's nodes do not agree on the tables after {_AGREEMENT_SECONDS} s"
-            raise CassandraUnavailableError(message, do="galatea status") from error
+        _agree(self._cluster, self._keyspace)
+
+
+def _agree(cluster: "Cluster", keyspace: str) -> None:
+    """Until every living node knows what was changed. CassandraUnavailableError if one does not in time.
+
+    Only what is asked for here is read then: to read the definitions of all tables takes seconds.
+    """
+    try:
+        cluster.refresh_keyspace_metadata(keyspace, _AGREEMENT_SECONDS)
+        cluster.refresh_table_metadata(keyspace, _MIGRATIONS, 0)
+    except DriverException as error:
+        message = f"Cassandra's nodes do not agree on the tables after {_AGREEMENT_SECONDS} s"
+        raise CassandraUnavailableError(message, do="galatea status") from error
 
 
 def _statements(text: str) -> list[str]:

@@ -247,8 +247,11 @@ class Definitions:
     def get_control_connection_host(self) -> str:
         return HOST
 
-    def refresh_schema_metadata(self, _: int) -> None:
+    def refresh_keyspace_metadata(self, _keyspace: str, _seconds: int) -> None:
         """All agree."""
+
+    def refresh_table_metadata(self, _keyspace: str, _table: str, _seconds: int) -> None:
+        """There is none."""
 
     def set_keyspace(self, _: str) -> None:
         """It exists."""
