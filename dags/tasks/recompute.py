@@ -1,4 +1,4 @@
-"""The tasks of a recompute: choose the cut, compute all views in one Spark job, report on each, publish at once."""
+"""The tasks of a recompute: choose the cut, compute all views in one job, publish at once, and report on each view."""
 
 import hashlib
 import json
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow.sdk import Asset, BaseOperator, Context, TriggerRule
+from airflow.sdk import Asset, BaseOperator, Context, WeightRule
 from airflow.sdk.exceptions import AirflowSkipException
 
 from dags.tasks.command import GalateaCommand
@@ -127,16 +127,22 @@ class ViewDone(BaseOperator):
         return done
 
 
+_FIRST = 1_000
+"""Priority of `publish`: readers wait for it, and nobody for the reports on views, each of which starts a process."""
+
+
 def recompute_graph() -> None:
     """Add the tasks of a recompute to the current DAG."""
     views = registered_views()
     job = RecomputeStep(task_id="rebuild", step="compute", doc_md=RecomputeStep.__doc__)
     ChooseCut(task_id="choose_cut", step="plan", doc_md=ChooseCut.__doc__) >> job
-    done = [ViewDone(task_id=view.name, job=job, doc_md=view.question) for view in views]
-    done >> Publish(
+    job >> Publish(
         task_id="publish",
         step="publish",
         doc_md=Publish.__doc__,
         outlets=[view_asset(view.name) for view in views],
-        trigger_rule=TriggerRule.NONE_FAILED,
+        priority_weight=_FIRST,
+        weight_rule=WeightRule.ABSOLUTE,
     )
+    for view in views:
+        ViewDone(task_id=view.name, job=job, doc_md=view.question)

@@ -36,6 +36,11 @@ class Task(NamedTuple):
     run: str
     name: str
 
+    @property
+    def path(self) -> str:
+        """In Airflow's REST API."""
+        return f"dags/{self.dag}/dagRuns/{quote(self.run, safe='')}/taskInstances/{quote(self.name, safe='')}"
+
 
 @dataclass(frozen=True)
 class AirflowClient:
@@ -76,6 +81,13 @@ class AirflowClient:
         self._check(answer)
         return str(answer.json()["state"])
 
+    def state_of(self, task: Task) -> str | None:
+        """Return the state of a task: success, skipped, failed, upstream_failed and others; None before the first."""
+        answer = self._request("GET", task.path)
+        self._check(answer)
+        state: str | None = answer.json()["state"]
+        return state
+
     def is_working(self) -> bool:
         """Whether a run of the scheduled DAG, or of a recompute, is queued or running."""
         for dag in (REBUILD, RECOMPUTE):
@@ -87,9 +99,7 @@ class AirflowClient:
 
     def write_note(self, task: Task, note: str) -> None:
         """Replace the note of a task."""
-        run, name = quote(task.run, safe=""), quote(task.name, safe="")
-        path = f"dags/{task.dag}/dagRuns/{run}/taskInstances/{name}?update_mask=note"
-        self._check(self._request("PATCH", path, {"note": note[:LONGEST_NOTE]}))
+        self._check(self._request("PATCH", f"{task.path}?update_mask=note", {"note": note[:LONGEST_NOTE]}))
 
     def _begin(self, dag: str, run_id: str, conf: Mapping[str, Any], reason: str) -> None:
         run = {"dag_run_id": run_id, "logical_date": None, "conf": conf, "note": reason[:LONGEST_NOTE]}

@@ -211,17 +211,20 @@ class Stack:
         *,
         airflow: bool = False,
     ) -> None:
-        """As `supervisor`. `on_change` is called with every change of state. Airflow waits for `begin_airflow`."""
+        """As `supervisor`. `on_change` is called with every change of state."""
         self._settings = settings
         self._supervisor = supervisor(settings, only, on_change, airflow=airflow)
         self._leave = threading.Event()
         self._watch = threading.Thread(target=lambda: self._supervisor.watch(self._leave.is_set), daemon=True)
 
     def __enter__(self) -> Self:
-        """Start all but Airflow, and wait for them. OperatorError if one cannot start; then nothing is left running."""
+        """Start all, and wait for all but Airflow. OperatorError if one cannot start; then nothing is left running.
+
+        Airflow comes first, because its start takes longest, and brokers and Cassandra leave a core idle in theirs.
+        """
         with ExitStack() as undo:
             undo.enter_context(self._supervisor)
-            self._supervisor.start(postponed={AIRFLOW})
+            self._supervisor.start(early={AIRFLOW})
             undo.pop_all()
         self._watch.start()
         return self
@@ -234,10 +237,6 @@ class Stack:
             self._leave.set()
             self._watch.join()
             self._supervisor.stop()
-
-    def begin_airflow(self) -> None:
-        """Start Airflow, which takes as much of the machine as all others, without waiting for it."""
-        self._supervisor.begin(AIRFLOW)
 
     def wait(self) -> None:
         """Wait until a signal handler raises."""

@@ -90,12 +90,12 @@ class Supervisor:
         with uninterrupted():
             self.stop()
 
-    def start(self, unawaited: Collection[str] = (), postponed: Collection[str] = ()) -> None:
+    def start(self, unawaited: Collection[str] = (), early: Collection[str] = ()) -> None:
         """Start all components, stage by stage, and wait until each is ready.
 
         Args:
             unawaited: Names of components that are not waited for; `watch` sees to them.
-            postponed: Names of components that are started by `begin`.
+            early: Names of components that are started before all others, and not waited for either.
 
         Raises:
             OperatorError: A port is taken, or a component does not become ready in time, or it ends.
@@ -103,19 +103,16 @@ class Supervisor:
         for child in self._children:
             check_free(child.component.name, child.component.ports, child.component.host)
         self._write_states()
+        for child in self._children:
+            if child.component.name in early:
+                self._start(child)
         for _, stage in groupby(self._children, lambda child: child.component.stage):
-            children = [child for child in stage if child.component.name not in postponed]
+            children = [child for child in stage if child.component.name not in early]
             for child in children:
                 self._start(child)
             for child in children:
                 if child.component.name not in unawaited:
                     self._await(child)
-
-    def begin(self, name: str) -> None:
-        """Let `watch` start a component that was postponed, if there is one of this name."""
-        for child in self._children:
-            if child.component.name == name and child.state == State.STOPPED:
-                child.again_at, child.state = 0.0, State.BACKING_OFF
 
     def restart(self, name: str) -> None:
         """Start a component of this name that has ended, without `watch`, and wait until it is ready. OperatorError."""

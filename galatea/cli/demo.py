@@ -26,6 +26,7 @@ def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
     """Load real receipts, play a trading day on a new local stack, and check every cell independently."""
     from deploy.airflow.component import is_installed
     from deploy.local.stack import Stack
+    from galatea.cli.main import configure_log
     from lab.demo.home import remove, settings_of_the_demo
     from lab.demo.journey import ORIGIN
     from lab.demo.scenario import HistoryLoader, Scenario
@@ -34,6 +35,7 @@ def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
     for number in SIGNALS:
         signal.signal(number, _leave)
     settings = settings_of_the_demo(once=once)
+    configure_log(always_to_file=True)
     print_message(f"  {ORIGIN}")
     _fetch_jars(settings)
     opening = HistoryLoader(settings)
@@ -44,7 +46,7 @@ def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
 
     with Stack(settings, on_change=on_change, airflow=True) as stack:
         scenario = Scenario(settings, *opening.result(), has_airflow=is_installed(), began=began)
-        found = scenario.run(once_looked=stack.begin_airflow)
+        found = scenario.run()
         _conclude(found, settings, time.monotonic() - began)
         if not once:
             _print_next_steps(settings, scenario.featured)

@@ -121,11 +121,15 @@ def refusing_broken_text(command: Callable[..., None]) -> Callable[..., None]:
     return checked
 
 
-def configure_log() -> None:
-    """Send the log to stderr, or on a terminal to a file of the home: there, stderr is for progress."""
+def configure_log(*, always_to_file: bool = False) -> None:
+    """Send the log to stderr, or on a terminal to a file of the home: there, stderr is for progress.
+
+    `always_to_file`: also where stderr is no terminal, for a command whose output is a story to read.
+    """
     import structlog
 
-    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(_log_file() if is_terminal() else sys.stderr))
+    to_file = always_to_file or is_terminal()
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(_log_file() if to_file else sys.stderr))
 
 
 @cache

@@ -190,7 +190,8 @@ def _money(cents: int | None) -> str:
     return "-" if cents is None else f"{cents / 100:,.2f}"
 
 
-LOOK_SECONDS = 1.0
+LOOK_SECONDS, LOOK_SHARE = 1.0, 0.2
+"""Between two looks, and the share of the time that they may take: each recomputes days, on the cores of the layers."""
 SETTLE_SECONDS = 180.0
 Rebuild = Callable[[], str]
 """Rebuilds, and returns a short description of the result."""
@@ -226,7 +227,8 @@ class WatchedDay:
         while not (over() or self.play.is_over()):
             began = time.monotonic()
             self._show(self.watch.read(), doing)
-            time.sleep(max(0.0, began + LOOK_SECONDS - time.monotonic()))
+            took = time.monotonic() - began
+            time.sleep(max(LOOK_SECONDS - took, took / LOOK_SHARE - took))
 
     def _settled(self, doing: str) -> WatchedWindows:
         """Wait until both layers have read what was sent; then all windows must be equal, or become so soon."""

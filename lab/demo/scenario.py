@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 import httpx
 from stamina import retry
 
-from deploy.airflow.client import REBUILD, AirflowClient
+from deploy.airflow.client import REBUILD, AirflowClient, Task
 from deploy.airflow.component import NAME as AIRFLOW
 from deploy.batch import recompute
 from deploy.cassandra import session_of
@@ -123,7 +123,7 @@ def send_receipts(data: Journey, receipts: "pd.DataFrame", loaded_at: datetime, 
 
 LOOK_SECONDS, START_SECONDS = 1.0, 300.0
 Answer = TypeVar("Answer")
-SUCCESS, FAILED = "success", "failed"
+SUCCESS, FAILED = "success", {"failed", "upstream_failed"}
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class AirflowRebuild:
     settings: "Settings"
 
     def rebuild(self) -> str:
-        """Start the run, wait for its end, and return what is published. Raises OperatorError if it fails.
+        """Start the run, wait until it has published, and return what. Raises OperatorError if it fails.
 
         Raises AirflowUnavailableError if Airflow, which starts while the history is read, is not up after minutes.
         """
@@ -141,8 +141,9 @@ class AirflowRebuild:
         while read_states(self.settings.home).get(AIRFLOW) == State.STARTING and time.monotonic() < deadline:
             time.sleep(LOOK_SECONDS)
         self._call(lambda client: client.begin_rebuild(run, "the demo"))
-        while (state := self._call(lambda client: client.state(run, REBUILD))) != SUCCESS:
-            if state == FAILED:
+        publish = Task(REBUILD, run, "publish")
+        while (state := self._call(lambda client: client.state_of(publish))) != SUCCESS:
+            if state in FAILED:
                 do = f"open {self.settings.airflow.url}/dags/{REBUILD}/runs/{run}"
                 raise OperatorError(f"Airflow's run `{run}` of `{REBUILD}` has failed", do=do)
             time.sleep(LOOK_SECONDS)
@@ -187,14 +188,10 @@ class Scenario:
     began: float
     simulated: int = 0
 
-    def run(self, once_looked: Callable[[], None] = lambda: None) -> DemoResult:
-        """Play it all, but for what a demo that stays does afterwards.
-
-        `once_looked`: is called after the first look, when there is time for what is needed later.
-        """
+    def run(self) -> DemoResult:
+        """Play it all, but for what a demo that stays does afterwards."""
         self._until_read()
         self.first_look()
-        once_looked()
         with Stage("simulated sensors to Kafka"):
             self.simulated += send(self.sensors.before(), self.settings.kafka.connection)
         print_message(f"  {self.rebuild()}")

@@ -26,7 +26,12 @@ def test_every_dag_is_loaded_where_no_engine_and_no_driver_is_installed(airflow:
 def test_the_graph_shows_the_cut_every_view_and_the_publication(airflow: Airflow) -> None:
     dags = airflow.ask(load=True)["dags"]
 
-    graph = {"choose_cut": ["rebuild"], "rebuild": VIEWS, **{view: ["publish"] for view in VIEWS}, "publish": []}
+    graph = {
+        "choose_cut": ["rebuild"],
+        "rebuild": sorted([*VIEWS, "publish"]),
+        **{view: [] for view in VIEWS},
+        "publish": [],
+    }
     assert dags["rebuild_views"]["tasks"] == graph
     assert dags["recompute"]["tasks"] == graph
 
@@ -37,6 +42,12 @@ def test_each_task_of_a_recompute_is_tried_again_when_its_worker_is_gone(airflow
     tries = {**dags["rebuild_views"]["tries"], **dags["recompute"]["tries"]}
     assert set(tries) == {"choose_cut", "rebuild", *VIEWS, "publish"}
     assert min(tries.values()) > 1
+
+
+def test_a_publication_waits_for_no_report_on_a_view(airflow: Airflow) -> None:
+    dags = airflow.ask(load=True)["dags"]
+
+    assert dags["rebuild_views"]["first"] == dags["recompute"]["first"] == "publish"
 
 
 def test_each_view_is_an_asset_of_the_publication(airflow: Airflow) -> None:

@@ -62,16 +62,15 @@ def test_a_component_that_was_killed_is_started_again_where_nobody_watches(tmp_p
     assert records.pid("dummy") is None
 
 
-def test_a_component_that_is_postponed_starts_when_it_is_to_begin(tmp_path: Path) -> None:
-    seen: list[str] = []
-    waits = component("import time; time.sleep(60)")
-    with Supervisor(tmp_path, [waits], lambda _name, state, _seconds: seen.append(state)) as running:
-        running.start(postponed={"dummy"})
+def test_an_early_component_starts_before_those_of_earlier_stages_and_is_not_waited_for(tmp_path: Path) -> None:
+    seen: list[tuple[str, str]] = []
+    waits = "import time; time.sleep(60)"
+    slow = replace(component(waits, serves=lambda: ("dummy", "running") in seen), name="slow", stage=1)
+    with Supervisor(tmp_path, [component(waits), slow], lambda name, state, _: seen.append((name, state))) as running:
+        running.start(early={"slow"})
+        assert seen == [("slow", "starting"), ("dummy", "starting"), ("dummy", "running")]
         running.check()
-        assert seen == []
-        running.begin("dummy")
-        look_after_until(running, tmp_path, State.RUNNING)
-    assert seen == ["starting", "running", "stopped"]
+        assert seen[-1] == ("slow", "running")
 
 
 def test_a_named_stop_is_not_started_again(tmp_path: Path) -> None:
