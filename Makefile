@@ -25,14 +25,15 @@ export PYTHONDONTWRITEBYTECODE :=
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
-install: $(STAMP) ## Install the locked packages into .venv
+install: $(STAMP) ## Install the locked packages into .venv, and fetch and prepare what Java needs
+	@$(RUN) galatea jars
 
 demo: $(STAMP) ## Start everything, play a trading day on real receipts; ARGS=--once stops and checks
 	@$(RUN) galatea demo $(ARGS)
 
 # Integration tests share one stack and mostly wait for it. Fast tests and those of the system, which start what they need,
 # use the time that these leave, and report at the end.
-test: $(STAMP) ## What CI runs, in about 22 minutes on two slow cores: fast tests, and each feature once on real parts; or the tests in ARGS
+test: install ## What CI runs, in about 22 minutes on two slow cores: fast tests, and each feature once on real parts; or the tests in ARGS
 ifdef ARGS
 	@$(RUN) pytest $(ARGS)
 else

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from deploy.class_archive import archive_option
 from deploy.jars import jar_paths, spark_parts
 from deploy.java import ONE_COMPILER, java_home_for_spark
 from deploy.local.nodes import LOOPBACK
@@ -189,7 +190,8 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
     scratch.mkdir(parents=True, exist_ok=True)
     jars = [str(path) for part in spark_parts(settings) for path in jar_paths(part, settings)]
     compiler = _LATE_COMPILER if work is Work.LONG else ONE_COMPILER
-    java = f"{_JAVA_OPTIONS} {compiler} -Dderby.system.home={scratch} {_oauth_option(settings)}".rstrip()
+    further = filter(None, (archive_option(jars), _oauth_option(settings)))
+    java = " ".join((_JAVA_OPTIONS, compiler, f"-Dderby.system.home={scratch}", *further))
     options = {
         "spark.jars": ",".join(jars),
         "spark.driver.extraClassPath": os.pathsep.join(jars),  # there already when Spark looks for its jars
