@@ -103,7 +103,8 @@ def _load_classes() -> None:
     read.join(read.groupBy("store").count(), "store").orderBy("id").write.format("delta").mode("append").save(
         f"{table}-2"
     )
-    read.mapInArrow(lambda batches: batches, read.schema).groupBy("store").count().collect()
+    counted = read.mapInArrow(lambda batches: batches, read.schema).groupBy("store").count()
+    counted.write.format("noop").mode("overwrite").save()
     stream = spark.readStream.format("delta").load(table).writeStream.trigger(availableNow=True)
     stream.foreachBatch(_count).option("checkpointLocation", f"{table}-3").start().awaitTermination()
     gateway = SparkContext._gateway  # noqa: SLF001 - no other way to end Java

@@ -85,9 +85,9 @@ def is_terminal() -> bool:
 class ProgressSteps:
     """Progress of long work on stderr: a bar with an estimate on a terminal, plain lines elsewhere."""
 
-    def __init__(self, title: str) -> None:
-        """`title` starts each line."""
-        self._bar, self._title = _bar(), title
+    def __init__(self, title: str, *, transient: bool = False) -> None:
+        """`title` starts each line. `transient`: the bar goes at the end; a line with the result follows."""
+        self._bar, self._title = _bar(transient=transient), title
         self._task = self._bar.add_task(title, total=None)
         self._lines = _PlainLines()
 
@@ -150,7 +150,7 @@ class _PlainLines:
         print_message(line)
 
 
-def _bar() -> "Progress":
+def _bar(*, transient: bool) -> "Progress":
     from rich import progress  # noqa: PLC0415 - only long work draws one
 
     return progress.Progress(
@@ -161,5 +161,5 @@ def _bar() -> "Progress":
         progress.TimeRemainingColumn(),
         console=stderr,
         disable=not is_terminal(),
-        transient=False,
+        transient=transient,
     )

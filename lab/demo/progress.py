@@ -26,7 +26,7 @@ class Stage:
 
     def __init__(self, what: str) -> None:
         """`what`: name of the step."""
-        self._what, self._steps = what, ProgressSteps(what)
+        self._what, self._steps = what, ProgressSteps(what, transient=True)
         self._began = time.monotonic()
 
     def __enter__(self) -> Self:
