@@ -24,6 +24,7 @@ STACK = (
     "memory",
     "posted",
     "at_least",
+    "login_flood",
     "listeners",
     "page_weight",
     "sql",

@@ -9,6 +9,7 @@ from benchmarks.at_least import contained
 from benchmarks.delay import delays
 from benchmarks.during_rebuild import during_rebuild, rebuild
 from benchmarks.listeners import listened
+from benchmarks.login_flood import flooded
 from benchmarks.memory import Sampler
 from benchmarks.page_weight import weighed
 from benchmarks.posted import posted
@@ -30,7 +31,7 @@ PROBES_PER_RECEIPT = 1 / 1500
 FEWEST_PROBES = 10
 WHOLE = ("delay", "answers", "memory")
 """Measured together, for a peak of memory needs all of them."""
-SERVED = ("posted", "at_least", "listeners", "page_weight", "sql", "api_processes")
+SERVED = ("posted", "at_least", "login_flood", "listeners", "page_weight", "sql", "api_processes")
 
 
 def on_stack(size: int, wanted: "Collection[str]") -> "Iterator[Measured]":
@@ -81,6 +82,8 @@ def _served(settings: "Settings", lines: list[bytes], wanted: "Collection[str]")
         yield posted(settings, lines)
     if "at_least" in wanted:
         yield contained(settings)
+    if "login_flood" in wanted:
+        yield flooded(settings)
     if "page_weight" in wanted:
         yield from weighed(settings)
     if "sql" in wanted:

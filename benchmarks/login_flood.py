@@ -1,0 +1,105 @@
+"""The p99 of answers while somebody tries a thousand wrong keys a second on the sign-in page.
+
+Calm rounds and rounds of the flood alternate. The flood comes from a process of its own,
+`python -m benchmarks.login_flood PORT SECONDS`, which prints how many requests were answered, by status.
+"""
+
+import asyncio
+import http.client
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from benchmarks.at_least import HOST
+from benchmarks.report import Measured, percentile
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+
+ROUNDS, SECONDS = 4, 10.0
+PER_SECOND, CONNECTIONS = 1_000, 20
+ANSWERS_PER_SECOND = 50
+LIMIT = 1.5
+GATHERING_SECONDS = 1.0
+QUESTION = "/v1/metrics/net_sales?store=1&range=last_7_days&grain=hour"
+BODY = b"key=wrong&following=/"
+LOGIN = (
+    b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+    b"Content-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
+)
+
+
+def flooded(settings: "Settings") -> Measured:
+    """The p99 of all rounds, and the medians among the details. A request waits from when it was due."""
+    key = (settings.home / "operator.key").read_text().strip()
+    taken: dict[bool, list[float]] = {False: [], True: []}
+    statuses: Counter[str] = Counter()
+    for is_flooded in (False, True) * ROUNDS:
+        flood = _flood(settings.api.port) if is_flooded else None
+        taken[is_flooded] += _answers(settings.api.port, key)
+        if flood:
+            statuses.update(json.loads(flood.communicate()[0]))
+    details = {
+        "logins_per_second": round(sum(statuses.values()) / ROUNDS / (SECONDS + GATHERING_SECONDS)),
+        "statuses": dict(statuses),
+        "p50_ms": round(percentile(taken[True], 0.5) * 1000, 2),
+        "p50_calm_ms": round(percentile(taken[False], 0.5) * 1000, 2),
+        "answers": len(taken[True]),
+    }
+    both = percentile(taken[True], 0.99), percentile(taken[False], 0.99)
+    name = "login_flood, answers p99"
+    return Measured(name, *both, "s", "without a flood", better="low", limit=LIMIT, details=details)
+
+
+def _flood(port: int) -> "subprocess.Popen[str]":
+    words = [sys.executable, "-m", "benchmarks.login_flood", str(port), str(SECONDS + GATHERING_SECONDS)]
+    # In a session of its own, so that it does not wait where Linux has others of this one wait for each other.
+    started = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    time.sleep(GATHERING_SECONDS)
+    return started
+
+
+def _answers(port: int, key: str) -> list[float]:
+    connection = http.client.HTTPConnection(HOST, port, timeout=60)
+    taken: list[float] = []
+    due = began = time.monotonic()
+    while due < began + SECONDS:
+        time.sleep(max(0.0, due - time.monotonic()))
+        connection.request("GET", QUESTION, headers={"Authorization": f"Bearer {key}"})
+        response = connection.getresponse()
+        said = response.read()
+        assert response.status == http.client.OK, said  # noqa: S101 - a benchmark
+        taken.append(time.monotonic() - due)
+        due += 1 / ANSWERS_PER_SECOND
+    connection.close()
+    return taken
+
+
+async def _logins(port: int, until: float, statuses: Counter[str]) -> None:
+    due = time.monotonic()
+    reader, writer = await asyncio.open_connection(HOST, port)
+    while due < until:
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
+        try:
+            writer.write(LOGIN)
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            await reader.readexactly(int(head.partition(b"content-length: ")[2].partition(b"\r")[0]))
+            statuses[head[9:12].decode()] += 1
+        except (OSError, asyncio.IncompleteReadError):
+            statuses["closed"] += 1
+            reader, writer = await asyncio.open_connection(HOST, port)
+        due += CONNECTIONS / PER_SECOND
+
+
+async def _all_logins(port: int, seconds: float) -> Counter[str]:
+    statuses: Counter[str] = Counter()
+    until = time.monotonic() + seconds
+    await asyncio.gather(*(_logins(port, until, statuses) for _ in range(CONNECTIONS)))
+    return statuses
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(_all_logins(int(sys.argv[1]), float(sys.argv[2])))))
