@@ -123,7 +123,7 @@ class LiveTable:
         """`watch`: its store and time zone."""
         self._watch = watch
         self._live = Live(console=stderr, refresh_per_second=4) if is_terminal() else None
-        self._said_at = float("-inf")
+        self._said_at = self._changed_at = float("-inf")
         self._said = frozenset[str]()
 
     def __enter__(self) -> Self:
@@ -151,13 +151,16 @@ class LiveTable:
             self._print_changes([f"  {title}", *(_line(row, self._watch) for row in look.rows)])
 
     def _print_changes(self, lines: Sequence[str]) -> None:
-        """Print the first line and those that have changed since; nothing if none has."""
+        """Print the first line and those that have changed since, and how long nothing has."""
         title, *rows = lines
         changed = [row for row in rows if row not in self._said]
         if changed or title not in self._said:
-            self._said_at, self._said = time.monotonic(), frozenset(lines)
-            for line in (title, *changed):
-                print_message(line)
+            self._changed_at = time.monotonic()
+        else:
+            title = f"{title}, {time.monotonic() - self._changed_at:.0f} s"
+        self._said_at, self._said = time.monotonic(), frozenset(lines)
+        for line in (title, *changed):
+            print_message(line)
 
 
 def _line(row: WatchedWindow, watch: WindowReader) -> str:

@@ -26,7 +26,7 @@ def windows(*cents: int | None) -> WatchedWindows:
     return WatchedWindows(rows, 1, CUT, 0)
 
 
-def test_without_a_terminal_only_what_has_changed_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_what_has_changed_is_printed_and_how_long_nothing_has(capsys: pytest.CaptureFixture[str]) -> None:
     table = LiveTable(cast("WindowReader", Watch()))
     printed = []
     for look, doing in (
@@ -36,7 +36,8 @@ def test_without_a_terminal_only_what_has_changed_is_printed(capsys: pytest.Capt
         (windows(100, 250), "all sent"),
     ):
         table.show(look, doing, important=True)
-        printed.append([line.strip().split("   ")[0] for line in capsys.readouterr().err.splitlines()])
+        printed.append([line.strip() for line in capsys.readouterr().err.splitlines()])
 
-    assert [len(lines) for lines in printed] == [3, 0, 2, 1]
-    assert printed[2][1].endswith("08:00")
+    assert [len(lines) for lines in printed] == [3, 1, 2, 1]
+    assert printed[1][0].endswith("playing, 0 s")
+    assert "08:00" in printed[2][1]
