@@ -43,6 +43,7 @@ ALONE = (
     "switch",
     "migration",
     "capacity",
+    "scale",
     "secured",
     "incremental",
     "growth",

@@ -53,13 +53,14 @@ def receipt_history(count: int, days: int, seed: int = 7) -> list[bytes]:
     return [receipt_line(rng, number, start + step * number) for number in range(count)]
 
 
-def receipt_backlog(count: int, seed: int = 10) -> Iterator[bytes]:
+def receipt_backlog(count: int, seed: int = 10, *, stores: int = STORES) -> Iterator[bytes]:
     """`count` receipts of the last hour, in order. One in ten is sent again when a tenth of all have followed it."""
     start, step = datetime.now(UTC) - timedelta(hours=1), timedelta(hours=1) / count
     rng = random.Random(seed)  # noqa: S311 - no secret
     waiting: deque[bytes] = deque()
     for number in range(count):
-        waiting.append(receipt_line(rng, number, start + step * number))
+        store = str(rng.randint(1, stores))
+        waiting.append(receipt_line(rng, number, start + step * number, store))
         yield waiting[-1]
         if len(waiting) > count // REPEATED:
             again = waiting.popleft()
