@@ -29,7 +29,8 @@ PATIENCE_SECONDS = 1800.0
 
 @contextmanager
 def own_home(**more: str) -> Iterator[Settings]:
-    """Settings of a fresh home, removed in the end. `more`: further variables."""
+    """Settings of a fresh home, removed in the end, as the variables are. `more`: further ones."""
+    before = dict(os.environ)
     home = Path(tempfile.mkdtemp(prefix="galatea-bench-"))
     api, sql, kafka, cassandra = free_ports(4)
     os.environ |= {
@@ -51,6 +52,8 @@ def own_home(**more: str) -> Iterator[Settings]:
         yield settings
     finally:
         rmtree(home, ignore_errors=True)
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def running(settings: Settings, *names: str) -> Stack:
