@@ -1,5 +1,7 @@
 """The table `process_releases`: which version of the program each process runs, so that two at once are seen.
 
+It also says whether the process reads speed rows by store (ADR 0071), so that none are written before all of them do.
+
 Every process writes its row again and again, and rows end by themselves. A failure is only logged: no process needs it.
 """
 
@@ -25,7 +27,10 @@ if TYPE_CHECKING:
 
 WRITE_SECONDS, LIVE_SECONDS = 20.0, 60
 """How often a process writes its row, and how long the row outlives it."""
-_INSERT = "INSERT INTO process_releases (component, process, release) VALUES (?, ?, ?) USING TTL ?"
+_INSERT = (
+    "INSERT INTO process_releases (component, process, release, reads_by_store) VALUES (?, ?, ?, true) USING TTL ?"
+)
+_SELECT = "SELECT component, reads_by_store FROM process_releases"
 _NUMBER = re.compile(r"-[0-9]+$")
 
 log = structlog.get_logger()
@@ -59,6 +64,11 @@ class ReleaseRecorder:
         while True:
             self.record()
             pause.wait(WRITE_SECONDS)
+
+
+def cannot_read_by_store(session: "Session") -> list[str]:
+    """The components of which a process of an earlier release runs, or ended within the last minute."""
+    return sorted({row.component for row in session.execute(_SELECT) if not row.reads_by_store})
 
 
 def record_release(settings: "Settings", name: str) -> None:
