@@ -17,7 +17,7 @@ from deploy.cassandra import session_of
 from deploy.partitions import checked_partitions, refuse_opened
 from deploy.process import STREAMING_NICENESS, lower_priority
 from deploy.services.lag_monitor import LagMonitor
-from deploy.services.releases import cannot_read_by_store
+from deploy.services.releases import all_read_by_store
 from deploy.services.runner import Process
 from deploy.services.shared_work import REHEARSED, SharedWork
 from deploy.settings import Settings
@@ -199,19 +199,20 @@ def _generation(
         return newest
     topics = Topics(settings.kafka.connection)
     ends = {topic: partitions.opened(topics.end_offsets(topic)) for topic in topic_ids}
-    layout = layout_to_begin(session_of(settings.cassandra.address))
+    layout = layout_to_begin(session_of(settings.cassandra.address), is_first=newest is None)
     return begin(generations, ends, settings.definitions, datetime.now(UTC), topic_ids, layout=layout)
 
 
-def layout_to_begin(session: "Session") -> SpeedLayout:
+def layout_to_begin(session: "Session", *, is_first: bool) -> SpeedLayout:
     """The layout of a new generation: by store, once every process that runs can read it.
 
     One of an earlier release that starts later refuses to answer with speed rows, because the pointer names none to it.
+    So does one before the first generation of all (`is_first`).
     """
-    if former := cannot_read_by_store(session):
-        log.info("speed.layout_of_former_release", components=former, do="after the upgrade: galatea speed restart")
-        return BY_VIEW
-    return SpeedLayout.for_stores(len(Registry(session).stores()))
+    if is_first or all_read_by_store(session):
+        return SpeedLayout.for_stores(len(Registry(session).stores()))
+    log.info("speed.layout_of_former_release", do="once all processes are of this release: galatea speed restart")
+    return BY_VIEW
 
 
 def _rehearsal(settings: Settings, partitions: Partitions, names: Sequence[str]) -> Feed:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from batch_layer.speed_span import SpeedPartition, SpeedSpan
-from deploy.services.releases import cannot_read_by_store
+from deploy.services.releases import all_read_by_store
 from deploy.services.speed import begin, layout_to_begin
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.visits.visit import RULES
@@ -191,22 +191,26 @@ class Releases:
 
 
 @pytest.mark.parametrize(
-    ("rows", "former"),
+    ("rows", "all_read"),
     [
-        ([], []),
-        ([("speed", True), ("api", True)], []),
-        ([("speed", True), ("sql", None), ("api", True), ("api", None)], ["api", "sql"]),
+        ([("speed", True), ("api", True)], True),
+        ([("sql", True)], True),
+        ([("speed", True), ("sql", None), ("api", True)], False),
+        ([("speed", True), ("api", True), ("api", None)], False),
+        ([("speed", True), ("archive", True)], False),  # the REST process may be of a release that records nothing
+        ([], False),
     ],
 )
 def test_rows_are_written_by_store_once_every_process_reads_them(
-    rows: Sequence[tuple[str, bool | None]], former: list[str], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch, rows: Sequence[tuple[str, bool | None]], *, all_read: bool
 ) -> None:
     session = cast("Any", Releases(*rows))
     registry = SimpleNamespace(stores=lambda: dict.fromkeys(map(str, range(300))))
     monkeypatch.setattr("deploy.services.speed.Registry", lambda _: registry)
 
-    assert cannot_read_by_store(session) == former
-    assert layout_to_begin(session) == (BY_VIEW if former else SpeedLayout(30))
+    assert all_read_by_store(session) is all_read
+    assert layout_to_begin(session, is_first=False) == (SpeedLayout(30) if all_read else BY_VIEW)
+    assert layout_to_begin(session, is_first=True) == SpeedLayout(30)
 
 
 def test_first_deliveries_of_a_store_lie_in_one_bucket_of_about_ten_stores() -> None:
