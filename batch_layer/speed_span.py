@@ -115,14 +115,15 @@ class StoreDayFinder:
     span: SpeedSpan
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One row for each day of a partition; of waiting events one row per partition."""
+        """One row for each day of a partition; of waiting events one row per partition. None where it has no rows."""
         shapes: dict[str, Shape] = {shape.name: shape for shape in (*registered_views(), WAITING)}
         for batch in batches:
             listed = sorted(SpeedPartition(**row) for row in batch.to_pylist())
             for view, own in groupby(listed, key=attrgetter("view")):
                 partitions = list(own)
                 for partition, found in zip(partitions, self.span.read(shapes[view], partitions), strict=True):
-                    yield pa.RecordBatch.from_pylist(_store_days(partition, found), schema=STORE_DAYS)
+                    if found:
+                        yield pa.RecordBatch.from_pylist(_store_days(partition, found), schema=STORE_DAYS)
 
 
 def _store_days(partition: SpeedPartition, additions: Sequence[Addition]) -> list[dict[str, object]]:
