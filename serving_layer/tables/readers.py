@@ -221,10 +221,10 @@ class SpeedTables:
         if (known := self._layouts.get(generation)) is not None:
             return known
         rows = await self._session.rows(self._definitions, generation)
-        layout = SpeedLayout.to_read(generation, rows[0][0] if rows else None)
-        if rows:
-            self._layouts[generation] = layout
-        return layout
+        if not rows:  # in the wrong table, there would be nothing
+            message = f"Nothing says where the rows of generation {generation} of the speed layer are."
+            raise CassandraUnavailableError(message, do="galatea speed restart")
+        return self._layouts.setdefault(generation, SpeedLayout.to_read(generation, rows[0][0]))
 
 
 class TopicTables:

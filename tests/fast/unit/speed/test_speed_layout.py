@@ -338,23 +338,20 @@ def test_answers_read_the_table_of_their_generation_and_ask_once_which_it_is(
     assert len(session.asked) == 3
 
 
-def test_a_generation_that_is_not_known_yet_is_looked_up_again() -> None:
+def test_a_generation_of_which_nothing_is_known_is_refused_and_looked_up_again() -> None:
     session = Answers()
     speed = SpeedTables(cast("Any", session))
 
     async def read() -> None:
-        await speed.rows("sales", "1", NOON.date(), 7, NOON)
+        with pytest.raises(CassandraUnavailableError, match="generation 7"):
+            await speed.rows("sales", "1", NOON.date(), 7, NOON)
         session.definitions[7] = BY_STORE.recorded_with({})
         await speed.rows("sales", "1", NOON.date(), 7, NOON)
 
     asyncio.run(read())
 
-    assert [query.partition(" FROM ")[2].split()[0] for query in session.asked] == [
-        "generations",
-        "speed_cells",
-        "generations",
-        "speed_cells_by_store",
-    ]
+    tables = [query.partition(" FROM ")[2].split()[0] for query in session.asked]
+    assert tables == ["generations", "generations", "speed_cells_by_store"]
 
 
 def test_rows_that_this_release_would_not_find_are_refused() -> None:
