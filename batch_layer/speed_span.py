@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +12,7 @@ import orjson
 import pyarrow as pa
 from cassandra.concurrent import execute_concurrent_with_args
 
+from views.control.speed_layout import SpeedLayout, layout_of
 from views.core.cells import WAITING, WINDOW_KEY, Addition, Shape, number_of, read_block
 from views.core.cut import instant, utc
 from views.registry import registered_views
@@ -31,18 +33,13 @@ STORE_DAYS = pa.schema(
 )
 """A UTC day of windows that a partition has cells of; or no day, and how many events of it wait for batch."""
 PARTITIONS_SQL = "view string, store string, received_day date"
-_SELECT_KEYS = "SELECT DISTINCT view_name, store, received_day, generation FROM speed_cells"
-_SELECT = (
-    "SELECT epoch, block FROM speed_cells "
-    "WHERE view_name = ? AND store = ? AND received_day = ? AND generation = ? AND epoch >= ? AND epoch < ?"
-)
 _PARTITIONS_AT_ONCE = 32
 _ROWS_AT_ONCE = 100
 """Rows of a partition that are read at once, up to about 50 kB each. Bounds a worker's memory."""
 
 
 class SpeedPartition(NamedTuple):
-    """The partition of the rows of a view and store that were received on a UTC day."""
+    """The rows of a view and store that were received on a UTC day: a partition of Cassandra, or a slice of one."""
 
     view: str
     store: str
@@ -61,11 +58,16 @@ class SpeedSpan:
     def partitions(self) -> list[SpeedPartition]:
         """Every partition that may have such rows: keys only."""
         days = (self.since.date(), self.until.date())
-        return [
-            SpeedPartition(row.view_name, row.store, row.received_day.date())
-            for row in self.connect().execute(_SELECT_KEYS)
+        names = ", ".join(self._layout.cells_key)
+        keys = (
+            row
+            for row in self.connect().execute(f"SELECT DISTINCT {names} FROM {self._layout.cells}")  # noqa: S608 - our own names
             if row.generation == self.generation and days[0] <= row.received_day.date() <= days[1]
-        ]
+        )
+        if self._layout.is_by_store:  # which views a partition has is in its rows
+            views = [*(view.name for view in registered_views()), WAITING.name]
+            return [SpeedPartition(view, row.store, row.received_day.date()) for row in keys for view in views]
+        return [SpeedPartition(row.view_name, row.store, row.received_day.date()) for row in keys]
 
     def read(self, shape: Shape, partitions: Sequence[SpeedPartition]) -> Iterator[list[Addition]]:
         """What the rows of each partition add to the cells of this shape."""
@@ -83,9 +85,17 @@ class SpeedSpan:
         for rows in self._rows(partitions):
             yield {instant(window).date() for row in rows for window in orjson.loads(row.block)[WINDOW_KEY]}
 
+    @cached_property
+    def _layout(self) -> SpeedLayout:
+        """It never changes, so it is read once."""
+        return layout_of(self.connect(), self.generation)
+
     def _rows(self, partitions: Sequence[SpeedPartition]) -> Iterator[Iterable[Any]]:
         session = self.connect()
-        select = session.prepare(_SELECT)
+        select = session.prepare(
+            f"SELECT epoch, block FROM {self._layout.cells} "  # noqa: S608 - our own names
+            "WHERE view_name = ? AND store = ? AND received_day = ? AND generation = ? AND epoch >= ? AND epoch < ?"
+        )
         select.fetch_size = _ROWS_AT_ONCE
         for start in range(0, len(partitions), _PARTITIONS_AT_ONCE):
             keys = [
@@ -105,14 +115,15 @@ class StoreDayFinder:
     span: SpeedSpan
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One row for each day of a partition; of waiting events one row per partition."""
+        """One row for each day of a partition; of waiting events one row per partition. None where it has no rows."""
         shapes: dict[str, Shape] = {shape.name: shape for shape in (*registered_views(), WAITING)}
         for batch in batches:
             listed = sorted(SpeedPartition(**row) for row in batch.to_pylist())
             for view, own in groupby(listed, key=attrgetter("view")):
                 partitions = list(own)
                 for partition, found in zip(partitions, self.span.read(shapes[view], partitions), strict=True):
-                    yield pa.RecordBatch.from_pylist(_store_days(partition, found), schema=STORE_DAYS)
+                    if found:
+                        yield pa.RecordBatch.from_pylist(_store_days(partition, found), schema=STORE_DAYS)
 
 
 def _store_days(partition: SpeedPartition, additions: Sequence[Addition]) -> list[dict[str, object]]:

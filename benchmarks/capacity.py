@@ -146,7 +146,8 @@ def _spent(meters: Mapping[str, Meter]) -> dict[str, float]:
 def _totals(settings: "Settings") -> Totals:
     found: Totals = {}
     distinct = set()
-    for row in local.cassandra(settings).execute("SELECT view_name, store, block FROM speed_cells"):
+    session = local.cassandra(settings)
+    for row in session.execute(f"SELECT view_name, store, block FROM {local.layout(session).cells}"):  # noqa: S608 - our own name
         if row.view_name not in COMPARED:
             continue
         view = view_named(row.view_name)

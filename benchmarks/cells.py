@@ -23,6 +23,7 @@ from speed_layer.additions import AdditionKey, Cells
 from speed_layer.contributions import shapes_of
 from speed_layer.micro_batch import SpeedRows
 from views import registered_views
+from views.control.speed_layout import SpeedLayout
 from views.core import View
 from views.core.cells import CellKey, write_block
 from views.core.cut import month_of
@@ -47,7 +48,7 @@ INSERT_BATCH = "INSERT INTO bench_blocks (view_name, store, month, run, day, blo
 SPEED = (
     "CREATE TABLE IF NOT EXISTS bench_additions (view_name text, store text, received_day date, generation bigint, "
     "epoch timestamp, micro_batch bigint, part int, block text, "
-    "PRIMARY KEY ((view_name, store, received_day, generation), epoch, micro_batch, part)) WITH compaction = "
+    "PRIMARY KEY ((store, received_day, generation), view_name, epoch, micro_batch, part)) WITH compaction = "
     "{'class': 'TimeWindowCompactionStrategy', 'compaction_window_unit': 'DAYS', 'compaction_window_size': 1}"
 )
 INSERT_SPEED = (
@@ -114,7 +115,7 @@ def _speed(session: "Session", size: int) -> Measured:
     placed = _placed(views, size // ROUNDS)
     ours, beside = [], []
     for number in range(ROUNDS):
-        rows = SpeedRows(session, number + 1, TTL, shapes)
+        rows = SpeedRows(session, number + 1, SpeedLayout.for_stores(STORES), TTL, shapes)
         ours.append(_rate(len(placed), partial(rows.write, 0, placed)))
         values = [_row(number + 1, key, write_block(shapes[key.shape], own)) for key, own in placed]
         beside.append(_bare(session, SPEED, INSERT_SPEED, values))

@@ -20,6 +20,7 @@ from deploy.settings import Settings
 from master_dataset.kafka.topics import Topics, TopicSettings
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from views.control.generation import Generations
+from views.control.speed_layout import SpeedLayout, layout_of
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -87,6 +88,11 @@ def counted(settings: Settings) -> int:
     """How many of them the newest generation of the speed layer has counted."""
     generations = Generations(cassandra(settings))
     return sum(generations.positions(generations.greatest()).get(POS_TRANSACTIONS.topic, {}).values())
+
+
+def layout(session: "Session") -> SpeedLayout:
+    """Where the newest generation of the speed layer has its rows."""
+    return layout_of(session, Generations(session).greatest())
 
 
 def until(done: Callable[[], bool], what: str, every: float = 0.1) -> None:

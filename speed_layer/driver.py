@@ -153,7 +153,7 @@ class SpeedDriver:
             served = [(key, cells) for key, cells in added if key.epoch >= generation.emit_from]
             shapes = {view.name: view for view in tracker.views}
             session, ttl = self._connect(), self._horizons.ttl
-            SpeedRows(session, generation.number, ttl, shapes).write(number, served)
+            SpeedRows(session, generation.number, generation.layout, ttl, shapes).write(number, served)
             stores = dict.fromkeys(key.store for key, _ in served)
             StoreProgress(session, generation.number, ttl).visited(number, stores)
 

@@ -14,21 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from speed_layer.cassandra_batches import Insert, partition_slices, read_all, write_all
+from views.control.speed_layout import SpeedLayout
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
-_SELECT = (
-    "SELECT identity, partition, offset FROM first_deliveries "
-    "WHERE generation = ? AND topic = ? AND store = ? AND day = ? AND identity IN ?"
-)
-_INSERT = (
-    "INSERT INTO first_deliveries (generation, topic, store, day, identity, partition, offset) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?) USING TTL ?"
-)
 _MICROSECONDS = pa.duration("us")
 _PLACE_BYTES = 100
 """The columns of a row besides its identity."""
+_IDENTITY = 4
+"""Where the identity is among the values of an insert."""
 
 Identity = tuple[str, str]
 """Of an event: its topic and the identity in it."""
@@ -89,10 +84,21 @@ def settled(first: Sequence[Delivery], known: Mapping[Identity, Place]) -> tuple
 class FirstDeliveries:
     """The positions that one generation remembers."""
 
-    def __init__(self, session: "Session", generation: int, oldest: timedelta, ttl: timedelta) -> None:
+    def __init__(
+        self, session: "Session", generation: int, layout: SpeedLayout, oldest: timedelta, ttl: timedelta
+    ) -> None:
         """`oldest`: events that are older on arrival are left to batch, and pass unfiltered. `ttl`: of the rows."""
-        self._session, self._generation, self._oldest = session, generation, oldest
+        self._session, self._generation, self._layout, self._oldest = session, generation, layout, oldest
         self._ttl_seconds = int(ttl.total_seconds())
+        table, column = layout.first_deliveries, layout.place_column
+        self._select = (
+            f"SELECT identity, partition, offset FROM {table} "  # noqa: S608 - our own names
+            f"WHERE generation = ? AND topic = ? AND {column} = ? AND day = ? AND identity IN ?"
+        )
+        self._insert = (
+            f"INSERT INTO {table} (generation, topic, {column}, day, identity, partition, offset) "  # noqa: S608 - likewise
+            "VALUES (?, ?, ?, ?, ?, ?, ?) USING TTL ?"
+        )
 
     def filter_first(self, events: pa.Table) -> pa.Table:
         """The events that are no duplicates. They are remembered before this returns."""
@@ -110,9 +116,9 @@ class FirstDeliveries:
     def _remembered(self, deliveries: Iterable[Delivery]) -> dict[Identity, Place]:
         queries = [
             (self._generation, *key, [each.identity for each in own])
-            for key, own in partition_slices(deliveries, _partition)
+            for key, own in partition_slices(deliveries, self._partition)
         ]
-        found = read_all(self._session, self._session.prepare(_SELECT), queries)
+        found = read_all(self._session, self._session.prepare(self._select), queries)
         return {
             (topic, row.identity): (row.partition, row.offset)
             for (_, topic, *_), rows in zip(queries, found, strict=True)
@@ -120,14 +126,18 @@ class FirstDeliveries:
         }
 
     def _remember(self, deliveries: Iterable[Delivery]) -> None:
-        insert = Insert(self._session.prepare(_INSERT), itemgetter(1, 2, 3), _size)
-        ordered = sorted(deliveries, key=_partition)
-        write_all(self._session, insert, [(self._generation, *each[:-1], self._ttl_seconds) for each in ordered])
+        insert = Insert(self._session.prepare(self._insert), itemgetter(1, 2, 3), _size)
+        rows = [
+            (self._generation, *key, each.identity, *each.place, self._ttl_seconds)
+            for key, own in partition_slices(deliveries, self._partition)
+            for each in own
+        ]
+        write_all(self._session, insert, rows)
 
-
-def _partition(delivery: Delivery) -> tuple[str, str, date]:
-    return delivery.topic, delivery.store, delivery.day
+    def _partition(self, delivery: Delivery) -> tuple[str, str | int, date]:
+        """Topic, store or bucket, and day, in the order of the statements."""
+        return delivery.topic, self._layout.place(delivery.store), delivery.day
 
 
 def _size(row: tuple[Any, ...]) -> int:
-    return len(row[4].encode()) + _PLACE_BYTES
+    return len(row[_IDENTITY].encode()) + _PLACE_BYTES

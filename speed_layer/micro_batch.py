@@ -11,6 +11,7 @@ the epoch: no clock, and in the order of receipt, as time-window compaction need
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -27,36 +28,43 @@ from speed_layer.contributions import Contributions
 from speed_layer.first_deliveries import FirstDeliveries
 from speed_layer.store_progress import StoreProgress
 from views.control.generation import Generation
+from views.control.speed_layout import SpeedLayout
 from views.core.cells import WAITING, write_block
 from views.core.cut import UNIX_EPOCH
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
-_INSERT = (
-    "INSERT INTO speed_cells (view_name, store, received_day, generation, epoch, micro_batch, part, block) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
-)
+_COLUMNS = ("view_name", "store", "received_day", "generation", "epoch", "micro_batch", "part", "block")
 MAX_CELLS = 1_000
 """Maximum number of cells per row, about 50 kB: Cassandra rejects writes of megabytes, and dimensions may be long."""
-_PARTITION, _BLOCK = itemgetter(0, 1, 2), 7
-"""Where partition and block are among the values of `_INSERT`."""
+_BLOCK = _COLUMNS.index("block")
+ROWS_SORTED = 50_000
+"""How many rows are put in order together, about 25 MB: contributions come view by view, partitions store by store."""
 _MICROSECOND = timedelta(microseconds=1)
 
 
 class SpeedRows:
     """Writes the rows of one generation."""
 
-    def __init__(self, session: "Session", generation: int, ttl: timedelta, shapes: Shapes) -> None:
+    def __init__(
+        self, session: "Session", generation: int, layout: SpeedLayout, ttl: timedelta, shapes: Shapes
+    ) -> None:
         """`ttl`: how long rows are kept. `shapes`: of everything that has rows."""
-        self._session, self._generation, self._shapes = session, generation, shapes
+        self._session, self._generation, self._layout, self._shapes = session, generation, layout, shapes
         self._ttl_seconds = int(ttl.total_seconds())
 
     def write(self, micro_batch: int, additions: Iterable[tuple[AdditionKey, Cells]]) -> None:
         """Write what a micro-batch adds. Returns when every row is acknowledged."""
         rows = (row for key, cells in additions for row in self._rows(micro_batch, key, cells))
-        insert = Insert(self._session.prepare(_INSERT), _PARTITION, lambda row: len(row[_BLOCK].encode()))
-        write_all(self._session, insert, rows, lambda: failpoint(Failpoint.SPEED_ROWS))
+        names = ", ".join(_COLUMNS)
+        statement = self._session.prepare(
+            f"INSERT INTO {self._layout.cells} ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"  # noqa: S608 - our own names
+        )
+        partition = itemgetter(*(_COLUMNS.index(name) for name in self._layout.cells_key))
+        insert = Insert(statement, partition, lambda row: len(row[_BLOCK].encode()))
+        while some := sorted(islice(rows, ROWS_SORTED), key=partition):
+            write_all(self._session, insert, some, lambda: failpoint(Failpoint.SPEED_ROWS))
 
     def _rows(self, micro_batch: int, key: AdditionKey, cells: Cells) -> Iterator[tuple[Any, ...]]:
         written_at = (key.epoch - UNIX_EPOCH) // _MICROSECOND
@@ -113,13 +121,14 @@ class MicroBatch:
     def _count(self, events: pa.Table) -> None:
         session, own, horizons = self.connect(), self.generation, self.horizons
         # A row is served for at most `ttl`, and a duplicate arrives at most `remembered` after the first delivery.
-        firsts = FirstDeliveries(session, own.number, horizons.oldest, horizons.ttl + horizons.remembered)
+        kept = horizons.ttl + horizons.remembered
+        firsts = FirstDeliveries(session, own.number, own.layout, horizons.oldest, kept)
         first = firsts.filter_first(events)
         failpoint(Failpoint.SPEED_REMEMBERED)
         shapes = self.contributions.shapes
         late = set[datetime]()
         added = additions(first, self.contributions, shapes, horizons.epoch)
-        SpeedRows(session, own.number, horizons.ttl, shapes).write(self.number, self._served(added, late))
+        SpeedRows(session, own.number, own.layout, horizons.ttl, shapes).write(self.number, self._served(added, late))
         StoreProgress(session, own.number, horizons.ttl).counted(self.number, events)
         if late:
             notice_late_events(session, late)

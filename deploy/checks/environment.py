@@ -179,7 +179,13 @@ def generation_finding(settings: "Settings") -> Finding:
     if generations.claims.is_replaced(served):
         do = "galatea status: the speed process has to run"
         return Finding("speed", ok=False, found=f"generation {served} was replaced, no other was begun", do=do)
-    return Finding("speed", ok=True, found=f"generation {served} is read")
+    return Finding("speed", ok=True, found=f"generation {served} is read{_layout_note(newest)}")
+
+
+def _layout_note(generation: Generation) -> str:
+    """How to leave the layout of former releases."""
+    note = ", in the layout of former releases; once none of their processes runs: galatea speed restart"
+    return "" if generation.layout.is_by_store else note
 
 
 def _coming(generations: Generations, newest: Generation, served: int, current: Mapping[str, str]) -> Finding:

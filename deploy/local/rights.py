@@ -40,7 +40,15 @@ _WEBHOOKS = ("webhook_endpoints", "webhook_skips", "webhook_states")
 _PUBLISHED = ("batch_cells", "corrections", "day_cells", "ledgers", "manifests", "publications", "run_days")
 _PRODUCTS = ("product_blocks", "product_masters", "seen_titles", "target_blocks", "target_sets")
 _REGISTRY = ("registered_stores", "registry_versions", "store_sets", "stores")
-_SPEED = ("generations", "raw_pos_transactions", "speed_cells", "speed_positions", "speed_stores")
+_SPEED = (
+    "generations",
+    "raw_pos_transactions",
+    "speed_cells",
+    "speed_cells_by_store",
+    "speed_positions",
+    "speed_stores",
+)
+_FIRST_DELIVERIES = ("first_deliveries", "first_deliveries_by_bucket")
 _SECRETS = ("secrets_key", "signed_alerts")
 """Which key is that of the deployment, and which alerts it signs. The key itself is a file."""
 _PARTITIONS = ("generations", "partition_growths")
@@ -79,7 +87,7 @@ RIGHTS: Mapping[str, Rights] = {
     ),
     "speed": Rights(
         reads=(*_REGISTRY, *_PARTITIONS, "archive_positions"),
-        writes=(*_SPEED, "alarms", "first_deliveries", "lag", "leases", "publications", "seen_titles", RELEASES),
+        writes=(*_SPEED, *_FIRST_DELIVERIES, "alarms", "lag", "leases", "publications", "seen_titles", RELEASES),
         consumes=(SOURCES,),
         groups=("spark-kafka-source", "galatea.speed", "galatea.lag"),
     ),
@@ -103,7 +111,7 @@ RIGHTS: Mapping[str, Rights] = {
             *_ALERT_HISTORY,
             "alert_audits",
             "alerts_open",
-            "first_deliveries",
+            *_FIRST_DELIVERIES,
             "lag",
             "running_recomputes",
             "secrets_key",

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import structlog
@@ -16,6 +17,7 @@ from deploy.cassandra import session_of
 from deploy.partitions import checked_partitions, refuse_opened
 from deploy.process import STREAMING_NICENESS, lower_priority
 from deploy.services.lag_monitor import LagMonitor
+from deploy.services.releases import all_read_by_store
 from deploy.services.runner import Process
 from deploy.services.shared_work import REHEARSED, SharedWork
 from deploy.settings import Settings
@@ -25,7 +27,7 @@ from master_dataset.delta.checkpoint import adopt, checkpoints_in, drop_incomple
 from master_dataset.errors import CheckpointOutOfStepError, ProcessReplacedError
 from master_dataset.kafka.growth import PartitionGrowths, Partitions
 from master_dataset.kafka.topics import EARLIEST, Topics, offsets_json
-from master_dataset.registry.registry import store_tenants, store_terms
+from master_dataset.registry.registry import Registry, store_tenants, store_terms
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.storage import exists, probe
 from speed_layer.driver import SpeedDriver
@@ -36,7 +38,11 @@ from speed_layer.stream import Feed
 from speed_layer.titles import TitleWriter
 from views import registered_views
 from views.control.generation import Generation, Generations, Offsets
+from views.control.speed_layout import BY_VIEW, SpeedLayout
 from views.core.cut import UNIX_EPOCH
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
 
 HEAP_MB = 640
 GENERATION = Gauge("galatea_speed_generation", "The generation that this process writes.")
@@ -193,7 +199,20 @@ def _generation(
         return newest
     topics = Topics(settings.kafka.connection)
     ends = {topic: partitions.opened(topics.end_offsets(topic)) for topic in topic_ids}
-    return begin(generations, ends, settings.definitions, datetime.now(UTC), topic_ids)
+    layout = layout_to_begin(session_of(settings.cassandra.address), is_first=newest is None)
+    return begin(generations, ends, settings.definitions, datetime.now(UTC), topic_ids, layout=layout)
+
+
+def layout_to_begin(session: "Session", *, is_first: bool) -> SpeedLayout:
+    """The layout of a new generation: by store, once every process that runs can read it.
+
+    One of an earlier release that starts later refuses to answer with speed rows, because the pointer names none to it.
+    So does one before the first generation of all (`is_first`).
+    """
+    if is_first or all_read_by_store(session):
+        return SpeedLayout.for_stores(len(Registry(session).stores()))
+    log.info("speed.layout_of_former_release", do="once all processes are of this release: galatea speed restart")
+    return BY_VIEW
 
 
 def _rehearsal(settings: Settings, partitions: Partitions, names: Sequence[str]) -> Feed:
@@ -233,12 +252,14 @@ def _start_monitor(settings: Settings, generations: Generations, generation: Gen
     GENERATION.set(generation.number)
 
 
-def begin(
+def begin(  # noqa: PLR0913 - all that a generation is
     generations: Generations,
     ends: Offsets,
     current: Mapping[str, str],
     now: datetime,
     topic_ids: Mapping[str, str],
+    *,
+    layout: SpeedLayout = BY_VIEW,
 ) -> Generation:
     """Record a new generation, which writes rows from the published cut on, or from an older one that a rollback needs.
 
@@ -248,14 +269,16 @@ def begin(
         current: Hash of every view's definition.
         now: The time, UTC.
         topic_ids: The ids of the topics.
+        layout: Where its rows will lie.
     """
     pointer = generations.pointer()
     emit_from = min(pointer.cut, generations.claims.wanted_from(generations.greatest()) or pointer.cut)
     # Never reuse a number, even if Cassandra was lost: a checkpoint of that number may still exist.
     number = max(generations.greatest() + 1, pointer.generation + 1, int(now.timestamp()))
-    generation = Generation(number, emit_from, current, ends, topic_ids)
+    generation = Generation(number, emit_from, current, ends, topic_ids, layout)
     generations.begin(generation, now)
-    log.info("speed.generation_begun", generation=generation.number, emit_from=str(emit_from))
+    begun = {"generation": generation.number, "emit_from": str(emit_from), "buckets": layout.buckets}
+    log.info("speed.generation_begun", **begun)
     return generation
 
 

@@ -2,7 +2,7 @@
 
 PublishedTables   publications, manifests
 BatchTables       run_days, batch_cells, day_cells
-SpeedTables       speed_positions, speed_stores, lag, generations, speed_cells
+SpeedTables       speed_positions, speed_stores, lag, generations, speed_cells_by_store, speed_cells
 StoreTables       store_sets, registered_stores
 ReceiptTables     raw_pos_transactions, archive_positions
 TopicTables       generations, partition_growths
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 
 import orjson
+from cachetools import LRUCache
 
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.registry import (
@@ -34,11 +35,14 @@ from serving_layer.store.readers import (
 )
 from serving_layer.tables.async_session import AsyncSession, Row, day_of, instant_of, optional_instant
 from views.control.generation import claimed_ends
-from views.control.publication import SELECT_POINTER, SERIES, Pointer
+from views.control.publication import SELECT_POINTER, SERIES, Pointer, generation_of
+from views.control.speed_layout import CELL_TABLES, SELECT_DEFINITIONS, SpeedLayout
 from views.control.token import topic_tag
 from views.core.cut import month_of
 from views.core.day_cells import DayParts
 
+LAYOUTS_KEPT = 16
+"""Of how many generations a process keeps where their rows lie; one of them is read."""
 _SELECT_ENTRY = (
     "SELECT publication, cut, published_at, published_by, why, manifest, definitions, collected_at, stats "
     "FROM publications WHERE series = ?"
@@ -61,8 +65,9 @@ class PublishedTables:
         rows = await self._session.rows(self._pointer)
         if not rows or rows[0][0] is None:
             raise CassandraUnavailableError("Nothing is published, not even publication 0.", do="galatea up")
-        publication, cut, manifest, generation, definitions = rows[0]
-        return Pointer(publication, instant_of(cut), manifest or "", generation or 0, dict(definitions or {}))
+        publication, cut, manifest, current, served, definitions = rows[0]
+        generation = generation_of(current, served)
+        return Pointer(publication, instant_of(cut), manifest or "", generation, dict(definitions or {}))
 
     async def manifest(self, name: str) -> Mapping[tuple[str, date], str]:
         """(view, day) to run."""
@@ -146,14 +151,21 @@ class SpeedTables:
         )
         self._lag = session.prepare("SELECT oldest_at, measured_at FROM lag WHERE reader = 'speed'")
         self._claim = session.prepare("SELECT claimed, claimed_ends FROM generations WHERE generation = ?")
-        self._rows = session.prepare(
-            "SELECT epoch, block, micro_batch FROM speed_cells "
-            "WHERE view_name = ? AND store = ? AND received_day = ? AND generation = ? AND epoch >= ?"
-        )
-        self._rows_of = session.prepare(
-            "SELECT store, epoch, block, micro_batch FROM speed_cells "
-            "WHERE view_name = ? AND store IN ? AND received_day = ? AND generation = ? AND epoch >= ?"
-        )
+        self._definitions = session.prepare(SELECT_DEFINITIONS)
+        self._layouts: LRUCache[int, SpeedLayout] = LRUCache(LAYOUTS_KEPT)
+        own = "received_day = ? AND generation = ? AND epoch >= ?"
+        self._rows = {
+            table: session.prepare(
+                f"SELECT epoch, block, micro_batch FROM {table} WHERE view_name = ? AND store = ? AND {own}"  # noqa: S608 - our own names
+            )
+            for table in CELL_TABLES
+        }
+        self._rows_of = {
+            table: session.prepare(
+                f"SELECT store, epoch, block, micro_batch FROM {table} WHERE view_name = ? AND store IN ? AND {own}"  # noqa: S608 - our own names
+            )
+            for table in CELL_TABLES
+        }
 
     async def positions(self, generation: int) -> Sequence[Position]:
         """Per topic and partition."""
@@ -189,7 +201,8 @@ class SpeedTables:
         self, view: str, store: str, received_day: date, generation: int, cut: datetime
     ) -> Sequence[SpeedBlock]:
         """Rows whose epoch is at or after the cut."""
-        rows = await self._session.rows(self._rows, view, store, received_day, generation, cut)
+        select = self._rows[(await self._layout(generation)).cells]
+        rows = await self._session.rows(select, view, store, received_day, generation, cut)
         return [SpeedBlock(instant_of(epoch), block, micro_batch) for epoch, block, micro_batch in rows]
 
     async def rows_of(
@@ -197,10 +210,21 @@ class SpeedTables:
     ) -> Mapping[str, Sequence[SpeedBlock]]:
         """One statement; the node that gets it reads the partition of each store."""
         found: dict[str, list[SpeedBlock]] = {}
-        rows = await self._session.rows(self._rows_of, view, stores, received_day, generation, cut)
+        select = self._rows_of[(await self._layout(generation)).cells]
+        rows = await self._session.rows(select, view, stores, received_day, generation, cut)
         for store, epoch, block, micro_batch in rows:
             found.setdefault(store, []).append(SpeedBlock(instant_of(epoch), block, micro_batch))
         return found
+
+    async def _layout(self, generation: int) -> SpeedLayout:
+        """It never changes, so it is read once. A generation is begun before the pointer names it."""
+        if (known := self._layouts.get(generation)) is not None:
+            return known
+        rows = await self._session.rows(self._definitions, generation)
+        if not rows:  # in the wrong table, there would be nothing
+            message = f"Nothing says where the rows of generation {generation} of the speed layer are."
+            raise CassandraUnavailableError(message, do="galatea speed restart")
+        return self._layouts.setdefault(generation, SpeedLayout.to_read(generation, rows[0][0]))
 
 
 class TopicTables:

@@ -15,6 +15,8 @@ from batch_layer.verify.verification import CellComparer
 from speed_layer.additions import AdditionKey, Cells
 from speed_layer.contributions import shapes_of
 from speed_layer.micro_batch import SpeedRows
+from views.control.generation import Generation, Generations
+from views.control.speed_layout import BY_VIEW, SpeedLayout, layout_of
 from views.core.cells import WAITING, CellKey, write_block
 from views.core.cut import seconds
 from views.sales_by_till import SALES_BY_TILL
@@ -27,10 +29,12 @@ BEFORE, WITHIN = CUT - timedelta(minutes=5), CUT + timedelta(minutes=5)
 NUMBERS = itertools.count(1)
 
 
-@pytest.fixture
-def span(shared_cassandra: Session) -> SpeedSpan:
+@pytest.fixture(params=[BY_VIEW, SpeedLayout.for_stores(100)], ids=["by view", "by store"])
+def span(shared_cassandra: Session, request: pytest.FixtureRequest) -> SpeedSpan:
     """Of a generation of its own for each test."""
-    return SpeedSpan(lambda: shared_cassandra, next(NUMBERS), CUT, UNTIL)
+    begun = Generation(next(NUMBERS), CUT, {}, {}, layout=request.param)
+    Generations(shared_cassandra).begin(begun, CUT)
+    return SpeedSpan(lambda: shared_cassandra, begun.number, CUT, UNTIL)
 
 
 def key(day: date, till: str = "1") -> CellKey:
@@ -39,7 +43,8 @@ def key(day: date, till: str = "1") -> CellKey:
 
 def write(span: SpeedSpan, shape: str, epoch: datetime, cells: Cells, generation: int | None = None) -> None:
     own = span.generation if generation is None else generation
-    rows = SpeedRows(span.connect(), own, timedelta(days=3650), shapes_of([SALES_BY_TILL]))
+    layout = layout_of(span.connect(), span.generation)
+    rows = SpeedRows(span.connect(), own, layout, timedelta(days=3650), shapes_of([SALES_BY_TILL]))
     rows.write(next(NUMBERS), [(AdditionKey(shape, "7", epoch), cells)])
 
 

@@ -16,6 +16,8 @@ from master_dataset.delta.tables import CONFLICTS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.storage import open_table
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
+from views.control.publication import PointerRow
+from views.control.speed_layout import layout_of
 
 LATE, PLANTED, LOST, MISKEYED, CONFLICT = STORES = (
     "ledger-late",
@@ -121,18 +123,23 @@ def lines(session: Session, subject: str) -> list[Line]:
 
 
 _UPDATE = (
-    "UPDATE speed_cells SET block = ? WHERE view_name = ? AND store = ? AND received_day = ? AND generation = ? "
+    "UPDATE {} SET block = ? WHERE view_name = ? AND store = ? AND received_day = ? AND generation = ? "
     "AND epoch = ? AND micro_batch = ? AND part = ?"
 )
 _DELETE = (
-    "DELETE FROM speed_cells WHERE view_name = ? AND store = ? AND received_day = ? AND generation = ? "
+    "DELETE FROM {} WHERE view_name = ? AND store = ? AND received_day = ? AND generation = ? "
     "AND epoch = ? AND micro_batch = ? AND part = ?"
 )
+
+
+def speed_table(session: Session) -> str:
+    """Where the served generation has its rows."""
+    return layout_of(session, PointerRow(session).read().generation).cells
 
 
 def speed_row(session: Session, view: str, store: str) -> tuple[Any, tuple[Any, ...]]:
     """The block and the whole key of the newest one: what was received before is in batch already."""
-    rows = session.execute("SELECT * FROM speed_cells")
+    rows = session.execute(f"SELECT * FROM {speed_table(session)}")  # noqa: S608 - our own name
     row = max((row for row in rows if (row.view_name, row.store) == (view, store)), key=attrgetter("epoch"))
     key = (row.view_name, row.store, row.received_day, row.generation, row.epoch, row.micro_batch, row.part)
     return orjson.loads(row.block), key
@@ -142,9 +149,10 @@ def harm_speed_rows(session: Session) -> None:
     """One row says 10.00 more than was sold, another one is lost."""
     block, key = speed_row(session, "sales_by_till", PLANTED)
     block["net_sales"][0] += 1000
-    session.execute(session.prepare(_UPDATE), (orjson.dumps(block).decode(), *key))
+    table = speed_table(session)
+    session.execute(session.prepare(_UPDATE.format(table)), (orjson.dumps(block).decode(), *key))
     _, key = speed_row(session, "sales_by_sku", LOST)
-    session.execute(session.prepare(_DELETE), key)
+    session.execute(session.prepare(_DELETE.format(table)), key)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from speed_layer.first_deliveries import FirstDeliveries
 from speed_layer.micro_batch import MAX_CELLS, Horizons, MicroBatch
 from tests.support.arrivals import Arrival, Given, Stated, arrival, arrived, position
 from views.control.generation import Generation, Generations
+from views.control.speed_layout import BY_VIEW, SpeedLayout
 from views.core.cells import WAITING, number_of, read_block
 
 EPOCH = timedelta(seconds=10)
@@ -34,10 +35,10 @@ ONE: list[Given] = [(WAITING.name, 900, ["t"], [1])]  # a shape of one column, s
 OTHER: list[Given] = [(WAITING.name, 1800, ["t"], [1])]
 
 
-@pytest.fixture
-def generation(shared_cassandra: Session) -> Generation:
+@pytest.fixture(params=[BY_VIEW, SpeedLayout.for_stores(100)], ids=["by view", "by store"])
+def generation(shared_cassandra: Session, request: pytest.FixtureRequest) -> Generation:
     """A generation of its own for each test."""
-    begun = Generation(next(NUMBERS), SHOWN_FROM, {}, {})
+    begun = Generation(next(NUMBERS), SHOWN_FROM, {}, {}, layout=request.param)
     Generations(shared_cassandra).begin(begun, NOW)
     return begun
 
@@ -62,7 +63,7 @@ def rows_of(counter: MicroBatch, table: str) -> list[Any]:
 def counted(counter: MicroBatch) -> dict[int, int]:
     """Seconds after the full minute at which the epoch begins, to the number of events counted in it."""
     found: dict[int, int] = {}
-    for row in rows_of(counter, "speed_cells"):
+    for row in rows_of(counter, counter.generation.layout.cells):
         events = sum(number_of(states) for _, states in read_block(WAITING, row.block))
         found[row.epoch.second] = found.get(row.epoch.second, 0) + events
     return found
@@ -80,7 +81,8 @@ def test_a_batch_that_had_only_remembered_its_events_when_it_crashed_counts_them
     counter: MicroBatch,
 ) -> None:
     rows = [arrival("a", 0, NOW, ONE), arrival("b", 1, NOW, ONE)]
-    remembering = FirstDeliveries(counter.connect(), counter.generation.number, HORIZONS.oldest, HORIZONS.ttl)
+    own = counter.generation
+    remembering = FirstDeliveries(counter.connect(), own.number, own.layout, HORIZONS.oldest, HORIZONS.ttl)
     remembering.filter_first(pa.Table.from_batches([arrived(rows)]))
 
     count(counter, *rows, batch=0)
@@ -90,16 +92,16 @@ def test_a_batch_that_had_only_remembered_its_events_when_it_crashed_counts_them
 
 def test_a_replay_lets_its_first_deliveries_live_as_long_as_its_rows(counter: MicroBatch) -> None:
     count(counter, arrival("a", 0, NOW, ONE), batch=0)
-    session, number = counter.connect(), counter.generation.number
+    session, number, layout = counter.connect(), counter.generation.number, counter.generation.layout
     session.execute(
-        "UPDATE first_deliveries USING TTL 5 SET partition = 0, offset = 0 WHERE generation = %s "
-        "AND topic = 'pos_transactions' AND store = '1' AND day = '2026-03-07' AND identity = 'a'",
-        (number,),
+        f"UPDATE {layout.first_deliveries} USING TTL 5 SET partition = 0, offset = 0 WHERE generation = %s "  # noqa: S608 - our own names
+        f"AND topic = 'pos_transactions' AND {layout.place_column} = %s AND day = '2026-03-07' AND identity = 'a'",
+        (number, layout.place("1")),
     )
 
     count(counter, arrival("a", 0, NOW, ONE), batch=0)
 
-    found = session.execute("SELECT generation, TTL(offset) AS left FROM first_deliveries")
+    found = session.execute(f"SELECT generation, TTL(offset) AS left FROM {layout.first_deliveries}")  # noqa: S608 - likewise
     assert [row.left > HORIZONS.ttl.total_seconds() for row in found if row.generation == number] == [True]
 
 
@@ -137,7 +139,7 @@ def test_what_waits_for_batch_is_not_looked_up_and_waits_every_time(counter: Mic
     count(counter, arrival("a", 0, NOW, ONE, age=old), arrival("a", 1, NOW, ONE, age=old), batch=0)
 
     assert counted(counter) == {0: 2}
-    assert rows_of(counter, "first_deliveries") == []
+    assert rows_of(counter, counter.generation.layout.first_deliveries) == []
 
 
 def test_epochs_before_the_generation_are_remembered_but_not_written(counter: MicroBatch) -> None:
@@ -171,7 +173,7 @@ def test_more_cells_than_a_row_may_have_are_written_as_several_rows(counter: Mic
 
     count(counter, arrival("a", 0, NOW, many), arrival("b", 1, NOW, many, store="2"), batch=0)
 
-    rows = rows_of(counter, "speed_cells")
+    rows = rows_of(counter, counter.generation.layout.cells)
     assert sorted((row.store, row.part) for row in rows) == [("1", 0), ("1", 1), ("2", 0), ("2", 1)]
     assert counted(counter) == {0: 2 * (MAX_CELLS + 1)}
 

@@ -26,6 +26,7 @@ from tests.support.world_api import OPERATOR_KEY, Asking
 from tests.support.world_in_cassandra import write
 from tests.support.world_sql import AskingSql
 from views.control.recompute import Done, Problem, Progress, Recompute, RecomputeRequest, Recomputes
+from views.control.speed_layout import BY_VIEW, SpeedLayout
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -104,11 +105,11 @@ def real(world: World, cassandra: "Session") -> Asking:
     return asking_of(world, cassandra)
 
 
-@pytest.fixture(scope="module")
-def unchanged(shared_cassandra: "Session") -> tuple[World, Asking]:
-    """A world that is only read, and serving over its tables."""
+@pytest.fixture(scope="module", params=[BY_VIEW, SpeedLayout.for_stores(3)], ids=["by view", "by store"])
+def unchanged(shared_cassandra: "Session", request: pytest.FixtureRequest) -> tuple[World, Asking]:
+    """A world that is only read, and serving over its tables. The layout of a generation never changes otherwise."""
     world = three_days()
-    write(world, shared_cassandra)
+    write(world, shared_cassandra, request.param)
     return world, asking_of(world, shared_cassandra)
 
 

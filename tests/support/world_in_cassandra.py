@@ -9,19 +9,20 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.support.layers import Delivery
 from tests.support.world import World
 from views.control.publication import SERIES
+from views.control.speed_layout import BY_VIEW, SpeedLayout
 from views.core.cut import UNIX_EPOCH, month_of
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
 
-def write(world: World, session: "Session") -> None:
+def write(world: World, session: "Session", layout: SpeedLayout = BY_VIEW) -> None:
     """Everything, over whatever is there. The pointer comes last, as in a publication."""
     for known in world.stores.values():
         session.execute("INSERT INTO stores (id, body) VALUES (%s, %s)", (known.id, known.to_json()))
     session.execute("INSERT INTO registry_versions (name, version) VALUES ('stores', %s)", (len(world.stores),))
     for store, deliveries in world.deliveries.items():
-        _write_speed(world, session, store)
+        _write_speed(world, session, store, layout)
         _write_receipts(session, store, deliveries)
     _write_batch(world, session)
     position = "INSERT INTO {} topic, partition, position, received_at) VALUES ({} %s, 0, %s, %s)"
@@ -31,11 +32,12 @@ def write(world: World, session: "Session") -> None:
     session.execute(position.format("archive_positions (", ""), at)
     ends = json.dumps({POS_TRANSACTIONS.topic: {"0": world.sent}})
     session.execute(
-        "INSERT INTO generations (generation, emit_from, targets, claimed, claimed_ends) VALUES (1, %s, '{}', %s, %s)",
-        (UNIX_EPOCH, world.micro_batch, ends),
+        "INSERT INTO generations (generation, emit_from, targets, claimed, claimed_ends, definitions) "
+        "VALUES (1, %s, '{}', %s, %s, %s)",
+        (UNIX_EPOCH, world.micro_batch, ends, layout.recorded_with({})),
     )
     _write_ledgers(world, session)
-    _write_pointer(world, session)
+    _write_pointer(world, session, layout)
 
 
 def _write_progress(world: World, session: "Session") -> None:
@@ -59,9 +61,9 @@ def _write_ledgers(world: World, session: "Session") -> None:
         session.execute(whole, (each.subject, each.lines, each.base, each.written_at, json.dumps(each.totals)))
 
 
-def _write_speed(world: World, session: "Session", store: str) -> None:
+def _write_speed(world: World, session: "Session", store: str, layout: SpeedLayout) -> None:
     insert = session.prepare(
-        "INSERT INTO speed_cells (view_name, store, received_day, generation, epoch, micro_batch, part, block) "
+        f"INSERT INTO {layout.cells} (view_name, store, received_day, generation, epoch, micro_batch, part, block) "  # noqa: S608 - our own name
         "VALUES (?, ?, ?, 1, ?, ?, 0, ?)"
     )
     for view, row in world.speed_blocks(store):
@@ -103,7 +105,7 @@ def _write_batch(world: World, session: "Session") -> None:
             session.execute(named, (manifest, view, day, run))
 
 
-def _write_pointer(world: World, session: "Session") -> None:
+def _write_pointer(world: World, session: "Session", layout: SpeedLayout) -> None:
     for each in world.history:
         session.execute(
             "INSERT INTO publications (series, publication, cut, published_at, published_by, why, manifest, "
@@ -122,8 +124,9 @@ def _write_pointer(world: World, session: "Session") -> None:
             ),
         )
     pointer = world.pointer
+    generation = (0, pointer.generation) if layout.is_by_store else (pointer.generation, None)
     session.execute(
         "UPDATE publications SET current = %s, current_cut = %s, current_manifest = %s, current_generation = %s, "
-        "current_definitions = %s WHERE series = %s",
-        (pointer.publication, pointer.cut, pointer.manifest, pointer.generation, dict(pointer.definitions), SERIES),
+        "served_generation = %s, current_definitions = %s WHERE series = %s",
+        (pointer.publication, pointer.cut, pointer.manifest, *generation, dict(pointer.definitions), SERIES),
     )

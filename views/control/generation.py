@@ -20,6 +20,7 @@ import orjson
 from master_dataset.errors import CheckpointOutOfStepError, GenerationReplacedError
 from master_dataset.failpoints import Failpoint, failpoint
 from views.control.publication import SERIAL, Pointer, PointerRow, Session
+from views.control.speed_layout import BY_VIEW, SpeedLayout
 from views.core.cut import utc
 
 _RECEIVED = (
@@ -154,6 +155,7 @@ class Generation:
         targets: The positions it must have written before readers may switch to it.
         topic_ids: The topics whose offsets its positions are; one that is created again has another id. Empty if an
             older release began it.
+        layout: Where its rows lie.
     """
 
     number: int
@@ -161,6 +163,7 @@ class Generation:
     definitions: Mapping[str, str]
     targets: Offsets
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    layout: SpeedLayout = BY_VIEW
 
 
 class Generations:
@@ -179,7 +182,8 @@ class Generations:
         if row is None:
             return None
         targets = {topic: {int(n): at for n, at in own.items()} for topic, own in orjson.loads(row.targets).items()}
-        return Generation(number, utc(row.emit_from), dict(row.definitions or {}), targets, dict(row.topic_ids or {}))
+        layout, definitions = SpeedLayout.recorded_in(row.definitions)
+        return Generation(number, utc(row.emit_from), definitions, targets, dict(row.topic_ids or {}), layout)
 
     def begin(self, generation: Generation, started_at: datetime) -> None:
         """Record the generation before its first row is written.
@@ -191,7 +195,8 @@ class Generations:
             "VALUES (?, ?, ?, ?, ?, ?) IF NOT EXISTS"
         )
         targets = {topic: {str(n): at for n, at in own.items()} for topic, own in generation.targets.items()}
-        values = (generation.number, generation.emit_from, started_at, dict(generation.definitions))
+        definitions = generation.layout.recorded_with(generation.definitions)
+        values = (generation.number, generation.emit_from, started_at, definitions)
         begun = (
             self._session.execute(insert, (*values, orjson.dumps(targets).decode(), dict(generation.topic_ids)))
             .one()

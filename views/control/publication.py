@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from views.control.speed_layout import layout_of
 from views.control.stored_json import read_stored
 from views.core.cut import UNIX_EPOCH, utc
 
@@ -40,7 +41,7 @@ class Pointer:
 SERIES = "galatea"
 """The partition of the publications."""
 SELECT_POINTER = (
-    "SELECT current, current_cut, current_manifest, current_generation, current_definitions "
+    "SELECT current, current_cut, current_manifest, current_generation, served_generation, current_definitions "
     "FROM publications WHERE series = 'galatea' LIMIT 1"
 )
 SERIAL = 8
@@ -52,12 +53,13 @@ _BEGIN = (
     "VALUES ('galatea', 0, 0, ?, '', 0, {}, ?, '', 0, ?, 'galatea', 'nothing is published yet') IF NOT EXISTS"
 )
 _SWITCH_GENERATION = (
-    "UPDATE publications SET current_generation = ?, current_definitions = ? WHERE series = 'galatea' "
-    "IF current = ? AND current_generation = ?"
+    "UPDATE publications SET current_generation = ?, served_generation = ?, current_definitions = ? "
+    "WHERE series = 'galatea' IF current = ? AND current_generation = ? AND served_generation = ?"
 )
 _SWITCH = (
     "UPDATE publications SET current = ?, current_cut = ?, current_manifest = ?, current_generation = ?, "
-    "current_definitions = ? WHERE series = 'galatea' IF current = ? AND current_generation = ?; "
+    "served_generation = ?, current_definitions = ? WHERE series = 'galatea' "
+    "IF current = ? AND current_generation = ? AND served_generation = ?; "
 )
 _KEEP = (
     "INSERT INTO publications (series, publication, cut, manifest, generation, definitions, published_at, "
@@ -171,20 +173,21 @@ class PointerRow:
         """The current publication."""
         row = self._session.execute(self._session.prepare(SELECT_POINTER)).one()
         definitions = dict(row.current_definitions or {})
-        return Pointer(row.current, utc(row.current_cut), row.current_manifest, row.current_generation, definitions)
+        generation = generation_of(row.current_generation, row.served_generation)
+        return Pointer(row.current, utc(row.current_cut), row.current_manifest, generation, definitions)
 
     def switch_generation(self, seen: Pointer, generation: int, definitions: Mapping[str, str]) -> bool:
         """Make readers use the speed rows of another generation, unless the pointer has moved since it was `seen`."""
-        values = (generation, dict(definitions), seen.publication, seen.generation)
+        values = (*self._columns(generation), dict(definitions), seen.publication, *self._seen_columns(seen))
         return bool(self._session.execute(self._session.prepare(_SWITCH_GENERATION), values).one().applied)
 
     def publish(self, seen: Pointer, new: Publication) -> bool:
         """Switch all views at once, unless the pointer has moved since it was `seen`. Raises what the driver raises."""
-        return bool(self._session.execute(self._session.prepare(_PUBLISH), _values(seen, new)).one().applied)
+        return bool(self._session.execute(self._session.prepare(_PUBLISH), self._values(seen, new)).one().applied)
 
     def restore(self, seen: Pointer, new: Publication, restored: int) -> bool:
         """Publish publication `restored` again, unless the pointer has moved or its cells were collected."""
-        values = (*_values(seen, new), new.published_at, restored)
+        values = (*self._values(seen, new), new.published_at, restored)
         return bool(self._session.execute(self._session.prepare(_RESTORE), values).one().applied)
 
     def publication(self, number: int) -> Publication | None:
@@ -208,20 +211,45 @@ class PointerRow:
             row.collected_at is not None,
         )
 
+    def _values(self, seen: Pointer, new: Publication) -> tuple[Any, ...]:
+        definitions = dict(new.definitions)
+        pointer = (new.number, new.cut, new.manifest, *self._columns(new.generation), definitions)
+        kept = (
+            new.number,
+            new.cut,
+            new.manifest,
+            new.generation,
+            definitions,
+            new.published_at,
+            new.published_by,
+            new.why,
+            dict(new.master_versions),
+            msgspec.json.encode(new.stats).decode(),
+        )
+        return (*pointer, seen.publication, *self._seen_columns(seen), *kept)
 
-def _values(seen: Pointer, new: Publication) -> tuple[Any, ...]:
-    definitions = dict(new.definitions)
-    pointer = (new.number, new.cut, new.manifest, new.generation, definitions, seen.publication, seen.generation)
-    kept = (
-        new.number,
-        new.cut,
-        new.manifest,
-        new.generation,
-        definitions,
-        new.published_at,
-        new.published_by,
-        new.why,
-        dict(new.master_versions),
-        msgspec.json.encode(new.stats).decode(),
-    )
-    return (*pointer, *kept)
+    def _columns(self, generation: int) -> "_GenerationColumns":
+        """What the pointer says of a generation."""
+        return (0, generation) if layout_of(self._session, generation).is_by_store else (generation, None)
+
+    def _seen_columns(self, seen: Pointer) -> "_GenerationColumns":
+        """What the pointer said of the generation that was seen, if it still names it.
+
+        A former release changes `current_generation` alone, so the generation does not say what is in the other column.
+        """
+        row = self._session.execute(self._session.prepare(SELECT_POINTER)).one()
+        now = row.current_generation, row.served_generation
+        return now if generation_of(*now) == seen.generation else (seen.generation, None)
+
+
+_GenerationColumns = tuple[int, int | None]
+"""`current_generation` and `served_generation`."""
+
+
+def generation_of(current: int | None, served: int | None) -> int:
+    """The generation that the pointer names, from its two columns; 0 if there is none.
+
+    `current`: one with the layout of former releases. It may be newer than `served`, if such a release has put it
+    there; whoever knows both columns writes one of them, and 0 or null into the other.
+    """
+    return current or served or 0

@@ -14,7 +14,7 @@ from tests.fast.model.facts import BEGUN, HORIZONS, STORES, Code
 from tests.fast.model.rules import Rule
 from tests.fast.model.serving import place_of
 from views.control.generation import claimed_ends
-from views.control.publication import Pointer
+from views.control.publication import Pointer, generation_of
 from views.core.cut import seconds, utc
 from views.core.local_time import Span
 
@@ -37,7 +37,8 @@ class ModelTables:
     async def pointer(self) -> Pointer:
         row = self.replica or self.world.tables.pointer
         cut, definitions = utc(row.current_cut), row.current_definitions
-        return Pointer(row.current, cut, row.current_manifest, row.current_generation, definitions)
+        generation = generation_of(row.current_generation, row.served_generation)
+        return Pointer(row.current, cut, row.current_manifest, generation, definitions)
 
     async def manifest(self, name: str) -> Mapping[tuple[str, date], str]:
         return self.world.batch.manifests[name]

@@ -16,12 +16,15 @@ from tests.fast.model.facts import HORIZONS, TOPIC, Code, contributions, window_
 from tests.fast.model.rules import Rule
 from tests.fast.model.topic import Record
 from views.control.generation import Generation, Reached
+from views.control.speed_layout import BY_VIEW, SpeedLayout
 from views.core.cells import WAITING, CellKey, States, read_block, write_block
 from views.core.cut import epoch_of
 
 if TYPE_CHECKING:
     from tests.fast.model.adding import Given
     from tests.fast.model.world import World
+
+LAYOUTS = BY_VIEW, SpeedLayout.for_stores(2)
 
 
 class Crash(IntEnum):
@@ -106,7 +109,8 @@ class Speed:
         self.old = self.driver
         known = world.partitions
         ends = {TOPIC: known.opened(world.topic.end_offsets(TOPIC))}
-        generation = begin(world.generations, ends, world.code.definitions, world.now, {})
+        layout = LAYOUTS[len(world.tables.generations) % 2]  # the pointer names either in a column of its own
+        generation = begin(world.generations, ends, world.code.definitions, world.now, {}, layout=layout)
         before = HORIZONS.remembered if world.keeps(Rule.START_BEFORE) else HORIZONS.remembered * 0
         offsets = starting_offsets(generation.emit_from, world.topic, before, known)[TOPIC]  # type: ignore[arg-type]
         at = {part: max(0, offset) for part, offset in offsets.items()}

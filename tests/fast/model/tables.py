@@ -58,9 +58,10 @@ class Tables:
             "BEGIN BATCH": self._publish,
             "SELECT * FROM publications": lambda values: [self.history[n] for n in values if n in self.history],
             "INSERT INTO generations": self._insert_generation,
-            "SELECT * FROM generations": lambda values: [self.generations[n] for n in values if n in self.generations],
-            "SELECT wanted_from FROM": lambda values: [self.generations[n] for n in values if n in self.generations],
-            "SELECT claimed,": lambda values: [self.generations[n] for n in values if n in self.generations],
+            "SELECT * FROM generations": self._generation,
+            "SELECT definitions FROM generations": self._generation,
+            "SELECT wanted_from FROM": self._generation,
+            "SELECT claimed,": self._generation,
             "SELECT generation FROM generations": lambda _: list(self.generations.values()),
             "UPDATE generations SET claimed": self._claim,
             "UPDATE generations SET replaced": self._replace,
@@ -100,22 +101,28 @@ class Tables:
 
     def _begin(self, values: Sequence[Any]) -> list[Any]:
         cut, _, now = values
-        self.point((0, cut, "", 0, {}))
+        self.point((0, cut, "", 0, None, {}))
         self.history[0] = _entry((0, cut, "", 0, {}, now, "galatea", "nothing is published yet", {}, "{}"))
         return []
 
     def _switch(self, values: Sequence[Any]) -> list[Any]:
-        generation, definitions, *seen = values
-        if applied := seen == [self.pointer.current, self.pointer.current_generation]:
+        *generation, definitions = values[:3]
+        if applied := list(values[3:]) == self._compared():
             now = self.pointer
-            self.point((now.current, now.current_cut, now.current_manifest, generation, definitions))
+            self.point((now.current, now.current_cut, now.current_manifest, *generation, definitions))
         return [SimpleNamespace(applied=applied)]
 
+    def _compared(self) -> list[Any]:
+        """What a switch compares."""
+        return [self.pointer.current, self.pointer.current_generation, self.pointer.served_generation]
+
+    def _generation(self, values: Sequence[Any]) -> list[Any]:
+        return [self.generations[number] for number in values if number in self.generations]
+
     def _publish(self, values: Sequence[Any]) -> list[Any]:
-        pointed, seen, kept = values[:5], values[5:7], values[7:]
+        pointed, seen, kept = values[:6], values[6:9], values[9:]
         outcome, self.outcome = self.outcome, Outcome.REPORTED
-        now = [self.pointer.current, self.pointer.current_generation]
-        applied = outcome is not Outcome.LOST and (list(seen) == now or not self.compare)
+        applied = outcome is not Outcome.LOST and (list(seen) == self._compared() or not self.compare)
         if applied:
             self.point(pointed)
             self.history[kept[0]] = _entry(kept)
@@ -176,7 +183,14 @@ class Tables:
 
 
 def _pointed(values: Sequence[Any]) -> Any:
-    names = ("current", "current_cut", "current_manifest", "current_generation", "current_definitions")
+    names = (
+        "current",
+        "current_cut",
+        "current_manifest",
+        "current_generation",
+        "served_generation",
+        "current_definitions",
+    )
     return SimpleNamespace(**dict(zip(names, values, strict=True)))
 
 

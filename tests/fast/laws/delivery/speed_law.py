@@ -10,6 +10,7 @@ from speed_layer.micro_batch import Horizons, MicroBatch
 from tests.fast.laws.delivery.tables import Tables, in_memory
 from tests.support.arrivals import Given, Stated, arrival, arrived
 from views.control.generation import Generation
+from views.control.speed_layout import BY_VIEW, SpeedLayout
 from views.core.cells import WAITING, number_of, read_block
 from views.core.cut import UNIX_EPOCH, is_fresh
 
@@ -25,6 +26,7 @@ HORIZONS = Horizons(
 )
 ONE: list[Given] = [(WAITING.name, 900, ["t"], [1])]
 EPOCHS, EVENTS, REPEATED = 6, 30, 0.4
+LAYOUTS = BY_VIEW, SpeedLayout.for_stores(100)
 
 
 class Sent(NamedTuple):
@@ -52,10 +54,10 @@ def sent(chance: Random) -> list[Sent]:
     return found
 
 
-def written(deliveries: list[Sent], chance: Random) -> Tables:
+def written(deliveries: list[Sent], chance: Random, layout: SpeedLayout) -> Tables:
     """By micro-batches of any size, each once, or again after it was written."""
     tables = Tables()
-    generation = Generation(1, BEGIN, {}, {})
+    generation = Generation(1, BEGIN, {}, {}, layout=layout)
     at = number = 0
     while at < len(deliveries):
         some = deliveries[at : at + chance.randint(1, 9)]
@@ -71,9 +73,9 @@ def merged_is_exact_at_every_cut(seeds: int = 12) -> None:
     """I02 and I11: what was received before the cut, and the rows of the epochs from it on, are each event once."""
     for seed in range(seeds):
         chance = Random(seed)
-        deliveries = sent(chance)
+        deliveries, layout = sent(chance), LAYOUTS[seed % 2]
         with in_memory():
-            tables = written(deliveries, chance)
+            tables = written(deliveries, chance, layout)
         firsts: dict[str, datetime] = {}
         for each in deliveries:
             firsts.setdefault(each.identity, each.received_at)
@@ -82,10 +84,10 @@ def merged_is_exact_at_every_cut(seeds: int = 12) -> None:
             batch = sum(received_at < cut for received_at in firsts.values())
             speed = sum(
                 number_of(states)
-                for row in tables.of("speed_cells")
+                for row in tables.of(layout.cells)
                 if is_fresh(row["epoch"], cut)
                 for _, states in read_block(WAITING, row["block"])
             )
             assert batch + speed == len(firsts), f"seed {seed}, cut {cut}: {batch} + {speed} of {len(firsts)}"
         noticed = {row["noticed_at"] for row in tables.of("alarms") if row["name"] == LATE_EVENTS}
-        assert noticed == {row["epoch"] for row in tables.of("speed_cells")}, f"seed {seed}: not every waiting epoch"
+        assert noticed == {row["epoch"] for row in tables.of(layout.cells)}, f"seed {seed}: not every waiting epoch"

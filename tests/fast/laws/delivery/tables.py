@@ -79,11 +79,11 @@ class Tables:
         rows = self.rows.get(table, {}).values()
         return [{name: written.value for name, written in row.items()} for row in rows]
 
-    def first_deliveries(self, wanted_keys: Sequence[tuple[Any, ...]]) -> Iterator[tuple[bool, list[Any]]]:
+    def first_deliveries(self, table: str, wanted_keys: Sequence[tuple[Any, ...]]) -> Iterator[tuple[bool, list[Any]]]:
         """What `FirstDeliveries` asks for, each question in turn."""
         for *key, identities in wanted_keys:
-            names = ("generation", "topic", "store", "day")
-            own = (row for row in self.of("first_deliveries") if [row[name] for name in names] == key)
+            names = ("generation", "topic", "store" if table == "first_deliveries" else "bucket", "day")
+            own = (row for row in self.of(table) if [row[name] for name in names] == key)
             yield True, [SimpleNamespace(**row) for row in own if row["identity"] in identities]
 
 
@@ -91,8 +91,8 @@ class Tables:
 def in_memory() -> Iterator[None]:
     """Speed's rows go to such tables, and its questions."""
 
-    def read(tables: Tables, _: object, wanted_keys: Sequence[tuple[Any, ...]], **__: object) -> Any:
-        return list(tables.first_deliveries(wanted_keys))
+    def read(tables: Tables, select: Statement, wanted_keys: Sequence[tuple[Any, ...]], **__: object) -> Any:
+        return list(tables.first_deliveries(select.table, wanted_keys))
 
     with (
         patch("speed_layer.cassandra_batches.BatchStatement", Batch),

@@ -35,9 +35,12 @@ class Store:
                 current_cut=NOON,
                 current_manifest="",
                 current_generation=self._generation,
+                served_generation=None,
                 current_definitions={},
             )
             return SimpleNamespace(one=lambda: now)
+        if query.text.startswith("SELECT definitions"):
+            return SimpleNamespace(one=lambda: SimpleNamespace(definitions={}))
         if query.text.startswith("SELECT"):
             row = self._history and SimpleNamespace(
                 publication=4,
@@ -84,5 +87,5 @@ def test_a_generation_that_took_over_while_the_run_computed_is_kept_by_the_publi
 
     publish(store)
 
-    generation, seen = store.pointed[3], store.pointed[5:7]
-    assert (generation, seen) == (2, [3, 2])
+    generation, seen = store.pointed[3:5], store.pointed[6:9]
+    assert (generation, seen) == ([2, None], [3, 2, None])
