@@ -403,7 +403,8 @@ def _condition(rule: Rule) -> str:
 
 
 def _listed(stores: Sequence[str]) -> str:
-    shown, more = "; ".join(stores[:STORES_SHOWN]), len(stores) - STORES_SHOWN
+    gap = "; " if any("," in store for store in stores[:STORES_SHOWN]) else ", "
+    shown, more = gap.join(stores[:STORES_SHOWN]), len(stores) - STORES_SHOWN
     if more <= 0:
         return shown
     text = ngettext("{stores} and {number} more store", "{stores} and {number} more stores", more)

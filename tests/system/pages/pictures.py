@@ -14,13 +14,13 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from playwright.sync_api import Page
+from playwright.sync_api import FloatRect, Page
 
 from tests.support.world_api import OPERATOR_KEY
 from tests.support.world_clients import served
 from tests.system.pages.contact_sheets import make_sheet
 from tests.system.pages.sample_stores import OVERVIEW_TOKEN, SHARE_TOKEN, sample_stack
-from tests.system.pages.window import COLOURS, chromium, opened, sign_in
+from tests.system.pages.window import COLOURS, chromium, opened, settle, sign_in
 
 FOLDER = Path("docs/images/pages")
 SHEETS = Path("docs/images/screens")
@@ -62,6 +62,8 @@ PICTURES = (
 
 # Every screen
 
+TALLEST = 5_000
+"""Of a picture, in pixels: what is below is more of the same."""
 SIZES = {390: 844, 1440: 900, 2560: 1440}
 """The height of the window by its width, in pixels."""
 
@@ -156,8 +158,8 @@ def take_screens(folder: Path, screens: Sequence[Screen], sheets: Path | None = 
     """Each at every width in both color schemes, as a file of its own, and the contact sheet of these in `sheets`."""
     taken: dict[str, list[Path]] = {}
     with chromium() as browser, served(sample_stack()) as address:
-        for colours, width, is_signed_in in product(COLOURS, SIZES, (True, False)):
-            with opened(browser, (width, SIZES[width]), colours) as (page, _):
+        for width, is_signed_in in product(SIZES, (True, False)):
+            with opened(browser, (width, SIZES[width])) as (page, _):
                 if is_signed_in:
                     sign_in(page, address, OPERATOR_KEY)
                 for screen in screens:
@@ -167,9 +169,15 @@ def take_screens(folder: Path, screens: Sequence[Screen], sheets: Path | None = 
                     if screen.act:
                         screen.act(page)
                     page.wait_for_timeout(PATIENCE_MS)
-                    file = folder / f"{screen.name}-{width}-{colours}.png"
-                    page.screenshot(path=file, full_page=True)
-                    taken.setdefault(screen.name, []).append(file)
+                    height = min(page.evaluate("document.documentElement.scrollHeight"), TALLEST)
+                    for colours in COLOURS:
+                        page.emulate_media(color_scheme=colours)
+                        settle(page)
+                        file = folder / f"{screen.name}-{width}-{colours}.png"
+                        clip: FloatRect = {"x": 0, "y": 0, "width": width, "height": height}
+                        page.screenshot(path=file, full_page=True, clip=clip)
+                        taken.setdefault(screen.name, []).append(file)
+                    page.emulate_media(color_scheme="light")
         if sheets:
             for name, files in taken.items():
                 make_sheet(browser, files, sheets / f"{name}.webp")

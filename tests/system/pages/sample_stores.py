@@ -310,7 +310,7 @@ def raise_alerts(asking: Asking, now: datetime) -> None:
         threshold=Decimal(100),
         late=True,
         window=_hour(now, 4),
-        sentence="Returns value of store 12: 129.90, above 100.",
+        sentence="Returns of store 12: 129.90, above 100.",
     )
     alerts.followed(late, "resolved", _at(now, 130))
     wrong = alerts.raised(
