@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Annotated, Literal, NamedTuple, Self
 from urllib.parse import urlencode
 
@@ -14,10 +15,12 @@ from master_dataset.registry.tenants import ALL_TENANTS
 from serving_layer.alerts.history import AlertsRequest, State, StoredAlert
 from serving_layer.api.alerts import cut_of, read_token, write_token
 from serving_layer.api.parameters import DEFAULT_TENANT, tenant_of
-from serving_layer.pages.figures import plain_number
+from serving_layer.pages.figures import figure, plain_number
 from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import noted
+from serving_layer.pages.pickers import names_of
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
+from serving_layer.pages.sentences import translated, unit_of
 from views.alerts.alert import Alert
 
 router = page_router()
@@ -26,7 +29,6 @@ MAX_OPEN, PAGE_SIZE = 100, 50
 ENDED: tuple[State, ...] = ("resolved", "retracted")
 ENDED_TEXTS: Mapping[str, str] = {"resolved": noted("Ended"), "retracted": noted("Retracted")}
 REASON_TEXTS = {
-    "over": noted("the condition ended"),
     "corrected": noted("later events changed the number"),
     "heard": noted("data arrived again"),
     "closed": noted("the store closed"),
@@ -71,11 +73,14 @@ async def get_alerts(visit: ReaderVisit, query: Annotated[AlertsPageFilter, Quer
     if query.store:
         await visit.queries.store(query.store)
     tenant = tenant_of(visit.visitor.caller, query.tenant or None, DEFAULT_TENANT)
+    rules = await visit.alerting.in_thread(lambda rules: rules.listed(tenant))
     values = {
         "query": query,
         "tenant": tenant,
-        "rules": await visit.alerting.in_thread(lambda rules: rules.listed(tenant)),
+        "rules": rules,
+        "rule_names": {entry.id: entry.rule.name for entry in rules if entry.rule and entry.rule.name},
         "max_rules": visit.alerting.rules.most,
+        "names": names_of(await visit.queries.stores()),
         **await _alerts(visit, query),
     }
     return visit.page("alerts.html", fresh, values)
@@ -140,11 +145,16 @@ class AlertRow:
             datetime.fromisoformat(alert.window.start),
             datetime.fromisoformat(alert.window.end) if alert.window.end else None,
             stored.raised_at,
-            _numbers(alert),
+            _numbers(alert, stores.get(alert.store)),
             "provisional" if stored.is_provisional(cut) else "final",
             datetime.fromisoformat(following.raised_at) if following else None,
             _ended(following),
         )
+
+    @property
+    def sentence(self) -> str:
+        """What it says, in the language of the page, with the name of the store and the units of its numbers."""
+        return translated(self.alert.sentence, self.store)
 
     @property
     def zone(self) -> str:
@@ -165,16 +175,27 @@ class OpenAlerts(NamedTuple):
     is_known: bool
 
 
-def _numbers(alert: Alert) -> str:
-    value, threshold = plain_number(alert.value), plain_number(alert.threshold)
+def _numbers(alert: Alert, store: Store | None) -> str:
+    unit = unit_of(alert.sentence)
+
+    def written(value: Decimal | None) -> str:
+        if value is None or not unit or (unit == "money" and store is None):
+            return plain_number(value)
+        if unit == "minutes":
+            return f"{plain_number(value)} min"
+        return str(figure(value, unit, store.currency.code if store else ""))
+
+    value = written(alert.value)
     if alert.baseline is not None:
         text = _("{value}, a week before {baseline}; limit {threshold} %")
-        return text.format(value=value, baseline=plain_number(alert.baseline), threshold=threshold)
-    return _("{value}, limit {threshold}").format(value=value, threshold=threshold)
+        return text.format(value=value, baseline=written(alert.baseline), threshold=plain_number(alert.threshold))
+    return _("{value}, limit {threshold}").format(value=value, threshold=written(alert.threshold))
 
 
 def _ended(following: Alert | None) -> str:
     if following is None:
         return ""
     reason, ended = following.reason or "", _(ENDED_TEXTS.get(following.kind, following.kind))
-    return f"{ended}: {_(REASON_TEXTS[reason]) if reason in REASON_TEXTS else reason}" if reason else ended
+    if reason in {"", "over"}:  # the usual end
+        return ended
+    return f"{ended}: {_(REASON_TEXTS[reason]) if reason in REASON_TEXTS else reason}"

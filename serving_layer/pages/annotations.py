@@ -18,6 +18,7 @@ from serving_layer.api.parameters import DEFAULT_TENANT, registered_tenant, tena
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.language import noted
 from serving_layer.pages.period import PagePeriod
+from serving_layer.pages.pickers import names_of
 from serving_layer.pages.queries import QueryFailure
 from serving_layer.pages.routing import ConfigurerVisit, Form, ReaderVisit, Visit, page_router
 from serving_layer.saved.annotations import FIRST_DAY, LAST_DAY, MAX_TEXT, Annotation, AnnotationKind, NewAnnotation
@@ -72,6 +73,7 @@ async def get_annotations(  # noqa: PLR0913, PLR0917 - the fields of its filter
         "today": today,
         "kinds": KIND_NAMES,
         "max_text": MAX_TEXT,
+        "names": names_of(await visit.queries.stores()),
         "done": done,
     }
     return visit.page("annotations.html", fresh, values)

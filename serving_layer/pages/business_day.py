@@ -86,5 +86,5 @@ def opening(store: Store, day: date) -> str:
     """When the store is open, as text; empty if its hours are unknown."""
     periods = open_periods(store, day)
     if periods:
-        return _("open {hours}").format(hours=", ".join(periods))
+        return _("open {hours}").format(hours=", ".join(each.replace("-", "\N{EN DASH}") for each in periods))
     return _("closed") if store.opening_hours else ""

@@ -152,7 +152,7 @@ def _bounds(schema: Document) -> Iterator[str]:
     flat = {**schema} | next((each for each in schema.get("anyOf", ()) if each.get("type") != "null"), {})
     for name, words in _BOUNDS.items():
         if name in flat:
-            yield f"{words} {flat[name]}{_UNITS.get(name, '')}.".capitalize()
+            yield f"{words} {flat[name]:g}{_UNITS.get(name, '')}.".capitalize()
     if flat.get("default") not in (None, []):
         yield f"Default: `{flat['default']}`."
 

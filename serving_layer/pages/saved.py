@@ -1,5 +1,6 @@
 """`/saved`: pages that were saved under a name, and links that share a page."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated, Literal
 from urllib.parse import urlencode
@@ -10,6 +11,8 @@ from fastapi.responses import RedirectResponse
 from serving_layer.api.caller import audit_change, audit_details
 from serving_layer.api.saved import tenant_shown
 from serving_layer.errors import BadQuestionError
+from serving_layer.pages.language import gettext as _
+from serving_layer.pages.pickers import names_of
 from serving_layer.pages.routing import ReaderVisit, Visit, page_router
 from serving_layer.saved.addresses import SHARED_PATH, PageAddress, parse_address, require_page
 from serving_layer.saved.shares import ShareLink
@@ -17,6 +20,7 @@ from serving_layer.saved.views import MAX_NAME, require_key
 
 router = page_router()
 PATH = "/saved"
+STORE_PATH = "/stores/"
 MAX_BYTES = 16_384
 _DIGITS = 5
 Done = Literal["saved", "renamed", "removed", "revoked", ""]
@@ -74,9 +78,18 @@ def _back(done: Done) -> Response:
     return RedirectResponse(f"{PATH}?{urlencode({'done': done})}", HTTPStatus.SEE_OTHER)
 
 
+def _title(link: ShareLink, names: Mapping[str, str]) -> str:
+    """What the page of a link is called: the name of its store, or else of the page."""
+    path = parse_address(link.address).decoded_path
+    store = path.removeprefix(STORE_PATH)
+    return _("Overview") if path == "/" else names.get(store, store)
+
+
 async def _page(visit: Visit, *, done: Done = "", made: ShareLink | None = None, token: str = "") -> Response:
     caller, saved = visit.visitor.caller, visit.saved
     now = saved.shares.now()
+    shares = [(link, link.state(now)) for link in await saved.shares.listed(caller)]
+    names = names_of(await visit.queries.stores())
     values = {
         "done": done,
         "made": made,
@@ -84,7 +97,8 @@ async def _page(visit: Visit, *, done: Done = "", made: ShareLink | None = None,
         "views": await saved.views.listed(caller),
         "max_views": saved.views.most,
         "max_name": MAX_NAME,
-        "shares": [(link, link.state(now)) for link in await saved.shares.listed(caller)],
+        "shares": shares,
+        "titles": {link.id: _title(link, names) for link, _state in shares},
     }
     status = HTTPStatus.CREATED if made else HTTPStatus.OK
     return visit.page("saved.html", await visit.fresh(), values, status=status)

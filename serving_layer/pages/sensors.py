@@ -12,9 +12,11 @@ from pydantic import BaseModel, Field
 
 from serving_layer.api.parameters import write_id
 from serving_layer.pages import language
+from serving_layer.pages.cells import source_name
 from serving_layer.pages.figures import SIGNS, age, instant, rounded
 from serving_layer.pages.language import UNKNOWN, noted
 from serving_layer.pages.language import gettext as _
+from serving_layer.pages.pickers import names_of
 from serving_layer.pages.routing import ReaderVisit, page_router
 from serving_layer.query.resolve import Hours
 from serving_layer.query.sensor_health import STORES_PER_PAGE, SensorsRequest
@@ -224,6 +226,8 @@ async def get_sensors(visit: ReaderVisit, query: Annotated[SensorsPageFilter, Qu
         "without": [store for store in found.stores if not store.sensors],
         "following": found.next,
         "is_partial": is_partial,
+        "names": names_of(await visit.queries.stores()),
+        "source_name": source_name,
         "bar": {"width": BAR_WIDTH, "height": BAR_HEIGHT},
     }
     return visit.page("sensors.html", fresh, values)

@@ -9,9 +9,11 @@ import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import cache
+from types import MappingProxyType
 
+from master_dataset.registry.stores import Store
 from serving_layer.pages.cells import metric_name, source_name
-from serving_layer.pages.figures import plain_number
+from serving_layer.pages.figures import figure, plain_number
 from serving_layer.pages.language import current, ngettext, noted
 from serving_layer.pages.language import gettext as _
 from views.alerts.rule import Rule, Silence, Threshold, WindowLength
@@ -290,30 +292,58 @@ ALERTS = (
 """What alerts say when they are raised."""
 
 
-def translated(sentence: str) -> str:
+def translated(sentence: str, store: Store | None = None) -> str:
     """What an error or an alert says in the language of this request: one sentence or several.
 
     A sentence that fits no pattern stays as it is. In English, metrics of alerts get the names that pages have.
+
+    Args:
+        sentence: As it was made, in English.
+        store: That an alert is about: it is called by its name, and amounts have its currency. None if it is unknown.
     """
     if len(sentence) > MAX_CHARACTERS:
         return sentence
     texts = ALERTS if current() == "en" else (*ERRORS, *ALERTS)
-    whole = _translated(sentence, texts)
-    return whole or " ".join(_translated(each, texts) or each for each in _END.split(sentence))
+    whole = _translated(sentence, texts, store)
+    return whole or " ".join(_translated(each, texts, store) or each for each in _END.split(sentence))
 
 
-def _translated(sentence: str, texts: Sequence[str]) -> str | None:
+def unit_of(sentence: str) -> str:
+    """The unit of the numbers of an alert: `money`, `percent`, `minutes`, or empty for a plain number."""
+    for text, pattern in _patterns(ALERTS):
+        if found := pattern.fullmatch(sentence):
+            return "minutes" if "silent" in text else _unit(found.groupdict())
+    return ""
+
+
+def _translated(sentence: str, texts: Sequence[str], store: Store | None) -> str | None:
     for text, pattern in _patterns(texts):
         if found := pattern.fullmatch(sentence):
-            return _(text).format_map({name: _value(name, value) for name, value in found.groupdict().items()})
+            values = found.groupdict()
+            unit = _unit(values) if store else ""
+            written = {name: _value(name, value) for name, value in values.items()}
+            if store and text in ALERTS:
+                written["store"] = store.name or store.id
+            for name in ("value", "baseline", "bound"):
+                is_share = name == "bound" and "baseline" in values
+                if store and unit and not is_share and _NUMBER.fullmatch(values.get(name, "")):
+                    written[name] = str(figure(Decimal(values[name]), unit, store.currency.code))
+            return _(text).format_map(written)
     return None
+
+
+def _unit(values: Mapping[str, str]) -> str:
+    """The unit of the metric that a sentence names: `money` or `percent`; empty for any other, or none."""
+    name = values.get("metric")
+    unit = next((metric.unit for metric in alertable_metrics().values() if metric.name == name), "")
+    return unit if unit in {"money", "percent"} else ""
 
 
 _END = re.compile(r"(?<=[.?]) ")
 
 
-def rule_in_words(rule: Rule) -> str:
-    """When a rule alerts, and for which stores."""
+def rule_in_words(rule: Rule, names: Mapping[str, str] = MappingProxyType({})) -> str:
+    """When a rule alerts, and for which stores. `names`: of stores by id; without one, the id is shown."""
     values = {"condition": _condition(rule), "stores": ""}
     is_open = rule.only_open if isinstance(rule, Threshold) else isinstance(rule, Silence) and rule.hours == "open"
     if rule.stores is None:
@@ -321,7 +351,7 @@ def rule_in_words(rule: Rule) -> str:
         return (_("Alerts when {condition}, in every store, in opening hours.") if is_open else everywhere).format(
             **values
         )
-    values["stores"] = _listed(rule.stores)
+    values["stores"] = _listed([names.get(store, store) for store in rule.stores])
     there = _("Alerts when {condition}, in {stores}.")
     return (_("Alerts when {condition}, in {stores}, in opening hours.") if is_open else there).format(**values)
 
@@ -373,7 +403,8 @@ def _condition(rule: Rule) -> str:
 
 
 def _listed(stores: Sequence[str]) -> str:
-    shown, more = ", ".join(stores[:STORES_SHOWN]), len(stores) - STORES_SHOWN
+    gap = "; " if any("," in store for store in stores[:STORES_SHOWN]) else ", "
+    shown, more = gap.join(stores[:STORES_SHOWN]), len(stores) - STORES_SHOWN
     if more <= 0:
         return shown
     text = ngettext("{stores} and {number} more store", "{stores} and {number} more stores", more)

@@ -78,7 +78,7 @@
         tzDate: (at) => uPlot.tzDate(new Date(at * 1000), zone),
         scales: { y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.1 : 1] } },
         axes: [
-          { ...axis, size: rem() * 1.9, grid: { show: false }, space: rem() * 3.2, values: (_, at) => at.map((each) => written.format(each * 1000)), ...(isDay ? {} : { incrs: [1, 2, 3, 7, 14, 28, 61, 91, 182, 365].map((days) => days * 86400) }) },
+          { ...axis, size: rem() * 1.9, grid: { show: false }, space: rem() * 4, values: (_, at) => at.map((each) => written.format(each * 1000)), incrs: isDay ? [1, 2, 3, 6, 12].map((hours) => hours * 3600) : [1, 2, 3, 7, 14, 28, 61, 91, 182, 365].map((days) => days * 86400) },
           { ...axis, size: rem() * 3.2, space: rem() * 2.2, values: (_, at) => at.map(short), ...(unit === "ms" ? { incrs: ROUND_MS } : {}) },
         ],
         series: [
@@ -117,12 +117,11 @@
         if (!within.length) return;
         const at = (moment) => Math.min(Math.max(plot.valToPos(moment, "x", true), bbox.left), bbox.left + bbox.width);
         const left = at(seconds(this.points[within[0]].start)), right = Math.max(at(Math.min(ends(within.at(-1)), plot.scales.x.max)), left + 6 * ratio), y = bbox.top + (5 + 11 * (number % 3)) * ratio;
-        const name = String(number + 1), begin = left + ctx.measureText(name).width + 3 * ratio;
-        ctx.fillText(name, left, y);
         ctx.beginPath();
-        ctx.moveTo(begin, y);
-        ctx.lineTo(Math.max(right, begin + 6 * ratio), y);
+        ctx.moveTo(left, y);
+        ctx.lineTo(right, y);
         ctx.stroke();
+        ctx.fillText(String(number + 1), right + 3 * ratio, y); // at its end, because a number at its begin would be read with those of the axis
       });
       ctx.restore();
     }

@@ -18,7 +18,7 @@ PACKAGES = (
     "lab",
     "galatea",
 )
-BINARY = {".png", ".jpg", ".ico", ".parquet", ".woff2", ".gz"}
+BINARY = {".png", ".jpg", ".webp", ".ico", ".parquet", ".woff2", ".gz"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

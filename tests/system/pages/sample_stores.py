@@ -4,6 +4,7 @@ import hashlib
 import json
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -12,9 +13,19 @@ from master_dataset.registry.floor_plans_file import read_image, read_lines
 from master_dataset.registry.products import Product, ProductSpool
 from master_dataset.registry.stores import GroupVersion, Sensor, Store, Zone, currency
 from serving_layer.admin.ledger import Ledger
+from serving_layer.admin.publications import RecomputeRecord
 from serving_layer.alerts.history import HistoryCoverage
 from serving_layer.alerts.rules import AlertRules, RuleAuthor
 from serving_layer.health.watched import LagMeasurement
+from serving_layer.keys.key import Key, Scope
+from serving_layer.responses.publications import (
+    CorrectionTotals,
+    Done,
+    RecomputeProblem,
+    RecomputeProgress,
+    RecomputeReport,
+    RecomputeState,
+)
 from serving_layer.saved.annotations import Annotation
 from serving_layer.saved.shares import ShareLink
 from serving_layer.saved.views import SavedView
@@ -27,6 +38,7 @@ from tests.support.sensors import observation, source_of
 from tests.support.world_api import EMBEDDER, Asking
 from tests.support.world_tables import WorldTables
 from views.alerts.alert import Window
+from views.control.recompute import RecomputeMode, RecomputeRequest
 
 NOW = datetime(2026, 11, 21, 14, 7, 12, tzinfo=UTC)
 CUT = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -298,7 +310,7 @@ def raise_alerts(asking: Asking, now: datetime) -> None:
         threshold=Decimal(100),
         late=True,
         window=_hour(now, 4),
-        sentence="Returns value of store 12: 129.90, above 100.",
+        sentence="Returns of store 12: 129.90, above 100.",
     )
     alerts.followed(late, "resolved", _at(now, 130))
     wrong = alerts.raised(
@@ -370,7 +382,50 @@ def sample_stack() -> Asking:
     raise_alerts(asking, NOW)
     draw_plan(asking)
     keep(asking)
+    recompute(world)
+    make_keys(asking)
     return asking
+
+
+def make_keys(asking: Asking) -> None:
+    """Keys of programs: one for reading, one for the tills, and one that was revoked."""
+    made: tuple[tuple[str, str, tuple[Scope, ...], str, int], ...] = (
+        ("5f0c81d2a9b3", "default", ("read",), "Dashboard of the office", 200),
+        ("9a2b5f0c81d3", "default", ("ingest",), "Tills", 30),
+        ("b35f0c81d2a9", "acme", ("read", "configure"), "Old report", 300),
+    )
+    for id_, tenant, scopes, name, days in made:
+        _, key = Key.new(tenant, scopes, name, NOW - timedelta(days=days), NOW + timedelta(days=365 - days))
+        asking.keys.kept.append(replace(key, id=id_))
+    asking.keys.kept[-1] = replace(asking.keys.kept[-1], revoked_at=NOW - timedelta(days=12))
+
+
+def recompute(world: World) -> None:
+    """Recomputes: one that runs, one that published, one that changed nothing and one that failed."""
+    days = date(2026, 11, 16), date(2026, 11, 18)
+    corrections = CorrectionTotals(cells=2, rows=2)
+    report = RecomputeReport(
+        base=2, cut=written(CUT), days=3, partitions_total=12, blocks=9, repeats=4, conflicts=0, corrections=corrections
+    )
+    running = RecomputeProgress(Done(7, 12), Done(10_240, 18_222), 2_480.0, 3.2, "sales")
+    problem = RecomputeProblem(
+        "cassandra_unavailable", "Cassandra did not answer for 60 seconds.", "Check `nodetool status`, then try again."
+    )
+
+    def add(id_: str, state: RecomputeState, why: str, minutes: int, took: int | None, **known: Any) -> None:
+        began = NOW - timedelta(minutes=minutes)
+        ended = began + timedelta(seconds=took) if took is not None else None
+        mode: RecomputeMode = "preview" if state == "unchanged" else "publish"
+        request = RecomputeRequest(("sales", "traffic"), *days, ("12",), mode=mode)
+        fields: dict[str, Any] = dict.fromkeys(("progress", "publication", "problem", "report")) | known
+        world.recomputes[id_] = RecomputeRecord(
+            id_, state, request, "operator", why, began, ended or NOW, ended, **fields
+        )
+
+    add("running", "computing", "Prices of the autumn sale were loaded late", 1, None, progress=running)
+    add("published", "published", "Late receipts of till 3", 150, 48, publication=3, report=report)
+    add("unchanged", "unchanged", "Check of last week", 1_500, 31, report=report)
+    add("failed", "failed", "Late receipts of till 3", 1_530, 75, problem=problem)
 
 
 SHARE_TOKEN, OVERVIEW_TOKEN = "s" * 43, "o" * 43

@@ -1,6 +1,7 @@
 """The page of alerts and the form of a rule: what is open, how certain it is, and rules tried before they are saved."""
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
 
@@ -51,7 +52,7 @@ def test_what_is_open_comes_first_with_what_where_since_when_and_how_sure(
     is_open, ended = page[first:second], page[second:third]
     assert "The queue Q1 is too long. Kosice · since Sat 21 Nov, 10:20 6, limit 4 provisional" in is_open
     assert "Checked up to 09:30:00 UTC" in is_open
-    assert "Too little was sold. 6, limit 4 Kosice Ended: the condition ended, Sat 21 Nov, 09:50 final" in ended
+    assert "Too little was sold. 6, limit 4 Kosice Ended, Sat 21 Nov, 09:50 final" in ended
     assert "Nothing was sold. 6, limit 4 Ginza Retracted: late events, Sat 21 Nov, 18:01 final" in ended
     assert "Canary" not in page
     assert with_alerts.alert_tables.known.as_of == AT
@@ -346,3 +347,29 @@ def test_a_limit_that_is_tried_says_how_often_it_would_have_fired(
 
     assert said in tried
     assert ("In the last 28 days" in tried) == bool(said)
+
+
+def test_an_alert_names_its_store_and_the_units_of_its_numbers(asking: Asking, browsing: Browsing) -> None:
+    asking.alert_tables.known = HistoryCoverage(AT, None)
+    asking.alert_tables.raised(
+        "2026-11-21T09:20:00Z",
+        store="40",
+        value=Decimal(182_300),
+        baseline=Decimal(410_900),
+        threshold=Decimal(50),
+        sentence="Net sales of store 40: 182300, more than 50 % below the 410900 of the same time a week before.",
+    )
+    asking.alert_tables.raised(
+        "2026-11-21T09:21:00Z",
+        store="12",
+        value=Decimal(20),
+        threshold=Decimal(20),
+        sentence="The source pos_transactions of store 12 has been silent for 20 minutes.",
+    )
+
+    page = browsing.words("/alerts")
+
+    assert "Net sales of store Ginza: ¥182,300, more than 50 % below the ¥410,900 of the same time" in page
+    assert "¥182,300, a week before ¥410,900; limit 50 %" in page
+    assert "The source Tills (receipts) of store Kosice has been silent for 20 minutes." in page
+    assert "20 min, limit 20 min" in page

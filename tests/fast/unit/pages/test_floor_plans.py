@@ -118,7 +118,7 @@ def test_the_table_has_every_number_and_says_why_one_is_missing(browsing: Browsi
 def test_the_period_and_the_measure_can_be_chosen(browsing: Browsing) -> None:
     assert polygons(browsing.get(f"{PATH}?shade=zone_traffic_in"))["hats"] == "shade-0 provisional"
     of_range = browsing.words(f"{PATH}?range=this_week&day=2026-11-01")
-    assert "This week 16 Nov 2026 to 22 Nov 2026" in of_range
+    assert "This week 16 Nov \N{EN DASH} 22 Nov 2026" in of_range
     assert "2 hats provisional" in of_range
     earlier = browsing.words(f"{PATH}?day=2026-11-18")
     assert "1 shoes final 1 1 100 % 30 s" in earlier

@@ -48,7 +48,7 @@ def test_who_published_why_and_how_much_was_read_is_for_operators(asking: Asking
     assert {each for each in words if f">{each}<" in whole} == words
     assert {each for each in words if f">{each}<" in shown} == set()
     layers = [each.get("/layers") for each in (reader, operator)]
-    assert ["Events read" in page for page in layers] == [False, True]
+    assert ["To read" in page for page in layers] == [False, True]
     assert "restores 1" in shown
     assert shown.count("<th") - 1 == 4 + shown.count("<tr") - 1
 

@@ -50,7 +50,7 @@ def test_sensors_with_problems_come_first_with_their_last_signal_in_the_time_of_
     assert "1 silent 1 no signal 1 ok" in page
     assert "ap-2 Kosice silent 2 h 16 min ago Sat 21 Nov, 08:00\N{EN DASH}08:15 78.6 %" in page
     assert "q-1 Kosice no signal none 0.0 %" in page
-    assert "Q1 since 21 Nov 2026 until 1 Jan 2027 queue events" in page
+    assert "Q1 since 21 Nov 2026 until 1 Jan 2027 Queue sensors" in page
     assert "ap-1 Kosice ok 1 min ago Sat 21 Nov, 10:15\N{EN DASH}10:30 100.0 %" in page
     assert "Coverage by day: Sun not known, Mon not known" in browsing.get("/sensors")
     assert "Without registered sensors: Ginza" in page

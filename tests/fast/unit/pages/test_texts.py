@@ -41,7 +41,7 @@ def test_a_store_shows_its_day_and_what_it_is_compared_with(browsing: Browsing) 
 
     assert "Sat, 21 Nov 2026, so far" in page
     assert "Changes are compared with Sat 14 Nov, both up to 10:30." in page
-    assert "open 08:00-20:00" in page
+    assert "open 08:00\N{EN DASH}20:00" in page
     assert "provisional" in page
 
 
