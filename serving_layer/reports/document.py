@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
+from master_dataset.registry.stores import Store, currency
 from serving_layer.pages import figures, language
 from serving_layer.pages.language import UNKNOWN, ngettext, noted
 from serving_layer.pages.language import gettext as _
@@ -329,8 +330,11 @@ def _alert(of: ReportAlert) -> str:
     at = datetime.fromisoformat(of.raised_at_local)
     state = STATES.get(of.state, of.state)
     notes = [*([_(state)] if state else []), *([_("provisional")] if of.provisional else [])]
-    said = ", ".join([translated(of.sentence).rstrip("."), *notes])
-    return f"{_short_day(at.date())}, {at:%H:%M}, {_name(of.store, of.name)}: {said}."
+    store = Store(of.store, "UTC", of.name, currency=currency(of.currency))
+    said = ", ".join([translated(of.sentence, store).rstrip("."), *notes])
+    name = _name(of.store, of.name)
+    where = "" if name in said else f", {name}"
+    return f"{_short_day(at.date())}, {at:%H:%M}{where}: {said}."
 
 
 def _sensors(report: Report) -> Iterable[Part]:

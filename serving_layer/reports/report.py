@@ -319,6 +319,7 @@ def _alert(stored: StoredAlert, stores: Mapping[str, Store], cut: datetime) -> R
         alert_id=stored.alert_id,
         store=store.id,
         name=_name(store),
+        currency=store.currency.code,
         state=stored.state,
         sentence=alert.sentence,
         raised_at=iso_instant(stored.raised_at),

@@ -73,11 +73,15 @@ class ReportStore(Struct):
 
 
 class ReportAlert(Struct):
-    """An alert. `raised_at_local`: by the clock of the store. `provisional`: as in `GET /v1/alerts`."""
+    """An alert. `raised_at_local`: by the clock of the store. `provisional`: as in `GET /v1/alerts`.
+
+    `currency`: of the store, for amounts in the sentence.
+    """
 
     alert_id: str
     store: str
     name: str
+    currency: str
     state: AlertState
     sentence: str
     raised_at: Instant

@@ -26,7 +26,9 @@ def windows(*cents: int | None) -> WatchedWindows:
     return WatchedWindows(rows, 1, CUT, 0)
 
 
-def test_without_a_terminal_what_has_changed_is_printed_and_how_long_nothing_has(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_what_has_changed_is_printed_and_how_long_nothing_has(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     table = LiveTable(cast("WindowReader", Watch()))
     printed = []
     for look, doing in (
