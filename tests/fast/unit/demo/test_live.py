@@ -26,7 +26,7 @@ def windows(*cents: int | None) -> WatchedWindows:
     return WatchedWindows(rows, 1, CUT, 0)
 
 
-def test_without_a_terminal_what_has_changed_is_printed_and_how_long_nothing_has(
+def test_without_a_terminal_changes_are_printed_and_how_long_there_is_none(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     table = LiveTable(cast("WindowReader", Watch()))
