@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import msgspec
 import orjson
@@ -247,13 +248,14 @@ def test_a_recompute_is_shown_as_it_was_written_down(
     _, real = unchanged
     request = RecomputeRequest(("sales",), date(2026, 11, 1), None, ("12",))
     written_down = Recomputes(shared_cassandra)
-    written_down.create(Recompute("mine", request, "operator", "a test", datetime(2026, 11, 21, tzinfo=UTC), "asked"))
-    first = real.body("/v1/recomputes/mine", key=OPERATOR_KEY)
+    mine = f"mine-{uuid4().hex}"
+    written_down.create(Recompute(mine, request, "operator", "a test", datetime(2026, 11, 21, tzinfo=UTC), "asked"))
+    first = real.body(f"/v1/recomputes/{mine}", key=OPERATOR_KEY)
 
     problem = Problem("cut_not_reached", "too slow", "galatea lag")
     progress = Progress(Done(1, 2), Done(10, 20), 1.5, 6.7, "sales")
-    written_down.update("mine", "failed", problem=problem, progress=progress)
-    last = real.body("/v1/recomputes/mine", key=OPERATOR_KEY)
+    written_down.update(mine, "failed", problem=problem, progress=progress)
+    last = real.body(f"/v1/recomputes/{mine}", key=OPERATOR_KEY)
 
     column_names = ("state", "asked", "asked_at", "progress", "problem", "publication", "report")
     assert [first[name] for name in column_names] == [
