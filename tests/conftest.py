@@ -1,4 +1,4 @@
-"""Of all tests: no law fails because a machine is slow, for a time is no law; and little time goes to collecting garbage."""
+"""Of all tests: no law fails because a machine is slow, for a time is no law; and garbage is collected seldom."""
 
 import gc
 

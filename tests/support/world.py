@@ -199,7 +199,8 @@ def _add_up_days(
         blocks.setdefault(day, {})[name] = packed
         stored.setdefault(day, set()).update(of)
     parts = {
-        day: DayParts(tuple(blocks.get(day, {})), tuple(sorted(of - stored.get(day, set())))) for day, of in days.items()
+        day: DayParts(tuple(blocks.get(day, {})), tuple(sorted(of - stored.get(day, set()))))
+        for day, of in days.items()
     }
     return parts, blocks
 

@@ -8,7 +8,7 @@ import pytest
 
 from serving_layer.pages.assets import FOLDER, assets
 from tests.support.corpus.case import receipt
-from tests.support.world_api import OPERATOR_KEY, Asking
+from tests.support.world_api import OPERATOR_KEY
 from tests.support.world_clients import Browsing
 
 MOST_BYTES = 150_000
