@@ -17,3 +17,8 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(GARBAGE_AT, 10, 10)
     gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """What the process leaves is found again: extension modules report it otherwise."""
+    gc.unfreeze()
