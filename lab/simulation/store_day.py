@@ -17,7 +17,7 @@ HOUR_MS = 60 * MINUTE_MS
 
 def format_instant(instant_ms: int) -> str:
     """Format an instant as sensors do: UTC with three decimals and `Z`."""
-    return f"{datetime.fromtimestamp(instant_ms // 1000, UTC):%Y-%m-%dT%H:%M:%S}.{instant_ms % 1000:03d}Z"
+    return f"{datetime.fromtimestamp(instant_ms // 1000, UTC).isoformat()[:19]}.{instant_ms % 1000:03d}Z"
 
 
 def to_milliseconds(at: datetime) -> int:

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 import httpx
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 
 from serving_layer.app import create_app
 from serving_layer.http.problems import MEDIA_TYPE
@@ -24,13 +24,14 @@ def document() -> Document:
     return create_app(nothing, nothing, nothing, nothing, alerting=nothing, sessions=nothing).openapi()
 
 
-def operations() -> list[tuple[str, str, Document]]:
+@cache
+def operations() -> tuple[tuple[str, str, Document], ...]:
     """Every operation, with its path and method."""
-    return [
+    return tuple(
         (path, method.upper(), operation)
         for path, methods in document()["paths"].items()
         for method, operation in methods.items()
-    ]
+    )
 
 
 def operation_of(method: str, path: str) -> Document | None:
@@ -57,7 +58,7 @@ def refuse_unannounced(method: str, response: httpx.Response) -> None:
     assert kind in kinds, f"{name} does not announce {kind} with {response.status_code}"
     if kind in {JSON, MEDIA_TYPE}:
         wrong = next(_validator(name, response.status_code, kind).iter_errors(response.json()), None)
-        assert wrong is None, f"{name}: {wrong.message} at {wrong.json_path}" if wrong else ""
+        assert wrong is None, f"{name}: {wrong.message} at {wrong.instance_path}" if wrong else ""
 
 
 @cache

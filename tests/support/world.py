@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from master_dataset.source import Source
     from serving_layer.admin.publications import RecomputeRecord
 
-_DayPartsOf = dict[tuple[str, str], dict[date, DayParts]]
-_DayBlocks = dict[tuple[str, str, date], dict[str, bytes]]
+_DayBlocks = dict[date, dict[str, bytes]]
+"""Per day, its blocks by name."""
+_AddedUp = tuple[dict[date, DayParts], _DayBlocks]
 
 
 def at(text: str | datetime) -> datetime:
@@ -54,9 +55,7 @@ class World:
         self.manifests: dict[str, dict[tuple[str, date], str]] = {"": {}}
         self.run_days: dict[tuple[str, str], dict[date, frozenset[str]]] = {}
         self.blocks: dict[tuple[str, str, str, date], str] = {}
-        self._day_parts: _DayPartsOf = {}
-        self._day_blocks: _DayBlocks = {}
-        self._days_left: list[Callable[[], None]] = []
+        self._days: dict[tuple[str, str], Callable[[], _AddedUp]] = {}
         self._adding_up = Lock()
         self.ledgers: dict[str, Ledger] = {}
         self.corrections: dict[tuple[str, str], dict[tuple[str, date], str]] = {}
@@ -128,51 +127,29 @@ class World:
                     self.blocks[view.name, store, run, day] = write_block(view, block)
                     days.setdefault(day, set()).add(store)
             self.run_days[run, view.name] = {day: frozenset(of) for day, of in days.items()}
-            self._days_left.append(partial(self._add_up_days, view, run, by_store, days, dict(self.stores)))
+            self._days[run, view.name] = cache(partial(_add_up_days, view, run, by_store, days, dict(self.stores)))
             manifest |= {(view.name, day): run for day in days}
         self.manifests[run] = manifest
         self._publish(PublicationEntry(number, at(cut), at(cut), "world", "a test", run, self.definitions))
         self.pass_time(cut)
 
-    @property
-    def day_parts(self) -> _DayPartsOf:
-        """Per run and view, the parts of each day."""
-        return self._with_days()[0]
+    def day_parts(self, run: str, view: str) -> dict[date, DayParts]:
+        """The parts of each day."""
+        return self._added_up(run, view)[0]
 
-    @property
-    def day_blocks(self) -> _DayBlocks:
-        """Per run, view and day, its blocks by name."""
-        return self._with_days()[1]
+    def day_blocks(self, run: str, view: str, day: date) -> dict[str, bytes]:
+        """The blocks of a day, by name."""
+        return self._added_up(run, view)[1].get(day, {})
 
-    def _with_days(self) -> tuple[_DayPartsOf, _DayBlocks]:
-        """Days are added up when they are first read: few tests read them."""
+    def forget_days(self) -> None:
+        """As if no publication had day cells."""
+        self._days.clear()
+
+    def _added_up(self, run: str, view: str) -> _AddedUp:
+        """The days of a view are added up when they are first read: few tests read them."""
         with self._adding_up:
-            while self._days_left:
-                self._days_left.pop(0)()
-        return self._day_parts, self._day_blocks
-
-    def _add_up_days(
-        self,
-        view: View,
-        run: str,
-        by_store: Mapping[str, Mapping[CellKey, States]],
-        days: Mapping[date, set[str]],
-        stores: Mapping[str, Store],
-    ) -> None:
-        buffer, stored = PartBuffer(f"{run}-{view.name}"), dict[date, set[str]]()
-        adds_up = DayCells(DayShape.of(view), calendar_of(stores))
-        for store, cells in by_store.items():
-            if cells:
-                buffer.add(adds_up.of(arrow_cells(view, store, cells)))
-        for day, name, packed, of in buffer.parts():
-            self._day_blocks.setdefault((run, view.name, day), {})[name] = packed
-            stored.setdefault(day, set()).update(of)
-        self._day_parts[run, view.name] = {
-            day: DayParts(
-                tuple(self._day_blocks.get((run, view.name, day), {})), tuple(sorted(of - stored.get(day, set())))
-            )
-            for day, of in days.items()
-        }
+            add_up = self._days.get((run, view))
+            return add_up() if add_up else ({}, {})
 
     def restore(self, number: int) -> None:
         """Publish again what an older publication said; it was at that publication's cut."""
@@ -204,6 +181,28 @@ class World:
     def _terms_of(self, store: str) -> Terms:
         known = self.stores.get(store)
         return known.terms if known else DEFAULT_TERMS
+
+
+def _add_up_days(
+    view: View,
+    run: str,
+    by_store: Mapping[str, Mapping[CellKey, States]],
+    days: Mapping[date, set[str]],
+    stores: Mapping[str, Store],
+) -> _AddedUp:
+    """As one worker of batch that has every store."""
+    buffer, stored, blocks = PartBuffer(f"{run}-{view.name}"), dict[date, set[str]](), _DayBlocks()
+    tables = [arrow_cells(view, store, cells) for store, cells in by_store.items() if cells]
+    if tables:
+        buffer.add(DayCells(DayShape.of(view), calendar_of(stores)).of(pa.concat_tables(tables).combine_chunks()))
+    for day, name, packed, of in buffer.parts():
+        blocks.setdefault(day, {})[name] = packed
+        stored.setdefault(day, set()).update(of)
+    parts = {
+        day: DayParts(tuple(blocks.get(day, {})), tuple(sorted(of - stored.get(day, set()))))
+        for day, of in days.items()
+    }
+    return parts, blocks
 
 
 def arrow_cells(view: View, store: str, cells: Mapping[CellKey, States]) -> pa.Table:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import orjson
+from fastapi import FastAPI
 
 from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError, RequestError, UnknownNameError
 from master_dataset.kafka.producer import Delivery, DeliveryStatus, ProducerRecord
@@ -49,6 +50,7 @@ from serving_layer.store.at_least import AtLeast, Opening
 from serving_layer.store.readers import Readers
 from serving_layer.store.topic_logs import TopicLogs
 from serving_layer.webhooks.service import RecordPosition, WebhookService
+from tests.support import event_loop
 from tests.support.alert_tables import WorldAlertTables, WorldVersions
 from tests.support.archiving import WorldDeadLetters
 from tests.support.floor_plans import WorldFloorPlans
@@ -304,6 +306,18 @@ async def _no_pause(_seconds: float) -> None:
     """As its clock goes on by itself, there is nothing to wait for."""
 
 
+_CLIENT = httpx.AsyncClient(base_url="http://galatea")
+"""Only builds requests: it has no cookies, and follows no redirections."""
+
+
+async def answer_of(app: FastAPI, request: httpx.Request) -> httpx.Response:
+    """The whole response of an application."""
+    response = await httpx.ASGITransport(app, raise_app_exceptions=False).handle_async_request(request)
+    response.request = request
+    await response.aread()
+    return response
+
+
 class Asking:
     """One process that serves. Its answers are remembered from question to question, as in the real one.
 
@@ -449,12 +463,7 @@ class Asking:
     def request(self, method: str, path: str, **said: Any) -> httpx.Response:
         """The response to a request as httpx makes it. AssertionError if the OpenAPI document does not announce it."""
 
-        async def ask() -> httpx.Response:
-            transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
-            async with httpx.AsyncClient(transport=transport, base_url="http://galatea") as client:
-                return await client.request(method, path, **said)
-
-        response = asyncio.run(ask())
+        response = event_loop.run(answer_of(self.app, _CLIENT.build_request(method, path, **said)))
         refuse_unannounced(method, response)
         return response
 

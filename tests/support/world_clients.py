@@ -1,6 +1,5 @@
 """Clients of the REST API over a World: Python clients, a server on a free port, and a browser without a screen."""
 
-import asyncio
 import html
 import re
 import socket
@@ -18,6 +17,7 @@ from galatea.client import AsyncClient, Client
 from serving_layer.http.certificate import ServerCertificate
 from serving_layer.http.connections import ConnectionLimits
 from serving_layer.http.server import Server, ServerConfig
+from tests.support import event_loop
 from tests.support.world_api import OPERATOR_KEY, Asking
 
 
@@ -32,7 +32,7 @@ class Waited(httpx.BaseTransport):
             response = await self._inner.handle_async_request(request)
             return httpx.Response(response.status_code, headers=response.headers, content=await response.aread())
 
-        return asyncio.run(whole())
+        return event_loop.run(whole())
 
 
 def over(asking: Asking) -> httpx.ASGITransport:
@@ -137,4 +137,4 @@ class Browsing:
                 self.cookies = client.cookies
                 return found
 
-        return asyncio.run(ask())
+        return event_loop.run(ask())

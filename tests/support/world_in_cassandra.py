@@ -91,13 +91,12 @@ def _write_batch(world: World, session: "Session") -> None:
     for (view, store, run, day), text in world.blocks.items():
         session.execute(block, (view, store, month_of(day), run, day, text))
     part = session.prepare("INSERT INTO day_cells (run, view_name, day, part, block) VALUES (?, ?, ?, ?, ?)")
-    for (run, view, day), parts in world.day_blocks.items():
-        for name, packed in parts.items():
-            session.execute(part, (run, view, day, name, packed))
     stores = session.prepare("INSERT INTO run_days (run, view_name, day, stores, day_cells) VALUES (?, ?, ?, ?, ?)")
     for (run, view), days in world.run_days.items():
         for day, of in days.items():
-            named = world.day_parts[run, view][day].to_json()
+            named = world.day_parts(run, view)[day].to_json()
+            for name, packed in world.day_blocks(run, view, day).items():
+                session.execute(part, (run, view, day, name, packed))
             session.execute(stores, (run, view, day, json.dumps(sorted(of)), named))
     named = session.prepare("INSERT INTO manifests (manifest, view_name, day, run) VALUES (?, ?, ?, ?)")
     for manifest, cells in world.manifests.items():

@@ -64,10 +64,10 @@ class WorldTables:
         return {day: block for day, block in found.items() if block is not None}
 
     async def day_parts(self, run: str, view: str) -> Mapping[date, DayParts]:
-        return self.world.day_parts.get((run, view), {})
+        return self.world.day_parts(run, view)
 
     async def day_cells(self, run: str, view: str, day: date) -> Mapping[str, bytes]:
-        return self.world.day_blocks.get((run, view, day), {})
+        return self.world.day_blocks(run, view, day)
 
     async def positions(self, generation: int) -> Sequence[Position]:
         at = Position(POS_TRANSACTIONS.topic, 0, self.world.sent, self.world.speed_as_of)

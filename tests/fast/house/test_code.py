@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 
 from tests.fast.house.tree import named, product, suites, text, tracked, tree
 
@@ -35,11 +35,14 @@ def swallows_all(handler: ast.ExceptHandler) -> bool:
     return any(kind is None or ast.unparse(kind) in {"Exception", "BaseException"} for kind in kinds)
 
 
-def handlers() -> Iterator[tuple[str, int]]:
-    for path in product():
-        for node in ast.walk(tree(path)):
-            if isinstance(node, ast.ExceptHandler) and swallows_all(node):
-                yield named(path), node.lineno
+@cache
+def handlers() -> list[tuple[str, int]]:
+    return [
+        (named(path), node.lineno)
+        for path in product()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ExceptHandler) and swallows_all(node)
+    ]
 
 
 def test_only_the_edge_of_a_process_or_of_a_strangers_call_catches_every_exception() -> None:

@@ -147,7 +147,7 @@ def test_a_store_that_answers_put_into_another_group_differs_in_its_groups_alone
 
 def test_a_published_day_that_is_gone_differs_and_says_so() -> None:
     world = PAIR.world()
-    world.day_parts.clear()  # so that totals are read from blocks
+    world.forget_days()  # so that totals are read from blocks
     world.blocks.pop(next(place for place in world.blocks if place[0] == "sales"))
 
     found = verified(world, PAIR.world(), PAIR.world().stores)

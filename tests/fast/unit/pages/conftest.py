@@ -10,8 +10,7 @@ from tests.support.world_clients import Browsing
 OPEN = dict.fromkeys(("mon", "tue", "wed", "thu", "fri", "sat"), ("08:00-20:00",))
 
 
-@pytest.fixture
-def world() -> World:
+def morning() -> World:
     """A Saturday: 12.40 before the cut and 3.10 after it; 10.00 on the Saturday before."""
     world = World(
         Store(id="12", timezone="Europe/Bratislava", name="Kosice", opening_hours=OPEN, country="SK"),
@@ -25,6 +24,17 @@ def world() -> World:
     world.receive(receipt("2026-11-21T09:20:00Z", minor=310, number=4, store="12"), "2026-11-21T09:20:01Z")
     world.pass_time("2026-11-21T09:31:00Z")
     return world
+
+
+@pytest.fixture
+def world() -> World:
+    return morning()
+
+
+@pytest.fixture(scope="module")
+def lasting() -> Browsing:
+    """One process for all tests of a module that change nothing."""
+    return Browsing(Asking(morning()))
 
 
 @pytest.fixture

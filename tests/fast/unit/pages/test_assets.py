@@ -8,7 +8,7 @@ import pytest
 
 from serving_layer.pages.assets import FOLDER, assets
 from tests.support.corpus.case import receipt
-from tests.support.world_api import OPERATOR_KEY, Asking
+from tests.support.world_api import OPERATOR_KEY
 from tests.support.world_clients import Browsing
 
 MOST_BYTES = 150_000
@@ -33,8 +33,9 @@ PAGES = [
 LINKED = re.compile(r'(?:src|href)="(/static/[^"]+)"')
 
 
-@pytest.fixture
-def operator(asking: Asking) -> Browsing:
+@pytest.fixture(scope="module")
+def operator(lasting: Browsing) -> Browsing:
+    asking = lasting.asking
     browsing = Browsing(asking)
     browsing.sign_in(OPERATOR_KEY)
     large = receipt({"happened_at": '"yesterday"', "title": f'"{"<" * 30_000}"'})
@@ -92,8 +93,8 @@ def test_an_asset_is_kept_for_ever_under_the_address_of_its_content(browsing: Br
 
 
 @pytest.mark.parametrize("name", ["../assets.py", "..%2fassets.py", "vendor", "none.css", "%2e%2e/assets.py"])
-def test_nothing_but_assets_can_be_read(browsing: Browsing, name: str) -> None:
-    assert browsing.response("GET", f"/static/{name}").status_code == 404
+def test_nothing_but_assets_can_be_read(lasting: Browsing, name: str) -> None:
+    assert lasting.response("GET", f"/static/{name}").status_code == 404
 
 
 @pytest.mark.parametrize("path", PAGES)

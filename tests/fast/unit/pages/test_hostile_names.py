@@ -1,5 +1,7 @@
 """Names that somebody else chose are text, wherever they stand."""
 
+from functools import cache
+
 import pytest
 
 from master_dataset.registry.stores import Store
@@ -22,6 +24,7 @@ NAMES = (
 RAW = ("<script>alert", "<img src=x", "<svg onload", "</title><svg")
 
 
+@cache
 def of(name: str, id_: str) -> Browsing:
     world = World(Store(id=id_, timezone="UTC", name=name))
     world.receive(receipt("2026-11-21T08:10:00Z", minor=1240, store=id_), "2026-11-21T08:10:01Z")

@@ -6,8 +6,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support import World
-from tests.support.world_api import Asking
 from tests.support.world_clients import Browsing
 
 PATHS = ("/", "/stores", "/stores/12", "/products")
@@ -38,19 +36,17 @@ def test_no_query_string_is_an_error_of_ours(browsing: Browsing, path: str, quer
     "query", ["%ff=%fe", "range=%ff", "first=%00&last=%00", "&&&=&", "day[]=1", "page=1e3", "q=%F0%9F"]
 )
 @pytest.mark.parametrize("path", PATHS)
-def test_what_is_no_text_is_read_as_text(browsing: Browsing, path: str, query: str) -> None:
-    assert browsing.response("GET", f"{path}?{query}").status_code in (200, 422)
+def test_what_is_no_text_is_read_as_text(lasting: Browsing, path: str, query: str) -> None:
+    assert lasting.response("GET", f"{path}?{query}").status_code in (200, 422)
 
 
 @pytest.mark.parametrize("id_", ["../12", "12/..", "%00", "12?", "\u202e12", "x" * 3000, "12%2f"])
-def test_an_id_of_no_store_is_not_found(browsing: Browsing, id_: str) -> None:
-    assert browsing.response("GET", f"/stores/{quote(id_, safe='')}").status_code in (404, 422)
+def test_an_id_of_no_store_is_not_found(lasting: Browsing, id_: str) -> None:
+    assert lasting.response("GET", f"/stores/{quote(id_, safe='')}").status_code in (404, 422)
 
 
 @pytest.mark.parametrize("days", ["1970-01-01", "1970-01-02", "8999-12-31", "9000-12-31"])
 @pytest.mark.parametrize("compare", ["previous_week", "previous_period", "previous_year", "none"])
-def test_the_ends_of_the_calendar_are_pages(world: World, days: str, compare: str) -> None:
-    browsing = Browsing(Asking(world))
-
+def test_the_ends_of_the_calendar_are_pages(lasting: Browsing, days: str, compare: str) -> None:
     for path in PATHS:
-        assert browsing.get(f"{path}?day={days}&compare={compare}")
+        assert lasting.get(f"{path}?day={days}&compare={compare}")

@@ -48,6 +48,14 @@ def path(asking: Asking) -> str:
     return shared(asking, "/stores/12?day=2026-11-21")
 
 
+@pytest.fixture(scope="module")
+def visited(lasting: Browsing) -> str:
+    """The same path for all tests that change nothing; its page was opened."""
+    path = shared(lasting.asking, "/stores/12?day=2026-11-21")
+    lasting.get(path)
+    return path
+
+
 def test_the_page_of_a_store_is_shown_without_a_key(browsing: Browsing, path: str) -> None:
     page = browsing.words(path)
 
@@ -152,10 +160,8 @@ def test_queries_of_several_metrics_are_those_that_the_script_makes(browsing: Br
         "/v1/recomputes/x",
     ],
 )
-def test_rest_answers_nothing_else(browsing: Browsing, path: str, query: str) -> None:
-    browsing.get(path)
-
-    refused = browsing.response("GET", query, header(path))
+def test_rest_answers_nothing_else(lasting: Browsing, visited: str, query: str) -> None:
+    refused = lasting.response("GET", query, header(visited))
 
     assert refused.status_code in {401, 403, 404}
     assert "Kosice" not in refused.text
@@ -184,25 +190,25 @@ def test_what_a_tenants_key_has_in_the_cache_is_not_for_a_link(browsing: Browsin
         ("POST", "/v1/recomputes"),
     ],
 )
-def test_a_token_changes_nothing(browsing: Browsing, path: str, method: str, route: str) -> None:
-    headers = {"Content-Type": "application/json", **header(path)}
+def test_a_token_changes_nothing(lasting: Browsing, visited: str, method: str, route: str) -> None:
+    headers = {"Content-Type": "application/json", **header(visited)}
 
-    refused = browsing.response(method, route, headers, "{}")
+    refused = lasting.response(method, route, headers, "{}")
 
     assert refused.status_code in {401, 403}
-    assert len(browsing.asking.shares.kept) == 1
+    assert len(lasting.asking.shares.kept) == 1
 
 
 @pytest.mark.parametrize("route", ["/saved", "/annotations", "/recomputes", "/logout", "/alerts/rules"])
-def test_a_form_with_a_token_is_refused(browsing: Browsing, path: str, route: str) -> None:
-    kind = {"Content-Type": "application/x-www-form-urlencoded", "Origin": ORIGIN, **header(path)}
+def test_a_form_with_a_token_is_refused(lasting: Browsing, visited: str, route: str) -> None:
+    kind = {"Content-Type": "application/x-www-form-urlencoded", "Origin": ORIGIN, **header(visited)}
 
-    refused = browsing.response("POST", route, kind, "do=share&address=/&hours=1")
+    refused = lasting.response("POST", route, kind, "do=share&address=/&hours=1")
 
     assert refused.status_code in {303, 401, 403}
     assert refused.headers.get("location", "/login") in {"/login", "/"}
-    assert len(browsing.asking.shares.kept) == 1
-    assert browsing.response("POST", path, kind, "").status_code == 405
+    assert len(lasting.asking.shares.kept) == 1
+    assert lasting.response("POST", visited, kind, "").status_code == 405
 
 
 def test_the_query_and_the_session_of_a_visitor_count_for_nothing(asking: Asking, path: str) -> None:
@@ -226,13 +232,14 @@ def test_the_query_and_the_session_of_a_visitor_count_for_nothing(asking: Asking
     ],
 )
 def test_a_shared_page_is_in_the_language_of_its_visitor(
-    browsing: Browsing, path: str, headers: dict[str, str], spoken: str
+    lasting: Browsing, visited: str, headers: dict[str, str], spoken: str
 ) -> None:
-    response = browsing.response("GET", path, headers)
+    response = lasting.response("GET", visited, headers)
 
     assert response.headers["content-language"] == spoken
     assert f'<html lang="{spoken}">' in response.text
-    assert {browsing.response("GET", each, header(path)).status_code for each in queries(response.text)} == {200}
+    asked = queries(response.text)
+    assert {lasting.response("GET", each, header(visited)).status_code for each in asked} == {200}
 
 
 def test_a_link_of_a_tenant_shows_its_stores_alone(browsing: Browsing, asking: Asking) -> None:

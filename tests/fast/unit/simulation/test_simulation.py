@@ -2,10 +2,11 @@
 
 from datetime import date, timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.simulation.records import DEAD_LETTERS, DRIFTED, DUPLICATES, EVENTS, LATE, SILENCED
+from lab.simulation.records import DEAD_LETTERS, DRIFTED, DUPLICATES, EVENTS, LATE, SILENCED, SentCounts, TimedRecord
 from lab.simulation.simulation import Simulation
 from lab.simulation.stores import equipped, invented_stores
 from master_dataset.registry.stores import Sensor, Store
@@ -19,6 +20,16 @@ ALL = registered_sources()
 
 def simulation(*stores: Store, days: int = 1, seed: str = "1") -> Simulation:
     return Simulation(stores, DAY, DAY + timedelta(days=days - 1), seed, ALL)
+
+
+ONE, OTHER = invented_stores(2)
+
+
+@pytest.fixture(scope="module")
+def three_days() -> tuple[SentCounts, list[TimedRecord]]:
+    """What two stores send in three days."""
+    made = simulation(OTHER, ONE, days=3)
+    return made.counts, list(made.deliveries())
 
 
 @given(st.integers(0, 1000).map(str))
@@ -35,14 +46,13 @@ def test_sent_is_events_and_duplicates_and_dead_letters(seed: str) -> None:
     assert made.counts.reasons == read.dead_letters
 
 
-def test_every_kind_of_fault_happens_within_some_days() -> None:
-    made = simulation(*invented_stores(2), days=3)
-    list(made.deliveries())
+def test_every_kind_of_fault_happens_within_some_days(three_days: tuple[SentCounts, list[TimedRecord]]) -> None:
+    counts, _ = three_days
 
     for kind in (DUPLICATES, LATE, DRIFTED, SILENCED):
-        assert made.counts.of(kind) > 0
-    assert made.counts.of(DEAD_LETTERS) < made.counts.sent / 100
-    assert len(made.counts.reasons) == 17
+        assert counts.of(kind) > 0
+    assert counts.of(DEAD_LETTERS) < counts.sent / 100
+    assert len(counts.reasons) == 17
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_one_others(store: Store) -> None:
@@ -51,21 +61,24 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_others(store: Store)
     assert one == again != other
 
 
-def test_neither_other_stores_nor_days_nor_sources_change_what_a_store_sends() -> None:
-    one, other = invented_stores(2)
-    alone = {(each.topic, each.value) for each in simulation(one).deliveries()}
-    of_one = f'"operation_id":"{one.id}"'.encode()
+def test_neither_other_stores_nor_days_nor_sources_change_what_a_store_sends(
+    three_days: tuple[SentCounts, list[TimedRecord]],
+) -> None:
+    alone = {(each.topic, each.value) for each in simulation(ONE).deliveries()}
+    of_one = f'"operation_id":"{ONE.id}"'.encode()
 
-    longer = [each for each in simulation(other, one, days=2).deliveries() if of_one in each.value]
-    counts = Simulation([one], DAY, DAY, "1", ["people_counts"]).deliveries()
+    longer = [each for each in three_days[1] if of_one in each.value]
+    counts = Simulation([ONE], DAY, DAY, "1", ["people_counts"]).deliveries()
 
     whole = {each for each in alone if of_one in each[1]}
     assert whole <= {(each.topic, each.value) for each in longer}
     assert {(each.topic, each.value) for each in counts} == {each for each in alone if each[0] == "people_counts"}
 
 
-def test_deliveries_come_by_when_they_are_sent_also_across_days_and_stores() -> None:
-    sent = [each.send_at for each in simulation(*invented_stores(2), days=2).deliveries()]
+def test_deliveries_come_by_when_they_are_sent_also_across_days_and_stores(
+    three_days: tuple[SentCounts, list[TimedRecord]],
+) -> None:
+    sent = [each.send_at for each in three_days[1]]
 
     assert sent == sorted(sent)
 
