@@ -71,11 +71,11 @@ class WorldFloorPlans:
 
 def png(width: int = 80, height: int = 60, shelves: tuple[Shelf, ...] = ()) -> bytes:
     """A white image with a dark border and grey blocks, as a valid PNG."""
-    rows = [bytearray(b"\xff" * width) for _ in range(height)]
-    for y in range(height):
-        for x in range(width):
-            if min(x, y, width - 1 - x, height - 1 - y) < max(1, width // 200):
-                rows[y][x] = 40
+    edge = max(1, width // 200)
+    side = b"\x28" * min(edge, width)
+    rows = [bytearray((side + b"\xff" * max(0, width - 2 * edge) + side)[:width]) for _ in range(height)]
+    for y in (*range(min(edge, height)), *range(max(0, height - edge), height)):
+        rows[y][:] = b"\x28" * width
     for left, top, right, bottom in shelves:
         for y in range(top, bottom):
             rows[y][left:right] = b"\xc4" * (right - left)
