@@ -1,4 +1,4 @@
-"""An archive of the Java classes that Spark loads: with it, Java needs a third less processor time to start Spark.
+"""An archive of the Java classes that Spark loads: with it, Java needs less processor time to start Spark.
 
 `galatea jars` makes it once for each installation. Java writes it at the end of a session that has done what sessions
 do. It checks by itself that an archive belongs to its version and to the jars, and starts as usual if not.
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from deploy.jars import jar_paths, spark_parts
 from deploy.java import find_java
-from master_dataset.errors import OperatorError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,45 +41,47 @@ def archive_option(jars: Sequence[str]) -> str:
     return f"-XX:SharedArchiveFile={archive}" if archive.exists() else ""
 
 
-def make_class_archive(settings: "Settings") -> bool:
-    """Make the archive if there is none, and remove those of other jars. Return whether there is one afterwards.
+def make_class_archive(settings: "Settings") -> str:
+    """Make the archive if there is none, and remove those of other jars.
 
-    There is none if Java has no archive of its own classes, on which this one builds.
-
-    Raises:
-        OperatorError: The folder of the installation cannot be written, or Spark does not start.
+    Returns:
+        Why there is none, for nothing needs it; empty if there is one. Java makes none if it has no archive of its own
+        classes, on which this one builds.
     """
     archive = class_archive(_jars(settings))
     if archive.exists():
-        return True
+        return ""
     part = archive.with_suffix(f".{os.getpid()}")
     try:
         FOLDER.mkdir(parents=True, exist_ok=True)
         part.touch()
     except OSError as error:
-        message = f"`{FOLDER}` cannot be written, so Spark starts without an archive of its classes"
-        raise OperatorError(message, do="galatea jars, as the user who has installed Galatea") from error
+        return f"`{FOLDER}` cannot be written: {error.strerror}"
     part.unlink()
     with tempfile.TemporaryDirectory() as home:
         local = {"GALATEA_HOME": home, "GALATEA_SPARK_MASTER": "local[2]", _MAKES: f"-XX:ArchiveClassesAtExit={part}"}
-        done = subprocess.run(
-            [sys.executable, "-m", "deploy.class_archive"],
-            env={**os.environ, **local},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    if done.returncode:
-        part.unlink(missing_ok=True)
-        raise OperatorError(f"Spark did not start: {done.stdout[-500:]}", do="galatea doctor")
+        try:
+            subprocess.run(
+                [sys.executable, "-m", "deploy.class_archive"],
+                env={**os.environ, **local},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=_SECONDS,
+                check=True,
+            )
+        except subprocess.CalledProcessError as error:
+            part.unlink(missing_ok=True)
+            return f"Spark did not start: {error.stdout[-500:]}"
+        except subprocess.TimeoutExpired:
+            part.unlink(missing_ok=True)
+            return f"Spark has not ended after {_SECONDS} s"
     if not part.exists():
-        return False
+        return "this Java can make none"
     for former in FOLDER.glob("spark-*.jsa"):
         former.unlink(missing_ok=True)
     part.replace(archive)
-    return True
+    return ""
 
 
 def _jars(settings: "Settings") -> list[str]:

@@ -38,7 +38,7 @@ def jars(
     print_message(f"  {total} jars checked in {settings.jars.cache_dir}")
     if "spark" in wanted:
         print_message("  archive of Spark's classes ...")
-        is_made = make_class_archive(settings)
+        problem = make_class_archive(settings)
         print_message(
-            f"  archive of Spark's classes: {'ready' if is_made else 'this Java can make none; it needs none'}"
+            f"  archive of Spark's classes: {f'none, which only costs time: {problem}' if problem else 'ready'}"
         )

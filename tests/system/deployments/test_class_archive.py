@@ -20,7 +20,7 @@ assert spark_session(Settings(), "classes", Work.SHORT, memory_mb=512, partition
 
 @pytest.mark.nightly
 def test_a_session_loads_its_classes_from_the_archive(tmp_path: Path) -> None:
-    assert make_class_archive(Settings(home=tmp_path))
+    assert make_class_archive(Settings(home=tmp_path)) == ""
 
     loaded = tmp_path / "loaded"
     environment = {"GALATEA_HOME": str(tmp_path), "JDK_JAVA_OPTIONS": f"-Xlog:class+load:file={loaded}"}
