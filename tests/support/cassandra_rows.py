@@ -56,7 +56,7 @@ class Rows:
         elif found := _DELETE.fullmatch(cql):
             self._rows(found["table"]).pop(tuple(_terms(found["where"], " AND ", left).values()), None)
         else:
-            raise NotImplementedError(cql)
+            raise AssertionError(f"these rows know no such statement: {cql}")
         return Result([SimpleNamespace(applied=True)])
 
     async def rows(self, cql: str, *values: Any) -> list[Any]:
