@@ -12,15 +12,15 @@ SCALES = {390: 0.7, 1440: 0.42, 2560: 0.3}
 """Of a picture, by its width."""
 GAP = 12
 MOST_BYTES = 100_000
-DRAW = """async ({ pictures, gap, most, heights, qualities }) => {
+DRAW = """async ({ pictures, gap, most, highest, qualities }) => {
   const images = await Promise.all(pictures.map(async ({ url, scale }) => {
     const image = new Image();
     image.src = url;
     await image.decode();
     return { image, width: Math.round(image.width * scale), height: Math.round(image.height * scale), scale };
   }));
-  const blobOf = async (tallest, quality) => {
-    const height = Math.min(tallest, Math.max(...images.map((each) => each.height)));
+  const blobOf = async (quality) => {
+    const height = Math.min(highest, Math.max(...images.map((each) => each.height)));
     const canvas = new OffscreenCanvas(images.reduce((sum, each) => sum + each.width + gap, gap), height + 2 * gap);
     const pen = canvas.getContext("2d");
     pen.fillStyle = "#80868e";
@@ -35,8 +35,8 @@ DRAW = """async ({ pictures, gap, most, heights, qualities }) => {
     return canvas.convertToBlob({ type: "image/webp", quality });
   };
   let blob;
-  for (const height of heights) for (const quality of qualities) {
-    blob = await blobOf(height, quality);
+  for (const quality of qualities) {
+    blob = await blobOf(quality);
     if (blob.size <= most) break;
   }
   const bytes = new Uint8Array(await blob.arrayBuffer());
@@ -62,7 +62,7 @@ def make_sheet(browser: Browser, pictures: Sequence[Path], sheet: Path) -> None:
         }
         for each in pictures
     ]
-    given = {"pictures": urls, "gap": GAP, "most": MOST_BYTES, "heights": [HEIGHT], "qualities": [0.7, 0.5, 0.35, 0.2]}
+    given = {"pictures": urls, "gap": GAP, "most": MOST_BYTES, "highest": HEIGHT, "qualities": [0.7, 0.5, 0.35, 0.2]}
     sheet.parent.mkdir(parents=True, exist_ok=True)
     sheet.write_bytes(base64.b64decode(page.evaluate(DRAW, given)))
     page.close()
