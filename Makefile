@@ -33,7 +33,7 @@ demo: $(STAMP) ## Start everything, play a trading day on real receipts; ARGS=--
 
 # Integration tests share one stack and mostly wait for it. Fast tests and those of the system, which start what they need,
 # use the time that these leave, and report at the end.
-test: install ## What CI runs, in about 22 minutes on two slow cores: fast tests, and each feature once on real parts; or the tests in ARGS
+test: install ## What CI runs, in half an hour on two slow cores: fast tests, and each feature once on real parts; or the tests in ARGS
 ifdef ARGS
 	@$(RUN) pytest $(ARGS)
 else
