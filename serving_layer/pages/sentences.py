@@ -273,6 +273,12 @@ ALARMS = (
 ERRORS = (*KEYS, *LOAD, *NAMES, *DAYS, *ARGUMENTS, *FORMS, *SAVED, *RULES, *FLOOR_PLANS, *ALARMS)
 """What the errors and alarms say that visitors of pages meet. A test finds each of them in the code that says it."""
 
+SILENCES = (
+    noted("The sensor {sensor} of store {store} has been silent for {minutes} minutes."),
+    noted("The source {source} of store {store} has been silent for {minutes} minutes."),
+)
+"""What alerts say whose value is minutes."""
+
 ALERTS = (
     noted("{metric} of store {store}: {value}, above {bound}."),
     noted("{metric} of store {store}: {value}, below {bound}."),
@@ -286,8 +292,7 @@ ALERTS = (
     noted("The queue {queue} of store {store} has been above {bound}."),
     noted("The number of people inside of store {store} has been above {bound} for {minutes} minutes."),
     noted("The number of people inside of store {store} has been above {bound}."),
-    noted("The sensor {sensor} of store {store} has been silent for {minutes} minutes."),
-    noted("The source {source} of store {store} has been silent for {minutes} minutes."),
+    *SILENCES,
 )
 """What alerts say when they are raised."""
 
@@ -312,7 +317,7 @@ def unit_of(sentence: str) -> str:
     """The unit of the numbers of an alert: `money`, `percent`, `minutes`, or empty for a plain number."""
     for text, pattern in _patterns(ALERTS):
         if found := pattern.fullmatch(sentence):
-            return "minutes" if "silent" in text else _unit(found.groupdict())
+            return "minutes" if text in SILENCES else _unit(found.groupdict())
     return ""
 
 
