@@ -158,7 +158,9 @@ MATRIX = (
         "D29",
         "L",
         "secrets and certificates change",
-        "keys: `tests/integration/test_keys.py`; the rest is not run: the local stack has no encrypted profile",
+        "keys: `tests/integration/test_keys.py`; certificates renewed while REST and SQL serve: "
+        "`tests/fast/unit/serving/test_certificate.py`; "
+        "of broker and Cassandra, at their next start: `tests/fast/unit/stack/test_secured_home.py`",
     ),
     Row(
         "D30",
