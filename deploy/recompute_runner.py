@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import orjson
 import structlog
@@ -37,6 +37,9 @@ from views.control.recompute import Problem, Recompute, RecomputeRequest, State,
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
+
+
+Result = TypeVar("Result")
 
 
 class RecomputeRecords(Protocol):
@@ -136,6 +139,8 @@ class UnfinishedRecomputes:
 AT_MOST = 100
 """Maximum number of waiting recomputes, including the running one."""
 GRACE_SECONDS = 5.0
+RETRY_SECONDS = 5.0
+"""Until a step that failed for want of Cassandra, a process or disk space is tried again."""
 
 log = structlog.get_logger()
 
@@ -184,12 +189,13 @@ class Runner:
         self._pool = ThreadPoolExecutor(1, "recompute")
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
-        self._is_stopping = False
+        self._stopping = threading.Event()
 
     def start(self) -> None:
         """Mark recomputes that the previous process accepted but did not finish as `failed`."""
         for id_ in self._unfinished.ids():
-            self._later(partial(self._settle, id_, "was stopped together with the service"))
+            settle = partial(self._settle, id_, "was stopped together with the service")
+            self._later(partial(self._patiently, settle))
 
     def trigger(self, recompute_id: str, request: RecomputeRequest, reason: str) -> None:  # noqa: ARG002 - the record says it too
         """Queue it. TooBusyError if too many are waiting."""
@@ -205,7 +211,7 @@ class Runner:
     def stop(self) -> None:
         """End the running one and start no other. The next start marks them as failed."""
         with self._lock:
-            self._is_stopping = True
+            self._stopping.set()
             child = self._child
         self._pool.shutdown(wait=False, cancel_futures=True)
         if child is None:
@@ -221,10 +227,24 @@ class Runner:
         self._pool.submit(lambda: None).result()
 
     def _do(self, id_: str) -> None:
+        try:
+            child = self._patiently(partial(self._begin, id_))
+        except UnknownNameError:  # its row no longer exists, so there is nothing to run
+            self._unfinished.remove(id_)
+            return
+        if child is None:
+            return
+        log.info("recompute.started", recompute=id_, pid=child.pid)
+        code = child.wait()
+        log.info("recompute.ended", recompute=id_, code=code)
+        self._patiently(partial(self._settle, id_, f"ended with exit code {code}"))
+
+    def _begin(self, id_: str) -> "subprocess.Popen[bytes] | None":
+        """Start its process. None if this runner stops."""
         recompute = self._recomputes.find(id_)
         with self._log.open("ab") as out, self._lock:
-            if self._is_stopping:
-                return
+            if self._stopping.is_set():
+                return None
             self._child = subprocess.Popen(  # noqa: S603 - our own command, no shell
                 self._command(recompute),
                 stdin=subprocess.DEVNULL,
@@ -233,10 +253,20 @@ class Runner:
                 process_group=0,
                 env={**os.environ, **self._environment},
             )
-        log.info("recompute.started", recompute=id_, pid=self._child.pid)
-        code = self._child.wait()
-        log.info("recompute.ended", recompute=id_, code=code)
-        self._settle(id_, f"ended with exit code {code}")
+            return self._child
+
+    def _patiently(self, step: Callable[[], Result]) -> Result:
+        """Try a step until it succeeds or this runner stops.
+
+        A recompute that is neither run nor settled would seem to be under way, and no prompt correction would start.
+        """
+        while True:
+            try:
+                return step()
+            except (*CASSANDRA_UNAVAILABLE, CassandraUnavailableError, OSError) as error:
+                log.warning("recompute.tried_again", error=f"{type(error).__name__}: {error}")
+                if self._stopping.wait(RETRY_SECONDS):
+                    raise
 
     def _settle(self, id_: str, how: str) -> None:
         """Make sure that the record says how the recompute ended, whatever happened to its process."""

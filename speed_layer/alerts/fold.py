@@ -142,7 +142,7 @@ def _tick(scan: Scan) -> None:
 
 
 def _resolve_changed(scan: Scan) -> None:
-    """Resolve alerts whose rule was changed or deleted, or no longer watches the store."""
+    """Resolve alerts whose rule was changed or deleted, or no longer watches the store, or whose store was removed."""
     for key, open_ in sorted(scan.state.opened.items()):
         shop = scan.rule_set.shops.get(open_.store)
         rules = scan.rule_set.rules_of(scan.topic, shop) if shop else ()

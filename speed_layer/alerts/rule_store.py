@@ -53,13 +53,16 @@ class CassandraRuleStore:
     def record_stores(self, stores: Mapping[str, Store], beat: Callable[[], None] = lambda: None) -> None:
         """Append a version for each store whose facts have changed. CassandraUnavailableError.
 
-        `beat` is called after each version.
+        Args:
+            stores: All that are registered. One that is recorded and not among them has been removed.
+            beat: Called after each version.
         """
         try:
             recorded = {row.id: row.body for row in reversed([*self._versions.read()]) if row.kind == "store"}
-            for store in stores.values():
-                if recorded.get(store.id) != (body := store.to_json()):
-                    self._versions.add("store", store.id, body)
+            current = dict.fromkeys(recorded, "") | {store.id: store.to_json() for store in stores.values()}
+            for id_, body in current.items():
+                if recorded.get(id_) != body:
+                    self._versions.add("store", id_, body)
                     beat()
         except CASSANDRA_UNAVAILABLE as error:
             raise CassandraUnavailableError("the stores cannot be recorded for alerts", do="galatea status") from error

@@ -207,8 +207,8 @@ class RuleStore(Protocol):
         """Read all current versions. DependencyUnavailableError."""
 
 
-def _parse_shop(version: StoredVersion) -> ShopClock:
-    return ShopClock(Store.from_json(version.body))
+def _parse_shop(version: StoredVersion) -> ShopClock | None:
+    return ShopClock(Store.from_json(version.body)) if version.body else None  # empty: it was removed
 
 
 def _parse_rule(version: StoredVersion) -> VersionedRule | None:

@@ -21,6 +21,8 @@ from functools import reduce
 from hashlib import blake2b
 from typing import NamedTuple, Self
 
+from master_dataset.fields.times import AFTER_LAST_MS
+
 MOST_CHARACTERS = 8_192
 """Of a token: about 900 partitions. By default, all headers of a request are twice as long at most."""
 _VERSION = "1"
@@ -72,6 +74,8 @@ class EventToken:
         if found is None:
             raise InvalidTokenError("is no token of this interface")
         cut, first, last = (int(each, 16) if each else None for each in found.groups()[:3])
+        if max(filter(None, (cut, first, last)), default=0) >= AFTER_LAST_MS:
+            raise InvalidTokenError("names an instant in the far future")
         topics: dict[str, TopicEnds] = {}
         parts = found[4].split("~")[1:]
         for topic, tag, ends in zip(parts[::3], parts[1::3], parts[2::3], strict=True):

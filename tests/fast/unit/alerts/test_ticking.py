@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from cassandra import OperationTimedOut, ReadTimeout
@@ -151,6 +151,30 @@ def test_a_rule_store_that_cannot_be_read_or_written_raises_a_named_error(away: 
         rule_store.read()
     with pytest.raises(CassandraUnavailableError):
         rule_store.record_stores(STORES)
+
+
+def test_a_store_that_is_removed_is_no_longer_known_and_known_again_when_it_comes_back() -> None:
+    versions: list[StoredVersion] = []
+
+    class Kept:
+        delay = timedelta(0)
+
+        def read(self) -> Iterator[StoredVersion]:
+            return reversed(versions)  # newest first
+
+        def add(self, kind: Literal["rule", "store"], id_: str, body: str) -> None:
+            versions.append(StoredVersion(len(versions), kind, id_, len(versions), body))
+
+    def known() -> bool:
+        return SHOP.id in RuleHistory(versions, FOR_EVER).at(len(versions)).shops
+
+    rule_store = CassandraRuleStore(Kept(), timedelta(0))  # type: ignore[arg-type]
+    found = []
+    for stores in (STORES, STORES, {}, {}, STORES):
+        rule_store.record_stores(stores)
+        found.append((len(versions), known()))
+
+    assert found == [(1, True), (1, True), (2, False), (2, False), (3, True)]
 
 
 def test_a_tick_that_the_broker_refuses_is_named(broker: KafkaConnection, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
+from threading import Event
 
 import psutil
 import pytest
@@ -181,30 +182,49 @@ def test_what_a_process_before_has_left_is_failed_and_not_begun_again(tmp_path: 
     assert not (tmp_path / "logs" / "recompute.log").exists()
 
 
-def test_a_store_that_does_not_answer_stops_no_other_and_is_settled_by_the_next_start(tmp_path: Path) -> None:
-    class Forgetful(MemoryRecomputes):
-        """Fails once, as a store may."""
+class Unreachable(MemoryRecomputes):
+    """Does not answer the first `times` questions."""
 
-        fails = True
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.asked, self._times = Event(), times
 
-        def find(self, id_: str) -> Recompute:
-            if id_ == "first" and self.fails:
-                raise OSError("no answer")
-            return super().find(id_)
+    def find(self, id_: str) -> Recompute:
+        self.asked.set()
+        self._times -= 1
+        if self._times >= 0:
+            raise OSError("no answer")
+        return super().find(id_)
 
-    kept = Forgetful()
-    kept.ask("first")
-    kept.ask("second", "published")
+
+def test_a_recompute_is_run_and_settled_when_its_record_can_be_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_file, "RETRY_SECONDS", 0.01)
+    kept = Unreachable(3)
+    kept.ask("mine")
+    runner = runner_of(kept, tmp_path, python("print('done')"))
+
+    done(runner, "mine")
+
+    assert (tmp_path / "logs" / "recompute.log").read_text().split() == ["mine", "done"]
+    assert (left(tmp_path), kept.find("mine").state, runner.is_busy) == ("[]", "failed", False)
+
+
+def test_what_cannot_be_read_until_the_service_stops_is_settled_by_the_next_start(tmp_path: Path) -> None:
+    kept = Unreachable(1)
+    kept.ask("mine")
     runner = runner_of(kept, tmp_path, python("pass"))
+    runner.trigger("mine", REQUEST, "a test")
+    assert kept.asked.wait(60)
 
-    done(runner, "first", "second")
+    runner.stop()
     before = left(tmp_path)
-    kept.fails = False
     again = runner_of(kept, tmp_path, python("pass"))
     again.start()
     again.wait()
 
-    assert (before, left(tmp_path), kept.find("first").state) == ('["first"]', "[]", "failed")
+    assert (before, left(tmp_path), kept.find("mine").state) == ('["mine"]', "[]", "failed")
 
 
 def test_it_ends_what_is_under_way_with_its_children_and_begins_no_other(tmp_path: Path) -> None:

@@ -245,6 +245,8 @@ def of_topic(partition: int = 0, end: int = 1, topic: str = TOPIC, id_: str = "a
     ("token", "says"),
     [
         ("nonsense", "`at_least` is no token"),
+        ("1~e677d21fdc00~~", "an instant in the far future"),
+        ("1~~fffffffffffffff~", "an instant in the far future"),
         (of_topic(topic="elsewhere"), "`elsewhere`, which is not that of a source"),
         (of_topic(id_="another"), "another topic `pos_transactions`"),
         (of_topic(partition=7), "partition 7 of `pos_transactions`, which has 1 partitions"),
