@@ -2,11 +2,11 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache, cached_property
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 from zoneinfo import ZoneInfo
 
 import iso4217
@@ -23,6 +23,8 @@ class Currency(NamedTuple):
 
 
 DEFAULT_CURRENCY = Currency("EUR", 2)
+M2_DECIMALS, PERCENT_DECIMALS = 2, 4
+"""At most, of square metres and of percentages."""
 
 
 @cache
@@ -205,5 +207,26 @@ class Store:
 
     @classmethod
     def from_json(cls, body: str) -> Self:
-        """Decode what `to_json` returned. Nothing is validated again."""
-        return msgspec.convert(msgspec.json.decode(body), cls, strict=False)
+        """Decode what `to_json` returned. Nothing is validated again, but for decimals: see `limited`."""
+        store = msgspec.convert(msgspec.json.decode(body), cls, strict=False)
+        return replace(
+            store,
+            floor_m2=limited(store.floor_m2, M2_DECIMALS) or None,
+            conversion_target=limited(store.conversion_target, PERCENT_DECIMALS) or None,
+            zones=tuple(replace(zone, m2=limited(zone.m2, M2_DECIMALS) or None) for zone in store.zones),
+        )
+
+
+_Number = TypeVar("_Number", Decimal, Decimal | int | None, Decimal | None)
+
+
+def limited(number: _Number, decimals: int) -> _Number:
+    """A number as it is, or rounded if it has more decimals.
+
+    A release before the limits has registered any: `1e-999999999999` is short, and would be a fraction of a trillion
+    digits.
+    """
+    if not isinstance(number, Decimal):
+        return number
+    exponent = number.as_tuple().exponent
+    return round(number, decimals) if isinstance(exponent, int) and exponent < -decimals else number

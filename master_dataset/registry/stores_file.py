@@ -34,6 +34,8 @@ from master_dataset.registry.file_rows import plain_date
 from master_dataset.registry.hidden_characters import Joiners, hidden_character, visible
 from master_dataset.registry.stores import (
     DEFAULT_CURRENCY,
+    M2_DECIMALS,
+    PERCENT_DECIMALS,
     WEEKDAYS,
     Currency,
     GroupVersion,
@@ -41,6 +43,7 @@ from master_dataset.registry.stores import (
     Store,
     Zone,
     currency,
+    limited,
 )
 from master_dataset.registry.tenants import wrong_tenant
 from master_dataset.registry.yaml_text import read_yaml
@@ -175,11 +178,14 @@ def _number(value: object) -> Decimal:
         raise _wrong("bad_number", f"is no number: `{text}`") from None
 
 
-def _at_most(most: int) -> AfterValidator:
+def _at_most(most: int, decimals: int) -> AfterValidator:
     def check(number: Decimal) -> Decimal:
         if not (number.is_finite() and 0 < number <= most):
             raise _wrong("out_of_range", f"must lie above 0 and be at most {most:,}")
-        return number
+        rounded = limited(number, decimals)
+        if rounded != number:
+            raise _wrong("bad_number", f"must have at most {decimals} decimals")
+        return rounded
 
     return AfterValidator(check)
 
@@ -277,8 +283,8 @@ Plain = Annotated[str, BeforeValidator(_plain)]
 Id = Annotated[Plain, AfterValidator(_short)]
 Label = Annotated[Plain, AfterValidator(_label)]
 Day = Annotated[date, BeforeValidator(_day)]
-SquareMetres = Annotated[Decimal, PlainValidator(_number), _at_most(MOST_M2)]
-Percent = Annotated[Decimal, PlainValidator(_number), _at_most(100)]
+SquareMetres = Annotated[Decimal, PlainValidator(_number), _at_most(MOST_M2, M2_DECIMALS)]
+Percent = Annotated[Decimal, PlainValidator(_number), _at_most(100, PERCENT_DECIMALS)]
 Period = Annotated[Plain, StringConstraints(pattern=_PERIOD)]
 
 

@@ -116,6 +116,11 @@ def test_the_terms_of_a_store_are_what_its_records_are_read_with() -> None:
         ("conversion_target: 100.1", "out_of_range", "conversion_target"),
         ("conversion_target: -5", "out_of_range", "conversion_target"),
         ("conversion_target: 20%", "bad_number", "conversion_target"),
+        ("conversion_target: 22.12345", "bad_number", "conversion_target"),
+        ("conversion_target: 1e-999999999999", "bad_number", "conversion_target"),
+        ("floor_m2: 80.255", "bad_number", "floor_m2"),
+        ("floor_m2: 1e-999999999999", "bad_number", "floor_m2"),
+        ("zones: [{id: a, m2: 1e-999999999999}]", "bad_number", "zones[0].m2"),
         ("sensors: cam-1", "wrong_type", "sensors"),
         ("sensors: {id: cam-1}", "wrong_type", "sensors"),
         ("sensors: [cam-1]", "wrong_type", "sensors[0]"),
@@ -146,3 +151,26 @@ def test_a_wrong_field_is_refused_by_its_name(said: str, code: str, field: str) 
 
     assert caught.value.code == code
     assert str(caught.value).startswith(f"`stores[0].{field}`")
+
+
+def test_zeroes_behind_the_last_decimal_are_left_out() -> None:
+    (store,) = read(f"stores: [{{id: 1, timezone: UTC, floor_m2: 80.25{'0' * 5_000}, conversion_target: 22.12340}}]")
+
+    assert (str(store.floor_m2), str(store.conversion_target)) == ("80.25", "22.1234")
+
+
+def test_the_sentence_names_the_limit_of_decimals() -> None:
+    with pytest.raises(BadFileError, match=r"`stores\[0\].floor_m2` must have at most 2 decimals"):
+        read("stores: [{id: 1, timezone: UTC, floor_m2: 0.001}]")
+
+
+TINY = Decimal("1e-999999999999")
+
+
+def test_a_number_that_was_registered_before_the_limit_is_rounded_and_none_if_nothing_is_left() -> None:
+    tiny = Store(
+        "1", "UTC", floor_m2=TINY, conversion_target=TINY, zones=(Zone("a", TINY), Zone("b", Decimal("8.256")))
+    )
+
+    assert Store.from_json(tiny.to_json()) == Store("1", "UTC", zones=(Zone("a"), Zone("b", Decimal("8.26"))))
+    assert Store.from_json(Store("1", "UTC", floor_m2=200).to_json()).floor_m2 == 200
