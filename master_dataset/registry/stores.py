@@ -43,6 +43,8 @@ def currency(code: str) -> Currency:
     return Currency(entry.code, entry.exponent)
 
 
+FIRST_DAY, LAST_DAY = date(1800, 1, 1), date(2200, 12, 31)
+"""Of everything that is said of a store. No event is later."""
 _EPOCH_DAY = date(1970, 1, 1)
 MIDNIGHT = time(0)
 
@@ -207,13 +209,20 @@ class Store:
 
     @classmethod
     def from_json(cls, body: str) -> Self:
-        """Decode what `to_json` returned. Nothing is validated again, but for decimals: see `limited`."""
+        """Decode what `to_json` returned.
+
+        Nothing is validated again, but numbers and dates are brought within the limits: see `limited` and `within`.
+        """
         store = msgspec.convert(msgspec.json.decode(body), cls, strict=False)
         return replace(
             store,
             floor_m2=limited(store.floor_m2, M2_DECIMALS) or None,
             conversion_target=limited(store.conversion_target, PERCENT_DECIMALS) or None,
+            open_since=within(store.open_since),
+            comp_start_date=within(store.comp_start_date),
+            sensors=tuple(replace(each, since=within(each.since), until=within(each.until)) for each in store.sensors),
             zones=tuple(replace(zone, m2=limited(zone.m2, M2_DECIMALS) or None) for zone in store.zones),
+            groups=tuple(replace(each, valid_from=within(each.valid_from)) for each in store.groups),
         )
 
 
@@ -230,3 +239,11 @@ def limited(number: _Number, decimals: int) -> _Number:
         return number
     exponent = number.as_tuple().exponent
     return round(number, decimals) if isinstance(exponent, int) and exponent < -decimals else number
+
+
+def within(day: date | None) -> date | None:
+    """A date, or the limit that it lies beyond.
+
+    A release before the limits has registered any, such as 9999-12-31, from which on there is no later day to count to.
+    """
+    return None if day is None else min(max(day, FIRST_DAY), LAST_DAY)

@@ -34,6 +34,8 @@ from master_dataset.registry.file_rows import plain_date
 from master_dataset.registry.hidden_characters import Joiners, hidden_character, visible
 from master_dataset.registry.stores import (
     DEFAULT_CURRENCY,
+    FIRST_DAY,
+    LAST_DAY,
     M2_DECIMALS,
     PERCENT_DECIMALS,
     WEEKDAYS,
@@ -44,6 +46,7 @@ from master_dataset.registry.stores import (
     Zone,
     currency,
     limited,
+    within,
 )
 from master_dataset.registry.tenants import wrong_tenant
 from master_dataset.registry.yaml_text import read_yaml
@@ -159,9 +162,12 @@ def _label(text: str) -> str:
 def _day(value: object) -> date:
     text = _text(value)
     try:
-        return plain_date(text)
+        day = plain_date(text)
     except ValueError:
         raise _wrong("bad_time", f"is no day: `{text}`; one is `2019-05-01`") from None
+    if within(day) != day:
+        raise _wrong("bad_time", f"must lie between {FIRST_DAY} and {LAST_DAY}; leave it out if there is no such day")
+    return day
 
 
 def _closed_day(value: object) -> date:
