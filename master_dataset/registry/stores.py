@@ -7,12 +7,12 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache, cached_property
 from typing import NamedTuple, Self, TypeVar
-from zoneinfo import ZoneInfo
 
 import iso4217
 import msgspec
 
 from master_dataset.errors import RequestError
+from master_dataset.registry.time_zones import known_name, zone_named
 
 
 class Currency(NamedTuple):
@@ -68,7 +68,7 @@ class Terms(NamedTuple):
 
         A business day begins at the first instant whose local time on that date is `day_starts_at` or later.
         """
-        there = datetime.fromtimestamp(happened_ms / 1000, _zone(self.timezone))
+        there = datetime.fromtimestamp(happened_ms / 1000, zone_named(self.timezone))
         is_before = there.time() < self.day_starts_at and not self._has_begun(there)
         return (there.date() - _EPOCH_DAY).days - is_before
 
@@ -84,11 +84,6 @@ class Terms(NamedTuple):
 
 DEFAULT_TERMS = Terms()
 """The terms of a store that is not registered."""
-
-
-@cache
-def _zone(name: str) -> ZoneInfo:
-    return ZoneInfo(name)
 
 
 def business_date(day: int) -> date:
@@ -211,11 +206,13 @@ class Store:
     def from_json(cls, body: str) -> Self:
         """Decode what `to_json` returned.
 
-        Nothing is validated again, but numbers and dates are brought within the limits: see `limited` and `within`.
+        Nothing is validated again, but what a release before the limits took is brought within them: see `known_name`,
+        `limited` and `within`.
         """
         store = msgspec.convert(msgspec.json.decode(body), cls, strict=False)
         return replace(
             store,
+            timezone=known_name(store.timezone),
             floor_m2=limited(store.floor_m2, M2_DECIMALS) or None,
             conversion_target=limited(store.conversion_target, PERCENT_DECIMALS) or None,
             open_since=within(store.open_since),
