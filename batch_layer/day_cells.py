@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import reduce
 from uuid import uuid4
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 
 from master_dataset.arrow_blocks import pack
 from master_dataset.registry.stores import Store
+from master_dataset.registry.time_zones import zone_named
 from views.core.aggregates import ARROW_FUNCTION, LISTED
 from views.core.cells import WINDOW_KEY
 from views.core.day_cells import (
@@ -35,14 +35,14 @@ ROWS_AT_ONCE = 200_000
 """Day cells that a worker holds before it writes them."""
 ROWS_OF_PART = 50_000
 """The most day cells of one row in Cassandra: some hundred kilobytes."""
-_UTC = BusinessDays(ZoneInfo("UTC"))
+_UTC = BusinessDays(zone_named("UTC"))
 _MOST, _MOST_RECEIPTS = 2**62, 2**31 - 1
 """A sum whose parts might exceed it is left to the blocks, which are merged without a bound."""
 
 
 def calendar_of(stores: Mapping[str, Store]) -> dict[str, BusinessDays]:
     """The business days of stores, each in its own time zone."""
-    return {id_: BusinessDays.of(store, ZoneInfo(store.timezone)) for id_, store in stores.items()}
+    return {id_: BusinessDays.of(store, zone_named(store.timezone)) for id_, store in stores.items()}
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,13 @@ from functools import cached_property, lru_cache
 from itertools import groupby, pairwise
 from threading import Lock
 from typing import Literal, NamedTuple, Self, get_args
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from cachetools import LRUCache, cached
 
+from master_dataset.registry import time_zones
 from master_dataset.registry.file_rows import plain_date
+from master_dataset.registry.time_zones import TIME_ZONES
 from serving_layer.errors import BadQuestionError
 from serving_layer.responses.encoding import iso_epoch
 from serving_layer.responses.metrics import Point, WeatherRow
@@ -354,15 +356,11 @@ FIRST_YEAR, LAST_YEAR = 1970, 2200
 """The years that an event may have (reliability 4.1)."""
 
 
-@lru_cache(maxsize=1024)
 def zone_named(name: str) -> ZoneInfo:
     """The time zone of a name. BadQuestionError if the time zone database has none."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise BadQuestionError(
-            f"There is no time zone `{name}`.", do="Use a name such as `Europe/Bratislava`."
-        ) from error
+    if name not in TIME_ZONES:
+        raise BadQuestionError(f"There is no time zone `{name}`.", do="Use a name such as `Europe/Bratislava`.")
+    return time_zones.zone_named(name)
 
 
 def read_bound(text: str, start_of: Callable[[date], int], name: str) -> int:

@@ -16,13 +16,13 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
-from zoneinfo import ZoneInfo
 
 import msgspec
 import orjson
 
 from master_dataset.errors import GalateaError
 from master_dataset.registry.stores import DEFAULT_CURRENCY, Store, currency
+from master_dataset.registry.time_zones import zone_named
 from views.control.publication import Pointer
 from views.core.cells import CellKey, States
 from views.core.formula import FormulaValue, Term
@@ -108,7 +108,7 @@ def compared_metrics(metrics: Iterable[Metric]) -> list[Metric]:
 
 def business_day(store: Store, window: int) -> date:
     """The business day of a window, as the wall clock of the store shows it."""
-    zone = ZoneInfo(store.timezone)
+    zone = zone_named(store.timezone)
     local = datetime.fromtimestamp(window, zone)
     begins = datetime.combine(local.date(), time.fromisoformat(store.day_starts_at))
     # The hour that clocks repeat may lie around the beginning of the day, which counts from its first pass.

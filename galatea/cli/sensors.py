@@ -3,7 +3,6 @@
 import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, get_args
-from zoneinfo import ZoneInfo
 
 import msgspec
 from typer import Option
@@ -14,6 +13,7 @@ from galatea.cli.ask import ids_of, plain
 from galatea.cli.options import AsJson
 from galatea.cli.rest import KeyFile, rest_client
 from master_dataset.errors import RequestError
+from master_dataset.registry.time_zones import zone_named
 from serving_layer.query.sensor_health import SILENT_AFTER
 from serving_layer.responses.sensors import SensorState
 
@@ -95,8 +95,8 @@ def _last_signal(sensor: "SensorHealth") -> str:
     """The window in the local time of the store."""
     if sensor.last_signal is None:
         return "none"
-    start = sensor.last_signal.astimezone(ZoneInfo(sensor.timezone))
-    end = (sensor.last_signal + WINDOW).astimezone(ZoneInfo(sensor.timezone))
+    start = sensor.last_signal.astimezone(zone_named(sensor.timezone))
+    end = (sensor.last_signal + WINDOW).astimezone(zone_named(sensor.timezone))
     return f"{start:%Y-%m-%d %H:%M}-{end:%H:%M}"
 
 

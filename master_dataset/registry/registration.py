@@ -1,6 +1,7 @@
 """Registers stores, and refuses changes that would alter the meaning of past numbers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -9,8 +10,9 @@ import pyarrow.compute as pc
 from master_dataset.delta.dataset import arrow_dataset
 from master_dataset.delta.tables import MasterTables
 from master_dataset.errors import CurrencyFixedError, DayFixedError, OperatorError, UnknownNameError
+from master_dataset.parsing.results import EPOCH
 from master_dataset.registry.registry import Registry
-from master_dataset.registry.stores import Store, Terms
+from master_dataset.registry.stores import Store, Terms, business_date
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
@@ -18,6 +20,8 @@ from master_dataset.storage import is_table, open_table
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
+
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def register(master_uri: str, session: "Session", stores: Sequence[Store]) -> None:
@@ -29,20 +33,16 @@ def register(master_uri: str, session: "Session", stores: Sequence[Store]) -> No
         stores: The stores as they should be.
 
     Raises:
-        CurrencyFixedError: A store has events in another currency.
-        DayFixedError: A store has sightings that were assigned to other business days.
+        CurrencyFixedError: A store has events in another currency; one that is not registered: receipts.
+        DayFixedError: A store has sightings that were assigned to other business days; one that is registered: it has
+            sightings, and its days would begin at another time.
     """
     registry = Registry(session)
-    registry.stores()
-    known = {store.id: registry.terms_of(store.id) for store in stores}
-    changed = {store.id for store in stores if known[store.id].currency != store.currency}
-    for store in sorted(_with_events(master_uri, changed, registered_sources())):
-        message = f"store `{store}` has events in {known[store].currency.code}, so its currency cannot change"
-        raise CurrencyFixedError(message, do="keep `currency` as it was; nothing of the file was registered")
-    moved = {store.id for store in stores if _day(known[store.id]) != _day(store.terms)}
-    for store in sorted(_with_events(master_uri, moved, (WIFI_SIGHTINGS.topic,))):
-        message = f"store `{store}` has sightings whose business days begin at {' '.join(_day(known[store]))}"
-        raise DayFixedError(message, do="keep `timezone` and `day_starts_at`; nothing of the file was registered")
+    registered = registry.stores()
+    _check_registered(master_uri, [(registered[store.id], store) for store in stores if store.id in registered])
+    unregistered = [store for store in stores if store.id not in registered]
+    _check_currencies(master_uri, unregistered)
+    _check_days(master_uri, unregistered)
     registry.save(stores)
 
 
@@ -60,12 +60,51 @@ def restore(master_uri: str, session: "Session", stores: Sequence[Store]) -> Non
         if store.id in registered and registered[store.id] != store:
             message = f"store `{store.id}` is registered, and not as in the file, so it is not lost"
             raise OperatorError(message, do="galatea stores load, without --restore")
-    own = {store.id: store.currency.code for store in lost}
-    for id_, currency in sorted(_currencies(master_uri, own)):
+    _check_currencies(master_uri, lost)
+    registry.save(lost)
+
+
+def _check_registered(master_uri: str, changes: Sequence[tuple[Store, Store]]) -> None:
+    """Refuse changes of currencies and days from the first store to the second, if its events were read with these."""
+    changed = {now.id: before for before, now in changes if before.currency != now.currency}
+    for store in sorted(_with_events(master_uri, set(changed), registered_sources())):
+        message = f"store `{store}` has events in {changed[store].currency.code}, so its currency cannot change"
+        raise CurrencyFixedError(message, do="keep `currency` as it was; nothing of the file was registered")
+    moved = {now.id: before for before, now in changes if _day(before.terms) != _day(now.terms)}
+    for store in sorted(_with_events(master_uri, set(moved), (WIFI_SIGHTINGS.topic,))):
+        message = f"store `{store}` has sightings whose business days begin at {_day(moved[store].terms)}"
+        raise DayFixedError(message, do="keep `timezone` and `day_starts_at`; nothing of the file was registered")
+
+
+def _check_currencies(master_uri: str, unregistered: Sequence[Store]) -> None:
+    """Compare with receipts: they may be from before a store was removed, or lost, and from afterwards."""
+    own = {store.id: store.currency.code for store in unregistered}
+    found: set[tuple[str, str]] = set()
+    for batch in _batches(master_uri, POS_TRANSACTIONS.topic, own, ("store", "currency")):
+        pairs = batch.group_by(["store", "currency"]).aggregate([])
+        found.update((each["store"], each["currency"]) for each in pairs.to_pylist())
+    for id_, currency in sorted(found):
         if currency != own[id_]:
             message = f"store `{id_}` has events in {currency}, so its currency is not {own[id_]}"
-            raise CurrencyFixedError(message, do="give `currency` as it was; nothing of the file was registered")
-    registry.save(lost)
+            do = "give the currency of its events, or another id; nothing of the file was registered"
+            raise CurrencyFixedError(message, do=do)
+
+
+def _check_days(master_uri: str, unregistered: Sequence[Store]) -> None:
+    """Compare with the business days of sightings. The first and last of a day are enough: days have no gaps."""
+    terms = {store.id: store.terms for store in unregistered}
+    days, at = ["store", "business_day"], "happened_at"
+    for batch in _batches(master_uri, WIFI_SIGHTINGS.topic, terms, (*days, at)):
+        for row in batch.group_by(days).aggregate([(at, "min"), (at, "max")]).to_pylist():
+            store, day = row["store"], row["business_day"]
+            for seen in (row[f"{at}_min"], row[f"{at}_max"]):
+                if (other := terms[store].business_day((seen - EPOCH) // _MILLISECOND)) != day:
+                    was = (
+                        f"store `{store}` has a sighting at {seen:%Y-%m-%dT%H:%MZ} of business day {business_date(day)}"
+                    )
+                    message = f"{was}; with days from {_day(terms[store])} it would be of {business_date(other)}"
+                    do = "give `timezone` and `day_starts_at` as its sightings were read, or another id"
+                    raise DayFixedError(message, do=f"{do}; nothing of the file was registered")
 
 
 def remove(session: "Session", stores: Sequence[str]) -> None:
@@ -87,29 +126,23 @@ def stores_with_events(master_uri: str, stores: Iterable[str]) -> set[str]:
     return _with_events(master_uri, set(stores), registered_sources())
 
 
-def _currencies(master_uri: str, stores: Iterable[str]) -> set[tuple[str, str]]:
-    """Find the (store, currency) pairs of these stores' receipts."""
-    path = MasterTables(master_uri).path(POS_TRANSACTIONS.topic)
-    found: set[tuple[str, str]] = set()
-    if is_table(path):
-        wanted = pc.field("store").isin(sorted(stores))
-        for batch in arrow_dataset(open_table(path)).scanner(columns=["store", "currency"], filter=wanted).to_batches():
-            pairs = pa.Table.from_batches([batch]).group_by(["store", "currency"]).aggregate([])
-            found.update((each["store"], each["currency"]) for each in pairs.to_pylist())
-    return found
-
-
-def _day(terms: Terms) -> tuple[str, str]:
-    return f"{terms.day_starts_at:%H:%M}", terms.timezone
+def _day(terms: Terms) -> str:
+    return f"{terms.day_starts_at:%H:%M} {terms.timezone}"
 
 
 def _with_events(master_uri: str, stores: set[str], topics: Iterable[str]) -> set[str]:
     """Find which of these stores have events of these topics in the master dataset."""
     found: set[str] = set()
-    for topic in topics if stores else ():
-        path = MasterTables(master_uri).path(topic)
-        if is_table(path):
-            dataset = arrow_dataset(open_table(path))
-            for batch in dataset.scanner(columns=["store"], filter=pc.field("store").isin(sorted(stores))).to_batches():
-                found.update(pc.unique(batch["store"]).to_pylist())
+    for topic in topics:
+        for batch in _batches(master_uri, topic, stores, ("store",)):
+            found.update(pc.unique(batch["store"]).to_pylist())
     return found
+
+
+def _batches(master_uri: str, topic: str, stores: Collection[str], columns: Sequence[str]) -> Iterator[pa.Table]:
+    """These columns of the events of these stores, a part at a time."""
+    path = MasterTables(master_uri).path(topic)
+    if stores and is_table(path):
+        wanted = pc.field("store").isin(sorted(stores))
+        for batch in arrow_dataset(open_table(path)).scanner(columns=list(columns), filter=wanted).to_batches():
+            yield pa.Table.from_batches([batch])

@@ -2,17 +2,17 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache, cached_property
-from typing import NamedTuple, Self
-from zoneinfo import ZoneInfo
+from typing import NamedTuple, Self, TypeVar
 
 import iso4217
 import msgspec
 
 from master_dataset.errors import RequestError
+from master_dataset.registry.time_zones import known_name, zone_named
 
 
 class Currency(NamedTuple):
@@ -23,6 +23,8 @@ class Currency(NamedTuple):
 
 
 DEFAULT_CURRENCY = Currency("EUR", 2)
+M2_DECIMALS, PERCENT_DECIMALS = 2, 4
+"""At most, of square metres and of percentages."""
 
 
 @cache
@@ -41,6 +43,8 @@ def currency(code: str) -> Currency:
     return Currency(entry.code, entry.exponent)
 
 
+FIRST_DAY, LAST_DAY = date(1800, 1, 1), date(2200, 12, 31)
+"""Of everything that is said of a store. No event is later."""
 _EPOCH_DAY = date(1970, 1, 1)
 MIDNIGHT = time(0)
 
@@ -64,7 +68,7 @@ class Terms(NamedTuple):
 
         A business day begins at the first instant whose local time on that date is `day_starts_at` or later.
         """
-        there = datetime.fromtimestamp(happened_ms / 1000, _zone(self.timezone))
+        there = datetime.fromtimestamp(happened_ms / 1000, zone_named(self.timezone))
         is_before = there.time() < self.day_starts_at and not self._has_begun(there)
         return (there.date() - _EPOCH_DAY).days - is_before
 
@@ -80,11 +84,6 @@ class Terms(NamedTuple):
 
 DEFAULT_TERMS = Terms()
 """The terms of a store that is not registered."""
-
-
-@cache
-def _zone(name: str) -> ZoneInfo:
-    return ZoneInfo(name)
 
 
 def business_date(day: int) -> date:
@@ -205,5 +204,43 @@ class Store:
 
     @classmethod
     def from_json(cls, body: str) -> Self:
-        """Decode what `to_json` returned. Nothing is validated again."""
-        return msgspec.convert(msgspec.json.decode(body), cls, strict=False)
+        """Decode what `to_json` returned.
+
+        Nothing is validated again, but what a release before the limits took is brought within them: see `known_name`,
+        `limited` and `within`.
+        """
+        store = msgspec.convert(msgspec.json.decode(body), cls, strict=False)
+        return replace(
+            store,
+            timezone=known_name(store.timezone),
+            floor_m2=limited(store.floor_m2, M2_DECIMALS) or None,
+            conversion_target=limited(store.conversion_target, PERCENT_DECIMALS) or None,
+            open_since=within(store.open_since),
+            comp_start_date=within(store.comp_start_date),
+            sensors=tuple(replace(each, since=within(each.since), until=within(each.until)) for each in store.sensors),
+            zones=tuple(replace(zone, m2=limited(zone.m2, M2_DECIMALS) or None) for zone in store.zones),
+            groups=tuple(replace(each, valid_from=within(each.valid_from)) for each in store.groups),
+        )
+
+
+_Number = TypeVar("_Number", Decimal, Decimal | int | None, Decimal | None)
+
+
+def limited(number: _Number, decimals: int) -> _Number:
+    """A number as it is, or rounded if it has more decimals.
+
+    A release before the limits has registered any: `1e-999999999999` is short, and would be a fraction of a trillion
+    digits.
+    """
+    if not isinstance(number, Decimal):
+        return number
+    exponent = number.as_tuple().exponent
+    return round(number, decimals) if isinstance(exponent, int) and exponent < -decimals else number
+
+
+def within(day: date | None) -> date | None:
+    """A date, or the limit that it lies beyond.
+
+    A release before the limits has registered any, such as 9999-12-31, from which on there is no later day to count to.
+    """
+    return None if day is None else min(max(day, FIRST_DAY), LAST_DAY)

@@ -6,12 +6,10 @@ empty value counts as a missing one.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, time
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
     AfterValidator,
@@ -34,6 +32,10 @@ from master_dataset.registry.file_rows import plain_date
 from master_dataset.registry.hidden_characters import Joiners, hidden_character, visible
 from master_dataset.registry.stores import (
     DEFAULT_CURRENCY,
+    FIRST_DAY,
+    LAST_DAY,
+    M2_DECIMALS,
+    PERCENT_DECIMALS,
     WEEKDAYS,
     Currency,
     GroupVersion,
@@ -41,8 +43,11 @@ from master_dataset.registry.stores import (
     Store,
     Zone,
     currency,
+    limited,
+    within,
 )
 from master_dataset.registry.tenants import wrong_tenant
+from master_dataset.registry.time_zones import FIRST_CHECKED, TIME_ZONES, first_misaligned_offset
 from master_dataset.registry.yaml_text import read_yaml
 from master_dataset.sources import registered_sources
 
@@ -156,9 +161,12 @@ def _label(text: str) -> str:
 def _day(value: object) -> date:
     text = _text(value)
     try:
-        return plain_date(text)
+        day = plain_date(text)
     except ValueError:
         raise _wrong("bad_time", f"is no day: `{text}`; one is `2019-05-01`") from None
+    if within(day) != day:
+        raise _wrong("bad_time", f"must lie between {FIRST_DAY} and {LAST_DAY}; leave it out if there is no such day")
+    return day
 
 
 def _closed_day(value: object) -> date:
@@ -175,17 +183,20 @@ def _number(value: object) -> Decimal:
         raise _wrong("bad_number", f"is no number: `{text}`") from None
 
 
-def _at_most(most: int) -> AfterValidator:
+def _at_most(most: int, decimals: int) -> AfterValidator:
     def check(number: Decimal) -> Decimal:
         if not (number.is_finite() and 0 < number <= most):
             raise _wrong("out_of_range", f"must lie above 0 and be at most {most:,}")
-        return number
+        rounded = limited(number, decimals)
+        if rounded != number:
+            raise _wrong("bad_number", f"must have at most {decimals} decimals")
+        return rounded
 
     return AfterValidator(check)
 
 
 def _timezone(name: str) -> str:
-    if _zone(name) is None:
+    if name not in TIME_ZONES:
         raise _wrong("unknown_timezone", f"names no time zone: `{name}`; one is `Europe/Bratislava`")
     return name
 
@@ -277,8 +288,8 @@ Plain = Annotated[str, BeforeValidator(_plain)]
 Id = Annotated[Plain, AfterValidator(_short)]
 Label = Annotated[Plain, AfterValidator(_label)]
 Day = Annotated[date, BeforeValidator(_day)]
-SquareMetres = Annotated[Decimal, PlainValidator(_number), _at_most(MOST_M2)]
-Percent = Annotated[Decimal, PlainValidator(_number), _at_most(100)]
+SquareMetres = Annotated[Decimal, PlainValidator(_number), _at_most(MOST_M2, M2_DECIMALS)]
+Percent = Annotated[Decimal, PlainValidator(_number), _at_most(100, PERCENT_DECIMALS)]
 Period = Annotated[Plain, StringConstraints(pattern=_PERIOD)]
 
 
@@ -468,38 +479,3 @@ def _reason(kind: str, names: Sequence[str | int]) -> tuple[str, str]:
 def _bad(where: str, why: str, code: str) -> BadFileError:
     do = "Correct the file and load it again; nothing of it was registered."
     return BadFileError(f"`{where}` {why}.", do=do, code=code)
-
-
-# Time zones. A window is 15 minutes of UTC, so it is one of local time only where the offset is a multiple of that.
-
-QUARTER = timedelta(minutes=15)
-FIRST_CHECKED = date(2000, 1, 1)
-"""For a store that does not say since when it is open."""
-FIRST_EVENT = date(1970, 1, 1)
-LAST_CHECKED = date(2041, 1, 1)
-"""The rules known today repeat afterwards."""
-_CACHED_NAMES = 1024
-
-
-@lru_cache(_CACHED_NAMES)
-def _zone(name: str) -> ZoneInfo | None:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):  # a folder of zones, a path, an empty name
-        return None
-
-
-@lru_cache(_CACHED_NAMES)
-def first_misaligned_offset(name: str, since: date) -> datetime | None:
-    """Return the first noon (UTC) since then whose local offset is no multiple of 15 minutes; None if there is none.
-
-    Days are enough: no zone ever had an offset for less.
-    """
-    there = ZoneInfo(name)
-    day = max(since, FIRST_EVENT)
-    while day < LAST_CHECKED:
-        noon = datetime(day.year, day.month, day.day, 12, tzinfo=UTC).astimezone(there)
-        if (noon.utcoffset() or QUARTER) % QUARTER:
-            return noon
-        day += timedelta(days=1)
-    return None

@@ -19,6 +19,8 @@ MOST_DEPTH = 50
 """Lists and mappings within each other."""
 _SHOWN = 300
 """Characters that an error repeats of what the parser says."""
+_SHOWN_KEY = 100
+"""Characters of a key that an error repeats."""
 _DO = "Correct it and load it again."
 
 
@@ -40,7 +42,8 @@ def read_yaml(text: str, *, most_characters: int = MOST_CHARACTERS) -> Any:  # n
         str, list and dict only; None for an empty document.
 
     Raises:
-        BadFileError: It is not YAML, contains itself, or is too large with its aliases written out.
+        BadFileError: It is not YAML, contains itself, has a key twice in one mapping (the parser would keep only the
+            last), or is too large with its aliases written out.
     """
     loader = _loader(text)
     try:
@@ -73,6 +76,17 @@ def _too_large(what: str, do: str) -> BadFileError:
     return BadFileError(f"The file has {what}.", do=do)
 
 
+def _refuse_repeated(mapping: yaml.MappingNode) -> None:
+    names = set()
+    for key, _ in mapping.value:
+        if isinstance(key, yaml.ScalarNode):
+            if key.value in names:
+                shown = visible(key.value[:_SHOWN_KEY])
+                message = f"The mapping has the key `{shown}` again in line {key.start_mark.line + 1}."
+                raise BadFileError(message, do="Join what is under both, or remove one of them.", code="repeated_field")
+            names.add(key.value)
+
+
 class _Measure:
     """Measures nodes with their aliases written out; each node is looked at once."""
 
@@ -99,6 +113,7 @@ class _Measure:
             return _Size(1, len(node.value), 0)
         parts = node.value
         if isinstance(node, yaml.MappingNode):
+            _refuse_repeated(node)
             parts = [part for pair in node.value for part in pair]
         nodes, characters, depth = 1, 0, 0
         for part in parts:

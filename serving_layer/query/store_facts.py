@@ -23,7 +23,8 @@ class StoreFacts:
     def __init__(self, store: Store, states: PeriodStates, names: frozenset[str]) -> None:
         """`names`: the facts that the formula needs; nothing else is counted."""
         period, self._names = states.period, names
-        self._constant = {FLOOR: _fraction(store.floor_m2), TARGET: _fraction(store.conversion_target)}
+        said = {FLOOR: store.floor_m2, TARGET: store.conversion_target}
+        self._constant = {name: _fraction(number) for name, number in said.items() if name in names}
         begun = Span(period.timeline.start, min(period.timeline.end, period.begun))
         counts_open = OPEN_HOURS in names and period.only is not None
         self._open = period.counts() if counts_open else {}

@@ -3,9 +3,9 @@
 from datetime import time, timedelta
 from functools import lru_cache
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
 from master_dataset.registry.stores import WEEKDAYS, Store
+from master_dataset.registry.time_zones import zone_named
 from views.alerts.rule import WindowLength
 from views.core.cut import seconds
 from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span, clock, open_periods, round_down
@@ -27,7 +27,7 @@ class ShopClock:
     def __init__(self, store: Store) -> None:
         """`store` as registered."""
         self.store = store
-        self.zone = ZoneInfo(store.timezone)
+        self.zone = zone_named(store.timezone)
         self._days = BusinessDays.of(store, self.zone)
         self._span_of = lru_cache(maxsize=4096)(self._span)
         self._open_of = lru_cache(maxsize=4096)(self._is_open)

@@ -12,6 +12,7 @@ from typing import NamedTuple, Self
 from zoneinfo import ZoneInfo
 
 from master_dataset.registry.stores import WEEKDAYS, Store
+from master_dataset.registry.time_zones import zone_named
 from views.core.cut import seconds
 from views.core.view import WINDOW
 
@@ -129,7 +130,7 @@ def open_windows(store: Store, start: int, end: int) -> frozenset[int]:
 
 def open_periods(store: Store, start: int, end: int) -> Iterator[tuple[int, int]]:
     """When it opens and closes, in seconds, on the days that [start, end) touches and the day before; in order."""
-    zone = ZoneInfo(store.timezone)
+    zone = zone_named(store.timezone)
     day = clock(zone, start).date() - timedelta(days=1)  # the evening before may reach into the range
     last = clock(zone, end).date()
     while day <= last:

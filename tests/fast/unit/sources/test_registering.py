@@ -1,5 +1,6 @@
 """A store with events keeps its currency, and one with sightings the beginning of its days."""
 
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,10 @@ def loaded(master: Path, store: Store) -> Store:
 
 
 def events(master: Path, topic: str, *stores: str) -> None:
-    write_deltalake(str(master / topic), pa.table({"store": stores}))
+    at = [datetime(1970, 1, 1, tzinfo=UTC)] * len(stores)
+    write_deltalake(
+        str(master / topic), pa.table({"store": stores, "business_day": [0] * len(stores), "happened_at": at})
+    )
 
 
 @pytest.mark.parametrize("topic", ["pos_transactions", "people_counts"])
@@ -70,6 +74,67 @@ def test_a_store_without_events_may_change_altogether(tmp_path: Path) -> None:
     store = Store("1", "Asia/Tokyo", currency=CZK, day_starts_at="05:00")
 
     assert loaded(tmp_path, store) == store
+
+
+JPY = Currency("JPY", 0)
+
+
+def removed(master: Path, store: Store) -> Store:
+    """Register it where no store is registered, and say what is then."""
+    kept: Any = RegistryTables()
+    register(str(master), kept, [store])
+    return Store.from_json(kept.bodies[store.id])
+
+
+def sold(master: Path, *currencies: str) -> None:
+    """Receipts of store 7."""
+    write_deltalake(
+        str(master / "pos_transactions"), pa.table({"store": ["7"] * len(currencies), "currency": currencies})
+    )
+
+
+@pytest.mark.parametrize("currencies", [("JPY",), ("JPY", "EUR"), ("EUR", "JPY")])
+def test_a_store_that_was_removed_does_not_come_back_with_another_currency(
+    currencies: tuple[str, ...], tmp_path: Path
+) -> None:
+    sold(tmp_path, *currencies)
+
+    with pytest.raises(CurrencyFixedError, match="store `7` has events in JPY, so its currency is not EUR"):
+        removed(tmp_path, Store("7", "Asia/Tokyo"))
+
+
+@pytest.mark.parametrize("own", [JPY, Currency("EUR", 2)])
+def test_a_store_that_is_not_registered_may_have_the_currency_of_its_receipts(own: Currency, tmp_path: Path) -> None:
+    sold(tmp_path, own.code)
+    events(tmp_path, "people_counts", "7")
+    store = Store("7", "Asia/Tokyo", currency=own)
+
+    assert removed(tmp_path, store) == store
+
+
+SEEN = (datetime(2026, 3, 6, 15, tzinfo=UTC), datetime(2026, 3, 6, 22, tzinfo=UTC))
+"""On 2026-03-07 in Tokyo, from its midnight on."""
+
+
+@pytest.fixture
+def sightings(tmp_path: Path) -> Path:
+    """Of store 7, as they were read while it was in Tokyo."""
+    day = (date(2026, 3, 7) - date(1970, 1, 1)).days
+    columns = {"store": ["7", "7", "8"], "business_day": [day, day, 0], "happened_at": [*SEEN, SEEN[0]]}
+    write_deltalake(str(tmp_path / "wifi_sightings"), pa.table(columns))
+    return tmp_path
+
+
+@pytest.mark.parametrize("moved", [Store("7", "UTC"), Store("7", "Asia/Tokyo", day_starts_at="00:15")])
+def test_a_store_that_was_removed_does_not_come_back_with_other_days(moved: Store, sightings: Path) -> None:
+    said = "store `7` has a sighting at 2026-03-06T15:00Z of business day 2026-03-07; with days from .* of 2026-03-06"
+    with pytest.raises(DayFixedError, match=said):
+        removed(sightings, moved)
+
+
+@pytest.mark.parametrize("same", [Store("7", "Asia/Tokyo"), Store("7", "Asia/Seoul")])
+def test_a_store_that_is_not_registered_may_have_the_days_of_its_sightings(same: Store, sightings: Path) -> None:
+    assert removed(sightings, same) == same
 
 
 def restored(master: Path, kept: Any, *stores: Store) -> Any:

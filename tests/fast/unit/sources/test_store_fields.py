@@ -1,13 +1,16 @@
 """What `stores.yaml` says of sensors, zones, days and comparisons: taken as it is, or refused by field."""
 
+from dataclasses import replace
 from datetime import date, time
 from decimal import Decimal
 
 import pytest
 
 from master_dataset.errors import BadFileError
-from master_dataset.registry.stores import Currency, Sensor, Store, Zone
+from master_dataset.registry.stores import Currency, GroupVersion, Sensor, Store, Zone
 from master_dataset.registry.stores_file import read
+from serving_layer.compare.comparable_stores import FirstDates, left_out
+from serving_layer.query.sensor_coverage import registered_span
 
 FULL = """
 stores:
@@ -112,10 +115,21 @@ def test_the_terms_of_a_store_are_what_its_records_are_read_with() -> None:
         ("week_starts_on: Monday", "unknown_value", "week_starts_on"),
         ("week_starts_on: 1", "unknown_value", "week_starts_on"),
         ("comp_start_date: soon", "bad_time", "comp_start_date"),
+        ("open_since: 9999-12-31", "bad_time", "open_since"),
+        ("open_since: 1799-12-31", "bad_time", "open_since"),
+        ("comp_start_date: 2201-01-01", "bad_time", "comp_start_date"),
+        ("closed_on: [0001-01-01]", "bad_time", "closed_on[0]"),
+        ("sensors: [{id: a, source: demographics, from: 0001-01-01}]", "bad_time", "sensors[0].from"),
+        ("groups: [{valid_from: 0001-01-01, region: West}]", "bad_time", "groups[0].valid_from"),
         ("conversion_target: 0", "out_of_range", "conversion_target"),
         ("conversion_target: 100.1", "out_of_range", "conversion_target"),
         ("conversion_target: -5", "out_of_range", "conversion_target"),
         ("conversion_target: 20%", "bad_number", "conversion_target"),
+        ("conversion_target: 22.12345", "bad_number", "conversion_target"),
+        ("conversion_target: 1e-999999999999", "bad_number", "conversion_target"),
+        ("floor_m2: 80.255", "bad_number", "floor_m2"),
+        ("floor_m2: 1e-999999999999", "bad_number", "floor_m2"),
+        ("zones: [{id: a, m2: 1e-999999999999}]", "bad_number", "zones[0].m2"),
         ("sensors: cam-1", "wrong_type", "sensors"),
         ("sensors: {id: cam-1}", "wrong_type", "sensors"),
         ("sensors: [cam-1]", "wrong_type", "sensors[0]"),
@@ -146,3 +160,58 @@ def test_a_wrong_field_is_refused_by_its_name(said: str, code: str, field: str) 
 
     assert caught.value.code == code
     assert str(caught.value).startswith(f"`stores[0].{field}`")
+
+
+def test_zeroes_behind_the_last_decimal_are_left_out() -> None:
+    (store,) = read(f"stores: [{{id: 1, timezone: UTC, floor_m2: 80.25{'0' * 5_000}, conversion_target: 22.12340}}]")
+
+    assert (str(store.floor_m2), str(store.conversion_target)) == ("80.25", "22.1234")
+
+
+def test_the_sentence_names_the_limit_of_decimals() -> None:
+    with pytest.raises(BadFileError, match=r"`stores\[0\].floor_m2` must have at most 2 decimals"):
+        read("stores: [{id: 1, timezone: UTC, floor_m2: 0.001}]")
+
+
+TINY = Decimal("1e-999999999999")
+
+
+def test_a_number_that_was_registered_before_the_limit_is_rounded_and_none_if_nothing_is_left() -> None:
+    tiny = Store(
+        "1", "UTC", floor_m2=TINY, conversion_target=TINY, zones=(Zone("a", TINY), Zone("b", Decimal("8.256")))
+    )
+
+    assert Store.from_json(tiny.to_json()) == Store("1", "UTC", zones=(Zone("a"), Zone("b", Decimal("8.26"))))
+    assert Store.from_json(Store("1", "UTC", floor_m2=200).to_json()).floor_m2 == 200
+
+
+def test_the_first_and_the_last_day_of_all_are_taken() -> None:
+    (store,) = read("stores: [{id: 1, timezone: UTC, open_since: 1800-01-01, comp_start_date: 2200-12-31}]")
+
+    assert (store.open_since, store.comp_start_date) == (date(1800, 1, 1), date(2200, 12, 31))
+
+
+def test_the_sentence_names_the_limits_of_days() -> None:
+    with pytest.raises(BadFileError, match="must lie between 1800-01-01 and 2200-12-31"):
+        read("stores: [{id: 1, timezone: UTC, open_since: 9999-12-31}]")
+
+
+def test_a_day_that_was_registered_before_the_limits_is_the_limit() -> None:
+    first, last = date(1, 1, 1), date(9999, 12, 31)
+    far = Store(
+        "1",
+        "America/New_York",
+        open_since=last,
+        comp_start_date=first,
+        sensors=(Sensor("a", "demographics", "", first, last),),
+        groups=(GroupVersion(first, {"region": "West"}),),
+    )
+
+    found = Store.from_json(far.to_json())
+
+    first, last = date(1800, 1, 1), date(2200, 12, 31)
+    assert (found.open_since, found.comp_start_date) == (last, first)
+    assert found.sensors == (Sensor("a", "demographics", "", first, last),)
+    assert found.groups == (GroupVersion(first, {"region": "West"}),)
+    assert left_out(replace(found, comp_start_date=None), FirstDates(date(2026, 3, 7), None)) is not None
+    assert registered_span(found, found.sensors[0]).start < 0

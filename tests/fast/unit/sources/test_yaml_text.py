@@ -91,6 +91,32 @@ def test_what_is_not_yaml_is_refused_without_raw_control_characters(text: str) -
     assert error.do == "Correct it and load it again."
 
 
+@pytest.mark.parametrize(
+    ("text", "key", "line"),
+    [
+        ("stores:\n- {id: a}\nrest: x\nstores:\n- {id: b}", "stores", 4),
+        ("stores:\n- id: a\n  timezone: UTC\n  'id': b", "id", 4),
+        ("a: &k b\nc: {b: 1,\n *k : 2}", "b", 1),
+        ('{"\\e[2J": 1,\n"\\e[2J": 2}', r"\x1b[2J", 2),
+    ],
+)
+def test_a_key_that_is_written_twice_is_refused_as_one_of_both_values_would_be_lost(
+    text: str, key: str, line: int
+) -> None:
+    error = refusal(text)
+
+    assert error.message == f"The mapping has the key `{key}` again in line {line}."
+    assert error.code == "repeated_field"
+
+
+def test_a_long_key_that_is_written_twice_is_cut() -> None:
+    assert f"`{LONG[:100]}` again" in refusal(f"? {LONG}\n: 1\n? {LONG}\n: 2").message
+
+
+def test_mappings_may_share_keys() -> None:
+    assert read_yaml("[{a: {a: 1}}, {a: 2}]") == [{"a": {"a": "1"}}, {"a": "2"}]
+
+
 BOMB = f"{NESTED}\n"
 LOADERS: dict[str, Callable[[Path], object]] = {
     "stores": stores_file.load,
@@ -116,4 +142,13 @@ def test_every_loader_refuses_what_is_not_yaml(name: str, tmp_path: Path) -> Non
     file.write_text("[")
 
     with pytest.raises((BadFileError, BadFloorPlanError), match="not YAML"):
+        LOADERS[name](file)
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_every_loader_refuses_a_list_that_is_written_twice(name: str, tmp_path: Path) -> None:
+    file = tmp_path / f"{name}.yaml"
+    file.write_text(f"{name}: []\n{name}: []\n")
+
+    with pytest.raises((BadFileError, BadFloorPlanError), match=f"has the key `{name}` again in line 2"):
         LOADERS[name](file)
