@@ -128,6 +128,14 @@ class GroupVersion:
     values: Mapping[str, str]
 
 
+class OpeningHours(NamedTuple):
+    """When stores are open that have all of this in common. `weekly`: the periods of each weekday, from Monday on."""
+
+    timezone: str
+    weekly: tuple[tuple[str, ...], ...]
+    closed_on: tuple[date, ...]
+
+
 @dataclass(frozen=True)
 class Store:
     """One registered store. None and empty values mean that the operator has not said.
@@ -164,6 +172,13 @@ class Store:
         sensors = frozenset((sensor.id, sensor.source) for sensor in self.sensors)
         zones = frozenset(zone.id for zone in self.zones)
         return Terms(self.currency, self.timezone, time.fromisoformat(self.day_starts_at), sensors, zones)
+
+    @cached_property
+    def opening(self) -> OpeningHours:
+        """When it is open: hashable, and equal for stores that are alike in that."""
+        return OpeningHours(
+            self.timezone, tuple(tuple(self.opening_hours.get(day, ())) for day in WEEKDAYS), tuple(self.closed_on)
+        )
 
     def group(self, name: str, day: date) -> str | None:
         """Return the store's value of a group on a business day; None if it was in no such group."""

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
+from functools import cached_property
 from itertools import groupby
 from threading import Lock
 from zoneinfo import ZoneInfo
@@ -47,6 +48,16 @@ class ComparisonPeriod:
     windows: frozenset[int]
     dates: tuple[date, ...]
     lengths: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    @cached_property
+    def runs(self) -> tuple[Span, ...]:
+        """The windows that count, in rows without a gap, in order."""
+        ordered = sorted(self.windows)
+        breaks = [at for at in range(1, len(ordered)) if ordered[at] != ordered[at - 1] + STEP]
+        return tuple(
+            Span(ordered[first], ordered[end - 1] + STEP)
+            for first, end in zip([0, *breaks], [*breaks, len(ordered)], strict=True)
+        )
 
     @property
     def points(self) -> frozenset[int]:

@@ -4,6 +4,7 @@ Pure. A series has a key: its store, and its values of the dimensions that split
 (series key, point) by the rule of each column, so nothing that a formula needs is lost by adding up.
 """
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ from serving_layer.timeline import Period
 from views.core import View
 from views.core.aggregates import Value
 from views.core.formula import FormulaValue, Term
-from views.core.local_time import STEP, Span, open_windows
+from views.core.local_time import STEP, Span, open_spans
 from views.core.merge import Cell
 from views.core.view import flags_counted
 
@@ -387,8 +388,11 @@ def event_flags(store: Store, view: View, cells: Sequence[Cell], counts: Callabl
         found[flag] = sum(cell.merged[place] for cell in counted)  # type: ignore[misc]  # a count is a whole number
     if counted and _RECEIPTS in view.columns and store.opening_hours:
         windows = [cell.key.window for cell in counted]
-        is_open, place = open_windows(store, min(windows), max(windows) + STEP), list(view.columns).index(_RECEIPTS)
-        closed = (cell.merged[place] for cell in counted if cell.key.window not in is_open)
+        spans = open_spans(store.opening, min(windows), max(windows) + STEP)
+        starts, place = [span.start for span in spans], list(view.columns).index(_RECEIPTS)
+        before = (bisect_right(starts, window) - 1 for window in windows)  # of each the last span that has begun
+        is_open = (at >= 0 and window < spans[at].end for at, window in zip(before, windows, strict=True))
+        closed = (cell.merged[place] for cell, is_in in zip(counted, is_open, strict=True) if not is_in)
         found[OUTSIDE_OPENING_HOURS] = sum(closed)  # type: ignore[arg-type]  # likewise
     return +found
 

@@ -6,12 +6,14 @@ from functools import lru_cache
 
 from msgspec import UNSET
 
+from master_dataset.registry.stores import OpeningHours
 from serving_layer.query.aggregate import StoreStates
-from serving_layer.query.store_facts import WINDOWS_OF_AN_HOUR
 from serving_layer.responses.encoding import iso_epoch
 from serving_layer.responses.metrics import Compared, PeriodCompared
-from serving_layer.timeline import QueryRange, windows_between
-from views.core.local_time import ONE_DAY, STEP, open_windows
+from serving_layer.timeline import QueryRange
+from views.core.local_time import ONE_DAY, Span, open_spans
+
+_HOUR = 3600
 
 
 def periods_compared(of: StoreStates, calendar: str) -> Compared:
@@ -19,8 +21,8 @@ def periods_compared(of: StoreStates, calendar: str) -> Compared:
     at, before = of.query.range, of.comparison
     return Compared(
         calendar=calendar,
-        now=_period(of, _dates_over(at, of.until), windows_between(at.timeline.start, of.until)),
-        before=_period(of, before.dates, before.windows) if before else None,
+        now=_period(of, _dates_over(at, of.until), _run(at.timeline.start, of.until)),
+        before=_period(of, before.dates, before.runs) if before else None,
         partial=of.is_partial or UNSET,
         until=iso_epoch(of.until) if of.is_partial else UNSET,
     )
@@ -38,28 +40,43 @@ def together(one: Compared, other: Compared) -> Compared:
     )
 
 
+def _run(start: int, end: int) -> tuple[Span, ...]:
+    return (Span(start, end),) if start < end else ()
+
+
 @lru_cache(maxsize=32)
 def _dates_over(at: QueryRange, until: int) -> Sequence[date]:
     """The dates of a range as far as it is over. Stores whose days are alike share them."""
     return tuple(day for day, _ in at.days.touched(at.span._replace(end=until)))
 
 
-def _period(of: StoreStates, dates: Sequence[date], windows: frozenset[int]) -> PeriodCompared | None:
+def _period(of: StoreStates, dates: Sequence[date], runs: tuple[Span, ...]) -> PeriodCompared | None:
     if of.spans is not None:  # the store is in the group for a part of the time
-        windows = frozenset(window for window in windows if any(span.start <= window < span.end for span in of.spans))
-        there = {of.query.range.days.day_of(window) for window in windows}
+        runs = tuple(both for run in runs for span in of.spans if (both := _shared(run, span)))
+        there = {day for run in runs for day, _ in of.query.range.days.touched(run)}
         dates = [day for day in dates if day in there]
-    if not windows:
+    if not runs:
         return None
-    hours = of.query.store.opening_hours
-    is_open = open_windows(of.query.store, min(windows), max(windows) + STEP) if hours else frozenset()
     return PeriodCompared(
         start=dates[0],
         end=dates[-1] + ONE_DAY,
         days=len(dates),
-        hours=len(windows) / WINDOWS_OF_AN_HOUR,
-        open_hours=len(windows & is_open) / WINDOWS_OF_AN_HOUR,
+        hours=sum(run.end - run.start for run in runs) / _HOUR,
+        open_hours=_open_seconds(of.query.store.opening, runs) / _HOUR,
     )
+
+
+def _shared(one: Span, other: Span) -> Span | None:
+    """What lies in both."""
+    both = Span(max(one.start, other.start), min(one.end, other.end))
+    return both if both.start < both.end else None
+
+
+@lru_cache(maxsize=4096)
+def _open_seconds(hours: OpeningHours, runs: tuple[Span, ...]) -> int:
+    """How long it is open in these windows. All metrics of an answer ask, and every store with these hours."""
+    spans = open_spans(hours, runs[0].start, runs[-1].end)
+    return sum(both.end - both.start for run in runs for span in spans if (both := _shared(run, span)))
 
 
 def _joined(one: PeriodCompared | None, other: PeriodCompared | None) -> PeriodCompared | None:

@@ -4,6 +4,7 @@ Instants are whole seconds since 1970 on the grid of 15-minute windows; a time z
 of 23, 24 and 25 hours need no rule of their own.
 """
 
+from calendar import monthrange
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -11,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple, Self
 from zoneinfo import ZoneInfo
 
-from master_dataset.registry.stores import WEEKDAYS, Store
+from master_dataset.registry.stores import WEEKDAYS, OpeningHours, Store
 from master_dataset.registry.time_zones import zone_named
 from views.core.cut import seconds
 from views.core.view import WINDOW
@@ -117,28 +118,53 @@ class BusinessDays:
 
 
 def open_windows(store: Store, start: int, end: int) -> frozenset[int]:
-    """The open windows of [start, end), in seconds. Exact on days of 23, 24 and 25 hours, since both bounds are local.
+    """The open windows of [start, end), in seconds. Empty if the store has no opening hours."""
+    return frozenset(window for span in open_spans(store.opening, start, end) for window in range(*span, STEP))
 
-    A closing time at or before the opening time lies on the next day; such hours belong to the day of opening, so a
-    date in `closed_on` loses its own night, and not that of the day before. Empty if the store has no opening hours.
-    """
-    found: set[int] = set()
-    for first, last in open_periods(store, start, end):
-        found.update(range(max(first, start), min(last, end), STEP))
-    return frozenset(found)
+
+def open_spans(hours: OpeningHours, start: int, end: int) -> list[Span]:
+    """The open time of [start, end), without overlaps, in order."""
+    found: list[Span] = []
+    for first, last in sorted(_open_periods(hours, start, end)):
+        span = Span(max(first, start), min(last, end))
+        if found and span.start <= found[-1].end:
+            found[-1] = Span(found[-1].start, max(found[-1].end, span.end))
+        elif span.start < span.end:
+            found.append(span)
+    return found
 
 
 def open_periods(store: Store, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """When it opens and closes, in seconds, on the days that [start, end) touches and the day before; in order."""
-    zone = zone_named(store.timezone)
-    day = clock(zone, start).date() - timedelta(days=1)  # the evening before may reach into the range
+    """When it opens and closes, in seconds, on the days that [start, end) touches and the day before; in order.
+
+    Exact on days of 23, 24 and 25 hours, since both bounds are local. A closing time at or before the opening time lies
+    on the next day; such hours belong to the day of opening, so a date in `closed_on` loses its own night, and not that
+    of the day before.
+    """
+    return _open_periods(store.opening, start, end)
+
+
+def _open_periods(hours: OpeningHours, start: int, end: int) -> Iterator[tuple[int, int]]:
+    zone = zone_named(hours.timezone)
+    day = clock(zone, start).date() - ONE_DAY  # the evening before may reach into the range
     last = clock(zone, end).date()
-    while day <= last:
-        periods = () if day in store.closed_on else store.opening_hours.get(WEEKDAYS[day.weekday()], ())
-        for period in periods:
+    month = day.replace(day=1)
+    while month <= last:
+        for opens_on, first, until in _periods_of_month(hours, month):
+            if day <= opens_on <= last:
+                yield first, until
+        month = (month + timedelta(days=31)).replace(day=1)
+
+
+@lru_cache(maxsize=4096)
+def _periods_of_month(hours: OpeningHours, month: date) -> tuple[tuple[date, int, int], ...]:
+    """The day of opening, when it opens and when it closes. Some kilobytes; stores with the same hours share them."""
+    zone, found = zone_named(hours.timezone), []
+    for day in (month + number * ONE_DAY for number in range(monthrange(month.year, month.month)[1])):
+        for period in () if day in hours.closed_on else hours.weekly[day.weekday()]:
             opens, closes = _read(period, day)
-            yield first_instant(zone, *opens), first_instant(zone, *closes)
-        day += timedelta(days=1)
+            found.append((day, first_instant(zone, *opens), first_instant(zone, *closes)))
+    return tuple(found)
 
 
 def _read(period: str, day: date) -> tuple[tuple[date, time], tuple[date, time]]:
