@@ -12,10 +12,13 @@ from functools import cache
 from importlib.resources import files
 from zoneinfo import ZoneInfo
 
+import structlog
+
 zoneinfo.reset_tzpath(to=())  # not `ZoneInfo.from_file`: Spark pickles zones, and those of files cannot be pickled
 
 TIME_ZONES = frozenset((files("tzdata") / "zones").read_text().split()) - {"Factory"}
 """The names of all time zones. `Factory` stands for "not set"."""
+log = structlog.get_logger()
 UNKNOWN_ZONE = "UTC"
 """Of a store that was registered with a name of its machine's files, which the package does not have."""
 _VARIANTS = ("posix/", "right/")
@@ -28,11 +31,19 @@ def zone_named(name: str) -> ZoneInfo:
     return ZoneInfo(name)
 
 
+@cache
 def known_name(name: str) -> str:
-    """The name of a registered time zone, or the one that stands for it: a release before the list took any."""
+    """The name of a registered time zone, or the one that stands for it: a release before the list took any.
+
+    Where none of that name is known, it is logged, once per process.
+    """
+    known = name
     for variant in _VARIANTS:
-        name = name.removeprefix(variant)
-    return name if name in TIME_ZONES else UNKNOWN_ZONE
+        known = known.removeprefix(variant)
+    if known in TIME_ZONES:
+        return known
+    log.warning("stores.time_zone_unknown", name=name, read_as=UNKNOWN_ZONE)
+    return UNKNOWN_ZONE
 
 
 # A window is 15 minutes of UTC, so it is one of local time only where the offset is a multiple of that.
