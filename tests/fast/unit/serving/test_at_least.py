@@ -382,28 +382,27 @@ def test_a_live_answer_waits_for_nothing() -> None:
         ([str(number // MOST_WAITING_OF_TENANT) for number in range(MOST_WAITING + 1)], f"{MOST_WAITING} requests "),
     ],
 )
-def test_only_so_many_requests_wait_at_once_and_a_tenant_leaves_places_to_others(
-    tenants: list[str], said: str
-) -> None:
+def test_only_so_many_requests_wait_at_once_and_a_tenant_leaves_places_to_others(tenants: list[str], said: str) -> None:
     asking = Asking(World())
     waits = AtLeast(asking.topics, [TOPIC], 1.0, lambda: 0.0)
     snapshot = ReadSnapshot(replace(asking.world.pointer, generation=1), (), ())
     demand = Demand(EventToken.of_text(posted(asking)))
-    asleep = []
+    asleep, all_asleep = [], asyncio.Event()
 
     async def again() -> ReadSnapshot:
         return snapshot
 
     async def hang(_: float) -> None:
         asleep.append(1)
+        if len(asleep) == len(tenants) - 1:
+            all_asleep.set()
         await asyncio.Event().wait()
 
     async def crowd() -> Any:
         sleep: Callable[[float], Awaitable[None]] = hang
         waiting = [asyncio.ensure_future(waits.wait(demand, snapshot, again, sleep, each)) for each in tenants]
         done, others = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        while len(asleep) < len(tenants) - 1:
-            await asyncio.sleep(0)
+        await all_asleep.wait()
         for each in others:
             each.cancel()
         [first] = done
