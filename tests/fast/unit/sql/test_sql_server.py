@@ -386,9 +386,9 @@ def test_where_all_places_are_taken_a_new_connection_ends_the_oldest_without_a_l
     with running_server(ServerLimits(connections=2)) as running, ExitStack() as clients:
         held = running.connect("acme")
         silent = [clients.enter_context(running.raw()) for _ in range(PENDING + 1)]
-        for each in silent:  # the server has accepted it
-            each.send(ENCRYPTION_WANTED)
-            assert each.byte() == b"N"
+        for client in silent:  # the server has accepted it
+            client.send(ENCRYPTION_WANTED)
+            assert client.byte() == b"N"
         other = running.connect("beta")
 
         assert silent[0].receive() == (b"", b"")
