@@ -7,9 +7,11 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
+from serving_layer.sql.plan import Plan
 from serving_layer.sql.results import SqlStateError
 from serving_layer.sql.sandbox import Limits, Sandbox
 from serving_layer.sql.session import SqlLimits
@@ -109,14 +111,20 @@ def test_a_statement_that_waits_for_a_thread_ends_at_once_and_one_that_has_its_t
 
 
 def test_a_tenant_never_has_all_turns() -> None:
-    world = World()
-
     async def ask(asking: AskingSql) -> None:
-        heavy = [asking.open("acme") for _ in range(3)]
-        running = [
-            asyncio.ensure_future(each.execute("SELECT count(*) FROM generate_series(1, 10000000000)"))
-            for each in heavy
-        ]
+        plan, planned, all_planned = asking.sessions.plan, [], asyncio.Event()
+
+        async def noted(*of: Any) -> Plan:
+            found = await plan(*of)
+            planned.append(found)
+            if len(planned) == len(heavy):
+                all_planned.set()
+            return found
+
+        asking.sessions.plan = noted  # type: ignore[method-assign]
+        heavy, sql = [asking.open("acme") for _ in range(3)], "SELECT count(*) FROM generate_series(1, 10000000000)"
+        running = [asyncio.ensure_future(each.execute(sql)) for each in heavy]
+        await all_planned.wait()
         light = asyncio.ensure_future(asking.open().execute("SELECT 1"))
         done, _ = await asyncio.wait([*running, light], return_when=asyncio.FIRST_COMPLETED)
         for each in heavy:
@@ -126,7 +134,7 @@ def test_a_tenant_never_has_all_turns() -> None:
         assert done == {light}
         assert [error.code for error in stopped if isinstance(error, SqlStateError)] == ["57014"] * 3
 
-    with AskingSql(world, SqlLimits(statements=2)) as asking:
+    with AskingSql(World(), SqlLimits(statements=2, seconds=5)) as asking:
         asking.run(ask(asking))
 
 
