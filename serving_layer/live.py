@@ -5,6 +5,7 @@ follower gets the newest. However many follow one request, it is answered once.
 """
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager, suppress
@@ -19,8 +20,11 @@ from serving_layer.keys.key import Caller
 from serving_layer.limits import LIMITS, Limits
 from serving_layer.query.resolve import MetricsRequest
 from serving_layer.service import QueryService
+from serving_layer.turns import Turns
 
 EVERY_SECONDS = 0.5
+ANSWERS_AT_ONCE = 16
+"""Answers that are computed at once for all followers; of one key at most half, however many requests it follows."""
 ANSWER, PROBLEM = "answer", "problem"
 
 
@@ -40,6 +44,7 @@ class Live:
         self._service, self._limits = service, limits
         self._channels: dict[Hashable, _Channel] = {}
         self.followers: Counter[str] = Counter()
+        self._turns = Turns(ANSWERS_AT_ONCE, min(limits.requests_per_key, ANSWERS_AT_ONCE // 2))
 
     @asynccontextmanager
     async def follow(self, request: MetricsRequest, caller: Caller) -> AsyncIterator["Follower"]:
@@ -55,7 +60,7 @@ class Live:
         self.followers[caller.name] += 1
         channel = self._channels.get(key)
         if channel is None:
-            channel = self._channels[key] = _Channel(self._service, request, caller)
+            channel = self._channels[key] = _Channel(self._service, self._turns, request, caller)
         channel.followers += 1
         try:
             await channel.started()
@@ -84,8 +89,9 @@ class Live:
 class _Channel:
     """One request, answered again and again while somebody follows it."""
 
-    def __init__(self, service: QueryService, request: MetricsRequest, caller: Caller) -> None:
-        self._service, self._request, self._caller = service, request, caller
+    def __init__(self, service: QueryService, turns: Turns, request: MetricsRequest, caller: Caller) -> None:
+        self._service, self._turns, self._request, self._caller = service, turns, request, caller
+        self._took = 0.0
         self.followers, self.is_ended = 0, False
         self.newest: Event | None = None
         self._changed, self._reading = asyncio.Event(), asyncio.Lock()
@@ -122,7 +128,8 @@ class _Channel:
 
     async def _poll(self) -> None:
         while not self.is_ended:
-            await asyncio.sleep(EVERY_SECONDS)
+            pause, self._took = max(EVERY_SECONDS, self._took), 0.0  # answers take half of the time at most
+            await asyncio.sleep(pause)
             try:
                 await self._read()
             except GalateaError as error:
@@ -136,7 +143,10 @@ class _Channel:
                 ("live", self._request), self._caller.visibility_scope, version.key, self._service.catalogue.fingerprint
             )
             if self.newest is None or self.newest.id != tag:
-                body = await self._service.metrics(self._request, version, self._caller)
+                async with self._turns.of(self._caller.name):
+                    began = time.monotonic()
+                    body = await self._service.metrics(self._request, version, self._caller)
+                    self._took = time.monotonic() - began
                 self._emit(Event(tag, ANSWER, body.decode()))
 
     def _emit(self, event: Event) -> None:

@@ -159,7 +159,7 @@ class QueryService:
             snapshot = await read(fresh=fresh)
             if demand is not None:
                 again = partial(read, fresh=True)
-                snapshot = await self._waits().wait(demand, snapshot, again, self._sleep)
+                snapshot = await self._waits().wait(demand, snapshot, again, self._sleep, caller.tenant)
             self._follow(snapshot)
         else:
             snapshot = await past_snapshot(self.readers.published, request.as_of)
@@ -261,7 +261,7 @@ class QueryService:
                 newest, speed_failure = await self._snapshots.read_available(fresh=True)
                 return newest
 
-            snapshot = await self._waits().wait(demand, snapshot, again, self._sleep)
+            snapshot = await self._waits().wait(demand, snapshot, again, self._sleep, caller.tenant)
         version, stores = await self.stores.all()
         snapshot, failure = await self._seen_by(caller, snapshot, version, stores)
         return ReadVersion(snapshot, version), speed_failure or failure

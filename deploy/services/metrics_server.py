@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from socketserver import TCPServer, ThreadingMixIn
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from serving_layer.http.certificate import ServerCertificate
 
 SCRAPE_SECONDS = 10.0
-"""How long a client may be silent: each one occupies a thread."""
+"""How long a client may take in all, even if it is never silent: each one occupies a thread."""
 MOST_CLIENTS = 16
 """Open connections."""
 
@@ -73,9 +74,13 @@ class MetricsServer(ThreadingMixIn, WSGIServer):
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - likewise
         """Answer, in the thread."""
+        late = threading.Timer(SCRAPE_SECONDS, _shut_down, (request,))
+        late.daemon = True
+        late.start()
         try:
             super().process_request_thread(request, client_address)
         finally:
+            late.cancel()
             self._free.release()
 
     def start(self) -> None:
@@ -90,6 +95,11 @@ class MetricsServer(ThreadingMixIn, WSGIServer):
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing: a client was silent, left, or does not trust the certificate."""
+
+
+def _shut_down(connection: socket.socket) -> None:
+    with suppress(OSError):  # it has ended
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def _with_token(app: "WSGIApplication", token: str) -> "WSGIApplication":

@@ -87,7 +87,7 @@ async def rule_in(request: Request) -> object:
         raise UnsupportedBodyError("A rule is sent as JSON.", do=f"Send it with `Content-Type: {JSON}`.")
     try:
         return json.loads(await request.body(), parse_float=Decimal)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, ArithmeticError, RecursionError) as error:  # a number may be too small for Decimal
         raise BadQuestionError("The body of the request is no rule.", do="Send one object as JSON.") from error
 
 

@@ -1,20 +1,24 @@
-"""Slows whoever sends wrong keys, over REST, on the sign-in page and as passwords of SQL. In each process on its own.
+"""Slows whoever sends wrong secrets: keys, passwords of SQL, cookies of sessions, and tokens of share links.
 
-Keys have 256 random bits, so nobody guesses one however fast they try: this bounds what wrong keys cost, in the log and
-in work, and shows in metrics who sends them.
+In each process on its own. Secrets have 256 random bits, so nobody guesses one however fast they try: this bounds what
+wrong ones cost, in the log and in work, and shows in metrics who sends wrong keys.
 """
 
 import math
 import re
 import time
-from collections import deque
-from collections.abc import Callable, Hashable
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Hashable
 from ipaddress import IPv6Address, ip_address, ip_network
+from typing import TypeVar
 
 from cachetools import LRUCache
 
+from serving_layer.errors import RateLimitedError
 from serving_layer.keys.key import id_of
+from serving_layer.turns import Turns
 
+Found = TypeVar("Found")
 WINDOW_SECONDS = 60.0
 WRONG_KEYS_PER_MINUTE = 30
 """Default of one address, over REST and on the sign-in page together."""
@@ -22,6 +26,8 @@ MAX_COUNTED = 4096
 """Addresses, and users of addresses, whose failures are remembered: the ones that were seen last."""
 MAX_NAME = 100
 """Characters of a user's name that are compared."""
+LOOKUPS_AT_ONCE, LOOKUPS_WAITING = 2, 16
+"""Secrets of one network that are looked up at once after too many unknown ones, and with those that wait for it."""
 _IPV6_PREFIX = 64
 _ID = re.compile(r"[0-9a-f]{12}", re.ASCII)
 
@@ -78,18 +84,71 @@ class WrongKeyThrottle:
 
     def count(self, address: str, user: str = "") -> None:
         """Count a wrong key."""
-        network = _network(address)
+        network = network_of(address)
         self._addresses.count(network)
         if self._users is not None:
             self._users.count((network, user[:MAX_NAME]))
 
     def seconds_to_wait(self, address: str, user: str = "") -> int:
         """Until one more wrong key is answered as usual; 0 if it is now."""
-        network = _network(address)
+        network = network_of(address)
         waits = [self._addresses.seconds_to_wait(network)]
         if self._users is not None:
             waits.append(self._users.seconds_to_wait((network, user[:MAX_NAME])))
         return max(waits)
+
+
+class LookupThrottle:
+    """Looks up secrets that may not exist, such as the cookies of sessions, and counts unknown ones by network."""
+
+    def __init__(self, what: str, limit: int, clock: Callable[[], float]) -> None:
+        """Nothing is counted yet.
+
+        Args:
+            what: what is looked up, in the plural, for the error.
+            limit: unknown ones per minute of one network; then they are refused, and few are looked up at once.
+            clock: monotonic seconds.
+        """
+        self._what, self._unknown = what, FailureCounts(limit, clock)
+        self._waiting: Counter[str] = Counter()
+        self._turns = Turns(MAX_COUNTED, LOOKUPS_AT_ONCE)
+
+    def __len__(self) -> int:
+        """How many networks are remembered."""
+        return len(self._unknown)
+
+    async def look_up(self, address: str, read: Callable[[], Awaitable[Found | None]]) -> Found | None:
+        """What `read` finds; None if that is nothing.
+
+        Args:
+            address: of the client.
+            read: looks up a secret from this client.
+
+        Raises:
+            RateLimitedError: nothing was found, as often in the last minute, or too many of this network wait.
+        """
+        network = network_of(address)
+        if not self._unknown.seconds_to_wait(network):
+            found = await read()
+            if found is None:
+                self._unknown.count(network)
+            return found
+        if self._waiting[network] >= LOOKUPS_WAITING:
+            raise self._refusal()
+        self._waiting[network] += 1
+        try:
+            async with self._turns.of(network):
+                found = await read()
+        finally:
+            self._waiting -= Counter([network])  # forgets who has none
+        if found is None:
+            raise self._refusal()
+        return found
+
+    def _refusal(self) -> RateLimitedError:
+        return RateLimitedError(
+            f"Too many unknown {self._what} came from this address.", do="Wait a minute, then try again."
+        )
 
 
 def loggable_id(authorization: str) -> str | None:
@@ -98,7 +157,7 @@ def loggable_id(authorization: str) -> str | None:
     return id_ if _ID.fullmatch(id_) else None
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
     """The address, or its network if whoever has one address of it has all of them."""
     try:
         parsed = ip_address(address)

@@ -23,7 +23,17 @@ from serving_layer.pages.routing import (
     page_router,
     read_form,
 )
-from serving_layer.pages.sessions import COOKIE, LIFETIME_SECONDS, Session, Sessions, Visitor, visitor_of
+from serving_layer.pages.sessions import (
+    COOKIE,
+    ENCRYPTED_COOKIE,
+    LIFETIME_SECONDS,
+    Session,
+    Sessions,
+    Visitor,
+    forget_session,
+    session_cookie,
+    visitor_of,
+)
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
@@ -83,7 +93,7 @@ async def sign_out(request: Request) -> Response:
     if visitor.session:
         await request.app.state.sessions.end(visitor.session)
     response = RedirectResponse(HOME, 303)
-    response.delete_cookie(COOKIE, path="/", secure=is_encrypted(request), httponly=True, samesite="strict")
+    forget_session(request, response)
     return response
 
 
@@ -108,12 +118,13 @@ async def choose_language(request: Request) -> Response:
 
 async def _session_before(request: Request, sessions: Sessions) -> Session | None:
     try:
-        return await sessions.of(request.cookies.get(COOKIE), client_of(request.scope))
+        return await sessions.of(session_cookie(request), client_of(request.scope))
     except RateLimitedError:  # an old cookie does not keep anybody from signing in
         return None
 
 
 def _set_cookie(response: Response, session: Session, *, is_secure: bool) -> None:
+    name = ENCRYPTED_COOKIE if is_secure else COOKIE
     response.set_cookie(
-        COOKIE, session.id, max_age=LIFETIME_SECONDS, path="/", secure=is_secure, httponly=True, samesite="strict"
+        name, session.id, max_age=LIFETIME_SECONDS, path="/", secure=is_secure, httponly=True, samesite="strict"
     )

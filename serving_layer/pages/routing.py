@@ -35,7 +35,7 @@ from serving_layer.pages.language import gettext as _
 from serving_layer.pages.language import language_of, speaking
 from serving_layer.pages.queries import PageQueries
 from serving_layer.pages.rendering import address_of, address_to_return_to, render
-from serving_layer.pages.sessions import COOKIE, SHARED_VISIT, SharedVisit, Visitor, visitor_of
+from serving_layer.pages.sessions import SHARED_VISIT, SharedVisit, Visitor, forget_session, visitor_of
 from serving_layer.saved.service import SavedService
 
 if TYPE_CHECKING:
@@ -380,8 +380,7 @@ async def _login_page(request: Request, error: GalateaError) -> Response:
             else _("Your session has ended. What you typed was not saved.")
         )
     response = render(request, "login.html", None, login_values(request, why, unsent), status=error.status)
-    if COOKIE in request.cookies:  # it is of no session, or of one whose key is not valid any more
-        response.delete_cookie(COOKIE, path="/")
+    forget_session(request, response)  # it has ended, or its key is not valid any more
     return response
 
 

@@ -21,10 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from cachetools import LRUCache
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from fastapi import Request
-from limits import RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
+from fastapi import Request, Response
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -34,11 +31,13 @@ from serving_layer.errors import InvalidApiKeyError, RateLimitedError
 from serving_layer.http.forwarded import refuse_anonymous_through_proxy
 from serving_layer.http.problems import problem
 from serving_layer.keys.key import Caller
+from serving_layer.keys.throttle import LookupThrottle
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
 
-COOKIE = "galatea_session"
+COOKIE, ENCRYPTED_COOKIE = "galatea_session", "__Host-galatea_session"
+"""Over HTTP, and where the browser comes by HTTPS: browsers take the latter from this host alone, and encrypted."""
 LIFETIME_SECONDS = 8 * 3600
 REFRESH_SECONDS = 2.0
 """How long a session may be used in one process after it ended in another."""
@@ -49,7 +48,7 @@ MAX_ENDED_AT_ONCE = 100
 MAX_UNKNOWN, UNKNOWN_SECONDS = 10_000, 60.0
 """Ids without a session that a process remembers, and for how long: nobody can begin a session with one of them."""
 UNKNOWN_PER_MINUTE = 30
-"""Ids without a session of one address, in one process; then ids that the process does not know are refused unread."""
+"""Ids without a session of one address, in one process; then others of them are refused. Sessions go on."""
 _ID = re.compile(r"[\w-]{43}", re.ASCII)
 _NONCE_BYTES = 12
 
@@ -164,8 +163,7 @@ class Sessions:
         self._store, self._clock, self._now = store, clock, now
         self._known = SessionCache()
         self._unknown: LRUCache[bytes, float] = LRUCache(MAX_UNKNOWN)
-        self._wrong = MovingWindowRateLimiter(MemoryStorage())
-        self._most_wrong = RateLimitItemPerMinute(UNKNOWN_PER_MINUTE)
+        self._lookups = LookupThrottle("sessions", UNKNOWN_PER_MINUTE, clock)
 
     async def begin(self, key: str) -> Session:
         """Start a session with an id that cannot be guessed. CassandraUnavailableError if it cannot be stored."""
@@ -189,7 +187,7 @@ class Sessions:
             client: address of whoever sends it.
 
         Raises:
-            RateLimitedError: this process does not know the session, and too many unknown ones came from this address.
+            RateLimitedError: there is no such session, as of too many other ids from this address.
             CassandraUnavailableError: this process does not know the session, and the store does not answer.
         """
         if not id_ or not _ID.fullmatch(id_):
@@ -208,14 +206,12 @@ class Sessions:
         asked_at = self._unknown.get(digest)
         if asked_at is not None and self._clock() - asked_at < UNKNOWN_SECONDS:
             return None
-        if asked_at is None and not self._wrong.test(self._most_wrong, client):
-            message = "Too many unknown sessions came from this address."
-            raise RateLimitedError(message, do="Wait a minute, then try again.")
-        session = await self._read(id_, digest)
+        if asked_at is None:
+            session = await self._lookups.look_up(client, lambda: self._read(id_, digest))
+        else:  # a browser that was left open sends the same one again and again
+            session = await self._read(id_, digest)
         if session is None:
             self._unknown[digest] = self._clock()
-            if asked_at is None:  # a browser that was left open sends the same one again and again
-                self._wrong.hit(self._most_wrong, client)
         return session
 
     async def _read_again(self, id_: str, digest: bytes, before: Session) -> Session | None:
@@ -311,6 +307,25 @@ class Visitor:
         return self.caller.may_configure
 
 
+def session_cookie(request: HTTPConnection) -> str | None:
+    """The id of a session that the request brings; None if it brings none.
+
+    Another host of the same domain can set the cookie without the prefix, so it never counts beside the other or over
+    HTTPS. A proxy that encrypts and is not named looks like HTTP.
+    """
+    if ENCRYPTED_COOKIE in request.cookies or request.url.scheme == "https":
+        return request.cookies.get(ENCRYPTED_COOKIE)
+    return request.cookies.get(COOKIE)
+
+
+def forget_session(request: HTTPConnection, response: Response) -> None:
+    """Let the browser delete its session cookies."""
+    for name in (COOKIE, ENCRYPTED_COOKIE):
+        if name in request.cookies:
+            is_secure = name == ENCRYPTED_COOKIE
+            response.delete_cookie(name, path="/", secure=is_secure, httponly=True, samesite="strict")
+
+
 async def visitor_of(request: Request) -> Visitor:
     """The visitor of a request. For the page of a share link, cookies count for nothing.
 
@@ -325,7 +340,7 @@ async def visitor_of(request: Request) -> Visitor:
         return Visitor(shared.caller, None)
     authenticator: Authenticator = request.app.state.authenticator
     sessions: Sessions = request.app.state.sessions
-    session = await sessions.of(request.cookies.get(COOKIE), client_of(request.scope))
+    session = await sessions.of(session_cookie(request), client_of(request.scope))
     if session is None:
         refuse_anonymous_through_proxy(request.scope, None)
     try:
@@ -364,6 +379,6 @@ class SessionAuthorization:
         names = [name for name, _ in scope["headers"]]
         if b"cookie" not in names or b"authorization" in names:
             return
-        session = await self._sessions.of(HTTPConnection(scope).cookies.get(COOKIE), client_of(scope))
+        session = await self._sessions.of(session_cookie(HTTPConnection(scope)), client_of(scope))
         if session:
             scope["headers"] = [*scope["headers"], (b"authorization", session.authorization.encode())]

@@ -13,9 +13,6 @@ from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
 from cachetools import LRUCache
-from limits import RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
 from starlette.types import Scope
 
 from master_dataset.errors import CassandraUnavailableError, UnknownNameError
@@ -23,12 +20,12 @@ from master_dataset.registry.stores import Store
 from serving_layer.errors import (
     BadAddressError,
     BadQuestionError,
-    RateLimitedError,
     ShareEndedError,
     TooManySavedError,
     UnknownShareError,
 )
 from serving_layer.keys.key import Caller
+from serving_layer.keys.throttle import LookupThrottle
 from serving_layer.responses.encoding import iso_instant
 from serving_layer.responses.saved import ShareEntry
 from serving_layer.saved.addresses import SHARED_PATH, PageAddress, shown_stores
@@ -47,7 +44,7 @@ REFRESH_SECONDS = 2.0
 STALE_SECONDS = 5.0
 """Links that could not be read again for this long are no longer accepted: one of them may have been revoked."""
 WRONG_TOKENS_PER_MINUTE = 10
-"""Of one address, in one process; then tokens that the process does not know are refused unread."""
+"""Unknown ones of one address, in one process; then others of them are refused. Links go on."""
 MAX_KNOWN = 10_000
 """Links that a process keeps in memory; it reads others again."""
 _TOKEN_BYTES = 32
@@ -156,8 +153,7 @@ class ShareLinks:
         self._store, self.now, self._clock = store, now, clock
         self.origins, self.most = tuple(origins), most
         self._known: LRUCache[bytes, tuple[float, ShareLink]] = LRUCache(MAX_KNOWN)
-        self._wrong = MovingWindowRateLimiter(MemoryStorage())
-        self._most_wrong = RateLimitItemPerMinute(WRONG_TOKENS_PER_MINUTE)
+        self._lookups = LookupThrottle("share links", WRONG_TOKENS_PER_MINUTE, clock)
 
     async def make(
         self, caller: Caller, page: tuple[PageAddress, str], hours: int, origin: str, stores: Mapping[str, Store]
@@ -257,17 +253,16 @@ class ShareLinks:
 
         Args:
             token: from anybody, so it may be anything.
-            client: address of whoever sends it. After ten unknown tokens in a minute, more are refused unread.
+            client: address of whoever sends it.
 
         Raises:
             UnknownShareError: there is no such link.
-            RateLimitedError: too many unknown tokens came from this address.
+            RateLimitedError: there is no such link, as of too many other tokens from this address.
             CassandraUnavailableError: the link could not be read for `STALE_SECONDS`.
         """
         digest = _digest(token)
         link = await self._found(digest, client) if _TOKEN.fullmatch(token) else None
         if link is None:
-            self._wrong.hit(self._most_wrong, client)
             raise UnknownShareError("There is no such share link.", do="Ask whoever sent it for another one.")
         return link
 
@@ -276,11 +271,11 @@ class ShareLinks:
         began = self._clock()
         if known is not None and began - known[0] < REFRESH_SECONDS:
             return known[1]
-        if known is None and not self._wrong.test(self._most_wrong, client):
-            message = "Too many unknown share links came from this address."
-            raise RateLimitedError(message, do="Wait a minute, then try again.")
         try:
-            link = await self._store.find(digest)
+            if known is None:
+                link = await self._lookups.look_up(client, lambda: self._store.find(digest))
+            else:
+                link = await self._store.find(digest)
         except CassandraUnavailableError:
             if known is None or began - known[0] >= STALE_SECONDS:
                 raise

@@ -19,6 +19,7 @@ from typing import cast
 import structlog
 from prometheus_client import Counter, Histogram
 
+from serving_layer.keys.throttle import network_of
 from serving_layer.sql.authentication import Login, LoginService
 from serving_layer.sql.conversation import Conversation, ConversationLimits, KeyLostError
 from serving_layer.sql.names import DATABASE, SERVER_VERSION
@@ -64,7 +65,10 @@ MESSAGE_COST = 100
 LINGER_SECONDS = 5.0
 """How long the last message of a closed connection may take to leave."""
 PENDING = 100
-"""Connections beyond the limit that may be open without a login: for the error that says so, and for cancellation."""
+"""Connections beyond the limit that may be open without a login: for the error that says so, and for cancellation.
+
+If even these are open, a new one takes the place of another one without a login.
+"""
 
 CONNECTIONS_ENDED = Counter("galatea_sql_connections_ended", "SQL connections that have ended, by reason.", ("why",))
 LOGINS = Counter("galatea_sql_logins", "Logins to the SQL component, by SQLSTATE; 00000 for success.", ("sqlstate",))
@@ -120,6 +124,7 @@ class SqlServer:
         self.running = 0
         """Statements that run now."""
         self._open: dict[int, Connection] = {}
+        self._without_login: dict[int, Connection] = {}
         self._tenants: Tally[str] = Tally()
         self._server: asyncio.Server | None = None
 
@@ -147,16 +152,27 @@ class SqlServer:
             await asyncio.gather(*late, return_exceptions=True)
 
     def enter(self, connection: "Connection") -> int:
-        """Add a connection, and return its number. ConnectionError if too many are open, even without a login."""
+        """Add a connection, and return its number. If that is one too many, abort another one without a login.
+
+        That is the oldest of the network that has most of them, so that no network keeps the others out.
+        """
         if len(self._open) >= self.limits.connections + PENDING:
-            raise ConnectionError
+            self._abort_one()
         number = secrets.randbits(31)
         while number in self._open:
             number = secrets.randbits(31)
-        self._open[number] = connection
+        self._open[number] = self._without_login[number] = connection
         return number
 
-    def log_in(self, tenant: str) -> None:
+    def _abort_one(self) -> None:
+        waiting = self._without_login
+        if waiting:
+            networks = {number: network_of(each.address) for number, each in waiting.items()}
+            [(largest, _)] = Tally(networks.values()).most_common(1)
+            oldest = next(number for number, network in networks.items() if network == largest)
+            waiting.pop(oldest).abort("too_many")
+
+    def log_in(self, number: int | None, tenant: str) -> None:
         """Count a login. SqlStateError 53300 if there are too many, in all or of the tenant."""
         limits = self.limits
         if self.connections >= limits.connections:
@@ -164,10 +180,13 @@ class SqlServer:
         if self._tenants[tenant] >= limits.connections_per_tenant:
             raise _too_many(f"{limits.connections_per_tenant} connections of this tenant are open.")
         self._tenants[tenant] += 1
+        if number is not None:
+            self._without_login.pop(number, None)
 
     def leave(self, number: int, tenant: str | None) -> None:
         """Remove a connection. `tenant`: None if it was not logged in."""
         self._open.pop(number, None)
+        self._without_login.pop(number, None)
         if tenant is not None:
             self._tenants[tenant] -= 1
             if not self._tenants[tenant]:
@@ -220,17 +239,13 @@ class Connection(asyncio.Protocol):
         """Start to answer."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=4 * PIECE_BYTES)
-        try:
-            self._number = self._server.enter(self)
-        except ConnectionError:
-            CONNECTIONS_ENDED.labels("too_many").inc()
-            self._transport.abort()
-            return
+        self._number = self._server.enter(self)
         self._task = asyncio.get_running_loop().create_task(self._serve())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the statement that runs, whose result nobody would read."""
-        self._end = ConnectionResetError("the client has gone") if exc is None else exc
+        if self._end is None:
+            self._end = ConnectionResetError("the client has gone") if exc is None else exc
         self._messages.clear()
         self._wake()
         self.interrupt()
@@ -281,6 +296,13 @@ class Connection(asyncio.Protocol):
         """End the statement that runs, if any."""
         if self._is_executing and self._session is not None:
             self._session.interrupt()
+
+    def abort(self, why: str) -> None:
+        """End the connection at once. `why`: for the metrics."""
+        self._end = ConnectionAbortedError(why)
+        self._messages.clear()
+        self._wake()
+        self._transport.abort()
 
     def shut_down(self) -> "asyncio.Task[None]":
         """Let the connection end, and return the task that ends then."""
@@ -446,9 +468,9 @@ class Connection(asyncio.Protocol):
         try:
             user = _user_of(startup)
             await self._write(PASSWORD_WANTED)
-            login = await self._server.logins.log_in(self._address(), user, await self._password())
+            login = await self._server.logins.log_in(self.address, user, await self._password())
             _require_database(startup.parameters.get("database") or user)
-            self._server.log_in(user)
+            self._server.log_in(self._number, user)
         except SqlStateError as error:
             LOGINS.labels(error.code).inc()
             raise
@@ -463,7 +485,9 @@ class Connection(asyncio.Protocol):
             raise ProtocolError("A password was expected.")
         return message.password
 
-    def _address(self) -> str:
+    @property
+    def address(self) -> str:
+        """That of the client."""
         peer = self._transport.get_extra_info("peername")
         return str(peer[0]) if peer else "local"
 

@@ -60,6 +60,7 @@ from serving_layer.sql.translate import Clock, SessionValues, duckdb_sql, parame
 from serving_layer.store.at_least import Demand
 from serving_layer.store.cells import MergedCells
 from serving_layer.store.snapshot import ReadVersion
+from serving_layer.turns import Turns
 
 Transaction = Literal["idle", "open", "failed"]
 Found = TypeVar("Found")
@@ -90,7 +91,8 @@ class SqlLimits(NamedTuple):
 
     Attributes:
         seconds: how long a statement may take, with waiting for its turn.
-        statements: how many are run at once.
+        statements: how many are run at once. A tenant has at most one less, so that others find a place; likewise of
+            those that are read, planned and described beside the ones that run.
         source_rows: how many rows of tables a statement may read.
         sandbox: what one statement may use of memory, and how many rows a result may have.
     """
@@ -152,7 +154,9 @@ class Sessions:
             limits: what statements may use.
         """
         self.sources, self.now, self.limits = sources, now, limits or SqlLimits()
-        self.turns = asyncio.Semaphore(self.limits.statements)
+        most, most_of_tenant = self.limits.statements, max(1, self.limits.statements - 1)
+        self.turns, self.planning = Turns(most, most_of_tenant), Turns(most, most_of_tenant)
+        """Of statements that run, and of those that are prepared. One that runs may have to be planned again."""
         self.cached: LRUCache[Hashable, pa.Table] = LRUCache(BYTES_CACHED, getsizeof=table_size)
         self.results: LRUCache[Hashable, _Cached] = LRUCache(RESULT_BYTES, getsizeof=lambda each: each.size)
         self.shared: SharedRuns[QueryResult] = SharedRuns()
@@ -160,7 +164,7 @@ class Sessions:
         self._needed: LRUCache[Hashable, Sequence[Needed]] = LRUCache(STATEMENTS_CACHED)
         self._statements: LRUCache[str, Statement] = LRUCache(STATEMENTS_CACHED)
         self._plans: LRUCache[Hashable, tuple[Query, Relations, Plan]] = LRUCache(STATEMENTS_CACHED)
-        self._threads = ThreadPoolExecutor(self.limits.statements, thread_name_prefix="sql")
+        self._threads = ThreadPoolExecutor(2 * most, thread_name_prefix="sql")
         self._idle: dict[Sandbox, tuple[str, str]] = {}
 
     def open(self, caller: Caller) -> "Session":
@@ -174,19 +178,19 @@ class Sessions:
         self._idle.clear()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def statement(self, sql: str) -> Statement:
+    async def statement(self, sql: str, tenant: str | None) -> Statement:
         """The statement of a text; do not change it. A long one is read in a thread, so that other sessions go on."""
         if len(sql) > SHORT:
-            return await asyncio.to_thread(read, sql)
+            return await self.prepared(tenant, partial(read, sql))
         known = self._statements.get(sql)
         if known is None:
             known = self._statements[sql] = read(sql)
         return known
 
     async def plan(
-        self, statement: Query, relations: Relations, of: Hashable, find: Callable[[], tuple[Plan, bool]]
+        self, statement: Query, relations: Relations, of: Hashable, find: Callable[[], Awaitable[tuple[Plan, bool]]]
     ) -> Plan:
-        """The plan of a statement, made in a thread unless it is remembered.
+        """The plan of a statement, made unless it is remembered.
 
         Args:
             statement: what is planned.
@@ -197,7 +201,7 @@ class Sessions:
         key = id(statement), id(relations), of
         if (known := self._plans.get(key)) is not None:
             return known[-1]
-        found, depends_on_time = await asyncio.to_thread(find)
+        found, depends_on_time = await find()
         if not depends_on_time and len(found.sql) <= SHORT:
             self._plans[key] = statement, relations, found  # while they are kept, nothing else has their ids
         return found
@@ -227,6 +231,11 @@ class Sessions:
             oldest = next(iter(self._idle))
             del self._idle[oldest]
             oldest.close()
+
+    async def prepared(self, tenant: str | None, call: Callable[[], Found]) -> Found:
+        """Call something that reads or plans a statement, in a thread and in a turn of the tenant."""
+        async with self.planning.of(tenant):
+            return await self.in_thread(call, lambda: None)
 
     async def in_thread(self, call: Callable[[], Found], interrupt: Callable[[], None]) -> Found:
         """Call something that blocks. If the caller is cancelled meanwhile, it is interrupted until it ends.
@@ -311,7 +320,7 @@ class Session:
             raise self._failed(error) from error
 
     async def _prepared(self, sql: str, parameter_types: Sequence[SqlType]) -> Prepared:
-        statement = await self._sessions.statement(sql)
+        statement = await self._sessions.statement(sql, self._caller.tenant)
         if isinstance(statement, Show):
             return Prepared(sql, (), _show_columns(statement))
         if isinstance(statement, Fetch) and not statement.moves:
@@ -336,14 +345,15 @@ class Session:
         self, query: Query, types: Sequence[SqlType], snapshot: Snapshot, relations: Relations
     ) -> Sequence[Column]:
         """The columns of a query, without running it."""
-        planned, _ = await asyncio.to_thread(self._plan, query.expression, None, types, snapshot, relations)
+        planned, _ = await self._plan(query.expression, None, types, snapshot, relations)
 
         def describe(sandbox: Sandbox) -> Sequence[Column]:
             check(sandbox.serialized(planned.sql), [use.name for use in planned.uses], relations.macros)
             with _known_columns(planned), sandbox.holding({use.name: use.empty for use in planned.uses}):
                 return sandbox.describe(planned.sql)
 
-        return await self._in_sandbox(describe)
+        async with self._sessions.planning.of(self._caller.tenant):
+            return await self._in_sandbox(describe)
 
     async def execute(
         self,
@@ -384,7 +394,7 @@ class Session:
         return error if isinstance(error, SqlStateError) else _sql_error(error)
 
     async def _executed(self, sql: str, parameters: Parameters) -> QueryResult:
-        statement = await self._sessions.statement(sql)
+        statement = await self._sessions.statement(sql, self._caller.tenant)
         if isinstance(statement, Control):
             return self._control(statement)
         self._refuse_failed()
@@ -509,7 +519,7 @@ class Session:
             self._snapshot = snapshot
         return snapshot
 
-    def _plan(
+    async def _plan(
         self,
         query: exp.Query,
         values: Sequence[SqlValue] | None,
@@ -520,19 +530,23 @@ class Session:
         """The plan of a query, and whether it depends on the time."""
         clock = Clock(snapshot.now)
         session = SessionValues(self._user, self._settings.zone, clock, self._settings.values, relations.oids)
-        try:
-            named = with_column_names(with_parameters(query, values, types))
-            typed = as_in_postgresql(named, relations.type_of_column)
-            return plan(translated(typed, session), relations.tables), clock.is_read
-        except RecursionError as error:
-            raise SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.") from error
+
+        def planned() -> tuple[Plan, bool]:
+            try:
+                named = with_column_names(with_parameters(query, values, types))
+                typed = as_in_postgresql(named, relations.type_of_column)
+                return plan(translated(typed, session), relations.tables), clock.is_read
+            except RecursionError as error:
+                raise SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.") from error
+
+        return await self._sessions.prepared(self._caller.tenant, planned)
 
     async def _answered(self, statement: Query, parameters: Parameters) -> QueryResult:
         """The result of a query. Equal ones that wait share a run, which reads what is newest when it begins."""
         planned, snapshot, relations = await self._planned_now(statement, parameters)
         key = self._key_of_result(statement, planned, snapshot)
         if key is None:
-            async with self._sessions.turns:
+            async with self._sessions.turns.of(self._caller.tenant):
                 return await self._run(statement, planned, snapshot, relations)
         if (known := self._sessions.results.get(key)) is not None:
             return known.result
@@ -540,7 +554,7 @@ class Session:
         other = Session(self._sessions, self._caller, self._settings.copy())  # this one may go on before the run ends
 
         async def run(*, waited: bool) -> QueryResult:
-            async with self._sessions.turns:
+            async with self._sessions.turns.of(self._caller.tenant):
                 found = await other._planned_now(statement, parameters) if waited else (planned, snapshot, relations)
                 result = await other._run(statement, *found)
             if (key := other._key_of_result(statement, *found[:2])) and len(result.rows) <= ROWS_CACHED:

@@ -11,6 +11,7 @@ A snapshot that lacks something is read again until it does not, for a bounded t
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -31,8 +32,8 @@ from views.core.cut import UNIX_EPOCH
 
 POLL_SECONDS = 0.025
 """How often a snapshot is read again while requests wait for one. All of them share a reading."""
-MOST_WAITING = 128
-"""Requests that may wait at once: the others in progress go on."""
+MOST_WAITING, MOST_WAITING_OF_TENANT = 128, 32
+"""Requests that may wait at once, and those of one tenant: the others in progress go on."""
 OPENINGS_SECONDS = 5.0
 """Greatest age of what is known of added partitions. They are announced earlier than this before they open."""
 _MS = timedelta(milliseconds=1)
@@ -106,10 +107,15 @@ class AtLeast:
         self._seconds, self._clock = seconds, clock
         self._openings = RefreshAheadCache(topics.openings, OPENINGS_SECONDS, clock)
         self._tags: LRUCache[int, Mapping[str, str]] = LRUCache(16)
-        self._waiting = 0
+        self._waiting: Counter[str | None] = Counter()
 
     async def wait(
-        self, demand: Demand, snapshot: ReadSnapshot, again: ReadAgain, sleep: Callable[[float], Awaitable[None]]
+        self,
+        demand: Demand,
+        snapshot: ReadSnapshot,
+        again: ReadAgain,
+        sleep: Callable[[float], Awaitable[None]],
+        tenant: str | None = None,
     ) -> ReadSnapshot:
         """A snapshot that contains what is demanded: the given one if it does, and else one that is read later.
 
@@ -118,11 +124,12 @@ class AtLeast:
             snapshot: the one of now.
             again: reads one after it is called.
             sleep: waits so many seconds.
+            tenant: who asks; None for callers who see all tenants.
 
         Raises:
             NotYetError: none did in time.
             BadQuestionError: the token names what is not in the topics.
-            TooBusyError: too many requests wait already.
+            TooBusyError: too many requests wait already, in all or of the tenant.
             BrokerUnavailableError: how old an answer is cannot be known now.
             CassandraUnavailableError: likewise what it contains.
         """
@@ -136,7 +143,7 @@ class AtLeast:
         checking = asyncio.ensure_future(self._refuse_impossible(demand.token))
         checking.add_done_callback(retrieve_exception)
         try:
-            with self._counted():
+            with self._counted(tenant):
                 while self._clock() - began < self._seconds:
                     await sleep(POLL_SECONDS)
                     snapshot = await again()
@@ -183,15 +190,17 @@ class AtLeast:
         return found
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
-        if self._waiting >= MOST_WAITING:
-            message = f"{MOST_WAITING} requests already wait for events that are not counted yet."
+    def _counted(self, tenant: str | None) -> Iterator[None]:
+        own, total = self._waiting[tenant], self._waiting.total()
+        if own >= MOST_WAITING_OF_TENANT or total >= MOST_WAITING:
+            whose = f"{own} requests of this tenant" if own >= MOST_WAITING_OF_TENANT else f"{total} requests"
+            message = f"{whose} already wait for events that are not counted yet."
             raise TooBusyError(message, do="Ask again.")
-        self._waiting += 1
+        self._waiting[tenant] += 1
         try:
             yield
         finally:
-            self._waiting -= 1
+            self._waiting -= Counter([tenant])  # forgets who has none
 
     async def _lack(self, demand: Demand, snapshot: ReadSnapshot, began: float) -> _Lack | None:
         lack = await self._lack_of_token(demand.token, snapshot)

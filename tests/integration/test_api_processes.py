@@ -24,7 +24,7 @@ import pytest
 from deploy.cassandra import session_of
 from deploy.local.ports import free_ports
 from deploy.settings import Settings
-from serving_layer.pages.sessions import COOKIE
+from serving_layer.pages.sessions import COOKIE, ENCRYPTED_COOKIE
 from tests.integration.conftest import PATIENCE_SECONDS, Stack
 from tests.support import receipt
 from tests.support.world_clients import TOKEN
@@ -137,7 +137,8 @@ def moves_between(pair: Pair, one: http.client.HTTPConnection, other: http.clien
     response = form(one, "/login", key=pair.key, following="/")
     cookie = response.headers["Set-Cookie"].partition(";")[0]
 
-    assert (response.status, cookie.partition("=")[0]) == (303, COOKIE)
+    name = ENCRYPTED_COOKIE if isinstance(one, http.client.HTTPSConnection) else COOKIE
+    assert (response.status, cookie.partition("=")[0]) == (303, name)
     token = TOKEN.search(page(other, "/", cookie))
     assert token
     rows = list(session_of(pair.settings.cassandra.address).execute("SELECT id, sealed FROM page_sessions"))

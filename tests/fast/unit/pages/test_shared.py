@@ -13,6 +13,7 @@ from starlette.types import Scope
 from master_dataset.registry.stores import Store
 from serving_layer.keys.authenticator import ConcurrencyLimiter
 from serving_layer.keys.rates import RateLimiter
+from serving_layer.keys.throttle import LookupThrottle
 from serving_layer.limits import LIMITS
 from serving_layer.pages.shared import SharedPages, without_ways_out
 from serving_layer.saved.shares import WRONG_TOKENS_PER_MINUTE, ShareLink
@@ -369,6 +370,8 @@ def test_an_unknown_link_says_so(browsing: Browsing, token: str) -> None:
 
 
 def test_guesses_are_limited(browsing: Browsing, path: str) -> None:
+    stopped = LookupThrottle("share links", WRONG_TOKENS_PER_MINUTE, lambda: 0.0)
+    browsing.asking.app.state.saved.shares._lookups = stopped  # noqa: SLF001 - the clock goes on whenever it is read
     browsing.get(path)
     statuses = [
         browsing.response("GET", f"/shared/{number:043d}").status_code for number in range(WRONG_TOKENS_PER_MINUTE + 1)

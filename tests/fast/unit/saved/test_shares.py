@@ -143,18 +143,14 @@ def test_a_known_link_outlives_cassandra_only_briefly(timed: Timed) -> None:
         timed.open(token)
 
 
-def test_after_ten_wrong_tokens_others_are_refused_unread(timed: Timed) -> None:
+def test_after_ten_wrong_tokens_others_are_refused_and_links_still_open(timed: Timed) -> None:
     token, link = timed.make()
-    timed.open(token)
-    timed.seconds = REFRESH_SECONDS  # a known one is read again, and still opens
     for number in range(WRONG_TOKENS_PER_MINUTE):
         with pytest.raises(UnknownShareError):
             timed.open(f"{number:043d}")
-    reads = timed.store.reads
 
     with pytest.raises(RateLimitedError):
         timed.open("x" * 43)
-    assert timed.store.reads == reads
     assert timed.open(token) == link
     with pytest.raises(UnknownShareError):
         timed.open("x" * 43, "192.0.2.2")

@@ -140,6 +140,15 @@ def test_who_does_not_say_which_version_they_have_seen_changes_nothing(
     assert asking.body(f"{PATH}/queue")["version"] == 1
 
 
+@pytest.mark.parametrize("bound", [b"1e-99999999999999999999", b"1e99999999999999999999"])
+def test_a_number_that_no_decimal_can_hold_is_bad_input(asking: Asking, bound: bytes) -> None:
+    said = b'{"kind":"threshold","id":"low","metric":"net_sales","window":"day","above":' + bound + b"}"
+
+    refused = asking.refusal(f"{PATH}/preview", method="POST", said=said)
+
+    assert (refused["status"], refused["code"]) == (422, "bad_question")
+
+
 def test_a_rule_of_that_id_is_not_made_twice(asking: Asking) -> None:
     sent(asking, "POST", QUEUE)
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from serving_layer.service import Clocks
-from serving_layer.store.at_least import MOST_WAITING, AtLeast, Demand, Opening
+from serving_layer.store.at_least import MOST_WAITING, MOST_WAITING_OF_TENANT, AtLeast, Demand, Opening
 from serving_layer.store.snapshot import ReadSnapshot
 from tests.support import World, receipt
 from tests.support.world_api import Asking, Body
@@ -377,25 +377,39 @@ def test_a_live_answer_waits_for_nothing() -> None:
     assert found["code"] == "bad_question"
 
 
-def test_only_so_many_requests_wait_at_once() -> None:
+@pytest.mark.parametrize(
+    ("tenants", "said"),
+    [
+        (["acme"] * (MOST_WAITING_OF_TENANT + 1) + ["beta"], "of this tenant"),
+        ([str(number // MOST_WAITING_OF_TENANT) for number in range(MOST_WAITING + 1)], f"{MOST_WAITING} requests "),
+    ],
+)
+def test_only_so_many_requests_wait_at_once_and_a_tenant_leaves_places_to_others(tenants: list[str], said: str) -> None:
     asking = Asking(World())
     waits = AtLeast(asking.topics, [TOPIC], 1.0, lambda: 0.0)
     snapshot = ReadSnapshot(replace(asking.world.pointer, generation=1), (), ())
     demand = Demand(EventToken.of_text(posted(asking)))
+    asleep, all_asleep = [], asyncio.Event()
 
     async def again() -> ReadSnapshot:
         return snapshot
 
     async def hang(_: float) -> None:
+        asleep.append(1)
+        if len(asleep) == len(tenants) - 1:
+            all_asleep.set()
         await asyncio.Event().wait()
 
     async def crowd() -> Any:
         sleep: Callable[[float], Awaitable[None]] = hang
-        waiting = [asyncio.ensure_future(waits.wait(demand, snapshot, again, sleep)) for _ in range(MOST_WAITING + 1)]
+        waiting = [asyncio.ensure_future(waits.wait(demand, snapshot, again, sleep, each)) for each in tenants]
         done, others = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        await all_asleep.wait()
         for each in others:
             each.cancel()
         [first] = done
         return first.exception()
 
-    assert asyncio.run(crowd()).code == "too_busy"
+    refused = asyncio.run(crowd())
+    assert refused.code == "too_busy"
+    assert said in refused.message

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -17,6 +19,7 @@ from serving_layer.limits import Limits
 from serving_layer.live import Event, Live
 from serving_layer.query.resolve import MetricRequest, MetricsRequest
 from serving_layer.query.stores import PageRequest
+from serving_layer.store.snapshot import ReadVersion
 from tests.support import World, receipt
 from tests.support.world_api import OPERATOR_KEY, Asking
 
@@ -186,6 +189,58 @@ def test_whoever_follows_is_let_go_when_the_process_ends(world: World) -> None:
             live.close()
 
             assert [event async for event in events] == []
+
+    run(follow)
+
+
+def test_a_key_that_follows_many_requests_has_few_answers_at_once_and_others_get_theirs(world: World) -> None:
+    asking = Asking(world)
+    live, answer = Live(asking.answers, Limits(requests_per_key=2)), asking.answers.metrics
+    go_on, both, in_progress = asyncio.Event(), asyncio.Event(), []
+
+    async def slow(request: MetricsRequest, version: ReadVersion, caller: Caller) -> bytes:
+        if caller == ACME:
+            in_progress.append(request)
+            if len(in_progress) == 2:
+                both.set()
+            await go_on.wait()
+        return await answer(request, version, caller)
+
+    async def follow_once(metric: str) -> None:
+        async with live.follow(ask(metric), ACME):
+            pass
+
+    async def follow() -> None:
+        asking.answers.metrics = slow  # type: ignore[method-assign]
+        many = [asyncio.ensure_future(follow_once(metric)) for metric in ("net_sales", "receipts", "units", "visitors")]
+        await both.wait()
+        async with live.follow(ask(), OPERATOR) as follower:
+            assert value(await anext(follower.events(None))) == 1
+        assert len(in_progress) == 2
+        go_on.set()
+        await asyncio.gather(*many, return_exceptions=True)
+        assert len(in_progress) > 2
+
+    run(follow)
+
+
+def test_after_an_answer_that_took_long_the_next_one_waits_as_long(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking, pauses, sleep = Asking(world), [], asyncio.sleep
+    monkeypatch.setattr("serving_layer.live.EVERY_SECONDS", 0.0)
+    monkeypatch.setattr("serving_layer.live.time", SimpleNamespace(monotonic=count(step=60.0).__next__))
+
+    async def noted(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    async def follow() -> None:
+        monkeypatch.setattr("serving_layer.live.asyncio.sleep", noted)
+        async with Live(asking.answers).follow(ask(), OPERATOR):
+            while len(pauses) < 2:
+                await sleep(0)
+        assert pauses[:2] == [60.0, 0.0]
 
     run(follow)
 

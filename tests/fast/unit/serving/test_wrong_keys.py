@@ -1,14 +1,24 @@
 """Wrong keys are counted, logged without their secret, and slowed; valid keys are not slowed by them."""
 
+import asyncio
+
 import pytest
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 from master_dataset.registry.stores import Store
+from serving_layer.errors import RateLimitedError
 from serving_layer.keys import throttle
 from serving_layer.keys.authenticator import MAX_KEY_CHARACTERS, Authenticator
 from serving_layer.keys.key import Key
-from serving_layer.keys.throttle import WrongKeyThrottle, loggable_id
+from serving_layer.keys.throttle import (
+    LOOKUPS_AT_ONCE,
+    LOOKUPS_WAITING,
+    MAX_COUNTED,
+    LookupThrottle,
+    WrongKeyThrottle,
+    loggable_id,
+)
 from tests.support import World, receipt
 from tests.support.world_api import Asking
 from tests.support.world_clients import Browsing
@@ -177,3 +187,66 @@ def test_the_memory_of_the_throttle_is_bounded(clock: Clock, monkeypatch: pytest
 def test_what_has_not_the_form_of_a_key_has_no_id(text: str) -> None:
     assert loggable_id(f"Bearer {text}") is None
     assert loggable_id("Bearer galatea_0123456789ab_secret") == "0123456789ab"
+
+
+async def nothing() -> str | None:
+    return None
+
+
+async def something() -> str | None:
+    return "found"
+
+
+def limited(clock: Clock, address: str) -> LookupThrottle:
+    """After three unknown secrets of an address."""
+    lookups = LookupThrottle("sessions", LIMIT, clock)
+    for _ in range(LIMIT):
+        assert asyncio.run(lookups.look_up(address, nothing)) is None
+    return lookups
+
+
+def test_after_many_unknown_secrets_others_are_refused_for_a_minute_and_right_ones_are_found(clock: Clock) -> None:
+    lookups = limited(clock, "192.0.2.1")
+
+    with pytest.raises(RateLimitedError, match="unknown sessions"):
+        asyncio.run(lookups.look_up("192.0.2.1", nothing))
+    assert asyncio.run(lookups.look_up("192.0.2.1", something)) == "found"
+    assert asyncio.run(lookups.look_up("192.0.2.2", nothing)) is None
+    clock.now += throttle.WINDOW_SECONDS
+    assert asyncio.run(lookups.look_up("192.0.2.1", nothing)) is None
+
+
+def test_addresses_of_one_ipv6_network_are_one_and_few_networks_are_remembered(clock: Clock) -> None:
+    lookups = limited(clock, "2001:db8::1")
+
+    with pytest.raises(RateLimitedError):
+        asyncio.run(lookups.look_up("2001:db8::ffff", nothing))
+
+    async def many() -> None:
+        for number in range(MAX_COUNTED + 1):
+            await lookups.look_up(f"10.0.{number // 256}.{number % 256}", nothing)
+
+    asyncio.run(many())
+    assert len(lookups) == MAX_COUNTED
+
+
+def test_beyond_the_limit_few_secrets_of_a_network_are_looked_up_at_once_and_few_wait(clock: Clock) -> None:
+    lookups, reading = limited(clock, "192.0.2.1"), []
+
+    async def crowd() -> list[str | BaseException | None]:
+        go_on = asyncio.Event()
+
+        async def slow() -> str | None:
+            reading.append(1)
+            await go_on.wait()
+            return "found"
+
+        asking = [asyncio.ensure_future(lookups.look_up("192.0.2.1", slow)) for _ in range(LOOKUPS_WAITING + 1)]
+        refused, _ = await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
+        assert [type(each.exception()) for each in refused] == [RateLimitedError]
+        assert len(reading) == LOOKUPS_AT_ONCE
+        go_on.set()
+        return await asyncio.gather(*asking, return_exceptions=True)
+
+    assert asyncio.run(crowd()).count("found") == LOOKUPS_WAITING
+    assert asyncio.run(lookups.look_up("192.0.2.1", something)) == "found"

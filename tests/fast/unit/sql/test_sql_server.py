@@ -1,18 +1,21 @@
 """The server speaks with unmodified clients, keeps tenants and keys apart, and holds its limits."""
 
+import asyncio
 import struct
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from decimal import Decimal
+from types import SimpleNamespace
 
 import psycopg
 import pytest
 from psycopg import errors
 
 from serving_layer.sql.conversation import ConversationLimits
-from serving_layer.sql.server import ServerLimits
+from serving_layer.sql.server import PENDING, ServerLimits, SqlServer
 from serving_layer.sql.statements import AS_CSV
 from tests.support.sql_server import (
     EVERY_TYPE,
@@ -26,6 +29,8 @@ from tests.support.sql_server import (
     running_server,
     startup,
 )
+
+ENCRYPTION_WANTED = message(b"", struct.pack("!i", 80877103))
 
 
 @pytest.fixture(scope="module")
@@ -375,6 +380,37 @@ def test_connections_are_limited_in_all_and_per_tenant() -> None:
             threading.Event().wait(0.01)
         running.connect("acme").close()
         held.pop().close()
+
+
+def test_where_all_places_are_taken_a_new_connection_ends_the_oldest_without_a_login() -> None:
+    with running_server(ServerLimits(connections=2)) as running, ExitStack() as clients:
+        held = running.connect("acme")
+        silent = [clients.enter_context(running.raw()) for _ in range(PENDING + 1)]
+        for client in silent:  # the server has accepted it
+            client.send(ENCRYPTION_WANTED)
+            assert client.byte() == b"N"
+        other = running.connect("beta")
+
+        assert silent[0].receive() == (b"", b"")
+        silent[1].send(ENCRYPTION_WANTED)
+        assert silent[1].byte() == b"N"
+        assert other.execute("series 1").fetchall()
+        assert held.execute("series 1").fetchall()
+        for each in (held, other):
+            each.close()
+
+
+def test_the_network_with_most_connections_without_a_login_loses_one() -> None:
+    async def crowd() -> list[int]:
+        server = SqlServer(None, None, ServerLimits(connections=1))  # type: ignore[arg-type]  # nobody logs in
+        aborted: list[int] = []
+        of = ["192.0.2.1", *["2001:db8::1", "2001:db8::2"] * (PENDING // 2), "192.0.2.2", "192.0.2.3"]
+        for number, address in enumerate(of):
+            each = SimpleNamespace(address=address, abort=lambda _, number=number: aborted.append(number))
+            server.enter(each)  # type: ignore[arg-type]
+        return aborted
+
+    assert asyncio.run(crowd()) == [1, 2]
 
 
 def test_a_login_that_does_not_come_ends() -> None:

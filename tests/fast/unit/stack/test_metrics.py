@@ -1,10 +1,14 @@
 """What the streaming processes say of themselves, without a stream."""
 
+import socket
 import ssl
+import threading
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -15,7 +19,7 @@ from deploy.local.security import Security
 from deploy.secret_files import write_private
 from deploy.sections import InvalidSettingsError
 from deploy.services.archive import ArchiveWatch
-from deploy.services.metrics_server import MOST_CLIENTS, MetricsHandler, MetricsServer
+from deploy.services.metrics_server import MOST_CLIENTS, SCRAPE_SECONDS, MetricsHandler, MetricsServer
 from deploy.services.runner import Process
 from deploy.settings import Settings
 from master_dataset.kafka.lag import Lag, last_moves
@@ -25,6 +29,7 @@ from tests.support.raw_http import wire
 
 START = datetime(2026, 11, 21, 9, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
+PATIENCE_SECONDS = 20.0
 
 
 class Alarms:
@@ -151,6 +156,35 @@ def test_with_a_certificate_metrics_are_encrypted_and_a_silent_client_blocks_nob
 
     assert url.startswith("https://")
     refuse_being_blocked(url, verify=Tls(str(security.authority)).context())
+
+
+def test_a_client_that_sends_byte_after_byte_is_let_go_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    timers: list[tuple[float, Callable[..., None], tuple[Any, ...]]] = []
+
+    class Timer:
+        def __init__(self, seconds: float, call: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+            timers.append((seconds, call, arguments))
+
+        def start(self) -> None:
+            begun.set()
+
+        def cancel(self) -> None:
+            ended.set()
+
+    begun, ended = threading.Event(), threading.Event()
+    monkeypatch.setattr("deploy.services.metrics_server.threading.Timer", Timer)
+    server = MetricsServer("127.0.0.1", 0)
+    server.start()
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=PATIENCE_SECONDS) as slow:
+        slow.sendall(b"G")
+        assert begun.wait(PATIENCE_SECONDS)
+        [(seconds, call, arguments)] = timers
+        call(*arguments)
+
+        assert seconds == SCRAPE_SECONDS
+        assert slow.recv(1) == b""
+        assert ended.wait(PATIENCE_SECONDS)
+    call(*arguments)  # too late: it has ended
 
 
 def test_a_port_can_be_used_again_at_once() -> None:

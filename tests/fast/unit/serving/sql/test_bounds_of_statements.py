@@ -7,11 +7,14 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
+from serving_layer.sql.plan import Plan
 from serving_layer.sql.results import SqlStateError
 from serving_layer.sql.sandbox import Limits, Sandbox
+from serving_layer.sql.session import SqlLimits
 from tests.support import World
 from tests.support.world_sql import AskingSql
 
@@ -34,6 +37,7 @@ for statement in (
         print(error.code)
 print(sandbox.query("SELECT 1").rows)
 """
+PATIENCE_SECONDS = 20.0
 REFUSED = 2 if sys.platform == "linux" else 0
 """macOS does not enforce the limit of a process."""
 
@@ -104,3 +108,52 @@ def test_a_statement_that_waits_for_a_thread_ends_at_once_and_one_that_has_its_t
 
     assert sql.run(end()) == (False, True)
     assert interrupted.is_set()
+
+
+def test_a_tenant_never_has_all_turns() -> None:
+    async def ask(asking: AskingSql) -> None:
+        plan, planned, all_planned = asking.sessions.plan, [], asyncio.Event()
+
+        async def noted(*of: Any) -> Plan:
+            found = await plan(*of)
+            planned.append(found)
+            if len(planned) == len(heavy):
+                all_planned.set()
+            return found
+
+        asking.sessions.plan = noted  # type: ignore[method-assign, assignment]
+        heavy, sql = [asking.open("acme") for _ in range(3)], "SELECT count(*) FROM generate_series(1, 100000000000)"
+        running = [asyncio.ensure_future(each.execute(sql)) for each in heavy]
+        await all_planned.wait()
+        light = asyncio.ensure_future(asking.open().execute("SELECT 1"))
+        done, _ = await asyncio.wait([*running, light], return_when=asyncio.FIRST_COMPLETED)
+        for each in heavy:
+            each.interrupt()
+        stopped = await asyncio.gather(*running, return_exceptions=True)
+
+        assert done == {light}
+        assert [error.code for error in stopped if isinstance(error, SqlStateError)] == ["57014"] * 3
+
+    with AskingSql(World(), SqlLimits(statements=2)) as asking:
+        asking.run(ask(asking))
+
+
+def test_a_tenant_never_has_all_turns_of_planning() -> None:
+    started, go_on = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        started.set()
+        go_on.wait(PATIENCE_SECONDS)
+
+    async def ask(asking: AskingSql) -> None:
+        planning = [asyncio.ensure_future(asking.sessions.prepared("acme", slow)) for _ in range(3)]
+        light = asyncio.ensure_future(asking.open().execute("SELECT 1"))
+        done, _ = await asyncio.wait([*planning, light], return_when=asyncio.FIRST_COMPLETED)
+        go_on.set()
+        await asyncio.gather(*planning)
+
+        assert done == {light}
+        assert started.is_set()
+
+    with AskingSql(World(), SqlLimits(statements=2)) as asking:
+        asking.run(ask(asking))
