@@ -32,7 +32,7 @@ from views.core.cut import UNIX_EPOCH
 
 POLL_SECONDS = 0.025
 """How often a snapshot is read again while requests wait for one. All of them share a reading."""
-MOST_WAITING, MOST_WAITING_OF_TENANT = 128, 32
+MOST_WAITING, MOST_WAITING_OF_TENANT = 128, 96
 """Requests that may wait at once, and those of one tenant: the others in progress go on."""
 OPENINGS_SECONDS = 5.0
 """Greatest age of what is known of added partitions. They are announced earlier than this before they open."""
