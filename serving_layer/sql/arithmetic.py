@@ -5,7 +5,8 @@ from sqlglot import exp
 from serving_layer.sql.calls import Change, change_of_call
 from serving_layer.sql.catalog_functions import PREFIX
 from serving_layer.sql.kinds import ColumnTypes, Kind, Kinds
-from serving_layer.sql.translate import MOST_DIGITS, NUMERIC, NUMERIC_DECIMALS
+from serving_layer.sql.results import MOST_DIGITS
+from serving_layer.sql.translate import NUMERIC, NUMERIC_DECIMALS
 
 
 def as_in_postgresql(query: exp.Query, columns: ColumnTypes) -> exp.Query:

@@ -7,8 +7,7 @@ from sqlglot import exp
 
 from serving_layer.sql.catalog_functions import PREFIX
 from serving_layer.sql.kinds import Kind, Kinds
-from serving_layer.sql.results import SqlStateError
-from serving_layer.sql.translate import MOST_DIGITS
+from serving_layer.sql.results import MOST_DIGITS, SqlStateError, bounded
 
 Change = Callable[[], exp.Expr]
 _WHOLE_MOST = 2**63 - 1
@@ -45,7 +44,7 @@ def change_of_call(node: exp.Expr, kinds: Kinds) -> Change | None:  # noqa: C901
         SqlStateError: 0A000 for what is not answered, so that it does not mean something else.
     """
     if isinstance(node, exp.Literal):
-        is_large = not node.is_string and node.name.isdigit() and int(node.name) > _WHOLE_MOST
+        is_large = not node.is_string and node.name.isdecimal() and bounded(node.name) > _WHOLE_MOST
         return (lambda: _large(node.name)) if is_large else None
     if isinstance(node, exp.EQ | exp.NEQ):
         rows = _row(node.this), _row(node.expression)
@@ -168,8 +167,8 @@ def _of_floats(node: exp.WithinGroup) -> exp.Expr:
 
 
 def _is_at_least(least: int, number: exp.Expr | None) -> bool:
-    is_known = isinstance(number, exp.Literal) and number.name.isdigit()
-    return number is None or (is_known and int(number.name) >= least)
+    is_known = isinstance(number, exp.Literal) and number.name.isdecimal()
+    return number is None or (is_known and bounded(number.name) >= least)
 
 
 def _substring(node: exp.Substring) -> exp.Expr:
@@ -227,7 +226,7 @@ def _parts(text: str, arguments: Sequence[exp.Expr]) -> Iterator[exp.Expr]:
         if kind == "%":
             yield exp.Literal.string("%")
             continue
-        place = int(match["number"]) if match["number"] else place + 1
+        place = bounded(match["number"]) if match["number"] else place + 1
         if kind not in "sIL":
             raise SqlStateError("0A000", "A format has %s, %I, %L and %%, without a width.", "Use lpad or rpad.")
         if not 1 <= place <= len(arguments):

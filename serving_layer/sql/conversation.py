@@ -42,7 +42,7 @@ ROWS_AT_ONCE = 500
 """Rows are written in pieces: between two, other connections get a turn."""
 
 _DEALLOCATE = re.compile(
-    r"""\s*(?:deallocate\s+(?:prepare\s+)?(?P<name>"(?:[^"]|"")+"|\w+)|discard\s+all)\s*;?\s*$""", re.IGNORECASE
+    r"""\s*+(?:deallocate\s++(?:prepare\s++)?(?P<name>"(?:[^"]|"")+"|\w+)|discard\s+all)\s*+;?\s*+$""", re.IGNORECASE
 )
 
 log = structlog.get_logger()

@@ -8,7 +8,7 @@ from enum import Enum, auto
 
 from sqlglot import exp
 
-from serving_layer.sql.results import SqlType
+from serving_layer.sql.results import SqlType, bounded
 
 ColumnTypes = Callable[[exp.Table, str], SqlType | None]
 """The type of a column of a table that a query reads, by its name; None if there is no such table or column."""
@@ -236,8 +236,8 @@ class Kinds:
 
 
 def _of_number(text: str) -> Kind:
-    if text.isdigit():
-        return Kind.WHOLE if int(text) < 2**63 else Kind.DECIMAL
+    if text.isdecimal():
+        return Kind.WHOLE if bounded(text) < 2**63 else Kind.DECIMAL
     return Kind.FLOAT if "e" in text.lower() else Kind.DECIMAL
 
 

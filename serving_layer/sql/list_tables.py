@@ -41,6 +41,7 @@ PAGE = 500
 DECIMALS = 18
 NUMBER = pa.decimal128(PRECISION, DECIMALS)
 """Numbers of any unit: sums in full, and ratios with 18 decimals."""
+FLOOR_DECIMALS, TARGET_DECIMALS = 2, 4
 STORE = "store"
 MILLISECOND = timedelta(milliseconds=1)
 
@@ -60,10 +61,10 @@ class StoresTable(ListTable):
         TableColumn("currency", TEXT, "ISO 4217."),
         TableColumn("country", TEXT, "ISO 3166."),
         TableColumn("subdivision", TEXT, "ISO 3166-2."),
-        TableColumn("floor_m2", pa.decimal128(18, 2)),
+        TableColumn("floor_m2", pa.decimal128(18, FLOOR_DECIMALS)),
         TableColumn("open_since", DATE),
         TableColumn("comp_start_date", DATE, "From when on it is a comparable store."),
-        TableColumn("conversion_target", pa.decimal128(9, 4), "Percent of visitors who should buy."),
+        TableColumn("conversion_target", pa.decimal128(9, TARGET_DECIMALS), "Percent of visitors who should buy."),
         TableColumn("day_starts_at", TEXT, "Local time at which business days begin."),
         TableColumn("week_starts_on", TEXT),
         TableColumn("opening_hours", TEXT, "JSON: weekday to periods of local time."),
@@ -82,10 +83,10 @@ class StoresTable(ListTable):
                     "currency": store.currency.code,
                     "country": store.country or None,
                     "subdivision": store.subdivision or None,
-                    "floor_m2": None if store.floor_m2 is None else Decimal(store.floor_m2),
+                    "floor_m2": _rounded(store.floor_m2, FLOOR_DECIMALS),
                     "open_since": store.open_since,
                     "comp_start_date": store.comp_start_date,
-                    "conversion_target": store.conversion_target,
+                    "conversion_target": _rounded(store.conversion_target, TARGET_DECIMALS),
                     "day_starts_at": store.day_starts_at,
                     "week_starts_on": store.week_starts_on,
                     "opening_hours": orjson.dumps(store.opening_hours).decode(),
@@ -448,6 +449,10 @@ def number_of(value: object) -> Decimal | None:
         return None
     with localcontext(prec=PRECISION):
         return round(Decimal(value), DECIMALS)
+
+
+def _rounded(value: Decimal | int | None, decimals: int) -> Decimal | None:
+    return None if value is None else round(Decimal(value), decimals)
 
 
 def _instant(text: str | None) -> datetime | None:

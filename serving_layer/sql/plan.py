@@ -172,11 +172,8 @@ def _whole_tables(query: exp.Query) -> set[int]:
         sources = list(_sources(select))
         if any(isinstance(each, exp.Star) for each in select.expressions):
             found |= {id(each) for each in sources}
-    for column in query.find_all(exp.Column):
-        if isinstance(column.this, exp.Star):
-            alias = column.table.lower()
-            found |= {id(each) for each in query.find_all(exp.Table) if each.alias_or_name.lower() == alias}
-    return found
+    named = {each.table.lower() for each in query.find_all(exp.Column) if isinstance(each.this, exp.Star)}
+    return found | {id(each) for each in query.find_all(exp.Table) if each.alias_or_name.lower() in named}
 
 
 def _sources(select: exp.Select) -> Iterator[exp.Expr]:

@@ -151,3 +151,18 @@ class SqlSessions(Protocol):
 
     def __call__(self, caller: Caller) -> SqlSession:
         """A session that sees what the caller sees. `caller.tenant` is never None."""
+
+
+MOST_DIGITS, MOST_ITEMS = 38, 20_000
+"""Digits of a decimal, and items of an array that is given as a parameter or a text."""
+
+
+def bounded(digits: str) -> int:
+    """The number that is written with digits. Of one with more than `MOST_DIGITS`, its first ones, and one more."""
+    return int(digits.lstrip("0")[: MOST_DIGITS + 1] or "0")
+
+
+def require_few(items: Sequence[object]) -> None:
+    """SqlStateError 54000 if an array of these items has no room for another."""
+    if len(items) == MOST_ITEMS:
+        raise SqlStateError("54000", f"An array has more than {MOST_ITEMS:,} items.", "Send several shorter ones.")

@@ -16,6 +16,7 @@ from typing import NoReturn
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ErrorLevel, SqlglotError
+from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from serving_layer.sql.cursors import CloseCursor, DeclaredCursor, Fetch, closed, declared, fetched
@@ -23,9 +24,29 @@ from serving_layer.sql.error_messages import unreadable
 from serving_layer.sql.results import SqlStateError
 from serving_layer.sql.suggestions import did_you_mean
 
+MOST_REREAD, MOST_REREAD_OF_ANY = 8, 1_000
+"""How many words the parser may read again: for each word of a statement, and beside these."""
+
+
+class _Parser(PostgresParser):
+    """A parser that gives up before it tries too many readings of a statement.
+
+    It tries `date(...)`, `array[...]` and others in two ways, so each one that is nested in another doubles the time.
+    """
+
+    _reread = 0
+
+    def _retreat(self, index: int) -> None:
+        self._reread += max(0, self._index - index)
+        if self._reread > MOST_REREAD * self._tokens_size + MOST_REREAD_OF_ANY:
+            message = "Calls that are named like types, array[...] and such are nested too deep to be read."
+            raise SqlStateError("54001", message, "Nest them at most 6 deep, or name the inner ones in a WITH clause.")
+        super()._retreat(index)
+
 
 class _Dialect(Postgres):
     NUMBERS_CAN_BE_UNDERSCORE_SEPARATED = True
+    Parser = _Parser
 
 
 POSTGRES = _Dialect()
@@ -35,6 +56,8 @@ MOST_LENGTH, MOST_WORDS = 200_000, 20_000
 """Characters and words of a statement."""
 MOST_DEPTH = 200
 """How deep brackets may be nested."""
+MOST_COLUMNS = 1_664
+"""Columns of a query, as in PostgreSQL."""
 
 
 class Action(StrEnum):
@@ -144,12 +167,13 @@ def tokens_of(sql: str) -> list[Token]:
 
 _NO_PARAMETER = re.compile(
     r"""
-      [eE]'(?:[^'\\]|\\.|'')*' | '[^']*' | "[^"]*" | --[^\r\n]* | /\*.*?\*/ | [^\W\d][\w$]*
-      | \$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$ | (?P<parameter>\$[0-9]+)
+      [eE]'(?:[^'\\]|\\.|'')*+(?:'|\Z) | '[^']*+(?:'|\Z) | "[^"]*+(?:"|\Z)
+      | --[^\r\n]* | /\*.*?(?:\*/|\Z) | [^\W\d][\w$]*
+      | \$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z) | (?P<parameter>\$[0-9]+)
     """,
     re.DOTALL | re.VERBOSE,
 )
-"""Texts, names and comments; and parameters."""
+"""Texts, names and comments, also those that are not closed, which end with the statement; and parameters."""
 
 
 def _tokens(sql: str) -> list[Token]:
@@ -425,6 +449,8 @@ def _refuse_effects(query: exp.Query) -> None:
             raise SqlStateError("42501", "Rows cannot be locked: this is a read-only server.", "Leave FOR UPDATE out.")
         if isinstance(node, _EFFECTS) and not isinstance(node, exp.Query):
             raise SqlStateError("42501", f"{node.key.upper()} is not permitted within a query.", READ_ONLY)
+        if isinstance(node, exp.Select) and len(node.expressions) > MOST_COLUMNS:
+            raise SqlStateError("54011", f"A query has more than {MOST_COLUMNS:,} columns.", "Choose fewer.")
         if isinstance(node, exp.TableSample):
             raise SqlStateError("0A000", "TABLESAMPLE is not answered.", "Filter rows instead.")
         if isinstance(node, exp.SimilarTo):

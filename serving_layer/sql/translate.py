@@ -18,11 +18,11 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 
 from serving_layer.sql.catalog_functions import DESCRIPTIONS, NAMES, PREFIX, RENAMED, TABLE_MACROS
 from serving_layer.sql.names import DATABASE, PG_CATALOG, PUBLIC, SCHEMAS, SERVER_VERSION
-from serving_layer.sql.results import SqlStateError, SqlType
+from serving_layer.sql.results import MOST_DIGITS, SqlStateError, SqlType, bounded, require_few
 from serving_layer.sql.suggestions import missing_relation
 
-MOST_DIGITS, NUMERIC_DECIMALS = 38, 12
-"""Digits of a decimal; and digits behind the point of a `numeric` that does not say how many."""
+NUMERIC_DECIMALS = 12
+"""Digits behind the point of a `numeric` that does not say how many."""
 NUMERIC = f"DECIMAL({MOST_DIGITS},{NUMERIC_DECIMALS})"
 _TYPE_NAMES: Mapping[str, str] = {
     "name": "VARCHAR",
@@ -181,7 +181,7 @@ def _decimal(value: Decimal) -> exp.Expr:
     return _cast(exp.Literal.string(text), f"DECIMAL({digits}, {len(fraction)})")
 
 
-_ELEMENT = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^",{}]*))\s*(,|$)')
+_ELEMENT = re.compile(r'\s*+(?:"((?:[^"\\]|\\.)*+)"\s*+|([^",{}]*+))(,|$)')
 
 
 def array_of(text: str) -> exp.Expr:
@@ -190,6 +190,7 @@ def array_of(text: str) -> exp.Expr:
     if not (text.strip().startswith("{") and text.strip().endswith("}")):
         raise SqlStateError("22P02", f'"{text[:60]}" is no array.', "Write such as `{a,b}`, or ARRAY['a', 'b'].")
     while place < len(inner) or (inner and inner.endswith(",") and place == len(inner)):
+        require_few(found)
         match = _ELEMENT.match(inner, place)
         if match is None:
             raise SqlStateError("22P02", f'"{text[:60]}" is no array of one dimension.', "Write such as `{a,b}`.")
@@ -265,11 +266,11 @@ def parameter_number(node: exp.Parameter) -> int:
     if not (
         isinstance(node.this, exp.Literal)
         and not node.this.is_string
-        and node.this.name.isdigit()
-        and int(node.this.name)
+        and node.this.name.isdecimal()
+        and (number := bounded(node.this.name))
     ):
         raise SqlStateError("42601", "Parameters are written `$1`, `$2`, ...", "Use numbers from 1 on.")
-    return int(node.this.name)
+    return number
 
 
 def translated(query: exp.Query, session: SessionValues) -> exp.Query:

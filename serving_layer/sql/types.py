@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from serving_layer.sql.results import Column, SqlStateError, SqlType, SqlValue
+from serving_layer.sql.results import Column, SqlStateError, SqlType, SqlValue, require_few
 
 TEXT_FORMAT, BINARY_FORMAT = 0, 1
 Encoder = Callable[[Any], bytes]
@@ -445,7 +445,7 @@ def _read_bytea(text: str) -> bytes:
     return bytes.fromhex(text[2:]) if text.startswith("\\x") else text.encode("latin-1")
 
 
-_ITEM = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^",{}\\\s][^",{}\\]*))\s*(,|$)', re.DOTALL)
+_ITEM = re.compile(r'\s*+(?:"((?:[^"\\]|\\.)*+)"\s*+|([^",{}\\\s][^",{}\\]*+))(,|$)', re.DOTALL)
 
 
 def _read_array(item: Callable[[str], object]) -> Callable[[str], list[object]]:
@@ -454,18 +454,18 @@ def _read_array(item: Callable[[str], object]) -> Callable[[str], list[object]]:
         if not (inside.startswith("{") and inside.endswith("}")):
             raise ValueError(text)
         inside, items, at = inside[1:-1], [], 0
-        while inside.strip():
+        has_more = bool(inside.strip())
+        while has_more:
+            require_few(items)
             found = _ITEM.match(inside, at)
             if found is None:
                 raise ValueError(text)
-            quoted, plain, more = found.groups()
+            quoted, plain, has_more = found[1], found[2], bool(found[3])
             if quoted is not None:
                 items.append(item(re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL)))
             else:
                 items.append(None if plain.strip().upper() == "NULL" else item(plain.strip()))
             at = found.end()
-            if not more:
-                break
         return items
 
     return read
@@ -552,10 +552,11 @@ def _array_from(data: bytes) -> list[object]:
     if dimensions == 0:
         return []
     _, _, _, count, _ = _ARRAY_HEAD.unpack_from(data)
-    if dimensions != 1 or not 0 <= count <= len(data):
-        raise ValueError(dimensions)
     item, at, items = _PARAMETER_TYPES.get(oid, SqlType.TEXT), _ARRAY_HEAD.size, list[object]()
+    if dimensions != 1 or not 0 <= count <= len(data) or _FROM_BINARY.get(item) is _array_from:
+        raise ValueError(dimensions)
     for _ in range(count):
+        require_few(items)
         (size,) = _INT4.unpack_from(data, at)
         at += _INT4.size
         if size < 0:

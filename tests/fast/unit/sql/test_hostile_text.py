@@ -1,0 +1,195 @@
+"""Texts that are made to keep the server busy are refused, or read, with work in proportion to their lengths.
+
+Most would take minutes to years if they were read word by word again and again.
+"""
+
+import struct
+
+import pytest
+from sqlglot import exp
+
+from master_dataset.registry.stores import Store
+from serving_layer.sql import statements
+from serving_layer.sql.conversation import Conversation
+from serving_layer.sql.plan import plan
+from serving_layer.sql.results import MOST_ITEMS, SqlStateError, SqlType
+from serving_layer.sql.statements import MOST_COLUMNS, MOST_REREAD, MOST_REREAD_OF_ANY, Query, read, split
+from serving_layer.sql.translate import array_of
+from serving_layer.sql.types import BINARY_FORMAT, TEXT_FORMAT, decode
+from tests.support import World
+from tests.support.world_sql import AskingSql
+
+BLANKS = " " * 100_000
+DOUBLING = [
+    ("date(", "1", ")"),
+    ("timestamp(", "1", ")"),
+    ("decimal(1, ", "1", ")"),
+    ("decimal((", "1", "))"),
+    ("time(", "1", ")"),
+    ("character varying(", "1", ")"),
+    ("double precision(", "1", ")"),
+    ("struct(", "1", ")"),
+    ("array[", "1", "]"),
+    ("date[", "1", "]"),
+    ("null[", "1", "]"),
+    ("1::x[", "1", "]"),
+    ("date(abs(", "1", "))"),
+    ("cast(date(", "1", ") as int)"),
+    ("date(case when ", "1", " then 1 end)"),
+    ("date((select ", "1", "))"),
+    ("date(interval ", "1", " day)"),
+    ("(select 1 limit ", "1", ")"),
+    ("array[date(", "1", ")]"),
+    ("struct(timestamp(", "1", "))"),
+]
+
+
+@pytest.mark.parametrize(("opened", "inner", "closed"), DOUBLING)
+def test_nested_words_that_are_read_in_two_ways_are_refused(opened: str, inner: str, closed: str) -> None:
+    with pytest.raises(SqlStateError) as refused:
+        read(f"select {opened * 16}{inner}{closed * 16}")
+
+    assert refused.value.code == "54001"
+    assert "6" in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize(("opened", "inner", "closed"), DOUBLING[:-2])
+def test_a_few_that_are_nested_are_read(opened: str, inner: str, closed: str) -> None:
+    assert isinstance(read(f"select {opened * 4}{inner}{closed * 4}"), Query)
+
+
+def test_words_that_are_read_again_are_counted_for_each_statement(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps, retreat = list[int](), statements.PostgresParser._retreat
+
+    def counted(parser: statements.PostgresParser, index: int) -> None:
+        steps.append(parser._index - index)
+        retreat(parser, index)
+
+    monkeypatch.setattr(statements.PostgresParser, "_retreat", counted)
+    with pytest.raises(SqlStateError):
+        read(f"select {'date(' * 100}1{')' * 100}")
+
+    assert 0 < sum(steps) <= MOST_REREAD * 302 + MOST_REREAD_OF_ANY
+
+
+@pytest.mark.parametrize(
+    "text", ["{" + BLANKS + "{}", "{a" + BLANKS + "{}", '{"a"' + BLANKS + "{}", '{"' + "\\" * 99_999 + "}"]
+)
+def test_arrays_with_many_blanks_are_refused(text: str) -> None:
+    with pytest.raises(SqlStateError) as of_cast:
+        array_of(text)
+    with pytest.raises(SqlStateError) as of_parameter:
+        decode(SqlType.TEXT_ARRAY, TEXT_FORMAT, text.encode())
+
+    assert (of_cast.value.code, of_parameter.value.code) == ("22P02", "22P02")
+
+
+def test_arrays_have_so_many_items() -> None:
+    most, more = "{" + ",".join("1" * MOST_ITEMS) + "}", "{" + ",".join("1" * (MOST_ITEMS + 1)) + "}"
+    item = struct.pack("!iq", 8, 1)
+    binary = struct.pack("!iiIii", 1, 0, 20, MOST_ITEMS + 1, 1) + item * (MOST_ITEMS + 1)
+
+    assert decode(SqlType.INT8_ARRAY, TEXT_FORMAT, most.encode()) == [1] * MOST_ITEMS
+    assert len(array_of(most).expressions) == MOST_ITEMS
+    for read_more in (
+        lambda: decode(SqlType.INT8_ARRAY, TEXT_FORMAT, more.encode()),
+        lambda: decode(SqlType.INT8_ARRAY, BINARY_FORMAT, binary),
+        lambda: array_of(more),
+    ):
+        with pytest.raises(SqlStateError) as refused:
+            read_more()
+        assert refused.value.code == "54000"
+
+
+def test_arrays_of_arrays_are_no_binary_parameters() -> None:
+    nested = struct.pack("!iiI", 0, 0, 25)
+    for _ in range(2_000):
+        nested = struct.pack("!iiIii", 1, 0, 1009, 1, 1) + struct.pack("!i", len(nested)) + nested
+
+    with pytest.raises(SqlStateError) as refused:
+        decode(SqlType.TEXT_ARRAY, BINARY_FORMAT, nested)
+
+    assert refused.value.code == "22P03"
+
+
+def test_a_name_that_is_deallocated_is_found_in_any_text() -> None:
+    conversation = Conversation.__new__(Conversation)
+    conversation._statements = {}
+
+    for text in (
+        f"deallocate x{' ' * 900_000}y",
+        f"deallocate {' ' * 900_000}!",
+        f"{' ' * 900_000}x",
+        "deallocate " + "x" * 900_000 + "!",
+    ):
+        conversation._forget(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select $1 " + "/* " * 60_000,
+        "select $1 " + " ".join(f"$a{number}$" for number in range(19_000)),
+        "select $1 " + "$a" * 90_000,
+        "select $1 " + "e'\\" * 60_000,
+        "select $1 " + "'" * 180_001,
+        'select $1 "' + "x" * 180_000,
+    ],
+    ids=["comments", "tags", "names", "escapes", "quotes", "quoted"],
+)
+def test_texts_that_are_not_closed_are_read_once(text: str) -> None:
+    try:
+        assert len(split(text)) <= 1
+    except SqlStateError as refused:
+        assert refused.code in ("42601", "54000")
+
+
+def test_a_query_has_so_many_columns() -> None:
+    assert isinstance(read("select " + ",".join(["t.*"] * MOST_COLUMNS) + " from t"), Query)
+    with pytest.raises(SqlStateError) as refused:
+        read("select " + ",".join(["t.*"] * (MOST_COLUMNS + 1)) + " from t")
+
+    assert refused.value.code == "54011"
+
+
+def test_the_tables_of_a_query_are_listed_as_often_however_many_stars_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed, find_all = list[type[exp.Expr]](), exp.Expr.find_all
+
+    def counted(node: exp.Expr, *kinds: type[exp.Expr], bfs: bool = True) -> object:
+        listed.extend(kinds)
+        return find_all(node, *kinds, bfs=bfs)
+
+    monkeypatch.setattr(exp.Expr, "find_all", counted)
+    counts = []
+    for stars in (1, 100):
+        listed.clear()
+        statement = read("select " + ",".join(["t.*"] * stars) + " from (select 1) t")
+        assert isinstance(statement, Query)
+        plan(statement.expression, {})
+        counts.append(len(listed))
+
+    assert counts[0] == counts[1]
+
+
+DIGITS = "9" * 5_000
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"select {DIGITS}",
+        f"select ${DIGITS}",
+        f"select substring('a', {DIGITS})",
+        f"select format('%{DIGITS}$s', 'a')",
+        f"select 1 / {DIGITS}",
+        f"select * from stores limit {DIGITS}",
+        "select ²",
+    ],
+    ids=["constant", "parameter", "substring", "format", "division", "limit", "superscript"],
+)
+def test_a_number_of_very_many_digits_is_refused_with_a_sentence(statement: str) -> None:
+    with AskingSql(World(Store(id="1", timezone="UTC"))) as sql:
+        refused = sql.refusal(statement)
+
+    assert refused.code != "XX000"
+    assert len(refused.message) < 500
