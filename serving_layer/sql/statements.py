@@ -49,7 +49,8 @@ class _Parser(PostgresParser):
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         """What is in brackets, for each of which the parser looks at all of what is before them."""
-        if this is not None and self._curr.token_type is TokenType.L_BRACKET:
+        is_index = this is not None and this.name.upper() not in self.ARRAY_CONSTRUCTORS
+        if is_index and self._curr.token_type is TokenType.L_BRACKET:
             self._indexed += 1
             if self._indexed > MOST_INDEXED:
                 message = f"The statement has more than {MOST_INDEXED} elements of arrays, such as `a[1]`."

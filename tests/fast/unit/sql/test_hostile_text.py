@@ -11,7 +11,7 @@ import pytest
 from sqlglot import exp
 
 from master_dataset.registry.stores import Store
-from serving_layer.sql import conversation
+from serving_layer.sql import conversation, server
 from serving_layer.sql.plan import plan
 from serving_layer.sql.results import MOST_ITEMS, SqlStateError, SqlType
 from serving_layer.sql.statements import MOST_COLUMNS, Query, read, split
@@ -51,7 +51,7 @@ def test_nested_words_that_are_read_in_two_ways_are_refused(opened: str, inner: 
         read(f"select {opened * 16}{inner}{closed * 16}")
 
     assert refused.value.code == "54001"
-    assert "5" in (refused.value.hint or "")
+    assert refused.value.hint
 
 
 @pytest.mark.parametrize(("opened", "inner", "closed"), DOUBLING[:-2])
@@ -61,6 +61,7 @@ def test_a_few_that_are_nested_are_read(opened: str, inner: str, closed: str) ->
 
 def test_elements_of_arrays_are_counted_for_each_statement() -> None:
     assert isinstance(read(f"select x{'[1]' * 100}"), Query)
+    assert isinstance(read(f"select array[array[1]]{', array[array[1]]' * 200}"), Query)
     with pytest.raises(SqlStateError) as refused:
         read(f"select x{'[1]' * 6_000}")
 
@@ -137,9 +138,9 @@ def test_texts_that_are_not_closed_are_read_once(text: str) -> None:
 
 
 def test_a_query_has_so_many_columns() -> None:
-    assert isinstance(read(f"select t.*{', t.*' * (MOST_COLUMNS - 1)} from t"), Query)
+    assert isinstance(read(f"select t.*{', t.*' * (MOST_COLUMNS - 1)}"), Query)
     with pytest.raises(SqlStateError) as refused:
-        read(f"select t.*{', t.*' * MOST_COLUMNS} from t")
+        read(f"select t.*{', t.*' * MOST_COLUMNS}")
 
     assert refused.value.code == "54011"
 
@@ -155,7 +156,7 @@ def test_the_tables_of_a_query_are_listed_as_often_however_many_stars_it_has(mon
     counts = []
     for stars in (1, 100):
         listed.clear()
-        statement = read(f"select t.*{', t.*' * stars} from (select 1) t")
+        statement = read(f"select t.*{', t.*' * stars}")
         assert isinstance(statement, Query)
         plan(statement.expression, {})
         counts.append(len(listed))
@@ -174,7 +175,7 @@ DIGITS = "9" * 5_000
         f"select substring('a', {DIGITS})",
         f"select format('%{DIGITS}$s', 'a')",
         f"select 1 / {DIGITS}",
-        f"select * from stores limit {DIGITS}",
+        f"table stores limit {DIGITS}",
         "select ²",
     ],
     ids=["constant", "parameter", "substring", "format", "division", "limit", "superscript"],
@@ -191,3 +192,8 @@ def test_stores_with_more_decimals_than_their_columns_are_rounded_to_even() -> N
     store = Store(id="1", timezone="UTC", floor_m2=Decimal("812.125"), conversion_target=Decimal("33.33335"))
     with AskingSql(World(store)) as sql:
         assert sql.rows("select floor_m2, conversion_target from stores") == [(Decimal("812.12"), Decimal("33.3334"))]
+
+
+def test_options_of_a_login_are_read_once() -> None:
+    assert server._OPTION.findall("--a" * 300_000) == []  # noqa: SLF001 - longer than a login may be
+    assert server._OPTION.findall(r"-c a.b=1 --c-d=x\ y -cE=2") == [("a.b", "1"), ("c-d", r"x\ y"), ("E", "2")]  # noqa: SLF001
