@@ -1,5 +1,6 @@
 """What is said on a connection after the login: statements at once, and prepared ones with portals."""
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -38,6 +39,8 @@ from serving_layer.sql.protocol import (
 from serving_layer.sql.results import Column, Prepared, QueryResult, SqlSession, SqlStateError, SqlType, SqlValue
 from serving_layer.sql.types import TEXT_FORMAT, WIRE_TYPES, decode, encoder, parameter_type
 
+SHORT = 4_000
+"""Characters of a text that is split at once."""
 ROWS_AT_ONCE = 500
 """Rows are written in pieces: between two, other connections get a turn."""
 
@@ -157,7 +160,7 @@ class Conversation:
         await self._authorize()
         self._statements.pop("", None)
         self._portals.pop("", None)
-        statements = self._session.split(text)
+        statements = await self._split(text)
         if not statements:
             await self._write(EMPTY_QUERY)
         for sql in statements:
@@ -168,6 +171,10 @@ class Conversation:
                 await self._rows(result.columns, result.rows, (TEXT_FORMAT,) * len(result.columns), 0)
             await self._write(command_complete(result.tag))
             await self._report_zone()
+
+    async def _split(self, text: str) -> Sequence[str]:
+        """The statements of a text; those of a long one are found in a thread, so that other connections go on."""
+        return await asyncio.to_thread(self._session.split, text) if len(text) > SHORT else self._session.split(text)
 
     # --- extended protocol ---
 
@@ -199,7 +206,7 @@ class Conversation:
             raise SqlStateError("42P05", f'The prepared statement "{message.statement}" exists already.', hint)
         size = len(message.sql)
         self._require_room(size)
-        statements = self._session.split(message.sql)
+        statements = await self._split(message.sql)
         if len(statements) > 1:
             raise SqlStateError("42601", "A prepared statement is one statement.", "Prepare each one by itself.")
         if not statements:

@@ -541,7 +541,7 @@ def _require_database(name: str) -> None:
         raise SqlStateError("3D000", f'There is no database "{name[:100]}".', hint)
 
 
-_OPTION = re.compile(r"(?:-c\s*|--)([A-Za-z_][A-Za-z0-9_.-]*)=((?:\\.|\S)*)")
+_OPTION = re.compile(r"(?<!\S)(?:-c\s*+|--)([A-Za-z_][A-Za-z0-9_.-]*+)=((?:\\.|\S)*)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _NO_SETTINGS = frozenset({"user", "database", "options", "replication"})
 

@@ -24,8 +24,12 @@ from serving_layer.sql.error_messages import unreadable
 from serving_layer.sql.results import SqlStateError
 from serving_layer.sql.suggestions import did_you_mean
 
-MOST_REREAD, MOST_REREAD_OF_ANY = 8, 1_000
+MOST_REREAD, MOST_REREAD_OF_ANY = 4, 500
 """How many words the parser may read again: for each word of a statement, and beside these."""
+
+
+MOST_INDEXED = 100
+"""How many elements and parts of arrays a statement may name."""
 
 
 class _Parser(PostgresParser):
@@ -34,14 +38,24 @@ class _Parser(PostgresParser):
     It tries `date(...)`, `array[...]` and others in two ways, so each one that is nested in another doubles the time.
     """
 
-    _reread = 0
+    _reread = _indexed = 0
 
     def _retreat(self, index: int) -> None:
         self._reread += max(0, self._index - index)
         if self._reread > MOST_REREAD * self._tokens_size + MOST_REREAD_OF_ANY:
             message = "Calls that are named like types, array[...] and such are nested too deep to be read."
-            raise SqlStateError("54001", message, "Nest them at most 6 deep, or name the inner ones in a WITH clause.")
+            raise SqlStateError("54001", message, "Nest them at most 5 deep, or name the inner ones in a WITH clause.")
         super()._retreat(index)
+
+    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        """What is in brackets, for each of which the parser looks at all of what is before them."""
+        is_index = this is not None and this.name.upper() not in self.ARRAY_CONSTRUCTORS
+        if is_index and self._curr.token_type is TokenType.L_BRACKET:
+            self._indexed += 1
+            if self._indexed > MOST_INDEXED:
+                message = f"The statement has more than {MOST_INDEXED} elements of arrays, such as `a[1]`."
+                raise SqlStateError("54001", message, "Name fewer of them, or use unnest.")
+        return super()._parse_bracket(this)
 
 
 class _Dialect(Postgres):
@@ -384,6 +398,8 @@ def _parsed(tokens: list[Token], sql: str) -> exp.Query:
         found = POSTGRES.parser(error_level=ErrorLevel.RAISE).parse(_constants_first(tokens), sql)
     except SqlglotError as error:
         raise unreadable(error) from error
+    except IndexError as error:  # of the parser, for `a[][1]`
+        raise SqlStateError("42601", "Brackets of an array are empty.", "Write such as `a[1]`.") from error
     except RecursionError as error:
         raise SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.") from error
     query = found[0] if len(found) == 1 else None
