@@ -6,7 +6,7 @@ from serving_layer.sql.calls import Change, change_of_call
 from serving_layer.sql.catalog_functions import PREFIX
 from serving_layer.sql.kinds import ColumnTypes, Kind, Kinds
 from serving_layer.sql.results import MOST_DIGITS
-from serving_layer.sql.translate import NUMERIC, NUMERIC_DECIMALS
+from serving_layer.sql.translate import NUMERIC, NUMERIC_DECIMALS, put
 
 
 def as_in_postgresql(query: exp.Query, columns: ColumnTypes) -> exp.Query:
@@ -14,7 +14,7 @@ def as_in_postgresql(query: exp.Query, columns: ColumnTypes) -> exp.Query:
     kinds = Kinds(columns)
     changes = [(node, change) for node in query.walk() if (change := _change(node, kinds)) is not None]
     for node, change in reversed(changes):
-        node.replace(change())
+        put(change(), node)
     return query
 
 

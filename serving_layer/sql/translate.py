@@ -257,8 +257,19 @@ def rewritten(query: exp.Query, change: Callable[[exp.Expr], exp.Expr]) -> exp.Q
         if node is found:
             found = new
         elif new is not node:
-            node.replace(new)
+            put(new, node)
     return cast("exp.Query", found)  # nothing makes something else of a query
+
+
+def put(new: exp.Expr, old: exp.Expr) -> None:
+    """Put an expression in the place of another; in a list, without a look at all the others of the list."""
+    parent, key, index = old.parent, old.arg_key, old.index
+    if parent is None or parent is new or key is None or index is None:
+        old.replace(new)
+        return
+    parent.args[key][index] = new
+    new.parent, new.arg_key, new.index = parent, key, index
+    old.parent = old.arg_key = old.index = None
 
 
 def parameter_number(node: exp.Parameter) -> int:

@@ -15,7 +15,7 @@ from serving_layer.sql import conversation, server
 from serving_layer.sql.plan import plan
 from serving_layer.sql.results import MOST_ITEMS, SqlStateError, SqlType
 from serving_layer.sql.statements import MOST_COLUMNS, Query, read, split
-from serving_layer.sql.translate import array_of
+from serving_layer.sql.translate import array_of, duckdb_sql, with_parameters
 from serving_layer.sql.types import BINARY_FORMAT, TEXT_FORMAT, decode
 from tests.support import World
 from tests.support.world_sql import AskingSql
@@ -197,3 +197,11 @@ def test_stores_with_more_decimals_than_their_columns_are_rounded_to_even() -> N
 def test_options_of_a_login_are_read_once() -> None:
     assert server._OPTION.findall("--a" * 300_000) == []  # noqa: SLF001 - longer than a login may be
     assert server._OPTION.findall(r"-c a.b=1 --c-d=x\ y -cE=2") == [("a.b", "1"), ("c-d", r"x\ y"), ("E", "2")]  # noqa: SLF001
+
+
+def test_what_is_put_in_a_long_list_is_put_without_a_look_at_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exp.Expr, "replace", lambda *_: pytest.fail("goes through the whole list"))
+    statement = read("select 1 in ($1, $1, $1)")
+    assert isinstance(statement, Query)
+
+    assert duckdb_sql(with_parameters(statement.expression, [2], [SqlType.INT8])).count("CAST(2 AS BIGINT)") == 3
