@@ -6,6 +6,7 @@ Most would take minutes to years if they were read word by word again and again.
 import struct
 from contextlib import suppress
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import pytest
 from sqlglot import exp
@@ -19,6 +20,9 @@ from serving_layer.sql.translate import array_of, duckdb_sql, with_parameters
 from serving_layer.sql.types import BINARY_FORMAT, TEXT_FORMAT, decode
 from tests.support import World
 from tests.support.world_sql import AskingSql
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 BLANKS = " " * 100_000
 DOUBLING = [
@@ -94,11 +98,12 @@ def test_arrays_have_so_many_items() -> None:
 
     assert decode(SqlType.INT8_ARRAY, TEXT_FORMAT, most.encode()) == [1] * MOST_ITEMS
     assert len(array_of(most).expressions) == MOST_ITEMS
-    for read_more in (
+    attempts: tuple[Callable[[], object], ...] = (
         lambda: decode(SqlType.INT8_ARRAY, TEXT_FORMAT, more.encode()),
         lambda: decode(SqlType.INT8_ARRAY, BINARY_FORMAT, binary),
         lambda: array_of(more),
-    ):
+    )
+    for read_more in attempts:
         with pytest.raises(SqlStateError) as refused:
             read_more()
         assert refused.value.code == "54000"
