@@ -230,7 +230,7 @@ class Runner:
         try:
             child = self._patiently(partial(self._begin, id_))
         except UnknownNameError:  # its row no longer exists, so there is nothing to run
-            self._unfinished.remove(id_)
+            self._patiently(partial(self._unfinished.remove, id_))
             return
         if child is None:
             return

@@ -145,8 +145,10 @@ class _Channel:
             if self.newest is None or self.newest.id != tag:
                 async with self._turns.of(self._caller.name):
                     began = time.monotonic()
-                    body = await self._service.metrics(self._request, version, self._caller)
-                    self._took = time.monotonic() - began
+                    try:
+                        body = await self._service.metrics(self._request, version, self._caller)
+                    finally:
+                        self._took = time.monotonic() - began
                 self._emit(Event(tag, ANSWER, body.decode()))
 
     def _emit(self, event: Event) -> None:

@@ -76,9 +76,11 @@ class MetricsServer(ThreadingMixIn, WSGIServer):
         """Answer, in the thread."""
         late = threading.Timer(SCRAPE_SECONDS, _shut_down, (request,))
         late.daemon = True
-        late.start()
         try:
+            late.start()
             super().process_request_thread(request, client_address)
+        except RuntimeError:  # no thread can be started
+            self.shutdown_request(request)
         finally:
             late.cancel()
             self._free.release()

@@ -133,7 +133,7 @@ class OpeningHours(NamedTuple):
 
     timezone: str
     weekly: tuple[tuple[str, ...], ...]
-    closed_on: tuple[date, ...]
+    closed_on: frozenset[date]
 
 
 @dataclass(frozen=True)
@@ -176,9 +176,8 @@ class Store:
     @cached_property
     def opening(self) -> OpeningHours:
         """When it is open: hashable, and equal for stores that are alike in that."""
-        return OpeningHours(
-            self.timezone, tuple(tuple(self.opening_hours.get(day, ())) for day in WEEKDAYS), tuple(self.closed_on)
-        )
+        weekly = tuple(tuple(self.opening_hours.get(day, ())) for day in WEEKDAYS)
+        return OpeningHours(self.timezone, weekly, frozenset(self.closed_on))
 
     def group(self, name: str, day: date) -> str | None:
         """Return the store's value of a group on a business day; None if it was in no such group."""

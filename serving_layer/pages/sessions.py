@@ -48,7 +48,7 @@ MAX_ENDED_AT_ONCE = 100
 MAX_UNKNOWN, UNKNOWN_SECONDS = 10_000, 60.0
 """Ids without a session that a process remembers, and for how long: nobody can begin a session with one of them."""
 UNKNOWN_PER_MINUTE = 30
-"""Ids without a session of one address, in one process; then others of them are refused. Sessions go on."""
+"""Ids without a session of one address, in one process; then few are looked up at once."""
 _ID = re.compile(r"[\w-]{43}", re.ASCII)
 _NONCE_BYTES = 12
 
@@ -187,7 +187,7 @@ class Sessions:
             client: address of whoever sends it.
 
         Raises:
-            RateLimitedError: there is no such session, as of too many other ids from this address.
+            RateLimitedError: there is no such session, as of too many other ids from this address, or too many wait.
             CassandraUnavailableError: this process does not know the session, and the store does not answer.
         """
         if not id_ or not _ID.fullmatch(id_):

@@ -44,7 +44,7 @@ REFRESH_SECONDS = 2.0
 STALE_SECONDS = 5.0
 """Links that could not be read again for this long are no longer accepted: one of them may have been revoked."""
 WRONG_TOKENS_PER_MINUTE = 10
-"""Unknown ones of one address, in one process; then others of them are refused. Links go on."""
+"""Unknown ones of one address, in one process; then few are looked up at once."""
 MAX_KNOWN = 10_000
 """Links that a process keeps in memory; it reads others again."""
 _TOKEN_BYTES = 32
@@ -257,7 +257,7 @@ class ShareLinks:
 
         Raises:
             UnknownShareError: there is no such link.
-            RateLimitedError: there is no such link, as of too many other tokens from this address.
+            RateLimitedError: there is no such link, as of too many other tokens from this address, or too many wait.
             CassandraUnavailableError: the link could not be read for `STALE_SECONDS`.
         """
         digest = _digest(token)

@@ -124,7 +124,8 @@ class SqlServer:
         self.running = 0
         """Statements that run now."""
         self._open: dict[int, Connection] = {}
-        self._without_login: dict[int, Connection] = {}
+        self._without_login: dict[str, dict[int, None]] = {}
+        """By network the numbers of connections without a login, oldest first."""
         self._tenants: Tally[str] = Tally()
         self._server: asyncio.Server | None = None
 
@@ -161,16 +162,24 @@ class SqlServer:
         number = secrets.randbits(31)
         while number in self._open:
             number = secrets.randbits(31)
-        self._open[number] = self._without_login[number] = connection
+        self._open[number] = connection
+        self._without_login.setdefault(connection.network, {})[number] = None
         return number
 
     def _abort_one(self) -> None:
         waiting = self._without_login
         if waiting:
-            networks = {number: network_of(each.address) for number, each in waiting.items()}
-            [(largest, _)] = Tally(networks.values()).most_common(1)
-            oldest = next(number for number, network in networks.items() if network == largest)
-            waiting.pop(oldest).abort("too_many")
+            largest = max(waiting, key=lambda network: len(waiting[network]))
+            oldest = next(iter(waiting[largest]))
+            self._open[oldest].abort("too_many")
+            self._forget_waiting(oldest, largest)
+
+    def _forget_waiting(self, number: int, network: str) -> None:
+        """Count a connection no longer among those without a login, if it is there."""
+        own = self._without_login.get(network, {})
+        own.pop(number, None)
+        if not own:
+            self._without_login.pop(network, None)
 
     def log_in(self, number: int | None, tenant: str) -> None:
         """Count a login. SqlStateError 53300 if there are too many, in all or of the tenant."""
@@ -181,12 +190,13 @@ class SqlServer:
             raise _too_many(f"{limits.connections_per_tenant} connections of this tenant are open.")
         self._tenants[tenant] += 1
         if number is not None:
-            self._without_login.pop(number, None)
+            self._forget_waiting(number, self._open[number].network)
 
     def leave(self, number: int, tenant: str | None) -> None:
         """Remove a connection. `tenant`: None if it was not logged in."""
-        self._open.pop(number, None)
-        self._without_login.pop(number, None)
+        connection = self._open.pop(number, None)
+        if connection is not None:
+            self._forget_waiting(number, connection.network)
         if tenant is not None:
             self._tenants[tenant] -= 1
             if not self._tenants[tenant]:
@@ -222,7 +232,6 @@ class Connection(asyncio.Protocol):
         self._number: int | None = None
         self._tenant: str | None = None
         self._session: SqlSession | None = None
-        self._is_executing = False
         self._incoming, self._messages = bytearray(), deque[tuple[bytes, bytes]]()
         self._queued = 0  # bytes of the messages that wait
         self._has_types = False  # the first message has no byte for its type
@@ -239,6 +248,7 @@ class Connection(asyncio.Protocol):
         """Start to answer."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=4 * PIECE_BYTES)
+        self.network = network_of(self.address)
         self._number = self._server.enter(self)
         self._task = asyncio.get_running_loop().create_task(self._serve())
 
@@ -293,8 +303,8 @@ class Connection(asyncio.Protocol):
         self._writable.set()
 
     def interrupt(self) -> None:
-        """End the statement that runs, if any."""
-        if self._is_executing and self._session is not None:
+        """End what the session does, if it does anything."""
+        if self._session is not None:
             self._session.interrupt()
 
     def abort(self, why: str) -> None:
@@ -508,7 +518,6 @@ class Connection(asyncio.Protocol):
 
     async def _execute(self, work: Awaitable[QueryResult]) -> QueryResult:
         began, code = time.monotonic(), "00000"
-        self._is_executing = True
         self._server.running += 1
         try:
             result = await work
@@ -522,7 +531,6 @@ class Connection(asyncio.Protocol):
             ROWS.inc(len(result.rows))
             return result
         finally:
-            self._is_executing = False
             self._server.running -= 1
             STATEMENTS.labels(code).inc()
             SECONDS.observe(time.monotonic() - began)

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -233,7 +233,10 @@ class Sessions:
             oldest.close()
 
     async def prepared(self, tenant: str | None, call: Callable[[], Found]) -> Found:
-        """Call something that reads or plans a statement, in a thread and in a turn of the tenant."""
+        """Call something that reads or plans a statement, in a thread and in a turn of the tenant.
+
+        It cannot be interrupted: whoever is cancelled meanwhile keeps the turn until it ends.
+        """
         async with self.planning.of(tenant):
             return await self.in_thread(call, lambda: None)
 
@@ -270,7 +273,7 @@ class Session:
         self._transaction: Transaction = "idle"
         self._began: datetime | None = None
         self._snapshot: Snapshot | None = None
-        self._running: asyncio.Task[QueryResult] | None = None
+        self._running: asyncio.Task[Any] | None = None
         self._is_interrupted = False
         self._cursors: dict[str, Cursor] = {}
 
@@ -312,12 +315,9 @@ class Session:
             parameter_types: what the client says; it may say nothing of the last ones, and UNKNOWN of any.
 
         Raises:
-            SqlStateError: the statement cannot be answered.
+            SqlStateError: the statement cannot be answered, takes too long, or was interrupted (57014).
         """
-        try:
-            return await self._prepared(sql, parameter_types)
-        except (SqlStateError, GalateaError) as error:
-            raise self._failed(error) from error
+        return await self._run_one(lambda: self._prepared(sql, parameter_types))
 
     async def _prepared(self, sql: str, parameter_types: Sequence[SqlType]) -> Prepared:
         statement = await self._sessions.statement(sql, self._caller.tenant)
@@ -371,9 +371,13 @@ class Session:
         Raises:
             SqlStateError: it cannot be answered, takes too long, or was interrupted (57014).
         """
-        self._running = asyncio.ensure_future(self._executed(sql, Parameters(parameters, types)))
+        return await self._run_one(lambda: self._executed(sql, Parameters(parameters, types)))
+
+    async def _run_one(self, work: Callable[[], Awaitable[Found]]) -> Found:
+        """Do something that `interrupt` ends, and the time that a statement may take."""
+        self._running = running = asyncio.ensure_future(self._in_time(work))
         try:
-            return await self._running
+            return await running
         except asyncio.CancelledError:
             if not self._is_interrupted:
                 raise
@@ -386,6 +390,15 @@ class Session:
             raise
         finally:
             self._running, self._is_interrupted = None, False
+
+    async def _in_time(self, work: Callable[[], Awaitable[Found]]) -> Found:
+        seconds = self._settings.seconds(self._sessions.limits.seconds)
+        try:
+            async with asyncio.timeout(seconds):
+                return await work()
+        except TimeoutError as error:
+            message = f"The statement took longer than {seconds:g} seconds."
+            raise SqlStateError("57014", message, "Filter by store and day, or aggregate before you join.") from error
 
     def _failed(self, error: SqlStateError | GalateaError) -> SqlStateError:
         """The error that the client gets. An open transaction fails."""
@@ -400,15 +413,9 @@ class Session:
         self._refuse_failed()
         if not isinstance(statement, Query | Declare):
             return self._answered_at_once(statement)
-        seconds = self._settings.seconds(self._sessions.limits.seconds)
-        try:
-            async with asyncio.timeout(seconds):
-                if isinstance(statement, Declare):
-                    return await self._declare(sql, statement, parameters)
-                return await self._answered(statement, parameters)
-        except TimeoutError as error:
-            message = f"The statement took longer than {seconds:g} seconds."
-            raise SqlStateError("57014", message, "Filter by store and day, or aggregate before you join.") from error
+        if isinstance(statement, Declare):
+            return await self._declare(sql, statement, parameters)
+        return await self._answered(statement, parameters)
 
     def _refuse_failed(self) -> None:
         if self._transaction == "failed":

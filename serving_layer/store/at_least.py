@@ -193,7 +193,8 @@ class AtLeast:
     def _counted(self, tenant: str | None) -> Iterator[None]:
         own, total = self._waiting[tenant], self._waiting.total()
         if own >= MOST_WAITING_OF_TENANT or total >= MOST_WAITING:
-            whose = f"{own} requests of this tenant" if own >= MOST_WAITING_OF_TENANT else f"{total} requests"
+            of_one = "of this tenant" if tenant is not None else "with keys for all tenants"
+            whose = f"{own} requests {of_one}" if own >= MOST_WAITING_OF_TENANT else f"{total} requests"
             message = f"{whose} already wait for events that are not counted yet."
             raise TooBusyError(message, do="Ask again.")
         self._waiting[tenant] += 1

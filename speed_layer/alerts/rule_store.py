@@ -14,7 +14,7 @@ from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.parsing.parse import MARKER_HEADER
 from master_dataset.registry.rule_versions import GRID, RuleVersions
 from master_dataset.registry.stores import Store
-from views.alerts.rule_history import RuleHistory, StoredVersion
+from views.alerts.rule_history import OF_NOBODY, RuleHistory, StoredVersion
 
 _MS = timedelta(milliseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -59,7 +59,8 @@ class CassandraRuleStore:
         """
         try:
             recorded = {row.id: row.body for row in reversed([*self._versions.read()]) if row.kind == "store"}
-            current = dict.fromkeys(recorded, "") | {store.id: store.to_json() for store in stores.values()}
+            removed = {id_: Store(id_, "UTC", tenant=OF_NOBODY).to_json() for id_ in recorded}
+            current = removed | {store.id: store.to_json() for store in stores.values()}
             for id_, body in current.items():
                 if recorded.get(id_) != body:
                     self._versions.add("store", id_, body)

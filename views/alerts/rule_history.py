@@ -38,7 +38,7 @@ class StoredVersion(msgspec.Struct, frozen=True, order=True):
         kind: Whether it is a version of a rule or of a store.
         id: Of the store, or `tenant/id` of the rule.
         number: Of the version.
-        body: JSON of the rule or store; empty if it is deleted.
+        body: JSON of the rule or store; empty if the rule is deleted, with the tenant `OF_NOBODY` if the store is.
     """
 
     effective_ms: int
@@ -207,8 +207,13 @@ class RuleStore(Protocol):
         """Read all current versions. DependencyUnavailableError."""
 
 
+OF_NOBODY = ""
+"""The tenant of a store that was removed. The former release reads such a store too, and no rule of it watches any."""
+
+
 def _parse_shop(version: StoredVersion) -> ShopClock | None:
-    return ShopClock(Store.from_json(version.body)) if version.body else None  # empty: it was removed
+    store = Store.from_json(version.body)
+    return None if store.tenant == OF_NOBODY else ShopClock(store)
 
 
 def _parse_rule(version: StoredVersion) -> VersionedRule | None:

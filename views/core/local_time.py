@@ -150,18 +150,20 @@ def _open_periods(hours: OpeningHours, start: int, end: int) -> Iterator[tuple[i
     last = clock(zone, end).date()
     month = day.replace(day=1)
     while month <= last:
-        for opens_on, first, until in _periods_of_month(hours, month):
-            if day <= opens_on <= last:
+        for opens_on, first, until in _periods_of_month(hours.timezone, hours.weekly, month):
+            if day <= opens_on <= last and opens_on not in hours.closed_on:
                 yield first, until
         month = (month + timedelta(days=31)).replace(day=1)
 
 
 @lru_cache(maxsize=4096)
-def _periods_of_month(hours: OpeningHours, month: date) -> tuple[tuple[date, int, int], ...]:
+def _periods_of_month(
+    timezone: str, weekly: tuple[tuple[str, ...], ...], month: date
+) -> tuple[tuple[date, int, int], ...]:
     """The day of opening, when it opens and when it closes. Some kilobytes; stores with the same hours share them."""
-    zone, found = zone_named(hours.timezone), []
+    zone, found = zone_named(timezone), []
     for day in (month + number * ONE_DAY for number in range(monthrange(month.year, month.month)[1])):
-        for period in () if day in hours.closed_on else hours.weekly[day.weekday()]:
+        for period in weekly[day.weekday()]:
             opens, closes = _read(period, day)
             found.append((day, first_instant(zone, *opens), first_instant(zone, *closes)))
     return tuple(found)

@@ -245,6 +245,31 @@ def test_after_an_answer_that_took_long_the_next_one_waits_as_long(
     run(follow)
 
 
+def test_an_answer_that_fails_after_long_is_not_tried_again_sooner(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking, pauses, sleep = Asking(world), [], asyncio.sleep
+    monkeypatch.setattr("serving_layer.live.EVERY_SECONDS", 0.0)
+    monkeypatch.setattr("serving_layer.live.time", SimpleNamespace(monotonic=count(step=60.0).__next__))
+
+    async def noted(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    async def busy(*_: object) -> bytes:
+        raise TooBusyError("Everything is taken.", do="Ask again.")
+
+    async def follow() -> None:
+        monkeypatch.setattr("serving_layer.live.asyncio.sleep", noted)
+        async with Live(asking.answers).follow(ask(), OPERATOR):
+            monkeypatch.setattr(asking.answers, "metrics", busy)
+            sell(world, 2, 2)
+            while pauses.count(60.0) < 2:
+                await sleep(0)
+
+    run(follow)
+
+
 @asynccontextmanager
 async def served(asking: Asking) -> AsyncIterator[httpx.AsyncClient]:
     """The app on a real port: a transport in this process would wait for the end of the events."""

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
+from serving_layer.keys.throttle import network_of
 from serving_layer.sql.conversation import ConversationLimits
 from serving_layer.sql.server import PENDING, ServerLimits, SqlServer
 from serving_layer.sql.statements import AS_CSV
@@ -405,8 +406,8 @@ def test_the_network_with_most_connections_without_a_login_loses_one() -> None:
         server = SqlServer(None, None, ServerLimits(connections=1))  # type: ignore[arg-type]  # nobody logs in
         aborted: list[int] = []
         of = ["192.0.2.1", *["2001:db8::1", "2001:db8::2"] * (PENDING // 2), "192.0.2.2", "192.0.2.3"]
-        for number, address in enumerate(of):
-            each = SimpleNamespace(address=address, abort=lambda _, number=number: aborted.append(number))
+        for number, network in enumerate(map(network_of, of)):
+            each = SimpleNamespace(network=network, abort=lambda _, number=number: aborted.append(number))
             server.enter(each)  # type: ignore[arg-type]
         return aborted
 

@@ -157,3 +157,31 @@ def test_a_tenant_never_has_all_turns_of_planning() -> None:
 
     with AskingSql(World(), SqlLimits(statements=2)) as asking:
         asking.run(ask(asking))
+
+
+@pytest.mark.parametrize("ends", ["interrupted", "late"])
+def test_whoever_waits_for_a_turn_of_planning_is_let_go(ends: str) -> None:
+    started, go_on = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        started.set()
+        go_on.wait(PATIENCE_SECONDS)
+
+    async def ask(asking: AskingSql) -> str:
+        planning = asyncio.ensure_future(asking.sessions.prepared("acme", slow))
+        await asyncio.to_thread(started.wait, PATIENCE_SECONDS)
+        session = asking.open("acme")
+        waiting = asyncio.ensure_future(session.prepare("SELECT store FROM stores", ()))
+        if ends == "interrupted":
+            await asyncio.sleep(0)  # it has begun
+            session.interrupt()
+        [result] = await asyncio.gather(waiting, return_exceptions=True)
+        is_held = not planning.done()
+        go_on.set()
+        await planning
+        assert is_held
+        assert isinstance(result, SqlStateError)
+        return result.code
+
+    with AskingSql(World(), SqlLimits(statements=2, seconds=60 if ends == "interrupted" else 0.1)) as asking:
+        assert asking.run(ask(asking)) == "57014"
