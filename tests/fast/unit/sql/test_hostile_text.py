@@ -7,14 +7,17 @@ import struct
 from contextlib import suppress
 from decimal import Decimal
 
+import duckdb
 import pytest
 from sqlglot import exp
 
 from master_dataset.registry.stores import Store
 from serving_layer.sql import conversation, server
+from serving_layer.sql.error_messages import execution_error
 from serving_layer.sql.plan import plan
 from serving_layer.sql.results import MOST_ITEMS, SqlStateError, SqlType
 from serving_layer.sql.statements import MOST_COLUMNS, Query, read, split
+from serving_layer.sql.suggestions import did_you_mean
 from serving_layer.sql.translate import array_of, duckdb_sql, with_parameters
 from serving_layer.sql.types import BINARY_FORMAT, TEXT_FORMAT, decode
 from tests.support import World
@@ -203,3 +206,18 @@ def test_what_is_put_in_a_long_list_is_put_without_a_look_at_the_others(monkeypa
     assert isinstance(statement, Query)
 
     assert duckdb_sql(with_parameters(statement.expression, [2], [SqlType.INT8])).count("CAST(2 AS BIGINT)") == 3
+
+
+def test_messages_that_hold_a_text_of_the_statement_are_not_read_to_their_ends() -> None:
+    said = "Conversion Error: Could not convert string '" + 'Table "Ambiguous reference to table " Use ' * 20_000
+    unknown = execution_error(duckdb.ConversionException(said))
+
+    assert unknown.code == "22P02"
+    assert len(unknown.message) < 5_000
+
+
+def test_no_name_is_suggested_for_a_very_long_one() -> None:
+    names = ["ab" * 50_000, "ab" * 49_999 + "a"]
+
+    assert did_you_mean("ab" * 50_001, names, "none") == "none"
+    assert did_you_mean("storez", [*names, "stores"], "none") == "Did you mean stores?"
