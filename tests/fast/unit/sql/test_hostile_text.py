@@ -209,7 +209,7 @@ def test_what_is_put_in_a_long_list_is_put_without_a_look_at_the_others(monkeypa
 
 
 def test_messages_that_hold_a_text_of_the_statement_are_not_read_to_their_ends() -> None:
-    said = "Conversion Error: Could not convert string '" + 'Table "Ambiguous reference to table " Use ' * 20_000
+    said = "Conversion Error: Could not convert string '" + 'Table "a Use ' * 20_000
     unknown = execution_error(duckdb.ConversionException(said))
 
     assert unknown.code == "22P02"
