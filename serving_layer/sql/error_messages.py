@@ -300,6 +300,8 @@ _STATES: Sequence[tuple[type[duckdb.Error], str, str | None]] = (
     (duckdb.InvalidInputException, "22023", None),
 )
 """The codes of all other errors."""
+_MOST_READ = 4_000
+"""Characters of a message of DuckDB that are read: it may hold a text of the statement."""
 _RAISED = {NEGATIVE_ROOT: "2201F", NO_LOGARITHM: "2201E", NEGATIVE_LENGTH: "22011"}
 """Errors of functions of ours, with their codes."""
 
@@ -329,7 +331,7 @@ def execution_error(error: duckdb.Error) -> SqlStateError:  # noqa: PLR0911 - on
 def known_error(text: str) -> SqlStateError | None:
     """The error for a message of DuckDB; None if it is not one of those that are known."""
     for pattern, say in _KNOWN:
-        if found := pattern.search(text):
+        if found := pattern.search(text, 0, _MOST_READ):
             return say(found)
     return None
 
@@ -348,7 +350,7 @@ def _sentence(text: str) -> str:
 
 def without_advice(text: str) -> str:
     """A message of DuckDB without what it recommends, where that cannot be done here."""
-    return _ADVICE.sub("", text).strip()
+    return _ADVICE.sub("", text[:_MOST_READ]).strip()
 
 
 _ADVICE = re.compile(

@@ -9,6 +9,8 @@ from serving_layer.sql.results import SqlStateError
 LIST_TABLES = "`\\d` in psql lists the tables, and so does `information_schema.tables`."
 _ECHOED = 200
 """Characters of a name that are repeated."""
+LONGEST_NAME = 100
+"""Characters of a name that is compared with others."""
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
@@ -19,7 +21,10 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
         known: what could have been.
         otherwise: the hint if nothing is near.
     """
-    written, names = name.lower(), sorted(set(known), key=lambda each: (len(each), each))
+    if len(name) > LONGEST_NAME:
+        return otherwise
+    written, short = name.lower(), {each for each in known if len(each) <= LONGEST_NAME}
+    names = sorted(short, key=lambda each: (len(each), each))
     near = (
         get_close_matches(written, names, n=1, cutoff=0.85)
         or [each for each in names if each.startswith(f"{written}_")][:3]

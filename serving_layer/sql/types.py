@@ -453,8 +453,7 @@ def _read_array(item: Callable[[str], object]) -> Callable[[str], list[object]]:
         inside = text.strip()
         if not (inside.startswith("{") and inside.endswith("}")):
             raise ValueError(text)
-        inside, at = inside[1:-1], 0
-        items: list[object] = []
+        inside, items, at = inside[1:-1], list[object](), 0
         has_more = bool(inside.strip())
         while has_more:
             require_few(items)

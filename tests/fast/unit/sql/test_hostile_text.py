@@ -6,23 +6,22 @@ Most would take minutes to years if they were read word by word again and again.
 import struct
 from contextlib import suppress
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
+import duckdb
 import pytest
 from sqlglot import exp
 
 from master_dataset.registry.stores import Store
 from serving_layer.sql import conversation, server
+from serving_layer.sql.error_messages import execution_error
 from serving_layer.sql.plan import plan
 from serving_layer.sql.results import MOST_ITEMS, SqlStateError, SqlType
 from serving_layer.sql.statements import MOST_COLUMNS, Query, read, split
+from serving_layer.sql.suggestions import did_you_mean
 from serving_layer.sql.translate import array_of, duckdb_sql, with_parameters
 from serving_layer.sql.types import BINARY_FORMAT, TEXT_FORMAT, decode
 from tests.support import World
 from tests.support.world_sql import AskingSql
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BLANKS = " " * 100_000
 DOUBLING = [
@@ -98,15 +97,12 @@ def test_arrays_have_so_many_items() -> None:
 
     assert decode(SqlType.INT8_ARRAY, TEXT_FORMAT, most.encode()) == [1] * MOST_ITEMS
     assert len(array_of(most).expressions) == MOST_ITEMS
-    attempts: tuple[Callable[[], object], ...] = (
-        lambda: decode(SqlType.INT8_ARRAY, TEXT_FORMAT, more.encode()),
-        lambda: decode(SqlType.INT8_ARRAY, BINARY_FORMAT, binary),
-        lambda: array_of(more),
-    )
-    for read_more in attempts:
+    for value, format_ in ((more.encode(), TEXT_FORMAT), (binary, BINARY_FORMAT)):
         with pytest.raises(SqlStateError) as refused:
-            read_more()
+            decode(SqlType.INT8_ARRAY, format_, value)
         assert refused.value.code == "54000"
+    with pytest.raises(SqlStateError, match="20,000 items"):
+        array_of(more)
 
 
 def test_arrays_of_arrays_are_no_binary_parameters() -> None:
@@ -210,3 +206,18 @@ def test_what_is_put_in_a_long_list_is_put_without_a_look_at_the_others(monkeypa
     assert isinstance(statement, Query)
 
     assert duckdb_sql(with_parameters(statement.expression, [2], [SqlType.INT8])).count("CAST(2 AS BIGINT)") == 3
+
+
+def test_messages_that_hold_a_text_of_the_statement_are_not_read_to_their_ends() -> None:
+    said = "Conversion Error: Could not convert string '" + 'Table "a Use ' * 20_000
+    unknown = execution_error(duckdb.ConversionException(said))
+
+    assert unknown.code == "22P02"
+    assert len(unknown.message) < 5_000
+
+
+def test_no_name_is_suggested_for_a_very_long_one() -> None:
+    names = ["ab" * 50_000, "ab" * 49_999 + "a"]
+
+    assert did_you_mean("ab" * 50_001, names, "none") == "none"
+    assert did_you_mean("storez", [*names, "stores"], "none") == "Did you mean stores?"
