@@ -5,14 +5,28 @@ from sqlglot import exp
 from serving_layer.sql.calls import Change, change_of_call
 from serving_layer.sql.catalog_functions import PREFIX
 from serving_layer.sql.kinds import ColumnTypes, Kind, Kinds
-from serving_layer.sql.results import MOST_DIGITS
+from serving_layer.sql.results import MOST_DIGITS, SqlStateError
 from serving_layer.sql.translate import NUMERIC, NUMERIC_DECIMALS, put
+
+MOST_WITHIN = 100
+"""How many operations that mean something else in DuckDB may be within each other."""
 
 
 def as_in_postgresql(query: exp.Query, columns: ColumnTypes) -> exp.Query:
-    """The query with arithmetic that DuckDB does as PostgreSQL. The query itself is changed."""
-    kinds = Kinds(columns)
-    changes = [(node, change) for node in query.walk() if (change := _change(node, kinds)) is not None]
+    """The query with arithmetic that DuckDB does as PostgreSQL. The query itself is changed.
+
+    Raises:
+        SqlStateError: 54001 if too many operations that are changed are within each other: each one copies its inner.
+    """
+    kinds, changes, within = Kinds(columns), list[tuple[exp.Expr, Change]](), dict[int, int]()
+    for node in query.walk():
+        change = _change(node, kinds)
+        within[id(node)] = within.get(id(node.parent), 0) + (change is not None)
+        if change is not None:
+            changes.append((node, change))
+        if within[id(node)] > MOST_WITHIN:
+            message = f"More than {MOST_WITHIN} operations or casts are within each other."
+            raise SqlStateError("54001", message, "Use a simpler statement.")
     for node, change in reversed(changes):
         put(change(), node)
     return query

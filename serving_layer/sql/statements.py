@@ -70,6 +70,8 @@ MOST_LENGTH, MOST_WORDS = 200_000, 20_000
 """Characters and words of a statement."""
 MOST_DEPTH = 200
 """How deep brackets may be nested."""
+MOST_NESTED = 500
+"""How deep expressions may be nested, but for AND, OR and UNION."""
 MOST_COLUMNS = 1_664
 """Columns of a query, as in PostgreSQL."""
 
@@ -460,7 +462,11 @@ _EFFECTS = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Lock, exp.Set, exp.Prag
 
 def _refuse_effects(query: exp.Query) -> None:
     """Refuse parts of a query that change something or lock it."""
+    depths = dict[int, int]()
     for node in query.walk():
+        depths[id(node)] = depths.get(id(node.parent), 0) + (not isinstance(node, exp.Connector | exp.SetOperation))
+        if depths[id(node)] > MOST_NESTED:
+            raise SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.")
         if isinstance(node, exp.Lock):
             raise SqlStateError("42501", "Rows cannot be locked: this is a read-only server.", "Leave FOR UPDATE out.")
         if isinstance(node, _EFFECTS) and not isinstance(node, exp.Query):

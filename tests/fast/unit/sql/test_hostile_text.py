@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from master_dataset.registry.stores import Store
 from serving_layer.sql import conversation, server
+from serving_layer.sql.arithmetic import as_in_postgresql
 from serving_layer.sql.error_messages import execution_error
 from serving_layer.sql.plan import plan
 from serving_layer.sql.results import MOST_ITEMS, SqlStateError, SqlType
@@ -221,3 +222,24 @@ def test_no_name_is_suggested_for_a_very_long_one() -> None:
 
     assert did_you_mean("ab" * 50_001, names, "none") == "none"
     assert did_you_mean("storez", [*names, "stores"], "none") == "Did you mean stores?"
+
+
+@pytest.mark.parametrize(("first", "link"), [("sum(1)", " / sum(1)"), ("now()", " - now()"), ("'a'", "::varchar(3)")])
+def test_chains_of_what_is_changed_have_so_many_links(first: str, link: str) -> None:
+
+    def changed(links: int) -> exp.Query:
+        statement = read(f"select {first}{link * links}")
+        assert isinstance(statement, Query)
+        return as_in_postgresql(statement.expression, lambda *_: None)
+
+    assert isinstance(changed(90), exp.Select)
+    for many in (400, 2_500):
+        with pytest.raises(SqlStateError) as refused:
+            changed(many)
+        assert refused.value.code == "54001"
+
+
+def test_long_lists_of_conditions_are_not_nested() -> None:
+    assert isinstance(
+        read(f"select 1{' union all select 1' * 2_000} where true{' and (true or false)' * 1_500}"), Query
+    )
