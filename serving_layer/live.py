@@ -17,10 +17,9 @@ from master_dataset.errors import GalateaError
 from serving_layer.caching import etag
 from serving_layer.errors import TooBusyError, TooManyAtOnceError
 from serving_layer.keys.key import Caller
-from serving_layer.limits import LIMITS, Limits
+from serving_layer.limits import LIMITS, Limits, Turns
 from serving_layer.query.resolve import MetricsRequest
 from serving_layer.service import QueryService
-from serving_layer.turns import Turns
 
 EVERY_SECONDS = 0.5
 ANSWERS_AT_ONCE = 16

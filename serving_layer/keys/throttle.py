@@ -16,7 +16,7 @@ from cachetools import LRUCache
 
 from serving_layer.errors import RateLimitedError
 from serving_layer.keys.key import id_of
-from serving_layer.turns import Turns
+from serving_layer.limits import Turns
 
 Found = TypeVar("Found")
 WINDOW_SECONDS = 60.0

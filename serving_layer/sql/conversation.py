@@ -36,11 +36,9 @@ from serving_layer.sql.protocol import (
     ready_for_query,
     row_description,
 )
-from serving_layer.sql.results import Column, Prepared, QueryResult, SqlSession, SqlStateError, SqlType, SqlValue
+from serving_layer.sql.results import SHORT, Column, Prepared, QueryResult, SqlSession, SqlStateError, SqlType, SqlValue
 from serving_layer.sql.types import TEXT_FORMAT, WIRE_TYPES, decode, encoder, parameter_type
 
-SHORT = 4_000
-"""Characters of a text that is split at once."""
 ROWS_AT_ONCE = 500
 """Rows are written in pieces: between two, other connections get a turn."""
 

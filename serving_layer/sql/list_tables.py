@@ -12,6 +12,7 @@ import orjson
 import pyarrow as pa
 
 from master_dataset.registry.products import Product, ProductMaster, Versions
+from master_dataset.registry.stores import M2_DECIMALS, PERCENT_DECIMALS
 from serving_layer.admin.corrections import CorrectionPosition, CorrectionsRequest, CorrectionsService
 from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.alerts.history import END, AlertListing, AlertsRequest, AuditReader, audited_cut
@@ -41,7 +42,6 @@ PAGE = 500
 DECIMALS = 18
 NUMBER = pa.decimal128(PRECISION, DECIMALS)
 """Numbers of any unit: sums in full, and ratios with 18 decimals."""
-FLOOR_DECIMALS, TARGET_DECIMALS = 2, 4
 STORE = "store"
 MILLISECOND = timedelta(milliseconds=1)
 
@@ -61,10 +61,10 @@ class StoresTable(ListTable):
         TableColumn("currency", TEXT, "ISO 4217."),
         TableColumn("country", TEXT, "ISO 3166."),
         TableColumn("subdivision", TEXT, "ISO 3166-2."),
-        TableColumn("floor_m2", pa.decimal128(18, FLOOR_DECIMALS)),
+        TableColumn("floor_m2", pa.decimal128(18, M2_DECIMALS)),
         TableColumn("open_since", DATE),
         TableColumn("comp_start_date", DATE, "From when on it is a comparable store."),
-        TableColumn("conversion_target", pa.decimal128(9, TARGET_DECIMALS), "Percent of visitors who should buy."),
+        TableColumn("conversion_target", pa.decimal128(9, PERCENT_DECIMALS), "Percent of visitors who should buy."),
         TableColumn("day_starts_at", TEXT, "Local time at which business days begin."),
         TableColumn("week_starts_on", TEXT),
         TableColumn("opening_hours", TEXT, "JSON: weekday to periods of local time."),
@@ -83,10 +83,10 @@ class StoresTable(ListTable):
                     "currency": store.currency.code,
                     "country": store.country or None,
                     "subdivision": store.subdivision or None,
-                    "floor_m2": _rounded(store.floor_m2, FLOOR_DECIMALS),
+                    "floor_m2": _rounded(store.floor_m2, M2_DECIMALS),
                     "open_since": store.open_since,
                     "comp_start_date": store.comp_start_date,
-                    "conversion_target": _rounded(store.conversion_target, TARGET_DECIMALS),
+                    "conversion_target": _rounded(store.conversion_target, PERCENT_DECIMALS),
                     "day_starts_at": store.day_starts_at,
                     "week_starts_on": store.week_starts_on,
                     "opening_hours": orjson.dumps(store.opening_hours).decode(),

@@ -31,6 +31,7 @@ from master_dataset.registry.stores import Store
 from serving_layer.caching import SharedRuns, keep
 from serving_layer.errors import CellMissingError, NotYetError, PublicationCollectedError
 from serving_layer.keys.key import Caller
+from serving_layer.limits import Turns
 from serving_layer.sql.arithmetic import as_in_postgresql
 from serving_layer.sql.catalog_functions import MACROS
 from serving_layer.sql.constants import Constant, is_volatile
@@ -39,7 +40,7 @@ from serving_layer.sql.error_messages import UndefinedColumnError
 from serving_layer.sql.permissions import check
 from serving_layer.sql.plan import Plan, plan, with_column_names
 from serving_layer.sql.relations import Relations, Sources
-from serving_layer.sql.results import Column, Prepared, QueryResult, SqlStateError, SqlType, SqlValue
+from serving_layer.sql.results import SHORT, Column, Prepared, QueryResult, SqlStateError, SqlType, SqlValue
 from serving_layer.sql.sandbox import Limits, Sandbox
 from serving_layer.sql.settings import AT_LEAST, TIMEZONE, SessionSettings
 from serving_layer.sql.statements import (
@@ -60,7 +61,6 @@ from serving_layer.sql.translate import Clock, SessionValues, duckdb_sql, parame
 from serving_layer.store.at_least import Demand
 from serving_layer.store.cells import MergedCells
 from serving_layer.store.snapshot import ReadVersion
-from serving_layer.turns import Turns
 
 Transaction = Literal["idle", "open", "failed"]
 Found = TypeVar("Found")
@@ -73,8 +73,6 @@ IDLE_SANDBOXES = 8
 WAIT_SECONDS = 0.05
 """How long an interrupted thread is waited for before it is interrupted again."""
 MOST_PARAMETERS = 10_000
-SHORT = 4_000
-"""Characters of a statement that is read at once."""
 STATEMENTS_CACHED = 256
 """How many short statements are remembered: what their texts say, their columns, and what they read of tables."""
 
@@ -181,7 +179,7 @@ class Sessions:
     async def statement(self, sql: str, tenant: str | None) -> Statement:
         """The statement of a text; do not change it. A long one is read in a thread, so that other sessions go on."""
         if len(sql) > SHORT:
-            return await self.prepared(tenant, partial(read, sql))
+            return await self.in_planning_turn(tenant, partial(read, sql))
         known = self._statements.get(sql)
         if known is None:
             known = self._statements[sql] = read(sql)
@@ -232,7 +230,7 @@ class Sessions:
             del self._idle[oldest]
             oldest.close()
 
-    async def prepared(self, tenant: str | None, call: Callable[[], Found]) -> Found:
+    async def in_planning_turn(self, tenant: str | None, call: Callable[[], Found]) -> Found:
         """Call something that reads or plans a statement, in a thread and in a turn of the tenant.
 
         It cannot be interrupted: whoever is cancelled meanwhile keeps the turn until it ends.
@@ -546,7 +544,7 @@ class Session:
             except RecursionError as error:
                 raise SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.") from error
 
-        return await self._sessions.prepared(self._caller.tenant, planned)
+        return await self._sessions.in_planning_turn(self._caller.tenant, planned)
 
     async def _answered(self, statement: Query, parameters: Parameters) -> QueryResult:
         """The result of a query. Equal ones that wait share a run, which reads what is newest when it begins."""

@@ -25,6 +25,7 @@ from tests.support.world_api import OPERATOR_KEY, Asking
 
 ACME = Caller("a key", "acme", frozenset({"read"}))
 PATIENCE = 20.0
+real_sleep = asyncio.sleep
 
 
 def ask(metric: str = "net_sales") -> MetricsRequest:
@@ -224,48 +225,45 @@ def test_a_key_that_follows_many_requests_has_few_answers_at_once_and_others_get
     run(follow)
 
 
-def test_after_an_answer_that_took_long_the_next_one_waits_as_long(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asking, pauses, sleep = Asking(world), [], asyncio.sleep
-    monkeypatch.setattr("serving_layer.live.EVERY_SECONDS", 0.0)
-    monkeypatch.setattr("serving_layer.live.time", SimpleNamespace(monotonic=count(step=60.0).__next__))
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses of followers, which are not waited for. Each answer takes a minute."""
+    found: list[float] = []
 
     async def noted(seconds: float) -> None:
-        pauses.append(seconds)
-        await sleep(0)
+        found.append(seconds)
+        await real_sleep(0)
 
+    monkeypatch.setattr("serving_layer.live.EVERY_SECONDS", 0.0)
+    monkeypatch.setattr("serving_layer.live.time", SimpleNamespace(monotonic=count(step=60.0).__next__))
+    monkeypatch.setattr("serving_layer.live.asyncio.sleep", noted)
+    return found
+
+
+def test_after_an_answer_that_took_long_the_next_one_waits_as_long(world: World, pauses: list[float]) -> None:
     async def follow() -> None:
-        monkeypatch.setattr("serving_layer.live.asyncio.sleep", noted)
-        async with Live(asking.answers).follow(ask(), OPERATOR):
+        async with Live(Asking(world).answers).follow(ask(), OPERATOR):
             while len(pauses) < 2:
-                await sleep(0)
+                await real_sleep(0)
         assert pauses[:2] == [60.0, 0.0]
 
     run(follow)
 
 
 def test_an_answer_that_fails_after_long_is_not_tried_again_sooner(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asking, pauses, sleep = Asking(world), [], asyncio.sleep
-    monkeypatch.setattr("serving_layer.live.EVERY_SECONDS", 0.0)
-    monkeypatch.setattr("serving_layer.live.time", SimpleNamespace(monotonic=count(step=60.0).__next__))
-
-    async def noted(seconds: float) -> None:
-        pauses.append(seconds)
-        await sleep(0)
+    asking = Asking(world)
 
     async def busy(*_: object) -> bytes:
         raise TooBusyError("Everything is taken.", do="Ask again.")
 
     async def follow() -> None:
-        monkeypatch.setattr("serving_layer.live.asyncio.sleep", noted)
         async with Live(asking.answers).follow(ask(), OPERATOR):
             monkeypatch.setattr(asking.answers, "metrics", busy)
             sell(world, 2, 2)
             while pauses.count(60.0) < 2:
-                await sleep(0)
+                await real_sleep(0)
 
     run(follow)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from serving_layer.turns import Turns
+from serving_layer.limits import Turns
 
 
 def test_a_name_leaves_places_to_others_and_is_forgotten() -> None:
