@@ -26,7 +26,7 @@ from master_dataset.registry.time_zones import zone_named
 from views.control.publication import Pointer
 from views.core.cells import CellKey, States
 from views.core.formula import FormulaValue, Term
-from views.core.metric import Metric, of_nothing
+from views.core.metric import MASKED, Metric, of_nothing
 from views.core.view import View
 
 if TYPE_CHECKING:
@@ -84,11 +84,25 @@ Answers = Callable[[TotalsSnapshot, Sequence[TotalsQuestion]], Iterator[bytes | 
 
 
 class ComparedTotals(NamedTuple):
-    """How many numbers were compared, how many differ, and some of those in words."""
+    """How many numbers were compared, how many differ, how many were masked, and differences in words.
+
+    A masked value depends on sensor coverage as well, which the cells of its view do not have: it is not compared.
+    """
 
     totals: int
     differing: int
+    masked: int
     examples: list[str]
+
+    @classmethod
+    def of_all(cls, compared: Sequence["ComparedTotals"]) -> "ComparedTotals":
+        """Several comparisons as one."""
+        return cls(
+            sum(each.totals for each in compared),
+            sum(each.differing for each in compared),
+            sum(each.masked for each in compared),
+            [example for each in compared for example in each.examples],
+        )
 
 
 def compared_metrics(metrics: Iterable[Metric]) -> list[Metric]:
@@ -241,9 +255,8 @@ class TotalsComparison:
         if not snapshot.pointer.publication:
             return None
         questions = self.questions()
-        compared = [self.compare(*each) for each in zip(questions, answers(snapshot, questions), strict=True)]
-        examples = [example for each in compared for example in each.examples]
-        return ComparedTotals(sum(each.totals for each in compared), sum(each.differing for each in compared), examples)
+        asked = zip(questions, answers(snapshot, questions), strict=True)
+        return ComparedTotals.of_all([self.compare(*each) for each in asked])
 
     def questions(self) -> list[TotalsQuestion]:
         """Every question. Together those of a metric and group are about each window once."""
@@ -268,32 +281,35 @@ class TotalsComparison:
     def compare(self, question: TotalsQuestion, answer: bytes | GalateaError) -> ComparedTotals:
         """Compare one answer. One that is refused differs as a whole."""
         if isinstance(answer, GalateaError):
-            return ComparedTotals(1, 1, [f"{question.metric} by {question.by}: {answer}"])
+            return ComparedTotals(1, 1, 0, [f"{question.metric} by {question.by}: {answer}"])
         metric = self._metrics[question.metric]
         recomputed = self._recomputed.values(metric, question.by, question.part)
-        expected = {key: value for key, value in recomputed.items() if self._is_about(question, key)}
-        shown = _shown(_DECODER.decode(answer), metric, question)
+        about = {key: value for key, value in recomputed.items() if self._is_about(question, key)}
+        points = _points(_DECODER.decode(answer), metric, question)
+        shown = {key: point["value"] for key, point in points.items()}
+        masked = {key for key, point in points.items() if MASKED in point.get("flags", ())}
+        expected = {key: value for key, value in about.items() if key not in masked}
         empty = of_nothing(metric, {self._rule.view.name: self._rule.view})
         more = [key for key in shown.keys() - expected.keys() if shown[key]]
         wrong = [key for key, value in expected.items() if not is_same(metric, key.currency, shown.get(key), value)]
         wrong += [key for key in more if not is_same(metric, key.currency, shown[key], empty)]
         examples = [_example(metric, key, shown, expected) for key in wrong[:3]]
-        return ComparedTotals(len(expected) + len(more), len(wrong), examples)
+        return ComparedTotals(len(expected) + len(more), len(wrong), len(about) - len(expected), examples)
 
     @staticmethod
     def _is_about(question: TotalsQuestion, key: TotalKey) -> bool:
         return question.part is not None or question.start <= str(key.day) < question.end
 
 
-def _shown(body: Mapping[str, Any], metric: Metric, question: TotalsQuestion) -> dict[TotalKey, Any]:
-    """The values of an answer by what they are of."""
+def _points(body: Mapping[str, Any], metric: Metric, question: TotalsQuestion) -> dict[TotalKey, Mapping[str, Any]]:
+    """The points of an answer by what they are of."""
     found = {}
     for series in body["series"]:
         [group] = series["group"].values() or [None]
         code = (series.get("currency") or body.get("currency")) if metric.is_of_money else None
         for point in series["points"]:
             day = date.fromisoformat(point["date"])
-            found[TotalKey(question.by, group, code, day, question.part)] = point["value"]
+            found[TotalKey(question.by, group, code, day, question.part)] = point
     return found
 
 

@@ -29,7 +29,14 @@ from batch_layer.deliveries import deliveries
 from batch_layer.master import Master
 from batch_layer.run import read_manifest
 from batch_layer.speed_span import PARTITIONS_SQL, STORE_DAYS, SpeedPartition, SpeedSpan, StoreDayFinder
-from batch_layer.verify.totals import Answers, TotalsComparison, TotalsRule, TotalsSnapshot, compared_metrics
+from batch_layer.verify.totals import (
+    Answers,
+    ComparedTotals,
+    TotalsComparison,
+    TotalsRule,
+    TotalsSnapshot,
+    compared_metrics,
+)
 from batch_layer.visits import CountedRows
 from master_dataset.cassandra_tables import ArchivePositions
 from master_dataset.errors import DefinitionNotCoveredError
@@ -154,6 +161,8 @@ class Verdict(NamedTuple):
         totals: how many values of totals and groups were compared, each of a metric and business day; None if nothing
             is published yet, so that answers are `loading`.
         totals_differing: how many of them differ; None likewise.
+        totals_masked: how many more were not compared, because answers mask them: sensors worked for less than half of
+            the time.
     """
 
     epoch: datetime
@@ -164,6 +173,7 @@ class Verdict(NamedTuple):
     days: list[date] | None = None
     totals: int | None = 0
     totals_differing: int | None = 0
+    totals_masked: int = 0
 
     @property
     def has_differences(self) -> bool:
@@ -216,8 +226,7 @@ class Verification:
             if master.days()
         }
         cells = differing = 0
-        totals: int | None = None
-        totals_differing: int | None = None
+        compared: list[ComparedTotals] = []
         examples: list[str] = []
         views, snapshot = registered_views(), TotalsSnapshot(pointer, epoch, Registry(self._session).stores())
         for done, view in enumerate(views):
@@ -234,10 +243,13 @@ class Verification:
                 examples += [found["example"]] if found["example"] else []
                 comparison.add(found["day"], found["totals"])
             if (added := comparison.run(self._answers, snapshot)) is not None:
-                totals, totals_differing = (totals or 0) + added.totals, (totals_differing or 0) + added.differing
-                examples += added.examples
+                compared.append(added)
         progress(len(views), len(views), "compared")
-        return Verdict(epoch, cells, differing, examples[:10], waiting, days, totals, totals_differing)
+        totals = ComparedTotals.of_all(compared)
+        verdict = Verdict(epoch, cells, differing, (examples + totals.examples)[:10], waiting, days, None, None)
+        if not compared:  # nothing is published
+            return verdict
+        return verdict._replace(totals=totals.totals, totals_differing=totals.differing, totals_masked=totals.masked)
 
     def closed(self) -> tuple[datetime, Pointer]:
         """An epoch that both layers have closed, on the current publication. Starts again if somebody publishes.

@@ -42,6 +42,7 @@ def verify(
     if as_json:
         counted: dict[str, int | None] = {"cells": verdict.cells, "differing": verdict.differing}
         counted |= {"totals": verdict.totals, "totals_differing": verdict.totals_differing}
+        counted |= {"totals_masked": verdict.totals_masked}
         more = {"waiting_for_batch": verdict.waiting_for_batch, "epoch": verdict.epoch, "examples": verdict.examples}
         print_json(counted | more | ({"days": verdict.days, "seed": drawn.seed} if drawn else {}))
     else:
@@ -64,3 +65,5 @@ def sentences(verdict: "Verdict") -> "Iterator[str]":
         yield "nothing is published yet, so totals by group and day are not compared: run galatea rebuild first"
     else:
         yield f"{verdict.totals:,} totals by group and day compared, {verdict.totals_differing:,} differing"
+        if verdict.totals_masked:
+            yield f"{verdict.totals_masked:,} more are masked, because sensors worked for less than half of the time"

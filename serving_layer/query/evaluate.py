@@ -28,9 +28,9 @@ from serving_layer.query.store_facts import StoreFacts, SummedFacts
 from serving_layer.query.window_terms import DRIFT_HIGH, TermValue, term_values
 from views.core.formula import FormulaValue
 from views.core.local_time import STEP
-from views.core.metric import Metric
+from views.core.metric import MASKED, Metric
 
-LOW_COVERAGE, MASKED, LOADING = "low_coverage", "masked", "loading"
+LOW_COVERAGE, LOADING = "low_coverage", "loading"
 
 
 class PointValue(NamedTuple):

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from serving_layer.query.aggregate import CURRENCY, Group
-from serving_layer.query.evaluate import LOADING, MASKED, GroupValues, change, group_points, whole_values
+from serving_layer.query.evaluate import LOADING, GroupValues, change, group_points, whole_values
 from serving_layer.query.groups import GroupKey, GroupStates, order_of
 from serving_layer.query.resolve import Ranking, ResolvedQuery
 from serving_layer.query.top import TopSeries
+from views.core.metric import MASKED
 
 Shares = dict[int, Fraction | None]
 """By the number of a label the value of the total; None if it is not known."""

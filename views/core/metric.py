@@ -18,6 +18,8 @@ STORE_FACTS = frozenset(
 )
 OF_ANSWERS = ("open_only", "estimate", "device_based")
 """Flags that hold for every value of the metric, and so for the answer as a whole."""
+MASKED = "masked"
+"""The flag of a value that is null because sensors worked for less than half of the time."""
 FEW = 30
 """A share of fewer than so many says little."""
 ALL = 100

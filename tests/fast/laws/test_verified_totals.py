@@ -26,11 +26,11 @@ from batch_layer.verify.totals import (
     compared_metrics,
 )
 from master_dataset.errors import GalateaError
-from master_dataset.registry.stores import GroupVersion, Store
+from master_dataset.registry.stores import GroupVersion, Sensor, Store
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.epoch_answers import EpochAnswers
 from serving_layer.query.resolve import MetricRequest
-from tests.support.chains import FIRST, LAST, Chain, Sale, chains
+from tests.support.chains import FIRST, LAST, Chain, Count, Sale, chains
 from tests.support.examples import examples
 from tests.support.layers import batch_cells
 from tests.support.sensors import BEGIN
@@ -84,7 +84,7 @@ def verified(
     world: World, of: World, stores: Mapping[str, Store], *, by_part: bool = False, epoch: datetime = END
 ) -> ComparedTotals:
     """The answers of a World compared with the recompute of another one, which is the same unless something differs."""
-    found = ComparedTotals(0, 0, [])
+    found: list[ComparedTotals] = []
     for view in VIEWS:
         metrics = [metric for metric in METRICS if metric.view == view.name]
         rule = TotalsRule.of(view, metrics, of.stores, by_part=by_part)
@@ -94,8 +94,8 @@ def verified(
         pointer = replace(world.pointer, publication=1)  # what is known before the first publication is exact, too
         one = comparison.run(answers_of(world), TotalsSnapshot(pointer, epoch, stores))
         assert one is not None
-        found = ComparedTotals(*(a + b for a, b in zip(found, one, strict=True)))  # type: ignore[operator]
-    return found
+        found.append(one)
+    return ComparedTotals.of_all(found)
 
 
 @FEW
@@ -154,6 +154,16 @@ def test_a_published_day_that_is_gone_differs_and_says_so() -> None:
 
     assert found.differing > 0
     assert any("its cells of store `0` are not there" in each for each in found.examples)
+
+
+def test_masked_values_are_counted_and_not_compared() -> None:
+    shop = Store(id="0", timezone="UTC", sensors=(Sensor("s", "people_counts"),))
+    world = Chain((shop,), SALES[:1], (Count(0, 0, 40),), 3000).world()  # the sensor worked for minutes of the day
+
+    found = verified(world, world, world.stores)
+
+    assert (found.differing, found.examples) == (0, [])
+    assert found.masked > 0
 
 
 def test_rows_of_later_epochs_do_not_count() -> None:

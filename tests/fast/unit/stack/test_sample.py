@@ -38,3 +38,4 @@ def test_before_the_first_publication_totals_are_not_compared_and_it_is_said() -
     assert not loading.has_differences
     assert list(sentences(loading))[-1].startswith("nothing is published yet, so totals by group and day are not")
     assert list(sentences(compared))[-1] == "1,234 totals by group and day compared, 5 differing"
+    assert list(sentences(compared._replace(totals_masked=2)))[-1].startswith("2 more are masked, because sensors")
