@@ -1,23 +1,26 @@
-"""The receipts themselves, newest first: the table `raw_pos_transactions`.
+"""The receipts themselves: the table `receipt_blocks`, or `raw_pos_transactions` in the layout of former releases.
 
 A receipt is shown for some days after it happened. One that is older on arrival is in the master dataset only.
 
-Receipts are written while the stream is parsed, without state. The first delivery wins, because a row's write timestamp
-is the negated receipt time: neither a later delivery of the same identity nor a replay overwrites it, in whatever order
-they are written. "First" means received first here: if a clock steps back between two deliveries, the one shown may not
-be the one that counts (ADR 0016).
+Receipts are written while the stream is parsed, without state. The first delivery wins: readers of blocks choose it,
+and the write timestamp of a row is the negated receipt time, so that neither a later delivery of the same identity nor a
+replay overwrites it, in whatever order they are written. "First" means received first here: if a clock steps back
+between two deliveries, the one shown may not be the one that counts (ADR 0016).
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
+from hashlib import blake2b
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from master_dataset.parsing.rows import EVENT
+from master_dataset.receipt_blocks import pack
 from speed_layer.cassandra_batches import Insert, write_all
 
 if TYPE_CHECKING:
@@ -59,11 +62,79 @@ class _Receipt(NamedTuple):
 
 
 _PARTITION = attrgetter("day", "store")
+_INSERT_BLOCK = "INSERT INTO receipt_blocks (day, store, hour, digest, block) VALUES (?, ?, ?, ?, ?) USING TTL ?"
+_MOST_BYTES = 256 * 1024
+"""Of the receipts in a block, uncompressed. A larger receipt has a block of its own."""
+_DIGEST_BYTES = 16
+_MICROS, _HOUR_MICROS, _HOURS = 1_000_000, 3_600_000_000, 24
+
+
+class _Block(NamedTuple):
+    """The values of `_INSERT_BLOCK`."""
+
+    day: date
+    store: str
+    hour: int
+    digest: bytes
+    block: bytes
+    left_seconds: int
+
+
+@dataclass(frozen=True)
+class ReceiptBlockWriter:
+    """Runs in Spark's workers. `ttl_seconds`: how long after it happened a receipt is shown, and up to an hour more."""
+
+    connect: "Callable[[], Session]"
+    ttl_seconds: int
+    columns: ClassVar[tuple[str, ...]] = tuple(_READ.names)
+
+    def __call__(self, parsed: pa.RecordBatch) -> None:
+        """Write the events among parsed records. Returns when every block is acknowledged."""
+        events = parsed.filter(pc.equal(parsed["kind"], EVENT)).select(self.columns).cast(_READ)
+        age = pc.divide(pc.max_element_wise(pc.subtract(events["received_at"], events["happened_at"]), 0), _MICROS)
+        left = pc.subtract(self.ttl_seconds, age)
+        events = events.append_column("left", left).append_column("at", pc.divide(events["happened_at"], _HOUR_MICROS))
+        events = events.filter(pc.greater(left, 0))
+        if events.num_rows:
+            session = self.connect()
+            insert = Insert(session.prepare(_INSERT_BLOCK), _PARTITION, lambda row: len(row.block))
+            write_all(session, insert, self._blocks(events))
+
+    def _blocks(self, events: pa.RecordBatch) -> Iterator[_Block]:
+        """Blocks in the order of their partitions. Receipts within one are as they came."""
+        keys = [("store", "ascending"), ("at", "ascending")]
+        events = events.take(pc.sort_indices(events, sort_keys=keys))
+        stores, hours = events["store"].to_pylist(), events["at"].to_pylist()
+        happened = pc.divide(events["happened_at"], 1000).to_pylist()
+        tills, numbers = events["till"].to_pylist(), events["transaction_id"].to_pylist()
+        received, values = events["received_at"].to_pylist(), events["value"].to_pylist()
+        days, left = events["day"].to_pylist(), events["left"].to_pylist()
+        for start, end in _slices(events):
+            own = slice(start, end)
+            block = pack((happened[own], tills[own], numbers[own], received[own], values[own]))
+            digest = blake2b(block, digest_size=_DIGEST_BYTES).digest()
+            yield _Block(days[start], stores[start], hours[start] % _HOURS, digest, block, max(left[own]))
+
+
+def _slices(events: pa.RecordBatch) -> Iterator[tuple[int, int]]:
+    """Where blocks begin and end: receipts of one store and hour, of at most `_MOST_BYTES`."""
+    stores = events["store"].dictionary_encode().indices.to_numpy()
+    hours = events["at"].to_numpy()
+    changes = np.flatnonzero((stores[1:] != stores[:-1]) | (hours[1:] != hours[:-1])) + 1
+    ends = np.cumsum(pc.binary_length(events["value"]).to_numpy(), dtype=np.int64)
+    start = 0
+    for until in (*changes.tolist(), len(hours)):
+        while start < until:
+            before = int(ends[start - 1]) if start else 0
+            end = int(np.searchsorted(ends, before + _MOST_BYTES, side="right"))
+            end = min(max(end, start + 1), until)
+            yield start, end
+            start = end
 
 
 @dataclass(frozen=True)
 class ReceiptWriter:
-    """Runs in Spark's workers. `ttl_seconds`: how long after it happened a receipt is shown."""
+    """Writes a row for each receipt, as former releases do. Otherwise like `ReceiptBlockWriter`."""
 
     connect: "Callable[[], Session]"
     ttl_seconds: int

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from batch_layer.speed_span import SpeedPartition, SpeedSpan
-from deploy.services.releases import all_read_by_store
+from deploy.services.releases import all_read_newest_layout
 from deploy.services.speed import begin, layout_to_begin
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.visits.visit import RULES
@@ -184,7 +184,7 @@ class Releases:
     """The rows of `process_releases`, and a registry of so many stores."""
 
     def __init__(self, *rows: tuple[str, bool | None]) -> None:
-        self._rows = [SimpleNamespace(component=name, reads_by_store=reads) for name, reads in rows]
+        self._rows = [SimpleNamespace(component=name, reads_receipt_blocks=reads) for name, reads in rows]
 
     def execute(self, _: str) -> list[Any]:
         return self._rows
@@ -208,9 +208,9 @@ def test_rows_are_written_by_store_once_every_process_reads_them(
     registry = SimpleNamespace(stores=lambda: dict.fromkeys(map(str, range(300))))
     monkeypatch.setattr("deploy.services.speed.Registry", lambda _: registry)
 
-    assert all_read_by_store(session) is all_read
-    assert layout_to_begin(session, is_first=False) == (SpeedLayout(30) if all_read else BY_VIEW)
-    assert layout_to_begin(session, is_first=True) == SpeedLayout(30)
+    assert all_read_newest_layout(session) is all_read
+    assert layout_to_begin(session, is_first=False) == (SpeedLayout(30, packs_receipts=True) if all_read else BY_VIEW)
+    assert layout_to_begin(session, is_first=True) == SpeedLayout(30, packs_receipts=True)
 
 
 def test_first_deliveries_of_a_store_lie_in_one_bucket_of_about_ten_stores() -> None:
