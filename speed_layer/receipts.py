@@ -2,10 +2,10 @@
 
 A receipt is shown for some days after it happened. One that is older on arrival is in the master dataset only.
 
-Receipts are written while the stream is parsed, without state. The first delivery wins: readers of blocks choose it,
-and the write timestamp of a row is the negated receipt time, so that neither a later delivery of the same identity nor a
-replay overwrites it, in whatever order they are written. "First" means received first here: if a clock steps back
-between two deliveries, the one shown may not be the one that counts (ADR 0016).
+Receipts are written while the stream is parsed, without state. The first delivery wins: readers of blocks choose it.
+The write timestamp of a row is the negated receipt time: neither a later delivery of the same identity nor a replay
+overwrites it, in whatever order they are written. "First" means received first here: if a clock steps back between two
+deliveries, the one shown may not be the one that counts (ADR 0016).
 """
 
 from collections.abc import Iterator
