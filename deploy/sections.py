@@ -403,7 +403,7 @@ class SpeedSettings(SeveralProcesses):
     partitions: int = Field(default=1, ge=1)
     """Tasks that share the stores. On one machine, 1 is fastest; on a cluster, use one per core."""
     receipts_ttl_days: int = Field(default=35, ge=1, validation_alias="receipts_ttl_days")
-    """Days that `raw_pos_transactions` keeps a receipt after it happened. The master dataset keeps all of them."""
+    """Days that a receipt is shown after it happened. The master dataset keeps all of them."""
     oldest_hours: int = Field(default=23, validation_alias="oldest_hours")
     """A: the speed layer counts events up to this age on arrival, in hours."""
     remembered_hours: int = Field(default=24, validation_alias="remembered_hours")
