@@ -400,8 +400,8 @@ class SpeedSettings(SeveralProcesses):
     """Prometheus port of `speed`; `speed-2` has the next, and so on. 0: any, written to `run/*.targets.json`."""
     ttl_days: int = Field(default=7, ge=2)
     """Days after which speed rows expire."""
-    partitions: int = Field(default=1, ge=1)
-    """Tasks that share the stores. On one machine, 1 is fastest; on a cluster, use one per core."""
+    partitions: int = Field(default=2, ge=1)
+    """Tasks that share the stores of a micro-batch of more than 5,000 records. On a cluster, use one per core."""
     receipts_ttl_days: int = Field(default=35, ge=1, validation_alias="receipts_ttl_days")
     """Days that a receipt is shown after it happened. The master dataset keeps all of them."""
     oldest_hours: int = Field(default=23, validation_alias="oldest_hours")

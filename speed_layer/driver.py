@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
     from speed_layer.parser import Parser
 
+_NONE = -2
+"""No number of a micro-batch, and not the one before the first."""
+
 log = structlog.get_logger()
 
 
@@ -63,6 +66,7 @@ class SpeedDriver:
         self._recorded: dict[tuple[str, int], int] = {}  # topic and partition to the position
         self._traces: Accumulator[TraceContexts] | None = None
         self._parser: Parser | None = None
+        self._planned: tuple[int, Offsets] = _NONE, {}  # a micro-batch of this query, and its ends
         self._progress: StoreProgress | None = None
         self.refusal: CheckpointOutOfStepError | GenerationReplacedError | None = None
         """The error that ended the query, if it is of one of these types."""
@@ -70,6 +74,7 @@ class SpeedDriver:
     def start(self, spark: SparkSession, generation: Generation, feed: Feed, checkpoint: str) -> StreamingQuery:
         """Start or continue the query of this generation, after a former one of this process has ended."""
         self.refusal, self._traces, self._recorded = None, trace_contexts(spark), {}
+        self._planned = _NONE, {}
         self._progress = StoreProgress(self._connect(), generation.number, self._horizons.ttl)
         feed = replace(feed, traces=self._traces)
         self._parser = feed.parser(self._views)
@@ -95,7 +100,7 @@ class SpeedDriver:
                 .writeStream.queryName("rehearsal")
                 .option("checkpointLocation", spark_uri(checkpoint))
                 .trigger(availableNow=True)
-                .foreachBatch(lambda batch, _: counted(batch, parser, count))
+                .foreachBatch(lambda batch, _: counted(batch, parser, count, 0))
                 .start()
             )
             query.awaitTermination()
@@ -126,7 +131,7 @@ class SpeedDriver:
         failpoint(Failpoint.SPEED_CLAIMED)
         count = MicroBatch(self._connect, self._contributions, self._horizons, generation, number)
         assert self._parser is not None  # noqa: S101 - for the type checker
-        output = counted(batch, self._parser, count)
+        output = counted(batch, self._parser, count, self._number(checkpoint, number, ends))
         if self._visits:
             if not self._visits.is_recovered:
                 before = read_ends(checkpoint, number - 1) if number else {}
@@ -139,6 +144,18 @@ class SpeedDriver:
         failpoint(Failpoint.SPEED_RECORDED)
         if not self._taken_over:
             self._taken_over = self._take_over(generation)
+
+    def _number(self, checkpoint: str, number: int, ends: Offsets) -> int:
+        """How many records a micro-batch has at most: the first one, as many as its topics had."""
+        if self._planned[0] != number - 1:
+            self._planned = number - 1, read_ends(checkpoint, number - 1) if number else {}
+        _, before = self._planned
+        self._planned = number, ends
+        return sum(
+            end - before.get(topic, {}).get(partition, 0)
+            for topic, own in ends.items()
+            for partition, end in own.items()
+        )
 
     def _record(self, generation: Generation, progress: Iterable[Reached]) -> None:
         """Record how far partitions were read, of those that have moved since this query recorded them last."""
