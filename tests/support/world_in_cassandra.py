@@ -78,12 +78,12 @@ def _write_receipts(session: "Session", store: str, deliveries: list[Delivery], 
     in_rows = len(sales) // 2 if layout.packs_receipts else len(sales)
     insert = session.prepare(
         "INSERT INTO raw_pos_transactions (day, operation_id, happened_at, vendor_fiscal_module, transaction_id, "
-        "received_at, value) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        "received_at, value) VALUES (?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?"
     )
     for each in sales[:in_rows]:
-        said = each.event.payload
+        said, received = each.event.payload, (each.received_at - UNIX_EPOCH) // timedelta(microseconds=1)
         key = (each.event.day, store, each.event.happened_at, said.till, said.transaction_id)
-        session.execute(insert, (*key, each.received_at, each.value.decode()))
+        session.execute(insert, (*key, each.received_at, each.value.decode(), -received))
     by_hour: dict[tuple[date, int], list[Delivery]] = {}
     for each in sales[in_rows:]:
         by_hour.setdefault((each.event.day, each.event.happened_at.astimezone(UTC).hour), []).append(each)
