@@ -45,7 +45,7 @@ log = structlog.get_logger()
 
 
 class MicroBatchSizes:
-    """How many records the micro-batches of one query have at most. A replay has the same size."""
+    """How many records the micro-batches of one query have at most."""
 
     def __init__(self) -> None:
         """Knows none yet."""

@@ -2,16 +2,15 @@
 
 A receipt is shown for some days after it happened. One that is older on arrival is in the master dataset only.
 
-Receipts are written while the stream is parsed, without state. The first delivery wins: readers of blocks choose it.
-The write timestamp of a row is the negated receipt time: neither a later delivery of the same identity nor a replay
-overwrites it, in whatever order they are written. "First" means received first here: if a clock steps back between two
-deliveries, the one shown may not be the one that counts (ADR 0016).
+Receipts are written while the stream is parsed, without state. The first delivery wins: readers of blocks choose it. In
+`raw_pos_transactions`, the write timestamp of a row is the negated receipt time: neither a later delivery of the same
+identity nor a replay overwrites it, in whatever order they are written. "First" means received first here: if a clock
+steps back between two deliveries, the one shown may not be the one that counts (ADR 0016).
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
-from hashlib import blake2b
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -36,6 +35,8 @@ _READ = pa.schema(
         ("till", pa.string()),
         ("transaction_id", pa.string()),
         ("received_at", pa.int64()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
         ("value", pa.binary()),
     ]
 )
@@ -65,7 +66,8 @@ _PARTITION = attrgetter("day", "store")
 _INSERT_BLOCK = "INSERT INTO receipt_blocks (day, store, hour, digest, block) VALUES (?, ?, ?, ?, ?) USING TTL ?"
 _MOST_BYTES = 256 * 1024
 """Of the receipts in a block, uncompressed. A larger receipt has a block of its own."""
-_DIGEST_BYTES = 16
+_PACKED = ("happened_ms", "till", "transaction_id", "received_ms", "partition", "offset", "value")
+"""The columns of `SentReceipt`."""
 _MICROS, _HOUR_MICROS, _HOURS = 1_000_000, 3_600_000_000, 24
 
 
@@ -82,7 +84,10 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True)
 class ReceiptBlockWriter:
-    """Runs in Spark's workers. `ttl_seconds`: how long after it happened a receipt is shown, and up to an hour more."""
+    """Runs in Spark's workers. `ttl_seconds`: how long after it happened a receipt is shown.
+
+    A block is kept as long as the one of its receipts that is shown longest.
+    """
 
     connect: "Callable[[], Session]"
     ttl_seconds: int
@@ -104,16 +109,15 @@ class ReceiptBlockWriter:
         """Blocks in the order of their partitions. Receipts within one are as they came."""
         keys = [("store", "ascending"), ("at", "ascending")]
         events = events.take(pc.sort_indices(events, sort_keys=keys))
+        slices = list(_slices(events))
         stores, hours = events["store"].to_pylist(), events["at"].to_pylist()
-        happened = pc.divide(events["happened_at"], 1000).to_pylist()
-        tills, numbers = events["till"].to_pylist(), events["transaction_id"].to_pylist()
-        received, values = events["received_at"].to_pylist(), events["value"].to_pylist()
         days, left = events["day"].to_pylist(), events["left"].to_pylist()
-        for start, end in _slices(events):
-            own = slice(start, end)
-            block = pack((happened[own], tills[own], numbers[own], received[own], values[own]))
-            digest = blake2b(block, digest_size=_DIGEST_BYTES).digest()
-            yield _Block(days[start], stores[start], hours[start] % _HOURS, digest, block, max(left[own]))
+        events = events.set_column(0, "happened_ms", pc.divide(events["happened_at"], 1000))
+        events = events.set_column(1, "received_ms", pc.divide(events["received_at"], 1000))
+        columns = [events[name].to_pylist() for name in _PACKED]
+        for start, end in slices:
+            packed = pack([column[start:end] for column in columns])
+            yield _Block(days[start], stores[start], hours[start] % _HOURS, *packed, max(left[start:end]))
 
 
 def _slices(events: pa.RecordBatch) -> Iterator[tuple[int, int]]:
@@ -151,7 +155,7 @@ class ReceiptWriter:
 
     def _rows(self, events: pa.RecordBatch) -> Iterator[_Receipt]:
         read = events.cast(_READ).to_pydict().values()
-        for day, store, happened, till, transaction, received, value in zip(*read, strict=True):
+        for day, store, happened, till, transaction, received, _, _, value in zip(*read, strict=True):
             left = self.ttl_seconds - max(0, received - happened) // 1_000_000
             value_text = value.decode()
             yield _Receipt(

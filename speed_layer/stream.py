@@ -89,7 +89,7 @@ def counted(records: DataFrame, parser: Parser, count: Count, number: int) -> pa
         records: The micro-batch.
         parser: Parses them.
         count: Counts them.
-        number: How many there are at most. A replay has the same number, and so the same tasks.
+        number: How many there are at most. Nothing that is written depends on it.
     """
     output, tasks = from_arrow_schema(OUTPUT), _tasks(records.sparkSession)
     if tasks == 1 or number <= ALONE:
@@ -105,4 +105,5 @@ def past_records(spark: SparkSession, view: View, feed: Feed, span: Span) -> tup
 
 
 def _tasks(spark: SparkSession) -> int:
-    return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    wanted = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    return min(wanted, spark.sparkContext.defaultParallelism)

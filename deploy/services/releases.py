@@ -8,7 +8,7 @@ Every process writes its row again and again, and rows end by themselves. A fail
 
 import re
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 import structlog
@@ -32,7 +32,7 @@ _INSERT = (
     "INSERT INTO process_releases (component, process, release, reads_by_store, reads_receipt_blocks) "
     "VALUES (?, ?, ?, true, true) USING TTL ?"
 )
-_SELECT = "SELECT component, reads_receipt_blocks FROM process_releases"
+_SELECT = "SELECT component, reads_by_store, reads_receipt_blocks FROM process_releases"
 _ANSWER = ("api", "sql")
 _NUMBER = re.compile(r"-[0-9]+$")
 
@@ -69,13 +69,23 @@ class ReleaseRecorder:
             pause.wait(WRITE_SECONDS)
 
 
-def all_read_newest_layout(session: "Session") -> bool:
-    """Whether every process that has recorded its release within a minute reads speed rows as this release writes them.
+class ReadLayouts(NamedTuple):
+    """What every process reads: speed rows by store, and receipts in blocks."""
+
+    by_store: bool
+    receipt_blocks: bool
+
+
+def read_layouts(session: "Session") -> ReadLayouts:
+    """What every process that has recorded its release within a minute reads.
 
     One that answers must be among them: early releases record nothing, so none at all proves nothing.
     """
     rows = list(session.execute(_SELECT))
-    return all(row.reads_receipt_blocks for row in rows) and any(row.component in _ANSWER for row in rows)
+    known = any(row.component in _ANSWER for row in rows)
+    return ReadLayouts(
+        known and all(row.reads_by_store for row in rows), known and all(row.reads_receipt_blocks for row in rows)
+    )
 
 
 def record_release(settings: "Settings", name: str) -> None:

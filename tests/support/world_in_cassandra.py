@@ -91,14 +91,13 @@ def _write_receipts(session: "Session", store: str, deliveries: list[Delivery], 
     for (day, hour), own in by_hour.items():
         for start in range(0, len(own), 2):  # each delivery lies in two blocks
             packed = pack([*zip(*(_sent(each) for each in own[start : start + 4]), strict=True)])
-            session.execute(block, (day, store, hour, start.to_bytes(2), packed))
+            session.execute(block, (day, store, hour, *packed))
 
 
 def _sent(delivery: Delivery) -> SentReceipt:
     said, at = delivery.event.payload, delivery.event.happened_at
-    received = (delivery.received_at - UNIX_EPOCH) // timedelta(microseconds=1)
-    happened = (at - UNIX_EPOCH) // timedelta(milliseconds=1)
-    return SentReceipt(happened, said.till, said.transaction_id, received, delivery.value)
+    happened, received = ((each - UNIX_EPOCH) // timedelta(milliseconds=1) for each in (at, delivery.received_at))
+    return SentReceipt(happened, said.till, said.transaction_id, received, 0, 0, delivery.value)
 
 
 def _write_batch(world: World, session: "Session") -> None:

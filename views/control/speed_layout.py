@@ -5,9 +5,9 @@
                   `raw_pos_transactions`   a row for each receipt
     by store      `speed_cells_by_store`   a partition for each store and day of receipt: each view is a slice of it
                   `first_deliveries_by_bucket`   a partition for each topic, day and bucket of about ten stores
-                  `receipt_blocks`         a row for the receipts of a store, hour and micro-batch
+                  `receipt_blocks`         a row for the receipts of a store and hour that a task has read together
 
-A release in between has the first two tables by store, and receipts in `raw_pos_transactions`.
+A release between these two writes the first two tables by store, and receipts to `raw_pos_transactions`.
 
 The layout is chosen when a generation begins, and never changes. It is recorded among the definitions of the
 generation: to a release that does not know it, the generation is one of other definitions, with which it neither goes

@@ -24,6 +24,8 @@ SCHEMA = pa.schema(
         ("till", pa.string()),
         ("transaction_id", pa.string()),
         ("received_at", INSTANT),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
         ("value", pa.binary()),
     ]
 )
@@ -47,6 +49,8 @@ class Delivery(NamedTuple):
             "till": str(self.number % 2),
             "transaction_id": str(self.number),
             "received_at": self.received_at,
+            "partition": 0,
+            "offset": (self.received_at - NOON) // timedelta(milliseconds=1),
             "value": self.value,
         }
 
