@@ -400,10 +400,10 @@ class SpeedSettings(SeveralProcesses):
     """Prometheus port of `speed`; `speed-2` has the next, and so on. 0: any, written to `run/*.targets.json`."""
     ttl_days: int = Field(default=7, ge=2)
     """Days after which speed rows expire."""
-    partitions: int = Field(default=1, ge=1)
-    """Tasks that share the stores. On one machine, 1 is fastest; on a cluster, use one per core."""
-    receipts_ttl_days: int = Field(default=35, ge=1, validation_alias="receipts_ttl_days")
-    """Days that `raw_pos_transactions` keeps a receipt after it happened. The master dataset keeps all of them."""
+    partitions: int = Field(default=2, ge=1)
+    """Tasks that share the stores of a micro-batch of more than 5,000 records, at most one per core."""
+    receipts_ttl_days: int = Field(default=35, ge=1, le=7300, validation_alias="receipts_ttl_days")
+    """Days that a receipt is shown after it happened. The master dataset keeps all of them."""
     oldest_hours: int = Field(default=23, validation_alias="oldest_hours")
     """A: the speed layer counts events up to this age on arrival, in hours."""
     remembered_hours: int = Field(default=24, validation_alias="remembered_hours")

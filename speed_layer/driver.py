@@ -44,6 +44,26 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 
+class MicroBatchSizes:
+    """How many records the micro-batches of one query have at most."""
+
+    def __init__(self) -> None:
+        """Knows none yet."""
+        self._ends: dict[int, Offsets] = {-1: {}}  # of the micro-batch that was asked for last
+
+    def of(self, checkpoint: str, number: int, ends: Offsets) -> int:
+        """The size of a micro-batch; of the first one, as if its topics were read from their beginning."""
+        if number - 1 not in self._ends:
+            self._ends[number - 1] = read_ends(checkpoint, number - 1)
+        before = self._ends[number - 1]
+        self._ends = {number: ends}
+        return sum(
+            end - before.get(topic, {}).get(partition, 0)
+            for topic, own in ends.items()
+            for partition, end in own.items()
+        )
+
+
 class SpeedDriver:
     """The streaming query of one generation, and what happens after each of its micro-batches."""
 
@@ -63,6 +83,7 @@ class SpeedDriver:
         self._recorded: dict[tuple[str, int], int] = {}  # topic and partition to the position
         self._traces: Accumulator[TraceContexts] | None = None
         self._parser: Parser | None = None
+        self._sizes = MicroBatchSizes()
         self._progress: StoreProgress | None = None
         self.refusal: CheckpointOutOfStepError | GenerationReplacedError | None = None
         """The error that ended the query, if it is of one of these types."""
@@ -70,6 +91,7 @@ class SpeedDriver:
     def start(self, spark: SparkSession, generation: Generation, feed: Feed, checkpoint: str) -> StreamingQuery:
         """Start or continue the query of this generation, after a former one of this process has ended."""
         self.refusal, self._traces, self._recorded = None, trace_contexts(spark), {}
+        self._sizes = MicroBatchSizes()
         self._progress = StoreProgress(self._connect(), generation.number, self._horizons.ttl)
         feed = replace(feed, traces=self._traces)
         self._parser = feed.parser(self._views)
@@ -95,7 +117,7 @@ class SpeedDriver:
                 .writeStream.queryName("rehearsal")
                 .option("checkpointLocation", spark_uri(checkpoint))
                 .trigger(availableNow=True)
-                .foreachBatch(lambda batch, _: counted(batch, parser, count))
+                .foreachBatch(lambda batch, _: counted(batch, parser, count, 0))
                 .start()
             )
             query.awaitTermination()
@@ -126,7 +148,7 @@ class SpeedDriver:
         failpoint(Failpoint.SPEED_CLAIMED)
         count = MicroBatch(self._connect, self._contributions, self._horizons, generation, number)
         assert self._parser is not None  # noqa: S101 - for the type checker
-        output = counted(batch, self._parser, count)
+        output = counted(batch, self._parser, count, self._sizes.of(checkpoint, number, ends))
         if self._visits:
             if not self._visits.is_recovered:
                 before = read_ends(checkpoint, number - 1) if number else {}

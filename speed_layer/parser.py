@@ -1,6 +1,6 @@
 """Parses records of all topics into typed rows of one width, within Spark's `mapInArrow`.
 
-All sources share one stream, one Python worker and one plan: a separate stream per source would cost as much for each
+All sources share one stream, its Python workers and one plan: a separate stream per source would cost as much for each
 micro-batch.
 """
 

@@ -2,6 +2,9 @@
 
     Kafka, all topics -> parsed rows -> all rows of a store in one task, which counts them
 
+A small micro-batch is parsed and counted by one task. A large one is shared by as many as the setting allows, which
+costs a shuffle.
+
 The stream has no state: what a micro-batch has to know of earlier ones is in Cassandra, by key.
 """
 
@@ -32,6 +35,8 @@ Ages = tuple[timedelta, VisitRules]
 """The greatest age of events that count (A of R5), and the rules of visits."""
 Count = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Takes parsed rows, returns `OUTPUT`. Runs in Spark's workers."""
+ALONE = 5_000
+"""Records of a micro-batch up to which one task counts them: half a second's, at 10,000 a second."""
 Span = tuple[Mapping[int, int], Mapping[int, int]]
 """Partition to its first offset, and to the offset after the last."""
 
@@ -68,22 +73,27 @@ class Feed:
 
 
 def input_stream(spark: SparkSession, views: Sequence[View], feed: Feed) -> DataFrame:
-    """The streaming DataFrame of records; in one partition if one task counts them all."""
+    """The streaming DataFrame of records."""
     topics = [source.topic for source in sources_of(views)]
     tasks = 1 if _tasks(spark) == 1 else spark.sparkContext.defaultParallelism
     intake = Intake(feed.kafka, feed.partitions, feed.readable, feed.starting_offsets, feed.per_batch, tasks)
-    records = record_stream(spark, topics, intake)
-    return records.coalesce(1) if _tasks(spark) == 1 else records
+    return record_stream(spark, topics, intake)
 
 
-def counted(records: DataFrame, parser: Parser, count: Count) -> pa.Table:
+def counted(records: DataFrame, parser: Parser, count: Count, number: int) -> pa.Table:
     """Parse and count the records of a micro-batch in Spark's workers, all of a store in one task. Returns `OUTPUT`.
 
     One task does both at once: a record goes to Python once, and nothing but `OUTPUT` comes back.
+
+    Args:
+        records: The micro-batch.
+        parser: Parses them.
+        count: Counts them.
+        number: How many there are at most. Nothing that is written depends on it.
     """
     output, tasks = from_arrow_schema(OUTPUT), _tasks(records.sparkSession)
-    if tasks == 1:
-        return records.mapInArrow(lambda batches: count(parser(batches)), output).toArrow()
+    if tasks == 1 or number <= ALONE:
+        return records.coalesce(1).mapInArrow(lambda batches: count(parser(batches)), output).toArrow()
     parsed = records.mapInArrow(parser, from_arrow_schema(parser.schema))
     return parsed.repartition(tasks, "store").mapInArrow(count, output).toArrow()
 
@@ -95,4 +105,5 @@ def past_records(spark: SparkSession, view: View, feed: Feed, span: Span) -> tup
 
 
 def _tasks(spark: SparkSession) -> int:
-    return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    wanted = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    return min(wanted, spark.sparkContext.defaultParallelism)

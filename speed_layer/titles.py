@@ -62,7 +62,7 @@ class TitleWriter:
         """
         tenant_of, session = self.tenants(), self.connect()
         known = _written.setdefault(session, LRUCache(REMEMBERED))
-        if new := unwritten(seen_titles(parsed), tenant_of, known):
+        if new := unwritten(seen_titles(parsed, tenant_of), known):
             rows = sorted(
                 (tenant, bucket_of_seen(sku), sku, seen.title, seen.window_us) for (tenant, sku), seen in new.items()
             )
@@ -74,45 +74,43 @@ def _size(row: tuple[str, int, str, str, int]) -> int:
     return len(row[0]) + len(row[2].encode()) + len(row[3].encode())
 
 
-def unwritten(
-    found: Iterable[tuple[str, str, Seen]], tenant_of: "TenantOf", known: Mapping[_Sku, Seen]
-) -> Mapping[_Sku, Seen]:
+def unwritten(found: Iterable[tuple[str, str, Seen]], known: Mapping[_Sku, Seen]) -> Mapping[_Sku, Seen]:
     """The greatest title of each SKU of a tenant, where it is greater than what is written already.
 
     Args:
-        found: store, SKU and title.
-        tenant_of: the tenant of a store; titles of stores without one do not count.
+        found: tenant, SKU and title.
         known: what is written, of some SKUs or all.
     """
     new: dict[_Sku, Seen] = {}
-    for store, sku, seen in found:
-        tenant = tenant_of(store)
-        if tenant is None:
-            continue
+    for tenant, sku, seen in found:
         before = new.get((tenant, sku)) or known.get((tenant, sku))
         if before is None or seen > before:
             new[tenant, sku] = seen
     return new
 
 
-def seen_titles(parsed: pa.RecordBatch) -> Iterator[tuple[str, str, Seen]]:
-    """Each store, SKU and title of the events among parsed records, with the latest window; some more than once.
+def seen_titles(parsed: pa.RecordBatch, tenant_of: "TenantOf") -> Iterator[tuple[str, str, Seen]]:
+    """Each tenant, SKU and title of the events among parsed records, with the latest window; some more than once.
 
-    Lines without a SKU or a title say nothing. Titles are cut after `MOST_TITLE` characters.
+    Lines without a SKU or a title say nothing, and neither do those of stores without a tenant. Titles are cut after
+    `MOST_TITLE` characters.
     """
     events = parsed.filter(pc.equal(parsed["kind"], EVENT)).select(TitleWriter.columns)
+    stores = events["store"].dictionary_encode()
+    tenants = pa.array([tenant_of(store) for store in stores.dictionary.to_pylist()], pa.string())
     event, lines = pc.list_parent_indices(events["lines"]), pc.list_flatten(events["lines"])
     happened_us = events["happened_at"].cast(pa.int64()).take(event)
     table = pa.table(
         {
-            "store": events["store"].take(event),
+            "tenant": tenants.take(stores.indices).take(event),
             "sku": pc.struct_field(lines, "sku"),
             "title": pc.utf8_slice_codeunits(pc.struct_field(lines, "title"), 0, MOST_TITLE),
             "window": pc.multiply(pc.divide(happened_us, _WINDOW_US), _WINDOW_US),
         }
     )
-    table = table.filter(pc.and_(pc.is_valid(table["sku"]), pc.not_equal(table["title"], "")))
-    latest = table.group_by(["store", "sku", "title"], use_threads=False).aggregate([("window", "max")])
-    columns = (latest[name].to_pylist() for name in ("store", "sku", "title", "window_max"))
-    for store, sku, title, window_us in zip(*columns, strict=True):
-        yield store, sku, Seen(window_us, title)
+    is_told = pc.and_(pc.is_valid(table["sku"]), pc.not_equal(table["title"], ""))
+    table = table.filter(pc.and_(pc.is_valid(table["tenant"]), is_told))
+    latest = table.group_by(["tenant", "sku", "title"], use_threads=False).aggregate([("window", "max")])
+    columns = (latest[name].to_pylist() for name in ("tenant", "sku", "title", "window_max"))
+    for tenant, sku, title, window_us in zip(*columns, strict=True):
+        yield tenant, sku, Seen(window_us, title)

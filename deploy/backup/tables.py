@@ -103,6 +103,7 @@ COMPUTED: Mapping[str, str] = {
     "first_deliveries_by_bucket": "the next generation of the speed layer",
     "generations": "the next generation of the speed layer",
     "raw_pos_transactions": "the next generation of the speed layer, as far as the topic goes back",
+    "receipt_blocks": "the next generation of the speed layer, as far as the topic goes back",
     "lag": "every reader, all the time",
     "page_sessions": "browsers, when they sign in again",
     "page_sessions_of_keys": "the same",

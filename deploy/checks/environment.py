@@ -185,7 +185,7 @@ def generation_finding(settings: "Settings") -> Finding:
 def _layout_note(generation: Generation) -> str:
     """How to leave the layout of former releases."""
     note = ", in the layout of former releases; once none of their processes runs: galatea speed restart"
-    return "" if generation.layout.is_by_store else note
+    return "" if generation.layout.packs_receipts else note
 
 
 def _coming(generations: Generations, newest: Generation, served: int, current: Mapping[str, str]) -> Finding:

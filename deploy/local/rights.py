@@ -43,6 +43,7 @@ _REGISTRY = ("registered_stores", "registry_versions", "store_sets", "stores")
 _SPEED = (
     "generations",
     "raw_pos_transactions",
+    "receipt_blocks",
     "speed_cells",
     "speed_cells_by_store",
     "speed_positions",

@@ -1,13 +1,14 @@
 """The table `process_releases`: which version of the program each process runs, so that two at once are seen.
 
-It also says whether the process reads speed rows by store (ADR 0071), so that none are written before all of them do.
+It also says which layouts of speed rows the process reads (ADR 0071, ADR 0072), so that none is written before all of
+them read it.
 
 Every process writes its row again and again, and rows end by themselves. A failure is only logged: no process needs it.
 """
 
 import re
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 import structlog
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
 WRITE_SECONDS, LIVE_SECONDS = 20.0, 60
 """How often a process writes its row, and how long the row outlives it."""
 _INSERT = (
-    "INSERT INTO process_releases (component, process, release, reads_by_store) VALUES (?, ?, ?, true) USING TTL ?"
+    "INSERT INTO process_releases (component, process, release, reads_by_store, reads_receipt_blocks) "
+    "VALUES (?, ?, ?, true, true) USING TTL ?"
 )
-_SELECT = "SELECT component, reads_by_store FROM process_releases"
+_SELECT = "SELECT component, reads_by_store, reads_receipt_blocks FROM process_releases"
 _ANSWER = ("api", "sql")
 _NUMBER = re.compile(r"-[0-9]+$")
 
@@ -67,13 +69,23 @@ class ReleaseRecorder:
             pause.wait(WRITE_SECONDS)
 
 
-def all_read_by_store(session: "Session") -> bool:
-    """Whether every process that has recorded its release within a minute can read speed rows by store.
+class ReadLayouts(NamedTuple):
+    """What every process reads: speed rows by store, and receipts in blocks."""
+
+    by_store: bool
+    receipt_blocks: bool
+
+
+def read_layouts(session: "Session") -> ReadLayouts:
+    """What every process that has recorded its release within a minute reads.
 
     One that answers must be among them: early releases record nothing, so none at all proves nothing.
     """
     rows = list(session.execute(_SELECT))
-    return all(row.reads_by_store for row in rows) and any(row.component in _ANSWER for row in rows)
+    known = any(row.component in _ANSWER for row in rows)
+    return ReadLayouts(
+        known and all(row.reads_by_store for row in rows), known and all(row.reads_receipt_blocks for row in rows)
+    )
 
 
 def record_release(settings: "Settings", name: str) -> None:

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from deploy.cassandra import session_of
 from deploy.partitions import checked_partitions, refuse_opened
 from deploy.process import STREAMING_NICENESS, lower_priority
 from deploy.services.lag_monitor import LagMonitor
-from deploy.services.releases import all_read_by_store
+from deploy.services.releases import read_layouts
 from deploy.services.runner import Process
 from deploy.services.shared_work import REHEARSED, SharedWork
 from deploy.settings import Settings
@@ -33,7 +34,7 @@ from master_dataset.storage import exists, probe
 from speed_layer.driver import SpeedDriver
 from speed_layer.micro_batch import Horizons
 from speed_layer.parser import sources_of
-from speed_layer.receipts import ReceiptWriter
+from speed_layer.receipts import ReceiptBlockWriter, ReceiptWriter
 from speed_layer.stream import Feed
 from speed_layer.titles import TitleWriter
 from views import registered_views
@@ -171,7 +172,8 @@ def _feed(settings: Settings, generation: Generation, partitions: Partitions, po
     starts = starting_offsets(generation.emit_from, topics, settings.speed.remembered, partitions)
     readable = partitions.readable(positions or starts, starts)
     offsets = {topic: {number: own[number] for number in range(readable)} for topic, own in starts.items()}
-    receipts = ReceiptWriter(connect, int(settings.speed.receipts_ttl.total_seconds()))
+    written = ReceiptBlockWriter if generation.layout.packs_receipts else ReceiptWriter
+    receipts = written(connect, int(settings.speed.receipts_ttl.total_seconds()))
     titles = TitleWriter(connect, partial(store_tenants, connect))
     return Feed(
         settings.kafka.connection,
@@ -204,15 +206,16 @@ def _generation(
 
 
 def layout_to_begin(session: "Session", *, is_first: bool) -> SpeedLayout:
-    """The layout of a new generation: by store, once every process that runs can read it.
+    """The layout of a new generation: the newest that every process which runs can read.
 
-    One of an earlier release that starts later refuses to answer with speed rows, because the pointer names none to it.
-    So does one before the first generation of all (`is_first`).
+    A process of an earlier release that starts later refuses to answer with speed rows, because the pointer names none
+    to it. So does one before the first generation of all (`is_first`).
     """
-    if is_first or all_read_by_store(session):
-        return SpeedLayout.for_stores(len(Registry(session).stores()))
+    newest, read = SpeedLayout.for_stores(len(Registry(session).stores())), read_layouts(session)
+    if is_first or read.receipt_blocks:
+        return newest
     log.info("speed.layout_of_former_release", do="once all processes are of this release: galatea speed restart")
-    return BY_VIEW
+    return replace(newest, packs_receipts=False) if read.by_store else BY_VIEW
 
 
 def _rehearsal(settings: Settings, partitions: Partitions, names: Sequence[str]) -> Feed:

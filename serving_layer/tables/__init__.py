@@ -7,11 +7,11 @@ from serving_layer.tables.processes import RateTables, SessionTables
 from serving_layer.tables.readers import (
     BatchTables,
     PublishedTables,
-    ReceiptTables,
     SpeedTables,
     StoreTables,
     TopicTables,
 )
+from serving_layer.tables.receipts import ReceiptTables
 from serving_layer.tables.saved import AnnotationTables, SavedViewTables, ShareTables
 
 __all__ = [

@@ -4,7 +4,6 @@ PublishedTables   publications, manifests
 BatchTables       run_days, batch_cells, day_cells
 SpeedTables       speed_positions, speed_stores, lag, generations, speed_cells_by_store, speed_cells
 StoreTables       store_sets, registered_stores
-ReceiptTables     raw_pos_transactions, archive_positions
 TopicTables       generations, partition_growths
 """
 
@@ -28,8 +27,6 @@ from serving_layer.store.readers import (
     GenerationProgress,
     Position,
     PublicationEntry,
-    RawReceipt,
-    ReceiptPlace,
     SpeedBlock,
     StoreProgress,
 )
@@ -281,45 +278,3 @@ class StoreTables:
         if len(bodies) != count:  # two more loads have replaced it meanwhile
             raise CassandraUnavailableError("The stores were changed while they were read.", do="Ask again.")
         return [Store.from_json(body) for (body,) in bodies]
-
-
-_SELECT_RECEIPT = (
-    "SELECT happened_at, vendor_fiscal_module, transaction_id, received_at, value "
-    "FROM raw_pos_transactions WHERE day = ? AND operation_id = ?"
-)
-
-
-class ReceiptTables:
-    """ReceiptReader."""
-
-    def __init__(self, session: AsyncSession) -> None:
-        """Prepares its statements."""
-        self._session = session
-        self._first = session.prepare(f"{_SELECT_RECEIPT} LIMIT ?")
-        self._same_instant = session.prepare(
-            f"{_SELECT_RECEIPT} AND happened_at = ? AND (vendor_fiscal_module, transaction_id) > (?, ?) LIMIT ?"
-        )
-        self._before = session.prepare(f"{_SELECT_RECEIPT} AND happened_at < ? LIMIT ?")
-        self._archived = session.prepare(
-            "SELECT partition, position, received_at FROM archive_positions WHERE topic = ?"
-        )
-
-    async def receipts(self, store: str, day: date, after: ReceiptPlace | None, limit: int) -> Sequence[RawReceipt]:
-        """Two reads behind a place, because the order is newest first but by till upwards."""
-        if after is None:
-            return [_receipt(row) for row in await self._session.rows(self._first, day, store, limit)]
-        at = after.happened_at
-        same = await self._session.rows(self._same_instant, day, store, at, after.till, after.transaction_id, limit)
-        rest = limit - len(same)
-        older = await self._session.rows(self._before, day, store, at, rest) if rest else []
-        return [_receipt(row) for row in (*same, *older)]
-
-    async def archived(self, topic: str) -> Sequence[Position]:
-        """Per partition."""
-        rows = await self._session.rows(self._archived, topic)
-        return [Position(topic, number, at, optional_instant(read)) for number, at, read in sorted(rows)]
-
-
-def _receipt(row: Row) -> RawReceipt:
-    happened_at, till, transaction_id, received_at, value = row
-    return RawReceipt(ReceiptPlace(instant_of(happened_at), till, transaction_id), optional_instant(received_at), value)

@@ -1,5 +1,6 @@
-"""Raw receipts in real Cassandra: the first delivery stays, whatever the order and the requests that rows come in."""
+"""Raw receipts in real Cassandra: the first delivery is shown, whatever the order and the requests they come in."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,7 +12,9 @@ from cassandra.cluster import Session
 from master_dataset.parsing.rows import rows
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from speed_layer.receipts import ReceiptWriter
+from serving_layer.store.readers import RawReceipt
+from serving_layer.tables import AsyncSession, ReceiptTables
+from speed_layer.receipts import ReceiptBlockWriter, ReceiptWriter
 from tests.support.corpus.case import receipt
 
 HOUR = timedelta(hours=1)
@@ -75,3 +78,52 @@ def test_a_receipt_that_is_older_than_receipts_are_shown_is_not_written(shared_c
     write(parsed([("old", "Milk", NOW)]))
 
     assert not kept(shared_cassandra, "old")
+
+
+def shown(session: Session, store: str, limit: int = 1000) -> Sequence[RawReceipt]:
+    """All receipts of an hour ago, read in pages."""
+    tables, day = ReceiptTables(AsyncSession(session)), (NOW - HOUR).date()
+
+    async def read() -> list[RawReceipt]:
+        found, after = list[RawReceipt](), None
+        while page := await tables.receipts(store, day, after, limit):
+            found += page
+            after = page[-1].place
+        return found
+
+    return asyncio.run(read())
+
+
+@pytest.mark.parametrize("earliest_first", [True, False])
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("former", [True, False])
+def test_the_delivery_that_was_received_first_is_shown(
+    shared_cassandra: Session, *, earliest_first: bool, together: bool, former: bool
+) -> None:
+    store = f"blocks-{earliest_first}-{together}-{former}"
+    sent = [(store, "Milk", NOW), (store, "Beer", NOW + timedelta(seconds=1))]
+    ordered = sent if earliest_first else sent[::-1]
+    write = ReceiptBlockWriter(lambda: shared_cassandra, TTL_SECONDS)
+
+    for own in [ordered] if together else [[each] for each in ordered]:
+        write(parsed(own))
+        write(parsed(own))
+    if former:  # a generation before had written rows
+        ReceiptWriter(lambda: shared_cassandra, TTL_SECONDS)(parsed(sent[1:]))
+
+    [receipt] = shown(shared_cassandra, store)
+    assert "Milk" in receipt.value
+    assert receipt.received_at == NOW.replace(microsecond=123000)
+    assert receipt.place.happened_at == (NOW - HOUR).replace(microsecond=123000)
+    blocks = list(shared_cassandra.execute("SELECT store, ttl(block) AS ttl FROM receipt_blocks"))
+    own_blocks = [row for row in blocks if row.store == store]
+    assert len(own_blocks) == (1 if together else 2)  # a replay writes the same ones
+    assert all(0 < row.ttl <= TTL_SECONDS - HOUR.total_seconds() for row in own_blocks)
+
+
+def test_an_old_receipt_is_in_no_block(shared_cassandra: Session) -> None:
+    write = ReceiptBlockWriter(lambda: shared_cassandra, int(HOUR.total_seconds()))
+
+    write(parsed([("old", "Milk", NOW)]))
+
+    assert not shown(shared_cassandra, "old")

@@ -1,10 +1,11 @@
 """Writes a World into Cassandra, so that the real readers can be compared with the World itself."""
 
 import json
-from datetime import UTC
+from datetime import UTC, date, timedelta
 from typing import TYPE_CHECKING
 
 from master_dataset.kafka.lag import Lag, LagTable
+from master_dataset.receipt_blocks import SentReceipt, pack
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.support.layers import Delivery
 from tests.support.world import World
@@ -23,7 +24,7 @@ def write(world: World, session: "Session", layout: SpeedLayout = BY_VIEW) -> No
     session.execute("INSERT INTO registry_versions (name, version) VALUES ('stores', %s)", (len(world.stores),))
     for store, deliveries in world.deliveries.items():
         _write_speed(world, session, store, layout)
-        _write_receipts(session, store, deliveries)
+        _write_receipts(session, store, deliveries, layout)
     _write_batch(world, session)
     position = "INSERT INTO {} topic, partition, position, received_at) VALUES ({} %s, 0, %s, %s)"
     at = (POS_TRANSACTIONS.topic, world.sent, world.speed_as_of)
@@ -71,17 +72,32 @@ def _write_speed(world: World, session: "Session", store: str, layout: SpeedLayo
         session.execute(insert, values)
 
 
-def _write_receipts(session: "Session", store: str, deliveries: list[Delivery]) -> None:
+def _write_receipts(session: "Session", store: str, deliveries: list[Delivery], layout: SpeedLayout) -> None:
+    """In blocks, some lie in rows nevertheless, which a generation before has written."""
+    sales = [each for each in deliveries if each.event.topic == POS_TRANSACTIONS.topic]
+    in_rows = len(sales) // 2 if layout.packs_receipts else len(sales)
     insert = session.prepare(
         "INSERT INTO raw_pos_transactions (day, operation_id, happened_at, vendor_fiscal_module, transaction_id, "
-        "received_at, value) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        "received_at, value) VALUES (?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?"
     )
-    for each in deliveries:
-        if each.event.topic != POS_TRANSACTIONS.topic:
-            continue
-        said = each.event.payload
+    for each in sales[:in_rows]:
+        said, received = each.event.payload, (each.received_at - UNIX_EPOCH) // timedelta(microseconds=1)
         key = (each.event.day, store, each.event.happened_at, said.till, said.transaction_id)
-        session.execute(insert, (*key, each.received_at, each.value.decode()))
+        session.execute(insert, (*key, each.received_at, each.value.decode(), -received))
+    by_hour: dict[tuple[date, int], list[Delivery]] = {}
+    for each in sales[in_rows:]:
+        by_hour.setdefault((each.event.day, each.event.happened_at.astimezone(UTC).hour), []).append(each)
+    block = session.prepare("INSERT INTO receipt_blocks (day, store, hour, digest, block) VALUES (?, ?, ?, ?, ?)")
+    for (day, hour), own in by_hour.items():
+        for start in range(0, len(own), 2):  # each delivery lies in two blocks
+            packed = pack([*zip(*(_sent(each) for each in own[start : start + 4]), strict=True)])
+            session.execute(block, (day, store, hour, *packed))
+
+
+def _sent(delivery: Delivery) -> SentReceipt:
+    said, at = delivery.event.payload, delivery.event.happened_at
+    happened, received = ((each - UNIX_EPOCH) // timedelta(milliseconds=1) for each in (at, delivery.received_at))
+    return SentReceipt(happened, said.till, said.transaction_id, received, 0, 0, delivery.value)
 
 
 def _write_batch(world: World, session: "Session") -> None:

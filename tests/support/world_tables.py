@@ -103,7 +103,7 @@ class WorldTables:
     async def receipts(self, store: str, day: date, after: ReceiptPlace | None, limit: int) -> Sequence[RawReceipt]:
         places = {
             ReceiptPlace(each.event.happened_at, each.event.payload.till, each.event.payload.transaction_id): each
-            for each in self.world.of(store)
+            for each in reversed(self.world.of(store))  # so that the first delivery stays
             if each.event.day == day and each.event.topic == POS_TRANSACTIONS.topic
         }
 

@@ -1,9 +1,13 @@
-"""Where the rows of a generation of the speed layer lie in Cassandra (ADR 0071).
+"""Where the rows of a generation of the speed layer lie in Cassandra (ADR 0071, ADR 0072).
 
     by view       `speed_cells`            a partition for each view, store and day of receipt
                   `first_deliveries`       a partition for each topic, store and day
+                  `raw_pos_transactions`   a row for each receipt
     by store      `speed_cells_by_store`   a partition for each store and day of receipt: each view is a slice of it
                   `first_deliveries_by_bucket`   a partition for each topic, day and bucket of about ten stores
+                  `receipt_blocks`         a row for the receipts of a store and hour that a task has read together
+
+A release between these two writes the first two tables by store, and receipts to `raw_pos_transactions`.
 
 The layout is chosen when a generation begins, and never changes. It is recorded among the definitions of the
 generation: to a release that does not know it, the generation is one of other definitions, with which it neither goes
@@ -22,7 +26,7 @@ SELECT_DEFINITIONS = "SELECT definitions FROM generations WHERE generation = ?"
 STORES_PER_BUCKET, LEAST_BUCKETS = 10, 8
 _LAYOUT = "(layout)"
 """The name among the definitions; no view has brackets in its name."""
-_BY_STORE = re.compile(r"by store, ([1-9][0-9]*) buckets")
+_BY_STORE = re.compile(r"by store, ([1-9][0-9]*) buckets(, receipts in blocks)?")
 
 
 class Session(Protocol):
@@ -37,17 +41,23 @@ class Session(Protocol):
 
 @dataclass(frozen=True)
 class SpeedLayout:
-    """The layout of a generation. `buckets`: of first deliveries; 0: it lies by view, as in former releases."""
+    """The layout of a generation.
+
+    Attributes:
+        buckets: of first deliveries; 0: it lies by view, as in former releases.
+        packs_receipts: whether receipts lie in blocks. If so, `buckets` is not 0.
+    """
 
     buckets: int = 0
+    packs_receipts: bool = False
 
     @classmethod
     def for_stores(cls, stores: int) -> Self:
-        """The layout by store, for so many stores.
+        """The layout of this release, for so many stores.
 
         At 5,000 receipts a second and 10,000 stores, a partition of first deliveries has 430,000 rows on average.
         """
-        return cls(max(LEAST_BUCKETS, -(-stores // STORES_PER_BUCKET)))
+        return cls(max(LEAST_BUCKETS, -(-stores // STORES_PER_BUCKET)), packs_receipts=True)
 
     @property
     def is_by_store(self) -> bool:
@@ -81,7 +91,8 @@ class SpeedLayout:
 
     def recorded_with(self, definitions: Mapping[str, str]) -> dict[str, str]:
         """The definitions of a generation as its row has them: those of its views, and its layout."""
-        own = {_LAYOUT: f"by store, {self.buckets} buckets"} if self.is_by_store else {}
+        receipts = ", receipts in blocks" if self.packs_receipts else ""
+        own = {_LAYOUT: f"by store, {self.buckets} buckets{receipts}"} if self.is_by_store else {}
         return {**definitions, **own}
 
     @classmethod
@@ -93,7 +104,7 @@ class SpeedLayout:
         definitions = dict(row or {})
         if found := _BY_STORE.fullmatch(definitions.get(_LAYOUT, "")):
             del definitions[_LAYOUT]
-            return cls(int(found[1])), definitions
+            return cls(int(found[1]), packs_receipts=found[2] is not None), definitions
         return cls(), definitions
 
     @classmethod

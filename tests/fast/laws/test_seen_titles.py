@@ -66,7 +66,7 @@ def test_the_register_holds_the_greatest_title_of_the_latest_window(
     workers = [LRUCache[tuple[str, str], Seen](1) for _ in range(2)]  # each forgets almost everything
     for number, (start, end) in enumerate(pairwise(cuts)):
         known = workers[number % 2]
-        new = unwritten(seen_titles(parsed(deliveries[start:end])), TENANTS.get, known)
+        new = unwritten(seen_titles(parsed(deliveries[start:end]), TENANTS.get), known)
         for key, seen in new.items():
             register[key] = max(register.get(key, seen), seen)  # as Cassandra does by write timestamp, then by value
         known.update(new)
@@ -76,7 +76,7 @@ def test_the_register_holds_the_greatest_title_of_the_latest_window(
 
 def test_what_a_worker_has_written_is_not_written_again_in_the_same_window() -> None:
     sent = [("1", 0, [{"title": "Milk", "price": 1, "amount": 1, "sku": "a"}])]
-    first = unwritten(seen_titles(parsed(sent)), TENANTS.get, {})
+    first = unwritten(seen_titles(parsed(sent), TENANTS.get), {})
 
-    assert not unwritten(seen_titles(parsed(sent)), TENANTS.get, first)
-    assert unwritten(seen_titles(parsed([("2", 15, sent[0][2])])), TENANTS.get, first).keys() == first.keys()
+    assert not unwritten(seen_titles(parsed(sent), TENANTS.get), first)
+    assert unwritten(seen_titles(parsed([("2", 15, sent[0][2])]), TENANTS.get), first).keys() == first.keys()

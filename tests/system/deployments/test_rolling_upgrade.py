@@ -22,7 +22,7 @@ from deploy.local.kafka import brokers
 from deploy.local.ports import free_ports
 from deploy.local.records import Records
 from deploy.local.supervisor import Supervisor
-from deploy.services.releases import all_read_by_store
+from deploy.services.releases import read_layouts
 from tests.fast.house.tree import ROOT
 from tests.integration.conftest import Stack, around_now, repeated, settings_of, until, watched
 from tests.integration.test_ledger import Sent, send
@@ -190,10 +190,10 @@ def test_every_process_is_replaced_and_two_return_without_a_wrong_number_or_a_ga
                 fleet.replace(name, now)
             rebuilt(*new, environment=environment)
             session = session_of(settings.cassandra.address)
-            until(lambda: all_read_by_store(session), "no process of the version before")
+            until(lambda: all(read_layouts(session)), "no process of the version before")
             run(*new, "speed", "restart", "--wait", environment=environment)
             served = PointerRow(session).read().generation
-            assert layout_of(session, served).is_by_store
+            assert layout_of(session, served).packs_receipts
             # Those rows are not where the version before looks: it refuses, until its own speed layer has caught up.
             fleet.replace("api-2", before)
             assert readers.total(ports["api-2"]) is None

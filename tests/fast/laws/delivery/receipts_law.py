@@ -1,13 +1,15 @@
 """Receipts as they are shown: each that was sent, as it was delivered first, in whatever order they are written."""
 
 from datetime import datetime, timedelta
+from operator import attrgetter
 from random import Random
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from master_dataset.parsing.rows import EVENT
-from speed_layer.receipts import ReceiptWriter
+from master_dataset.receipt_blocks import SentReceipt, unpack
+from speed_layer.receipts import ReceiptBlockWriter, ReceiptWriter
 from tests.fast.laws.delivery.tables import Tables, in_memory
 from views.core.cut import UNIX_EPOCH
 
@@ -22,6 +24,8 @@ SCHEMA = pa.schema(
         ("till", pa.string()),
         ("transaction_id", pa.string()),
         ("received_at", INSTANT),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
         ("value", pa.binary()),
     ]
 )
@@ -45,6 +49,8 @@ class Delivery(NamedTuple):
             "till": str(self.number % 2),
             "transaction_id": str(self.number),
             "received_at": self.received_at,
+            "partition": 0,
+            "offset": (self.received_at - NOON) // timedelta(milliseconds=1),
             "value": self.value,
         }
 
@@ -64,5 +70,13 @@ def each_is_shown_as_it_came_first(seeds: int = 10) -> None:
             for portion in [*portions, *chance.sample(portions, 2)]:
                 parsed = pa.RecordBatch.from_pylist([each.row() for each in portion], schema=SCHEMA)
                 ReceiptWriter(lambda: tables, TTL)(parsed)  # noqa: B023
+                ReceiptBlockWriter(lambda: tables, TTL)(parsed)  # noqa: B023
+        wanted = sorted(f"{number}.0" for number in range(SALES))
         shown = sorted(row["value"] for row in tables.of("raw_pos_transactions"))
-        assert shown == sorted(f"{number}.0" for number in range(SALES)), f"seed {seed}: {shown}"
+        assert shown == wanted, f"seed {seed}: {shown}"
+        first: dict[object, SentReceipt] = {}
+        for row in tables.of("receipt_blocks"):
+            for each in unpack(row["block"]):
+                first[each.identity] = min(each, first.get(each.identity, each), key=attrgetter("precedence"))
+        shown = sorted(each.value.decode() for each in first.values())
+        assert shown == wanted, f"seed {seed}: {shown}"

@@ -11,7 +11,6 @@ from typing import Any, cast
 import pytest
 
 from batch_layer.speed_span import SpeedPartition, SpeedSpan
-from deploy.services.releases import all_read_by_store
 from deploy.services.speed import begin, layout_to_begin
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.visits.visit import RULES
@@ -180,37 +179,44 @@ def test_a_generation_takes_over_from_one_in_the_other_layout_only_when_it_has_r
     assert generations.take_over(new)
 
 
+OLD, BY_STORE_ONLY, NEW = (None, None), (True, None), (True, True)
+"""What a process says that it reads: speed rows by store, and receipts in blocks."""
+
+
 class Releases:
     """The rows of `process_releases`, and a registry of so many stores."""
 
-    def __init__(self, *rows: tuple[str, bool | None]) -> None:
-        self._rows = [SimpleNamespace(component=name, reads_by_store=reads) for name, reads in rows]
+    def __init__(self, *rows: tuple[str, tuple[bool | None, bool | None]]) -> None:
+        self._rows = [
+            SimpleNamespace(component=name, reads_by_store=by_store, reads_receipt_blocks=blocks)
+            for name, (by_store, blocks) in rows
+        ]
 
     def execute(self, _: str) -> list[Any]:
         return self._rows
 
 
 @pytest.mark.parametrize(
-    ("rows", "all_read"),
+    ("rows", "layout"),
     [
-        ([("speed", True), ("api", True)], True),
-        ([("sql", True)], True),
-        ([("speed", True), ("sql", None), ("api", True)], False),
-        ([("speed", True), ("api", True), ("api", None)], False),
-        ([("speed", True), ("archive", True)], False),  # the REST process may be of a release that records nothing
-        ([], False),
+        ([("speed", NEW), ("api", NEW)], SpeedLayout(30, packs_receipts=True)),
+        ([("sql", NEW)], SpeedLayout(30, packs_receipts=True)),
+        ([("speed", NEW), ("sql", BY_STORE_ONLY), ("api", NEW)], SpeedLayout(30)),
+        ([("speed", NEW), ("sql", OLD), ("api", NEW)], BY_VIEW),
+        ([("speed", NEW), ("api", NEW), ("api", OLD)], BY_VIEW),
+        ([("speed", NEW), ("archive", NEW)], BY_VIEW),  # the REST process may be of a release that records nothing
+        ([], BY_VIEW),
     ],
 )
-def test_rows_are_written_by_store_once_every_process_reads_them(
-    monkeypatch: pytest.MonkeyPatch, rows: Sequence[tuple[str, bool | None]], *, all_read: bool
+def test_a_generation_begins_in_the_newest_layout_that_every_process_reads(
+    monkeypatch: pytest.MonkeyPatch, rows: Sequence[tuple[str, tuple[bool | None, bool | None]]], layout: SpeedLayout
 ) -> None:
     session = cast("Any", Releases(*rows))
     registry = SimpleNamespace(stores=lambda: dict.fromkeys(map(str, range(300))))
     monkeypatch.setattr("deploy.services.speed.Registry", lambda _: registry)
 
-    assert all_read_by_store(session) is all_read
-    assert layout_to_begin(session, is_first=False) == (SpeedLayout(30) if all_read else BY_VIEW)
-    assert layout_to_begin(session, is_first=True) == SpeedLayout(30)
+    assert layout_to_begin(session, is_first=False) == layout
+    assert layout_to_begin(session, is_first=True) == SpeedLayout(30, packs_receipts=True)
 
 
 def test_first_deliveries_of_a_store_lie_in_one_bucket_of_about_ten_stores() -> None:

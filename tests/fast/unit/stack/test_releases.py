@@ -35,8 +35,10 @@ class Table:
         if statement.startswith("INSERT"):
             component, process, release, seconds = values
             self.rows[component, process] = (release, seconds)
-        if statement == "SELECT component, reads_by_store FROM process_releases":
-            return [SimpleNamespace(component=name, reads_by_store=True) for name, _ in self.rows]
+        if statement == "SELECT component, reads_by_store, reads_receipt_blocks FROM process_releases":
+            return [
+                SimpleNamespace(component=name, reads_by_store=True, reads_receipt_blocks=True) for name, _ in self.rows
+            ]
         if "FROM galatea.process_releases" in statement:
             return [SimpleNamespace(component=name, release=own) for (name, _), (own, _) in self.rows.items()]
         return []
