@@ -233,14 +233,14 @@ def test_the_query_and_the_session_of_a_visitor_count_for_nothing(asking: Asking
     ],
 )
 def test_a_shared_page_is_in_the_language_of_its_visitor(
-    lasting: Browsing, visited: str, headers: dict[str, str], spoken: str
+    browsing: Browsing, path: str, headers: dict[str, str], spoken: str
 ) -> None:
-    response = lasting.response("GET", visited, headers)
+    response = browsing.response("GET", path, headers)
 
     assert response.headers["content-language"] == spoken
     assert f'<html lang="{spoken}">' in response.text
     asked = queries(response.text)
-    assert {lasting.response("GET", each, header(visited)).status_code for each in asked} == {200}
+    assert {browsing.response("GET", each, header(path)).status_code for each in asked} == {200}
 
 
 def test_a_link_of_a_tenant_shows_its_stores_alone(browsing: Browsing, asking: Asking) -> None:
