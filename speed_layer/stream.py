@@ -89,7 +89,7 @@ def counted(records: DataFrame, parser: Parser, count: Count, number: int) -> pa
         records: The micro-batch.
         parser: Parses them.
         count: Counts them.
-        number: How many there are at most. Nothing that is written depends on it.
+        number: How many there are at most. No answer depends on it.
     """
     output, tasks = from_arrow_schema(OUTPUT), _tasks(records.sparkSession)
     if tasks == 1 or number <= ALONE:

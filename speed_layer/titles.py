@@ -108,8 +108,8 @@ def seen_titles(parsed: pa.RecordBatch, tenant_of: "TenantOf") -> Iterator[tuple
             "window": pc.multiply(pc.divide(happened_us, _WINDOW_US), _WINDOW_US),
         }
     )
-    is_told = pc.and_(pc.is_valid(table["sku"]), pc.not_equal(table["title"], ""))
-    table = table.filter(pc.and_(pc.is_valid(table["tenant"]), is_told))
+    has_title = pc.and_(pc.is_valid(table["sku"]), pc.not_equal(table["title"], ""))
+    table = table.filter(pc.and_(pc.is_valid(table["tenant"]), has_title))
     latest = table.group_by(["tenant", "sku", "title"], use_threads=False).aggregate([("window", "max")])
     columns = (latest[name].to_pylist() for name in ("tenant", "sku", "title", "window_max"))
     for tenant, sku, title, window_us in zip(*columns, strict=True):

@@ -1,4 +1,4 @@
-"""How large a micro-batch is decides how many tasks count it, so a replay must have the same size."""
+"""The size of a micro-batch, which decides how many tasks count it, follows from its offsets."""
 
 from pathlib import Path
 
