@@ -44,6 +44,13 @@ def parsed(sent: Sequence[Sent]) -> pa.RecordBatch:
     return found
 
 
+def portions(store: str, *, earliest_first: bool, together: bool) -> Sequence[Sequence[Sent]]:
+    """Two deliveries of one receipt, of which Milk was received first: in one micro-batch or two, in either order."""
+    sent = [(store, "Milk", NOW), (store, "Beer", NOW + timedelta(seconds=1))]
+    ordered = sent if earliest_first else sent[::-1]
+    return [ordered] if together else [[each] for each in ordered]
+
+
 def kept(session: Session, store: str) -> list[Any]:
     columns = "day, happened_at, received_at, value, writetime(value) AS at, ttl(value) AS ttl, operation_id"
     rows = session.execute(f"SELECT {columns} FROM raw_pos_transactions")  # noqa: S608 - the names above
@@ -56,11 +63,9 @@ def test_the_delivery_that_was_received_first_stays(
     shared_cassandra: Session, *, earliest_first: bool, together: bool
 ) -> None:
     store = f"{earliest_first}-{together}"
-    sent = [(store, "Milk", NOW), (store, "Beer", NOW + timedelta(seconds=1))]
-    ordered = sent if earliest_first else sent[::-1]
     write = ReceiptWriter(lambda: shared_cassandra, TTL_SECONDS)
 
-    for own in [ordered] if together else [[each] for each in ordered]:
+    for own in portions(store, earliest_first=earliest_first, together=together):
         write(parsed(own))
 
     [row] = kept(shared_cassandra, store)
@@ -101,15 +106,13 @@ def test_the_delivery_that_was_received_first_is_shown(
     shared_cassandra: Session, *, earliest_first: bool, together: bool, former: bool
 ) -> None:
     store = f"blocks-{earliest_first}-{together}-{former}"
-    sent = [(store, "Milk", NOW), (store, "Beer", NOW + timedelta(seconds=1))]
-    ordered = sent if earliest_first else sent[::-1]
     write = ReceiptBlockWriter(lambda: shared_cassandra, TTL_SECONDS)
 
-    for own in [ordered] if together else [[each] for each in ordered]:
+    for own in portions(store, earliest_first=earliest_first, together=together):
         write(parsed(own))
         write(parsed(own))
     if former:  # a generation before had written rows
-        ReceiptWriter(lambda: shared_cassandra, TTL_SECONDS)(parsed(sent[1:]))
+        ReceiptWriter(lambda: shared_cassandra, TTL_SECONDS)(parsed([(store, "Beer", NOW + timedelta(seconds=1))]))
 
     [receipt] = shown(shared_cassandra, store)
     assert "Milk" in receipt.value
