@@ -55,19 +55,25 @@ class SpeedSpan:
     since: datetime
     until: datetime
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row can lie in it."""
+        return self.since >= self.until
+
     def partitions(self) -> list[SpeedPartition]:
         """Every partition that may have such rows: keys only."""
-        days = (self.since.date(), self.until.date())
-        names = ", ".join(self._layout.cells_key)
-        keys = (
-            row
-            for row in self.connect().execute(f"SELECT DISTINCT {names} FROM {self._layout.cells}")  # noqa: S608 - our own names
-            if row.generation == self.generation and days[0] <= row.received_day.date() <= days[1]
-        )
         if self._layout.is_by_store:  # which views a partition has is in its rows
             views = [*(view.name for view in registered_views()), WAITING.name]
-            return [SpeedPartition(view, row.store, row.received_day.date()) for row in keys for view in views]
-        return [SpeedPartition(row.view_name, row.store, row.received_day.date()) for row in keys]
+            return [SpeedPartition(view, row.store, row.received_day.date()) for row in self._keys() for view in views]
+        return [SpeedPartition(row.view_name, row.store, row.received_day.date()) for row in self._keys()]
+
+    def _keys(self) -> Iterator[Any]:
+        """The keys of Cassandra's partitions that may have such rows."""
+        days = (self.since.date(), self.until.date())
+        names = ", ".join(self._layout.cells_key)
+        for row in self.connect().execute(f"SELECT DISTINCT {names} FROM {self._layout.cells}"):  # noqa: S608 - our own names
+            if row.generation == self.generation and days[0] <= row.received_day.date() <= days[1]:
+                yield row
 
     def read(self, shape: Shape, partitions: Sequence[SpeedPartition]) -> Iterator[list[Addition]]:
         """What the rows of each partition add to the cells of this shape."""
@@ -76,14 +82,18 @@ class SpeedSpan:
                 Addition(key, utc(row.epoch), states) for row in rows for key, states in read_block(shape, row.block)
             ]
 
-    def blocks(self, partitions: Sequence[SpeedPartition]) -> Iterator[str]:
-        """The rows' blocks as they are."""
-        return (row.block for rows in self._rows(partitions) for row in rows)
+    def blocks(self, partitions: Sequence[SpeedPartition]) -> Iterator[list[str]]:
+        """The blocks of each partition's rows as they are."""
+        return ([row.block for row in rows] for rows in self._rows(partitions))
 
-    def days(self, partitions: Sequence[SpeedPartition]) -> Iterator[set[date]]:
-        """Of which days each partition has windows, whatever the cells are made of."""
-        for rows in self._rows(partitions):
-            yield {instant(window).date() for row in rows for window in orjson.loads(row.block)[WINDOW_KEY]}
+    def days(self) -> dict[SpeedPartition, set[date]]:
+        """Of which days the partitions that have such rows have windows, whatever the cells are made of."""
+        found: dict[SpeedPartition, set[date]] = {}
+        for place, rows in self._rows_of_views():
+            for row in rows:
+                days = {instant(window).date() for window in orjson.loads(row.block)[WINDOW_KEY]}
+                found.setdefault(SpeedPartition(row.view_name, *place), set()).update(days)
+        return found
 
     @cached_property
     def _layout(self) -> SpeedLayout:
@@ -91,19 +101,40 @@ class SpeedSpan:
         return layout_of(self.connect(), self.generation)
 
     def _rows(self, partitions: Sequence[SpeedPartition]) -> Iterator[Iterable[Any]]:
+        """Those of each partition, by epoch."""
+        return self._selected("view_name = ?", [(own.store, own.received_day, own.view) for own in partitions])
+
+    def _rows_of_views(self) -> Iterator[tuple[tuple[str, date], Iterable[Any]]]:
+        """Store, day of receipt, and the rows of views. Where views lie together, one query brings all of them."""
+        if self.is_empty:
+            return
+        keys: list[tuple[str, date, Any]]
+        if self._layout.is_by_store:
+            condition, views = "view_name IN ?", [view.name for view in registered_views()]
+            keys = [(row.store, row.received_day.date(), views) for row in self._keys()]
+        else:
+            condition = "view_name = ?"
+            keys = [(row.store, row.received_day.date(), row.view_name) for row in self._keys()]
+        for (store, day, _), rows in zip(keys, self._selected(condition, keys), strict=True):
+            yield (store, day), rows
+
+    def _selected(self, condition: str, keys: Sequence[tuple[str, date, Any]]) -> Iterator[Iterable[Any]]:
+        """The rows of each key: store, day of receipt, and what `condition` asks for."""
+        if self.is_empty:
+            yield from (() for _ in keys)
+            return
         session = self.connect()
         select = session.prepare(
-            f"SELECT epoch, block FROM {self._layout.cells} "  # noqa: S608 - our own names
-            "WHERE view_name = ? AND store = ? AND received_day = ? AND generation = ? AND epoch >= ? AND epoch < ?"
+            f"SELECT view_name, epoch, block FROM {self._layout.cells} "  # noqa: S608 - our own names
+            f"WHERE store = ? AND received_day = ? AND {condition} AND generation = ? AND epoch >= ? AND epoch < ?"
         )
         select.fetch_size = _ROWS_AT_ONCE
-        for start in range(0, len(partitions), _PARTITIONS_AT_ONCE):
-            keys = [
-                (*own, self.generation, self.since, self.until)
-                for own in partitions[start : start + _PARTITIONS_AT_ONCE]
+        for start in range(0, len(keys), _PARTITIONS_AT_ONCE):
+            values = [
+                (*key, self.generation, self.since, self.until) for key in keys[start : start + _PARTITIONS_AT_ONCE]
             ]
             found = execute_concurrent_with_args(
-                session, select, keys, concurrency=_PARTITIONS_AT_ONCE, raise_on_first_error=True
+                session, select, values, concurrency=_PARTITIONS_AT_ONCE, raise_on_first_error=True
             )
             yield from (rows for _, rows in found)
 

@@ -1,6 +1,6 @@
 """Connections to Cassandra. Every process connects with these options."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
@@ -15,6 +15,7 @@ from cassandra.policies import (
     RoundRobinPolicy,
     TokenAwarePolicy,
 )
+from cassandra.query import named_tuple_factory
 
 from master_dataset.cassandra_tables import unread_rights
 from master_dataset.errors import CassandraAccessError, CassandraUnavailableError
@@ -105,6 +106,7 @@ def connect(address: Address) -> Session:
     """
     nodes = DCAwareRoundRobinPolicy(address.local_dc) if address.local_dc else RoundRobinPolicy()
     profile = ExecutionProfile(
+        row_factory=named_rows,
         load_balancing_policy=TokenAwarePolicy(nodes),
         consistency_level=ConsistencyLevel.name_to_value[address.consistency],
         serial_consistency_level=ConsistencyLevel.SERIAL,
@@ -132,6 +134,18 @@ def connect(address: Address) -> Session:
     session.prepare = cache(session.prepare)
     session.execute = _explained(session.execute, address)
     return session
+
+
+def named_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """Name the columns of rows as the driver does, which makes a class for each answer. This remembers the classes."""
+    return list(map(_row_class(tuple(columns)), rows))
+
+
+@cache
+def _row_class(columns: tuple[str, ...]) -> Callable[[Sequence[Any]], Any]:
+    [row] = named_tuple_factory(columns, [(None,) * len(columns)])
+    make: Callable[[Sequence[Any]], Any] = type(row)._make
+    return make
 
 
 def _why_not(error: NoHostAvailable, address: Address) -> CassandraUnavailableError:

@@ -77,6 +77,8 @@ COMPARED = pa.schema([("store", pa.string()), ("month", pa.date32()), ("totals",
 _SELECT_BLOCK = "SELECT block FROM batch_cells WHERE view_name = ? AND store = ? AND month = ? AND run = ? AND day = ?"
 _IN_FLIGHT = 32
 Cells = dict[CellKey, States]
+Unit = Mapping[str, Any]
+"""A row of `UNITS`."""
 
 
 @dataclass(frozen=True)
@@ -108,73 +110,83 @@ class LedgerComparer:
 
     def __call__(self, units: pa.Table, events: pa.Table | None) -> pa.Table:
         """Of units `UNITS` of one store and month, and the events that contribute to them: write and add up lines."""
-        explaining = _by_cell(events, self.view) if events is not None else {}
-        compared = [self._compare(unit, explaining) for unit in units.to_pylist()]
+        compared = self.compare([(unit, events) for unit in units.to_pylist()])
         return pa.Table.from_pylist(compared, schema=COMPARED)
 
-    def _compare(self, unit: Mapping[str, Any], events: Mapping[CellKey, CellEvents]) -> dict[str, Any]:
-        session, store = self.connect(), unit["store"]
-        days: list[date] = unit["days"]
-        lines = self._named(store, unit) if self.fixed else self._explained(store, unit, events)
-        by_day: dict[date, list[Correction]] = {}
-        for line in lines:
-            day = instant(line.window).date()
-            if day in days:
-                by_day.setdefault(day, []).append(line)
-        key = (self.subject, self.view.name, store)
-        values = [(*key, day, written(own), self.stamp) for day, own in sorted(by_day.items())]
-        insert = session.prepare(INSERT_BLOCK)
-        execute_concurrent_with_args(session, insert, values, concurrency=_IN_FLIGHT, raise_on_first_error=True)
-        sums = summed(line for own in by_day.values() for line in own)
-        kept = {"store": store, "month": unit["month"], "totals": msgspec.json.encode(sums).decode()}
-        return kept | {"open": "unexplained" in sums}
+    def compare(self, units: Sequence[tuple[Unit, pa.Table | None]]) -> list[dict[str, Any]]:
+        """Compare units, each beside the events that contribute to it. What they need is read together.
 
-    def _explained(
-        self, store: str, unit: Mapping[str, Any], events: Mapping[CellKey, CellEvents]
-    ) -> Iterator[Correction]:
+        Returns:
+            Rows of `COMPARED`, in order. Lines are written.
+        """
+        listed = [unit for unit, _ in units]
+        shown, corrected = self._blocks(listed, self.before, self.shown), self._blocks(listed, self.after, self.kept)
+        found, written_lines = [], list[tuple[Any, ...]]()
+        for (unit, events), *pair in zip(units, shown, corrected, strict=True):
+            by_day: dict[date, list[Correction]] = {}
+            for line in self._named(pair) if self.fixed else self._explained(pair, events):
+                day = instant(line.window).date()
+                if day in unit["days"]:
+                    by_day.setdefault(day, []).append(line)
+            key = (self.subject, self.view.name, unit["store"])
+            written_lines += [(*key, day, written(own), self.stamp) for day, own in sorted(by_day.items())]
+            sums = summed(line for own in by_day.values() for line in own)
+            kept = {"store": unit["store"], "month": unit["month"], "totals": msgspec.json.encode(sums).decode()}
+            found.append(kept | {"open": "unexplained" in sums})
+        session = self.connect()
+        insert = session.prepare(INSERT_BLOCK)
+        execute_concurrent_with_args(session, insert, written_lines, concurrency=_IN_FLIGHT, raise_on_first_error=True)
+        return found
+
+    def _explained(self, pair: Sequence[Sequence[str]], events: pa.Table | None) -> Iterator[Correction]:
+        explaining = _by_cell(events, self.view) if events is not None else {}
         columns = tuple(self.view.columns.values())
-        shown = self._cells(store, unit, self.before, self.shown)
-        corrected = self._cells(store, unit, self.after, self.kept)
+        shown, corrected = (self._cells(blocks) for blocks in pair)
         for key in sorted(shown.keys() | corrected.keys(), key=_order):
-            own = events.get(key, CellEvents())
+            own = explaining.get(key, CellEvents())
             cause = cause_of(columns, (shown.get(key), corrected.get(key)), own.waited, own.miskeyed, own.replaced)
             if cause is not None:
                 named = {"waited": own.waited, "miskeyed": own.miskeyed}.get(cause, (*own.waited, *own.others))
                 dimensions = dict(zip(self.view.dimensions, key.dimensions, strict=True))
-                pair = [_by_name(self.view, each.get(key)) for each in (shown, corrected)]
-                yield from _lines_of(key.window, dimensions, pair, cause, [each.identity for each in named])
+                states = [_by_name(self.view, each.get(key)) for each in (shown, corrected)]
+                yield from _lines_of(key.window, dimensions, states, cause, [each.identity for each in named])
 
-    def _named(self, store: str, unit: Mapping[str, Any]) -> Iterator[Correction]:
+    def _named(self, pair: Sequence[Sequence[str]]) -> Iterator[Correction]:
         assert self.fixed is not None  # noqa: S101 - for the type checker
         shown, corrected = NamedCells(), NamedCells()
-        for cells, runs, span in ((shown, self.before, self.shown), (corrected, self.after, self.kept)):
-            for block in (*self._blocks(store, unit["days"], runs), *span.blocks(self._partitions(store, unit))):
+        for cells, blocks in zip((shown, corrected), pair, strict=True):
+            for block in blocks:
                 add_block(cells, self.view, block)
         for key in sorted(shown.keys() | corrected.keys(), key=_named_order):
-            pair = [shown.get(key, {}), corrected.get(key, {})]
-            yield from _lines_of(key.window, dict(key.dimensions), pair, self.fixed, ())
+            states = [shown.get(key, {}), corrected.get(key, {})]
+            yield from _lines_of(key.window, dict(key.dimensions), states, self.fixed, ())
 
-    def _cells(self, store: str, unit: Mapping[str, Any], runs: Mapping[date, str], span: SpeedSpan) -> Cells:
+    def _cells(self, blocks: Sequence[str]) -> Cells:
         cells: Cells = {}
-        for block in self._blocks(store, unit["days"], runs):
-            cells.update(read_block(self.view, block))
-        for additions in span.read(self.view, self._partitions(store, unit)):
-            for each in additions:
-                cells[each.key] = self.view.merge(cells[each.key], each.states) if each.key in cells else each.states
+        for block in blocks:
+            for key, states in read_block(self.view, block):
+                cells[key] = self.view.merge(cells[key], states) if key in cells else states
         return cells
 
-    def _partitions(self, store: str, unit: Mapping[str, Any]) -> list[SpeedPartition]:
-        return [SpeedPartition(self.view.name, store, received) for received in unit["received"]]
-
-    def _blocks(self, store: str, days: Sequence[date], runs: Mapping[date, str]) -> Iterator[str]:
-        session = self.connect()
-        keys = [(self.view.name, store, month_of(day), runs[day], day) for day in days if day in runs]
-        found = execute_concurrent_with_args(
-            session, session.prepare(_SELECT_BLOCK), keys, concurrency=_IN_FLIGHT, raise_on_first_error=True
-        )
-        for _, rows in found:
+    def _blocks(self, units: Sequence[Unit], runs: Mapping[date, str], span: SpeedSpan) -> list[list[str]]:
+        """Of each unit: the published blocks of its days, and what speed shows of them."""
+        found: list[list[str]] = [[] for _ in units]
+        session, name = self.connect(), self.view.name
+        places = [(at, unit["store"], day) for at, unit in enumerate(units) for day in unit["days"] if day in runs]
+        keys = [(name, store, month_of(day), runs[day], day) for _, store, day in places]
+        select = session.prepare(_SELECT_BLOCK)
+        results = execute_concurrent_with_args(session, select, keys, concurrency=_IN_FLIGHT, raise_on_first_error=True)
+        for (at, *_), (_, rows) in zip(places, results, strict=True):
             if (row := rows.one()) is not None:
-                yield row.block
+                found[at].append(row.block)
+        partitions = [
+            (at, SpeedPartition(name, unit["store"], received))
+            for at, unit in enumerate(units)
+            for received in unit["received"]
+        ]
+        for (at, _), blocks in zip(partitions, span.blocks([each for _, each in partitions]), strict=True):
+            found[at] += blocks
+        return found
 
 
 def _lines_of(

@@ -5,7 +5,6 @@ By Spark, or, where the events are few, by Arrow in this process; see `batch_lay
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cached_property
@@ -41,8 +40,8 @@ _MICROSECOND = timedelta(microseconds=1)
 _MORE = ("identity", "kind", "month")
 _KEYS = ("store", "month")
 _SCHEMA = from_arrow_schema(COMPARED)
-_AT_ONCE = 4
-"""Units that are compared at a time in this process: each mostly waits for Cassandra."""
+_AT_ONCE = 32
+"""Units whose cells are read together in this process: each mostly waits for Cassandra."""
 Compared = list[dict[str, Any]]
 """Rows of `COMPARED`."""
 
@@ -197,27 +196,21 @@ def _contributing(view: View, rows: pa.Table) -> pa.Table:
 
 def compared_here(comparer: LedgerComparer, units: pa.Table, events: pa.Table | None = None) -> Compared:
     """Compare units in this process. `events`: with `_KEYS`; None if none explain anything."""
-    by_key = _by_key(events) if events is not None else {}
-
-    def compare(place: int) -> Compared:
-        unit = units.slice(place, 1)
-        key = (unit["store"][0].as_py(), unit["month"][0].as_py())
-        own = by_key.get(key)
-        found: Compared = comparer(
-            unit, events.take(own) if events is not None and own is not None else None
-        ).to_pylist()
-        return found
-
-    with ThreadPoolExecutor(_AT_ONCE, "ledger") as pool:
-        return [row for rows in pool.map(compare, range(units.num_rows)) for row in rows]
+    contributing = _by_key(events) if events is not None else {}
+    listed, compared = units.to_pylist(), Compared()
+    for start in range(0, len(listed), _AT_ONCE):
+        some = listed[start : start + _AT_ONCE]
+        compared += comparer.compare([(unit, contributing.get((unit["store"], unit["month"]))) for unit in some])
+    return compared
 
 
-def _by_key(events: pa.Table) -> dict[tuple[str, date], pa.Array]:
+def _by_key(events: pa.Table) -> dict[tuple[str, date], pa.Table]:
+    """The events of each unit."""
     rows = events.select(_KEYS).append_column("row", pa.array(range(events.num_rows), pa.int64()))
     grouped = rows.group_by(list(_KEYS), use_threads=False).aggregate([("row", "list")]).combine_chunks()
     keys = zip(grouped["store"].to_pylist(), grouped["month"].to_pylist(), strict=True)
     lists = grouped["row_list"].combine_chunks()
-    return {key: lists[at].values for at, key in enumerate(keys)}
+    return {key: events.take(lists[at].values) for at, key in enumerate(keys)}
 
 
 def compared_in_spark(comparer: LedgerComparer, units: pa.Table, spark: SparkSession) -> Compared:

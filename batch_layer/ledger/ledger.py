@@ -59,7 +59,7 @@ class Ledger:
     spark: "Callable[[], SparkSession]"
     few_events: int = 0
     _events: dict[tuple[str, frozenset[date]], ExplainingEvents] = field(default_factory=dict)
-    _partitions_by_view: dict[tuple[int, datetime, datetime], Mapping[str, list[SpeedPartition]]] = field(
+    _days_of_spans: dict[tuple[int, datetime, datetime], Mapping[SpeedPartition, set[date]]] = field(
         default_factory=dict
     )
 
@@ -105,23 +105,18 @@ class Ledger:
         """What speed shows between the cuts, before or after: on which days it was received."""
         found: dict[StoreDay, list[date]] = {}
         for span in self.change.spans(self.connect, view):
-            if span.since >= span.until:
-                continue
-            partitions = self._partitions(span).get(view.name, [])
-            for partition, days in zip(partitions, span.days(partitions), strict=True):
-                for day in days:
-                    found.setdefault((partition.store, day), []).append(partition.received_day)
+            for partition, days in self._days_of(span).items():
+                if partition.view == view.name:
+                    for day in days:
+                        found.setdefault((partition.store, day), []).append(partition.received_day)
         return found
 
-    def _partitions(self, span: SpeedSpan) -> Mapping[str, list[SpeedPartition]]:
-        """By view; the keys of the whole table are listed once for all views."""
+    def _days_of(self, span: SpeedSpan) -> Mapping[SpeedPartition, set[date]]:
+        """Of all views, which are read together once."""
         key = (span.generation, span.since, span.until)
-        if key not in self._partitions_by_view:
-            found: dict[str, list[SpeedPartition]] = {}
-            for each in span.partitions():
-                found.setdefault(each.view, []).append(each)
-            self._partitions_by_view[key] = found
-        return self._partitions_by_view[key]
+        if key not in self._days_of_spans:
+            self._days_of_spans[key] = span.days()
+        return self._days_of_spans[key]
 
     def _compared(self, view: View, compared_units: pa.Table, comparer: LedgerComparer) -> Iterable[Summed]:
         compared = self._with_events(view, compared_units, comparer, others=False)

@@ -195,6 +195,8 @@ def _money(cents: int | None) -> str:
 
 LOOK_SECONDS, LOOK_SHARE = 1.0, 0.2
 """Between two looks, and the share of the time that they may take: each recomputes days, on the cores of the layers."""
+ASK_SECONDS = 0.25
+"""Between two questions whether a part of the day is over."""
 SETTLE_SECONDS = 180.0
 Rebuild = Callable[[], str]
 """Rebuilds, and returns a short description of the result."""
@@ -227,11 +229,12 @@ class WatchedDay:
         return self._compared(before, after)
 
     def _until(self, over: Callable[[], bool], doing: str = "playing") -> None:
+        next_look = time.monotonic()
         while not (over() or self.play.is_over()):
-            began = time.monotonic()
-            self._show(self.watch.read(), doing)
-            took = time.monotonic() - began
-            time.sleep(max(LOOK_SECONDS - took, took / LOOK_SHARE - took))
+            if (began := time.monotonic()) >= next_look:
+                self._show(self.watch.read(), doing)
+                next_look = began + max(LOOK_SECONDS, (time.monotonic() - began) / LOOK_SHARE)
+            time.sleep(ASK_SECONDS)
 
     def _settled(self, doing: str) -> WatchedWindows:
         """Wait until both layers have read what was sent; then all windows must be equal, or become so soon."""
@@ -242,7 +245,7 @@ class WatchedDay:
             if time.monotonic() > deadline:
                 message = f"merged and recomputed numbers of store {self.watch.store} stay different: {look.rows}"
                 raise OperatorError(message, do="galatea verify")
-            time.sleep(LOOK_SECONDS / 4)
+            time.sleep(ASK_SECONDS)
         self._show(look, doing, important=True)
         return look
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from deploy.settings import Settings
 
-AT_ONCE = 8
+AT_ONCE = 32
 """Stores that are read concurrently: enough to keep Cassandra busy, with little memory."""
 
 

@@ -36,7 +36,7 @@ class Rows:
         """`columns`: each is called at most once, when it is first needed. `number`: of rows."""
         self._columns, self.number = columns, number
         self._read: dict[str, pa.Array] = {}
-        self._known: dict[str, Values] = {}
+        self._known: dict[exp.Expr, Values] = {}
 
     @classmethod
     def of(cls, table: pa.Table) -> "Rows":
@@ -56,11 +56,11 @@ class Rows:
             self._read[name] = self._columns[name]()
         return self._read[name]
 
-    def known(self, text: str, evaluate: "Callable[[Rows], Values]") -> Values:
-        """The value of an expression over these rows. `text` identifies the expression."""
-        if text not in self._known:
-            self._known[text] = evaluate(self)
-        return self._known[text]
+    def known(self, node: exp.Expr, evaluate: "Callable[[Rows], Values]") -> Values:
+        """The value of an expression over these rows. Nodes are equal if they say the same."""
+        if node not in self._known:
+            self._known[node] = evaluate(self)
+        return self._known[node]
 
     def where(self, mask: pa.Array) -> "Rows":
         """The rows where the mask is true."""
@@ -138,8 +138,8 @@ def _compile(node: exp.Expr) -> Evaluated:
     said = {name for name, value in node.args.items() if value not in (None, False, [])}
     if unknown := said - _SAID - _SAID_OF.get(type(node), frozenset()):  # such as the offset of `element_at`
         raise _refused(f"`{node.key}` with {' and '.join(sorted(unknown))}", node)
-    evaluate_node, text = make(node), node.sql(dialect="spark")
-    return lambda rows: rows.known(text, evaluate_node)
+    evaluate_node = make(node)
+    return lambda rows: rows.known(node, evaluate_node)
 
 
 # Columns, fields, literals ------------------------------------------------------------------------------------------
