@@ -1,8 +1,8 @@
 """Simulated sensors for some stores of the demo. The receipts are real, the visitors are not.
 
 Visitors are derived from the receipts of the same quarter of an hour. They and the staff are counted for as long as
-there are receipts. All other sensors report for two days of 24 hours, the last of which is the trading day: it is
-played beside the receipts.
+there are receipts. All other sensors report for two days of 24 hours: the trading day, which is played beside the
+receipts, and the day before, which a demo that stays loads with the year.
 """
 
 from bisect import bisect_left
@@ -67,13 +67,13 @@ class SimulatedSensors:
         return [shop for shop in self.shops if shop.sensors]
 
     def before(self) -> Iterator[TimedRecord]:
-        """What they sent in the weeks before the trading day, day by day: at first only counts."""
-        yield from self._days(FIRST_DAYS - 1, DAYS_BEFORE, COUNTED)
-        yield from self._days(DAYS_BEFORE, 0, sensor_topics())
+        """What they counted in the weeks before the trading day, day by day."""
+        return self._days(FIRST_DAYS - 1, 0, COUNTED)
 
     def of_the_year(self) -> Iterator[TimedRecord]:
-        """What they counted in the rest of the year, before all that."""
-        return self._days(DAYS_OF_THE_YEAR, FIRST_DAYS - 1, COUNTED)
+        """What they counted in the rest of the year, and what all others sent on the day before the trading day."""
+        yield from self._days(DAYS_OF_THE_YEAR, FIRST_DAYS - 1, COUNTED)
+        yield from self._days(DAYS_BEFORE, 0, [topic for topic in sensor_topics() if topic not in COUNTED])
 
     def during(self, day: TradingDay, until: datetime) -> list[TimedRecord]:
         """What they send on the trading day in the windows that are over at that instant."""

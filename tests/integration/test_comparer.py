@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from views.control.generation import Generation, Generations
 from views.control.speed_layout import BY_VIEW, SpeedLayout, layout_of
 from views.core.cells import WAITING, CellKey, write_block
 from views.core.cut import seconds
+from views.payments import PAYMENTS
 from views.sales_by_till import SALES_BY_TILL
 
 CUT = datetime(2026, 3, 7, 9, 0, tzinfo=UTC)
@@ -44,7 +46,7 @@ def key(day: date, till: str = "1") -> CellKey:
 def write(span: SpeedSpan, shape: str, epoch: datetime, cells: Cells, generation: int | None = None) -> None:
     own = span.generation if generation is None else generation
     layout = layout_of(span.connect(), span.generation)
-    rows = SpeedRows(span.connect(), own, layout, timedelta(days=3650), shapes_of([SALES_BY_TILL]))
+    rows = SpeedRows(span.connect(), own, layout, timedelta(days=3650), shapes_of([PAYMENTS, SALES_BY_TILL]))
     rows.write(next(NUMBERS), [(AdditionKey(shape, "7", epoch), cells)])
 
 
@@ -79,6 +81,18 @@ def test_a_worker_says_which_days_a_partition_shows_and_leaves_its_cells_where_t
         (SALES_BY_TILL.name, TODAY, TODAY, None),
         (WAITING.name, TODAY, None, 3),
     ]
+
+
+def test_the_days_of_all_views_are_found_together(span: SpeedSpan) -> None:
+    write(span, SALES_BY_TILL.name, WITHIN, [(key(YESTERDAY), (1, 1, 218)), (key(TODAY), (1, 1, 218))])
+    write(span, SALES_BY_TILL.name, BEFORE, [(key(TODAY - timedelta(days=2)), (1, 1, 218))])  # is in batch
+    write(span, PAYMENTS.name, WITHIN, [(key(TODAY, "cash"), (218, 1, 1))])
+    write(span, WAITING.name, WITHIN, [(CellKey(0, ("pos_transactions",)), (3,))])
+
+    days = {(found.view, found.store, found.received_day): own for found, own in span.days().items()}
+
+    assert days == {(SALES_BY_TILL.name, "7", TODAY): {YESTERDAY, TODAY}, (PAYMENTS.name, "7", TODAY): {TODAY}}
+    assert replace(span, until=span.since).days() == {}
 
 
 def test_a_worker_adds_up_the_rows_of_a_place_and_names_no_difference_where_there_is_none(span: SpeedSpan) -> None:

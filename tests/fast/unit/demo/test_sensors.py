@@ -13,6 +13,7 @@ from lab.demo.sensors import COUNTED, SHOPS, SimulatedSensors, receipts, sensor_
 from lab.demo.shops import is_open, registry_entries
 from lab.demo.trading_day import TradingDay, trading_day
 from lab.simulation.records import TimedRecord
+from lab.simulation.simulation import sensor_topics
 from lab.simulation.visitors import MOST_CONVERSION
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
@@ -129,11 +130,17 @@ def test_the_same_receipts_give_the_same_bytes(journey: Journey, day: TradingDay
     assert [*again.before(), *again.during(day, ENDS_AT)] == sent
 
 
-def test_a_demo_that_stays_counts_the_visitors_of_the_year_too(sensors: SimulatedSensors) -> None:
-    first = next(iter(sensors.of_the_year()))
+def test_a_demo_that_stays_sends_the_counts_of_the_year_and_all_others_of_the_day_before(
+    sensors: SimulatedSensors, sent: list[TimedRecord]
+) -> None:
+    year = list(sensors.of_the_year())
 
-    assert first.topic in COUNTED
-    assert first.send_at < LOADED_AT - timedelta(days=365)
+    assert year[0].topic in COUNTED
+    assert year[0].send_at < LOADED_AT - timedelta(days=365)
+    others = [each for each in year if each.topic not in COUNTED]
+    assert {each.topic for each in others} == {topic for topic in sensor_topics() if topic not in COUNTED}
+    assert NOW - min(each.send_at for each in others) < timedelta(days=3)
+    assert len({(each.topic, each.value) for each in (*sent, *year)}) == len(sent) + len(year)
 
 
 def test_a_receipt_counts_once_however_often_it_is_delivered(day: TradingDay) -> None:

@@ -11,6 +11,7 @@ import pytest
 from cassandra import AuthenticationFailed, ConsistencyLevel, Unauthorized, Unavailable
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, NoHostAvailable
 from cassandra.policies import DCAwareRoundRobinPolicy, RoundRobinPolicy
+from cassandra.query import named_tuple_factory
 
 from deploy import cassandra
 from deploy.cassandra import Address, Login, connect
@@ -277,3 +278,13 @@ def test_a_new_keyspace_has_the_copies_of_the_settings(replication: int | dict[s
     migrate(session, "galatea", replication)
 
     assert session.statements[0] == f"CREATE KEYSPACE IF NOT EXISTS galatea WITH replication = {cql}"
+
+
+def test_rows_have_the_names_of_their_columns_as_the_driver_gives_them() -> None:
+    columns, rows = ["store", "system.count(*)", "writetime(block)"], [("7", 2, 3), ("8", None, 4)]
+
+    named = cassandra.named_rows(columns, rows)
+
+    assert named == rows
+    assert [each._asdict() for each in named] == [each._asdict() for each in named_tuple_factory(columns, rows)]
+    assert type(cassandra.named_rows(columns, rows)[0]) is type(named[0])  # no class is made again
