@@ -114,7 +114,8 @@ class SpeedSpan:
             keys = [(row.store, row.received_day.date(), views) for row in self._keys()]
         else:
             condition = "view_name = ?"
-            keys = [(row.store, row.received_day.date(), row.view_name) for row in self._keys()]
+            found = (row for row in self._keys() if row.view_name != WAITING.name)
+            keys = [(row.store, row.received_day.date(), row.view_name) for row in found]
         for (store, day, _), rows in zip(keys, self._selected(condition, keys), strict=True):
             yield (store, day), rows
 
