@@ -1,4 +1,7 @@
-"""The speed rows between two instants of receipt. The driver lists their partitions, Spark's workers read them."""
+"""The speed rows between two instants of receipt.
+
+A verification lists their partitions, and Spark's workers read them. A ledger reads them itself, or in the workers.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -36,6 +39,8 @@ PARTITIONS_SQL = "view string, store string, received_day date"
 _PARTITIONS_AT_ONCE = 32
 _ROWS_AT_ONCE = 100
 """Rows of a partition that are read at once, up to about 50 kB each. Bounds a worker's memory."""
+_ROWS_OF_VIEWS_AT_ONCE = 1_000
+"""Where a partition has the rows of all views: further ones are asked for one partition after the other."""
 
 
 class SpeedPartition(NamedTuple):
@@ -86,14 +91,18 @@ class SpeedSpan:
         """The blocks of each partition's rows as they are."""
         return ([row.block for row in rows] for rows in self._rows(partitions))
 
-    def days(self) -> dict[SpeedPartition, set[date]]:
-        """Of which days the partitions that have such rows have windows, whatever the cells are made of."""
-        found: dict[SpeedPartition, set[date]] = {}
-        for place, rows in self._rows_of_views():
+    def days(self) -> dict[str, dict[tuple[str, date], list[date]]]:
+        """By view the stores and UTC days that its rows have windows of, each with the days of receipt."""
+        found: dict[str, dict[tuple[str, date], list[date]]] = {view.name: {} for view in registered_views()}
+        for (store, received), rows in self._rows_of_views():
+            days: dict[str, set[date]] = {}
             for row in rows:
-                days = {instant(window).date() for window in orjson.loads(row.block)[WINDOW_KEY]}
-                found.setdefault(SpeedPartition(row.view_name, *place), set()).update(days)
-        return found
+                windows = set(orjson.loads(row.block)[WINDOW_KEY])
+                days.setdefault(row.view_name, set()).update(instant(window).date() for window in windows)
+            for view, own in days.items():
+                for day in own:
+                    found[view].setdefault((store, day), []).append(received)
+        return {view: own for view, own in found.items() if own}
 
     @cached_property
     def _layout(self) -> SpeedLayout:
@@ -105,21 +114,24 @@ class SpeedSpan:
         return self._selected("view_name = ?", [(own.store, own.received_day, own.view) for own in partitions])
 
     def _rows_of_views(self) -> Iterator[tuple[tuple[str, date], Iterable[Any]]]:
-        """Store, day of receipt, and the rows of views. Where views lie together, one query brings all of them."""
+        """Yields (store, day of receipt) with rows of registered views: of all of them, where they lie together."""
         if self.is_empty:
             return
+        names = [view.name for view in registered_views()]
         keys: list[tuple[str, date, Any]]
         if self._layout.is_by_store:
-            condition, views = "view_name IN ?", [view.name for view in registered_views()]
-            keys = [(row.store, row.received_day.date(), views) for row in self._keys()]
+            condition, keys = "view_name IN ?", [(row.store, row.received_day.date(), names) for row in self._keys()]
         else:
             condition = "view_name = ?"
-            found = (row for row in self._keys() if row.view_name != WAITING.name)
+            found = (row for row in self._keys() if row.view_name in names)
             keys = [(row.store, row.received_day.date(), row.view_name) for row in found]
-        for (store, day, _), rows in zip(keys, self._selected(condition, keys), strict=True):
+        selected = self._selected(condition, keys, _ROWS_OF_VIEWS_AT_ONCE)
+        for (store, day, _), rows in zip(keys, selected, strict=True):
             yield (store, day), rows
 
-    def _selected(self, condition: str, keys: Sequence[tuple[str, date, Any]]) -> Iterator[Iterable[Any]]:
+    def _selected(
+        self, condition: str, keys: Sequence[tuple[str, date, Any]], rows_at_once: int = _ROWS_AT_ONCE
+    ) -> Iterator[Iterable[Any]]:
         """The rows of each key: store, day of receipt, and what `condition` asks for."""
         if self.is_empty:
             yield from (() for _ in keys)
@@ -129,7 +141,7 @@ class SpeedSpan:
             f"SELECT view_name, epoch, block FROM {self._layout.cells} "  # noqa: S608 - our own names
             f"WHERE store = ? AND received_day = ? AND {condition} AND generation = ? AND epoch >= ? AND epoch < ?"
         )
-        select.fetch_size = _ROWS_AT_ONCE
+        select.fetch_size = rows_at_once
         for start in range(0, len(keys), _PARTITIONS_AT_ONCE):
             values = [
                 (*key, self.generation, self.since, self.until) for key in keys[start : start + _PARTITIONS_AT_ONCE]

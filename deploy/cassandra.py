@@ -137,7 +137,10 @@ def connect(address: Address) -> Session:
 
 
 def named_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[Any]:
-    """Name the columns of rows as the driver does, which makes a class for each answer. This remembers the classes."""
+    """Name the columns of rows as the driver does, which makes a class for each answer. This remembers the classes.
+
+    `ResultSet.was_applied` knows only the driver's own names: read `.one().applied`.
+    """
     return list(map(_row_class(tuple(columns)), rows))
 
 

@@ -121,7 +121,7 @@ class LedgerComparer:
         """
         listed = [unit for unit, _ in units]
         shown, corrected = self._blocks(listed, self.before, self.shown), self._blocks(listed, self.after, self.kept)
-        found, written_lines = [], list[tuple[Any, ...]]()
+        found, inserts = [], list[tuple[Any, ...]]()
         for (unit, events), *pair in zip(units, shown, corrected, strict=True):
             by_day: dict[date, list[Correction]] = {}
             for line in self._named(pair) if self.fixed else self._explained(pair, events):
@@ -129,13 +129,13 @@ class LedgerComparer:
                 if day in unit["days"]:
                     by_day.setdefault(day, []).append(line)
             key = (self.subject, self.view.name, unit["store"])
-            written_lines += [(*key, day, written(own), self.stamp) for day, own in sorted(by_day.items())]
+            inserts += [(*key, day, written(own), self.stamp) for day, own in sorted(by_day.items())]
             sums = summed(line for own in by_day.values() for line in own)
-            kept = {"store": unit["store"], "month": unit["month"], "totals": msgspec.json.encode(sums).decode()}
-            found.append(kept | {"open": "unexplained" in sums})
+            row = {"store": unit["store"], "month": unit["month"], "totals": msgspec.json.encode(sums).decode()}
+            found.append(row | {"open": "unexplained" in sums})
         session = self.connect()
         insert = session.prepare(INSERT_BLOCK)
-        execute_concurrent_with_args(session, insert, written_lines, concurrency=_IN_FLIGHT, raise_on_first_error=True)
+        execute_concurrent_with_args(session, insert, inserts, concurrency=_IN_FLIGHT, raise_on_first_error=True)
         return found
 
     def _explained(self, pair: Sequence[Sequence[str]], events: pa.Table | None) -> Iterator[Correction]:

@@ -20,7 +20,7 @@ from batch_layer.archived import archived
 from batch_layer.arrow_events import Delivered, archived_table, columns_of, days_of, delivered, late_visits_of
 from batch_layer.blocks import StoreDay, contributions, windowed
 from batch_layer.deliveries import Deliveries, deliveries
-from batch_layer.ledger.compare import COMPARED, LedgerComparer
+from batch_layer.ledger.compare import COMPARED, LedgerComparer, Unit
 from batch_layer.visits import late_visits
 from master_dataset.kafka.growth import Move
 from master_dataset.visits.rows import VISITS
@@ -40,8 +40,8 @@ _MICROSECOND = timedelta(microseconds=1)
 _MORE = ("identity", "kind", "month")
 _KEYS = ("store", "month")
 _SCHEMA = from_arrow_schema(COMPARED)
-_AT_ONCE = 32
-"""Units whose cells are read together in this process: each mostly waits for Cassandra."""
+_AT_ONCE = 256
+"""Days, and partitions of speed rows, that are read together in this process. Bounds its memory."""
 Compared = list[dict[str, Any]]
 """Rows of `COMPARED`."""
 
@@ -196,21 +196,35 @@ def _contributing(view: View, rows: pa.Table) -> pa.Table:
 
 def compared_here(comparer: LedgerComparer, units: pa.Table, events: pa.Table | None = None) -> Compared:
     """Compare units in this process. `events`: with `_KEYS`; None if none explain anything."""
-    contributing = _by_key(events) if events is not None else {}
-    listed, compared = units.to_pylist(), Compared()
-    for start in range(0, len(listed), _AT_ONCE):
-        some = listed[start : start + _AT_ONCE]
-        compared += comparer.compare([(unit, contributing.get((unit["store"], unit["month"]))) for unit in some])
+    places, compared = _by_key(events) if events is not None else {}, Compared()
+    for some in _groups(units.to_pylist()):
+        rows = [places.get((unit["store"], unit["month"])) for unit in some]
+        own = [None if events is None or row is None else events.take(row) for row in rows]
+        compared += comparer.compare(list(zip(some, own, strict=True)))
     return compared
 
 
-def _by_key(events: pa.Table) -> dict[tuple[str, date], pa.Table]:
-    """The events of each unit."""
+def _groups(units: Sequence[Unit]) -> Iterator[list[Unit]]:
+    """Units that are compared together: at least one, and otherwise of at most so many blocks and partitions."""
+    group, size = list[Unit](), 0
+    for unit in units:
+        own = len(unit["days"]) + len(unit["received"])
+        if group and size + own > _AT_ONCE:
+            yield group
+            group, size = [], 0
+        group.append(unit)
+        size += own
+    if group:
+        yield group
+
+
+def _by_key(events: pa.Table) -> dict[tuple[str, date], pa.Array]:
+    """The places of the events of each unit."""
     rows = events.select(_KEYS).append_column("row", pa.array(range(events.num_rows), pa.int64()))
     grouped = rows.group_by(list(_KEYS), use_threads=False).aggregate([("row", "list")]).combine_chunks()
     keys = zip(grouped["store"].to_pylist(), grouped["month"].to_pylist(), strict=True)
     lists = grouped["row_list"].combine_chunks()
-    return {key: events.take(lists[at].values) for at, key in enumerate(keys)}
+    return {key: lists[at].values for at, key in enumerate(keys)}
 
 
 def compared_in_spark(comparer: LedgerComparer, units: pa.Table, spark: SparkSession) -> Compared:

@@ -31,7 +31,7 @@ from batch_layer.ledger.events import (
 )
 from batch_layer.master import Master
 from batch_layer.run import Digest
-from batch_layer.speed_span import SpeedPartition, SpeedSpan
+from batch_layer.speed_span import SpeedSpan
 from views.control.recompute import LedgerTotals
 from views.core.view import View
 
@@ -59,7 +59,7 @@ class Ledger:
     spark: "Callable[[], SparkSession]"
     few_events: int = 0
     _events: dict[tuple[str, frozenset[date]], ExplainingEvents] = field(default_factory=dict)
-    _days_of_spans: dict[tuple[int, datetime, datetime], Mapping[SpeedPartition, set[date]]] = field(
+    _days_of_spans: dict[tuple[int, datetime, datetime], Mapping[str, Mapping[StoreDay, list[date]]]] = field(
         default_factory=dict
     )
 
@@ -105,14 +105,12 @@ class Ledger:
         """What speed shows between the cuts, before or after: on which days it was received."""
         found: dict[StoreDay, list[date]] = {}
         for span in self.change.spans(self.connect, view):
-            for partition, days in self._days_of(span).items():
-                if partition.view == view.name:
-                    for day in days:
-                        found.setdefault((partition.store, day), []).append(partition.received_day)
+            for key, received in self._days_of(span).get(view.name, {}).items():
+                found.setdefault(key, []).extend(received)
         return found
 
-    def _days_of(self, span: SpeedSpan) -> Mapping[SpeedPartition, set[date]]:
-        """Of all views, which are read together once."""
+    def _days_of(self, span: SpeedSpan) -> Mapping[str, Mapping[StoreDay, list[date]]]:
+        """Reads all views of a span together, once."""
         key = (span.generation, span.since, span.until)
         if key not in self._days_of_spans:
             self._days_of_spans[key] = span.days()

@@ -195,8 +195,8 @@ def _money(cents: int | None) -> str:
 
 LOOK_SECONDS, LOOK_SHARE = 1.0, 0.2
 """Between two looks, and the share of the time that they may take: each recomputes days, on the cores of the layers."""
-ASK_SECONDS = 0.25
-"""Between two questions whether a part of the day is over."""
+POLL_SECONDS = 0.25
+"""Between two checks whether a part of the day is over."""
 SETTLE_SECONDS = 180.0
 Rebuild = Callable[[], str]
 """Rebuilds, and returns a short description of the result."""
@@ -234,7 +234,7 @@ class WatchedDay:
             if (began := time.monotonic()) >= next_look:
                 self._show(self.watch.read(), doing)
                 next_look = began + max(LOOK_SECONDS, (time.monotonic() - began) / LOOK_SHARE)
-            time.sleep(ASK_SECONDS)
+            time.sleep(POLL_SECONDS)
 
     def _settled(self, doing: str) -> WatchedWindows:
         """Wait until both layers have read what was sent; then all windows must be equal, or become so soon."""
@@ -245,7 +245,7 @@ class WatchedDay:
             if time.monotonic() > deadline:
                 message = f"merged and recomputed numbers of store {self.watch.store} stay different: {look.rows}"
                 raise OperatorError(message, do="galatea verify")
-            time.sleep(ASK_SECONDS)
+            time.sleep(POLL_SECONDS)
         self._show(look, doing, important=True)
         return look
 

@@ -24,6 +24,7 @@ from tests.integration.conftest import PATIENCE_SECONDS, settings_of
 from tests.integration.test_ledger import Sent
 from views.alerts.alert import Alert, follow_up_id
 from views.alerts.rule_validation import parse_rule
+from views.control.publication import PointerRow
 from views.control.recompute import RecomputeRequest
 
 NOW = datetime.now(UTC)
@@ -52,6 +53,10 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settin
         for rule in (RULE, HOURLY):
             past.add("rule", f"default/{rule['id']}", msgspec.json.encode(parse_rule(rule)).decode())
     with Stack(found, only=["kafka", "cassandra", "archive", "speed", "alerts"]):
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not PointerRow(session_of(found.cassandra.address)).read().generation:  # without it, no ledger is written
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
         yield found
 
 

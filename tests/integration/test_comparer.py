@@ -10,6 +10,7 @@ import pytest
 from cassandra.cluster import Session
 
 from batch_layer.blocks import StoreDay
+from batch_layer.ledger.compare import LedgerComparer
 from batch_layer.speed_span import SpeedSpan, StoreDayFinder
 from batch_layer.verify.totals import TotalsRule
 from batch_layer.verify.verification import CellComparer
@@ -19,7 +20,7 @@ from speed_layer.micro_batch import SpeedRows
 from views.control.generation import Generation, Generations
 from views.control.speed_layout import BY_VIEW, SpeedLayout, layout_of
 from views.core.cells import WAITING, CellKey, write_block
-from views.core.cut import seconds
+from views.core.cut import month_of, seconds
 from views.payments import PAYMENTS
 from views.sales_by_till import SALES_BY_TILL
 
@@ -43,11 +44,14 @@ def key(day: date, till: str = "1") -> CellKey:
     return CellKey(seconds(datetime(day.year, day.month, day.day, 8, 45, tzinfo=UTC)), ("EUR", till))
 
 
+def speed_rows(span: SpeedSpan, generation: int) -> SpeedRows:
+    layout = layout_of(span.connect(), span.generation)
+    return SpeedRows(span.connect(), generation, layout, timedelta(days=3650), shapes_of([PAYMENTS, SALES_BY_TILL]))
+
+
 def write(span: SpeedSpan, shape: str, epoch: datetime, cells: Cells, generation: int | None = None) -> None:
     own = span.generation if generation is None else generation
-    layout = layout_of(span.connect(), span.generation)
-    rows = SpeedRows(span.connect(), own, layout, timedelta(days=3650), shapes_of([PAYMENTS, SALES_BY_TILL]))
-    rows.write(next(NUMBERS), [(AdditionKey(shape, "7", epoch), cells)])
+    speed_rows(span, own).write(next(NUMBERS), [(AdditionKey(shape, "7", epoch), cells)])
 
 
 def found(span: SpeedSpan) -> list[tuple[str, date, date | None, int | None]]:
@@ -89,9 +93,10 @@ def test_the_days_of_all_views_are_found_together(span: SpeedSpan) -> None:
     write(span, PAYMENTS.name, WITHIN, [(key(TODAY, "cash"), (218, 1, 1))])
     write(span, WAITING.name, WITHIN, [(CellKey(0, ("pos_transactions",)), (3,))])
 
-    days = {(found.view, found.store, found.received_day): own for found, own in span.days().items()}
-
-    assert days == {(SALES_BY_TILL.name, "7", TODAY): {YESTERDAY, TODAY}, (PAYMENTS.name, "7", TODAY): {TODAY}}
+    assert span.days() == {
+        SALES_BY_TILL.name: {("7", YESTERDAY): [TODAY], ("7", TODAY): [TODAY]},
+        PAYMENTS.name: {("7", TODAY): [TODAY]},
+    }
     assert replace(span, until=span.since).days() == {}
 
 
@@ -115,3 +120,37 @@ def test_a_cent_too_many_a_missing_cell_and_one_that_should_not_be_there_differ(
     results = compared(span, recomputed, {("7", TODAY): [TODAY]})
 
     assert results == [(TODAY, 3, 3)]
+
+
+def test_stores_that_a_ledger_compares_together_get_the_lines_that_each_would_get_alone(span: SpeedSpan) -> None:
+    session, run = span.connect(), f"together-{next(NUMBERS)}"
+    insert = session.prepare(
+        "INSERT INTO batch_cells (view_name, store, month, run, day, block) VALUES (?, ?, ?, ?, ?, ?)"
+    )
+    for number, store in enumerate(("7", "8", "9"), 1):
+        for day in (YESTERDAY, TODAY):
+            block = write_block(SALES_BY_TILL, [(key(day), (number, number, 100 * number))])
+            session.execute(insert, (SALES_BY_TILL.name, store, month_of(day), run, day, block))
+        added = [(AdditionKey(SALES_BY_TILL.name, store, WITHIN), [(key(TODAY), (1, 1, 100))])]
+        speed_rows(span, span.generation).write(next(NUMBERS), added)
+    units = [
+        {"store": store, "month": month_of(TODAY), "days": [YESTERDAY, TODAY], "received": [TODAY]}
+        for store in ("7", "8", "9")
+    ]
+
+    def lines(
+        subject: str, calls: Sequence[Sequence[Mapping[str, object]]]
+    ) -> tuple[Sequence[object], Sequence[object]]:
+        empty = replace(span, since=UNTIL)
+        after = dict.fromkeys((YESTERDAY, TODAY), run)
+        comparer = LedgerComparer(span.connect, subject, SALES_BY_TILL, {}, after, span, empty, None, 1)
+        totals = [row for own in calls for row in comparer.compare([(unit, None) for unit in own])]
+        select = session.prepare("SELECT store, day, block FROM corrections WHERE subject = ? AND view_name = ?")
+        return totals, list(session.execute(select, (subject, SALES_BY_TILL.name)))
+
+    together, alone = lines(f"{run}-a", [units]), lines(f"{run}-b", [[unit] for unit in units])
+
+    assert together == alone
+    totals, written = together
+    assert len(totals) == 3
+    assert len(written) == 5  # what store 7 shows today is right

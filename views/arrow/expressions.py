@@ -57,7 +57,7 @@ class Rows:
         return self._read[name]
 
     def known(self, node: exp.Expr, evaluate: "Callable[[Rows], Values]") -> Values:
-        """The value of an expression over these rows. Nodes are equal if they say the same."""
+        """The value of an expression over these rows. Equal nodes have the same structure, names and texts."""
         if node not in self._known:
             self._known[node] = evaluate(self)
         return self._known[node]

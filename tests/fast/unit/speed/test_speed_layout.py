@@ -367,7 +367,7 @@ def test_rows_that_this_release_would_not_find_are_refused() -> None:
         asyncio.run(SpeedTables(cast("Any", session)).rows("sales", "1", NOON.date(), 7, NOON))
 
 
-def test_a_ledger_looks_for_every_view_where_the_key_does_not_say_which_there_are() -> None:
+def test_a_verification_looks_for_every_view_where_the_key_does_not_say_which_there_are() -> None:
     day, names = NOON.date(), [*(view.name for view in registered_views()), WAITING.name]
     former, own = Answers(g7=BY_VIEW.recorded_with({})), Answers(g7=BY_STORE.recorded_with({}))
 
