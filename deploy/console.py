@@ -88,7 +88,7 @@ class ProgressSteps:
     def __init__(self, title: str, *, transient: bool = False) -> None:
         """`title` starts each line. `transient`: the bar goes at the end; a line with the result follows."""
         self._bar, self._title = _bar(transient=transient), title
-        self._task = self._bar.add_task(title, total=None)
+        self._task = self._bar.add_task(title, total=None, count="")
         self._lines = _PlainLines()
 
     def __enter__(self) -> Self:
@@ -104,10 +104,13 @@ class ProgressSteps:
         self._lines.stop()
 
     def step(self, done: int, total: int, what: str) -> None:
-        """Show that `done` of `total` are done, and what is worked on."""
-        self._bar.update(self._task, completed=done, total=total, description=f"{self._title}: {what}")
+        """Show that `done` of `total` are done, and what is worked on. `total` is 0 if there is nothing to count."""
+        count = f"{done:,}/{total:,}" if total else ""
+        self._bar.update(self._task, description=f"{self._title}: {what}", count=count)
+        if total:
+            self._bar.update(self._task, completed=done, total=total)
         if self._bar.disable:
-            self._lines.show(f"  {self._title}: {what}", f" {done:,}/{total:,}", is_end=done >= total)
+            self._lines.show(f"  {self._title}: {what}", f" {count}" if count else "", is_end=done >= total)
 
 
 PLAIN_EVERY_SECONDS = 15.0
@@ -151,14 +154,20 @@ class _PlainLines:
 
 
 def _bar(*, transient: bool) -> "Progress":
-    from rich import progress  # noqa: PLC0415 - only long work draws one
+    from rich import progress, text  # noqa: PLC0415 - only long work draws one
+
+    class TimeLeftColumn(progress.TimeRemainingColumn):
+        """The estimate, where there is one."""
+
+        def render(self, task: progress.Task) -> text.Text:
+            return super().render(task).append(" left") if task.time_remaining else text.Text()
 
     return progress.Progress(
         progress.TextColumn("{task.description}"),
         progress.BarColumn(),
-        progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.fields[count]}", style="progress.download"),
         progress.TimeElapsedColumn(),
-        progress.TimeRemainingColumn(),
+        TimeLeftColumn(),
         console=stderr,
         disable=not is_terminal(),
         transient=transient,

@@ -91,6 +91,21 @@ def test_without_a_terminal_progress_is_a_line_when_something_else_begins_and_on
     ]
 
 
+def test_work_without_a_number_shows_none(capsys: pytest.CaptureFixture[str]) -> None:
+    with ProgressSteps("rebuild") as steps:
+        steps.step(0, 0, "cut at 02:10:22 UTC")
+        steps.step(0, 2, "sales")
+        steps.step(2, 2, "sales")
+        steps.step(0, 0, "speed reads up to 02:10:22 UTC")
+
+    assert capsys.readouterr().err.splitlines() == [
+        "  rebuild: cut at 02:10:22 UTC",
+        "  rebuild: sales 0/2",
+        "  rebuild: sales 2/2",
+        "  rebuild: speed reads up to 02:10:22 UTC",
+    ]
+
+
 def test_without_a_terminal_work_that_says_nothing_is_still_seen_to_run(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
