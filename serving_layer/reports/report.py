@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 from master_dataset.registry.stores import Store
 from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.alerts.history import AlertListing, AlertsRequest, AuditReader, StoredAlert, audited_cut
+from serving_layer.pages.business_day import DAY, is_closed
 from serving_layer.pages.charts import provisional_share
 from serving_layer.pages.language import noted
 from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
@@ -139,6 +140,7 @@ async def _answered(queries: PageQueries, period: ReportPeriod, of: Sequence[Sto
     total = PageQuery(SALES, start=start, end=end, grain="total", by=("total",), partial=is_partial)
     compared = replace(total, compare="previous_week")
     stores = replace(compared, by=(), top=STORES_RANKED)
+    opened = tuple(store.id for store in of if not _was_closed(store, period))
     sensed = tuple(store.id for store in of if _has_sensor(store, period))
     # Where stores are so many that only some can be named, it is those of whose sensors there are signs.
     gaps = replace(total, metric=COVERAGE, stores=sensed, by=(), sort="value")
@@ -149,11 +151,17 @@ async def _answered(queries: PageQueries, period: ReportPeriod, of: Sequence[Sto
             replace(total, grain="hour"),
             replace(total, grain="day", start=period.trend_start.isoformat()),
             replace(stores, sort="-value"),
-            replace(stores, sort="value"),
+            replace(stores, sort="value", stores=opened if 0 < len(opened) <= MOST_STORES else ()),
             *([gaps] if sensed else []),
         ]
     )
     return _Answers(results[: len(METRICS)], *results[len(METRICS) :])
+
+
+def _was_closed(store: Store, period: ReportPeriod) -> bool:
+    """Whether it was closed on every day of the period: it is not among the weakest."""
+    days = ((period.end - period.start) // DAY) or 1
+    return all(is_closed(store, period.start + number * DAY) for number in range(days))
 
 
 def _has_sensor(store: Store, period: ReportPeriod) -> bool:

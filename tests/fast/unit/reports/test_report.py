@@ -55,6 +55,23 @@ def test_each_currency_has_figures_a_trend_and_a_list_of_stores_of_its_own(askin
     assert report.timezone is None
 
 
+def test_a_store_that_was_closed_all_day_is_not_among_the_weakest() -> None:
+    weekdays = dict.fromkeys(("mon", "tue", "wed", "thu", "fri"), ("08:00-20:00",))
+    shops = [Store(id=f"open-{number}", timezone="UTC", opening_hours=weekdays) for number in range(7)]
+    closed = [replace(each, id=f"closed-{each.id}", closed_on=(date(2026, 11, 20),)) for each in shops]
+    world = World(*shops, *closed)
+    for number, shop in enumerate(shops[:6]):
+        at = "2026-11-20T10:00:00Z"
+        world.receive(receipt(at, minor=100 * (number + 1), number=number, store=shop.id), at)
+    world.rebuild("2026-11-21T06:00:00Z")
+    world.pass_time(NOW)
+
+    report = report_of(Asking(world), day="2026-11-20")
+
+    assert [each.store for each in report.best] == ["open-5", "open-4", "open-3", "open-2", "open-1"]
+    assert [(each.store, each.value) for each in report.weakest] == [("open-6", 0), ("open-0", 1)]
+
+
 def test_visitors_say_how_many_stores_have_no_sensor(asking: Asking) -> None:
     visitors = figure(report_of(asking), "traffic_in")
 
