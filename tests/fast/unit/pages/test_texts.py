@@ -270,7 +270,7 @@ def test_what_no_sensor_feeds_is_named_once(browsing: Browsing) -> None:
     page = browsing.words("/stores/12")
 
     lacking = "Visitors, Conversion, People outside and inside, Visits by stay time, Queue"
-    assert f"Not shown, because no sensor in this store measures it: {lacking}." in page
+    assert f"Not shown, because no sensor in this store measured it in this period: {lacking}." in page
     assert page.count("Capture") == page.count("Outside") == 0
     assert "no sensor" in browsing.words("/stores")
     assert "No sensor in this store measures it" in browsing.words("/")
