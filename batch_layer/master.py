@@ -45,6 +45,11 @@ class Master:
             return set(self._days(pc.field("store").isin(list(stores))))
         return {file.day for file in files_at(self.path, self.version)}
 
+    def days_received_before(self, cut: datetime) -> set[date]:
+        """The days that have events received before a cut, by the log alone. Files that do not say when count too."""
+        files = files_at(self.path, self.version)
+        return {file.day for file in files if file.oldest_at is None or file.oldest_at < cut}
+
     def days_received(self, since: datetime, before: datetime) -> set[date]:
         """The days of events received in [since, before)."""
         received = pc.field("received_at")

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -200,7 +200,7 @@ class Verification:
 
         Args:
             progress: Called with how much is done, of how much, and what is being compared.
-            sample: Compares only the days that it draws from those with events or published cells; None: all days.
+            sample: Compares only the days that it draws from those that are comparable; None: all days.
 
         Raises:
             DefinitionNotCoveredError: A view was changed and is not published yet.
@@ -218,7 +218,8 @@ class Verification:
         manifest = read_manifest(self._session, pointer.manifest)
         sources = {view.source.topic: view.source for view in registered_views()}
         masters = {topic: Master.newest(self._context.tables.path(topic)) for topic in sources}
-        days = _drawn(sample, {day for _, day in manifest}, masters.values())
+        comparable = comparable_days({day for _, day in manifest}, masters.values(), pointer.cut, self._context.oldest)
+        days = None if sample is None else sample.draw(comparable)
         reads = {topic: _read_for(topic, days) for topic in masters}
         counted = {
             topic: self._counted(archived(spark, sources[topic], master, reads[topic]), speed, ended)
@@ -304,9 +305,20 @@ class Verification:
         return orjson.loads(row.stores) if row else []
 
 
-def _drawn(sample: Sample | None, published: set[date], masters: Iterable[Master]) -> list[date] | None:
-    """The sample's days, of those with events or published cells; None: every day is compared."""
-    return None if sample is None else sample.draw(published.union(*(each.days() for each in masters)))
+def comparable_days(published: set[date], masters: Iterable[Master], cut: datetime, oldest: timedelta) -> set[date]:
+    """The days of which something may be shown: published, received before the cut, or recent enough for speed.
+
+    Of others, such as those of a history that has just been sent, all events wait for the next publication.
+
+    Args:
+        published: The days with published cells.
+        masters: The table of each source.
+        cut: The published cut.
+        oldest: The greatest age on arrival of events that the speed layer counts (A of R5).
+    """
+    fresh = (cut - oldest).date()
+    each_days = (each.days_received_before(cut) | {day for day in each.days() if day >= fresh} for each in masters)
+    return published.union(*each_days)
 
 
 def _read_for(topic: str, days: Sequence[date] | None) -> Sequence[date]:

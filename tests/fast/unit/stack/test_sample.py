@@ -2,7 +2,11 @@
 
 from datetime import UTC, date, datetime, timedelta
 
-from batch_layer.verify.verification import Sample, Verdict
+import pytest
+
+from batch_layer import master
+from batch_layer.master import DataFile, Master
+from batch_layer.verify.verification import Sample, Verdict, comparable_days
 from galatea.cli.verify import sentences
 
 DAYS = [date(2026, 1, 1) + timedelta(days=number) for number in range(100)]
@@ -20,6 +24,24 @@ def test_a_seed_draws_the_same_days_whatever_their_order_and_another_one_others(
 def test_if_there_are_fewer_days_than_requested_all_are_drawn() -> None:
     assert Sample(5, 7).draw(DAYS[:3]) == DAYS[:3]
     assert Sample(5, 7).draw([]) == []
+
+
+def test_days_of_a_history_that_waits_are_not_drawn_and_those_that_may_be_shown_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cut, before = datetime(2026, 3, 7, 1, tzinfo=UTC), timedelta(minutes=1)
+    received = {
+        date(2025, 6, 1): cut + before,  # sent after the cut: it waits
+        date(2025, 7, 1): cut - before,  # should be published, whether or not it is
+        date(2025, 8, 1): None,  # of a file that does not say
+        date(2026, 3, 6): cut + before,  # young enough for the speed layer
+    }
+    files = [DataFile("", 0, day, oldest_at) for day, oldest_at in received.items()]
+    monkeypatch.setattr(master, "files_at", lambda *_: files)
+
+    days = comparable_days({date(2026, 2, 1)}, [Master("", 0)], cut, timedelta(hours=23))
+
+    assert days == {date(2025, 7, 1), date(2025, 8, 1), date(2026, 2, 1), date(2026, 3, 6)}
 
 
 def test_a_total_that_differs_is_a_difference_although_no_cell_is_one() -> None:
