@@ -7,7 +7,7 @@ span by span, from one compaction to the next.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -45,10 +45,18 @@ class Master:
             return set(self._days(pc.field("store").isin(list(stores))))
         return {file.day for file in files_at(self.path, self.version)}
 
-    def days_received_before(self, cut: datetime) -> set[date]:
-        """The days that have events received before a cut, by the log alone. Files that do not say when count too."""
+    def days_shown(self, cut: datetime, oldest: timedelta) -> set[date]:
+        """The days that may have events which one of the layers counts, by the log alone.
+
+        Batch counts what was received before the cut, and speed what was at most `oldest` old when it was received. Of
+        other days, such as those of a history that has just been sent, all events wait for the next publication.
+        """
         files = files_at(self.path, self.version)
-        return {file.day for file in files if file.oldest_at is None or file.oldest_at < cut}
+        return {
+            each.day
+            for each in files
+            if each.oldest_at is None or each.oldest_at < cut or each.day >= (each.oldest_at - oldest).date()
+        }
 
     def days_received(self, since: datetime, before: datetime) -> set[date]:
         """The days of events received in [since, before)."""

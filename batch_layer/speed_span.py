@@ -39,8 +39,8 @@ PARTITIONS_SQL = "view string, store string, received_day date"
 _PARTITIONS_AT_ONCE = 32
 _ROWS_AT_ONCE = 100
 """Rows of a partition that are read at once, up to about 50 kB each. Bounds a worker's memory."""
-_ROWS_OF_VIEWS_AT_ONCE = 1_000
-"""Where a partition has the rows of all views: further ones are asked for one partition after the other."""
+_ROWS_OF_VIEWS_AT_ONCE = 400
+"""Where a partition has the rows of all views, most of which are small: further pages come one partition at a time."""
 
 
 class SpeedPartition(NamedTuple):

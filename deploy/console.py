@@ -109,6 +109,10 @@ class ProgressSteps:
         self._bar.update(self._task, description=f"{self._title}: {what}", count=count)
         if total:
             self._bar.update(self._task, completed=done, total=total)
+        else:
+            self._bar.tasks[0].total = self._bar.tasks[0].finished_time = (
+                None  # else the clock of a full bar stands still
+            )
         if self._bar.disable:
             self._lines.show(f"  {self._title}: {what}", f" {count}" if count else "", is_end=done >= total)
 

@@ -205,7 +205,7 @@ def compared_here(comparer: LedgerComparer, units: pa.Table, events: pa.Table | 
 
 
 def _groups(units: Sequence[Unit]) -> Iterator[list[Unit]]:
-    """Units that are compared together: at least one, and otherwise of at most so many blocks and partitions."""
+    """Units that are compared together: as many as have at most `_AT_ONCE` days and partitions, but at least one."""
     group, size = list[Unit](), 0
     for unit in units:
         own = len(unit["days"]) + len(unit["received"])

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -200,7 +200,7 @@ class Verification:
 
         Args:
             progress: Called with how much is done, of how much, and what is being compared.
-            sample: Compares only the days that it draws from those that are comparable; None: all days.
+            sample: Compares only the days that it draws from those that are shown or should be; None: all days.
 
         Raises:
             DefinitionNotCoveredError: A view was changed and is not published yet.
@@ -218,8 +218,9 @@ class Verification:
         manifest = read_manifest(self._session, pointer.manifest)
         sources = {view.source.topic: view.source for view in registered_views()}
         masters = {topic: Master.newest(self._context.tables.path(topic)) for topic in sources}
-        comparable = comparable_days({day for _, day in manifest}, masters.values(), pointer.cut, self._context.oldest)
-        days = None if sample is None else sample.draw(comparable)
+        shown = {day for _, day in manifest} | {day for own in received.values() for _, day in own}
+        of_masters = (each.days_shown(pointer.cut, self._context.oldest) for each in masters.values())
+        days = _drawn(sample, shown, of_masters)
         reads = {topic: _read_for(topic, days) for topic in masters}
         counted = {
             topic: self._counted(archived(spark, sources[topic], master, reads[topic]), speed, ended)
@@ -233,10 +234,10 @@ class Verification:
         for done, view in enumerate(views):
             progress(done, len(views), view.name)
             runs = {day: run for (name, day), run in manifest.items() if name == view.name and _is_in(days, day)}
-            shown = {key: own for key, own in received.get(view.name, {}).items() if _is_in(days, key[1])}
+            by_speed = {key: own for key, own in received.get(view.name, {}).items() if _is_in(days, key[1])}
             metrics = [metric for metric in compared_metrics(registered_metrics().values()) if metric.view == view.name]
             rule = TotalsRule.of(view, metrics, snapshot.stores, by_part=days is not None)
-            comparer = CellComparer(self._context.connect, view, runs, speed, shown, rule)
+            comparer = CellComparer(self._context.connect, view, runs, speed, by_speed, rule)
             comparison = TotalsComparison(rule, metrics)
             rows = counted.get(view.source.topic)
             for found in self._compared(rows.of(view, days or ()) if rows else None, comparer, days):
@@ -305,20 +306,9 @@ class Verification:
         return orjson.loads(row.stores) if row else []
 
 
-def comparable_days(published: set[date], masters: Iterable[Master], cut: datetime, oldest: timedelta) -> set[date]:
-    """The days of which something may be shown: published, received before the cut, or recent enough for speed.
-
-    Of others, such as those of a history that has just been sent, all events wait for the next publication.
-
-    Args:
-        published: The days with published cells.
-        masters: The table of each source.
-        cut: The published cut.
-        oldest: The greatest age on arrival of events that the speed layer counts (A of R5).
-    """
-    fresh = (cut - oldest).date()
-    each_days = (each.days_received_before(cut) | {day for day in each.days() if day >= fresh} for each in masters)
-    return published.union(*each_days)
+def _drawn(sample: Sample | None, shown: set[date], of_masters: Iterable[set[date]]) -> list[date] | None:
+    """The sample's days, of those that are shown or should be; None: every day is compared."""
+    return None if sample is None else sample.draw(shown.union(*of_masters))
 
 
 def _read_for(topic: str, days: Sequence[date] | None) -> Sequence[date]:

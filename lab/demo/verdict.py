@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from deploy.settings import Settings
 
 AT_ONCE = 32
-"""Stores that are read concurrently: enough to keep Cassandra busy, and four weeks of them take little memory."""
+"""Stores that are read concurrently: enough to keep Cassandra busy. Four weeks of their cells take little memory."""
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ async def make_report(sources: ReportSources, period: ReportPeriod, stores: Sequ
         figures=figures,
         trends=_trends(answers.days, period) if answers else [],
         best=_ranked(answers.best, by_id) if answers else [],
-        weakest=_weakest(answers, by_id) if answers else [],
+        weakest=_weakest(answers, by_id, period) if answers else [],
         alerts=await _alerts(sources, period, by_id),
         sensor_gaps=_gaps(answers.coverage, by_id) if answers else [],
         corrections=await corrections_of(period, by_id, published, sources.ledgers, sources.now),
@@ -151,7 +151,7 @@ async def _answered(queries: PageQueries, period: ReportPeriod, of: Sequence[Sto
             replace(total, grain="hour"),
             replace(total, grain="day", start=period.trend_start.isoformat()),
             replace(stores, sort="-value"),
-            replace(stores, sort="value", stores=opened if 0 < len(opened) <= MOST_STORES else ()),
+            replace(stores, sort="value", stores=opened if len(opened) < len(of) else ()),
             *([gaps] if sensed else []),
         ]
     )
@@ -160,7 +160,7 @@ async def _answered(queries: PageQueries, period: ReportPeriod, of: Sequence[Sto
 
 def _was_closed(store: Store, period: ReportPeriod) -> bool:
     """Whether it was closed on every day of the period: it is not among the weakest."""
-    days = ((period.end - period.start) // DAY) or 1
+    days = (period.end - period.start) // DAY
     return all(is_closed(store, period.start + number * DAY) for number in range(days))
 
 
@@ -277,10 +277,11 @@ def _ranked(result: QueryResult, stores: Mapping[str, Store]) -> list[ReportStor
     return found
 
 
-def _weakest(answers: _Answers, stores: Mapping[str, Store]) -> list[ReportStore]:
-    """Those that sold least, least first, but for those that are among the best because there are few."""
+def _weakest(answers: _Answers, stores: Mapping[str, Store], period: ReportPeriod) -> list[ReportStore]:
+    """Those that sold least, least first, without closed ones and those that are among the best."""
     best = {each.store for each in _ranked(answers.best, stores)}
-    return [each for each in _ranked(answers.weakest, stores) if each.store not in best]
+    found = [each for each in _ranked(answers.weakest, stores) if each.store not in best]
+    return [each for each in found if not _was_closed(stores[each.store], period)]
 
 
 def _gaps(result: QueryResult | None, stores: Mapping[str, Store]) -> list[ReportSensorGap]:

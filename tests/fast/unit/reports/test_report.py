@@ -70,6 +70,8 @@ def test_a_store_that_was_closed_all_day_is_not_among_the_weakest() -> None:
 
     assert [each.store for each in report.best] == ["open-5", "open-4", "open-3", "open-2", "open-1"]
     assert [(each.store, each.value) for each in report.weakest] == [("open-6", 0), ("open-0", 1)]
+    sunday = report_of(Asking(world), day="2026-11-15")
+    assert (sunday.stores, sunday.weakest) == (14, [])
 
 
 def test_visitors_say_how_many_stores_have_no_sensor(asking: Asking) -> None:

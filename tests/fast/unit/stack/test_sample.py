@@ -6,7 +6,7 @@ import pytest
 
 from batch_layer import master
 from batch_layer.master import DataFile, Master
-from batch_layer.verify.verification import Sample, Verdict, comparable_days
+from batch_layer.verify.verification import Sample, Verdict
 from galatea.cli.verify import sentences
 
 DAYS = [date(2026, 1, 1) + timedelta(days=number) for number in range(100)]
@@ -26,22 +26,22 @@ def test_if_there_are_fewer_days_than_requested_all_are_drawn() -> None:
     assert Sample(5, 7).draw([]) == []
 
 
-def test_days_of_a_history_that_waits_are_not_drawn_and_those_that_may_be_shown_are(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    cut, before = datetime(2026, 3, 7, 1, tzinfo=UTC), timedelta(minutes=1)
+@pytest.mark.parametrize("is_published", [True, False])
+def test_days_of_a_history_that_waits_are_not_drawn(monkeypatch: pytest.MonkeyPatch, *, is_published: bool) -> None:
+    sent = datetime(2026, 3, 7, 1, tzinfo=UTC)
+    cut = sent - timedelta(hours=1) if is_published else datetime(1970, 1, 1, tzinfo=UTC)
     received = {
-        date(2025, 6, 1): cut + before,  # sent after the cut: it waits
-        date(2025, 7, 1): cut - before,  # should be published, whether or not it is
+        date(2025, 6, 1): sent,
+        date(2025, 7, 1): sent - timedelta(days=1),
         date(2025, 8, 1): None,  # of a file that does not say
-        date(2026, 3, 6): cut + before,  # young enough for the speed layer
+        date(2026, 3, 6): sent,  # young enough for the speed layer
     }
     files = [DataFile("", 0, day, oldest_at) for day, oldest_at in received.items()]
     monkeypatch.setattr(master, "files_at", lambda *_: files)
 
-    days = comparable_days({date(2026, 2, 1)}, [Master("", 0)], cut, timedelta(hours=23))
+    days = Master("", 0).days_shown(cut, timedelta(hours=23))
 
-    assert days == {date(2025, 7, 1), date(2025, 8, 1), date(2026, 2, 1), date(2026, 3, 6)}
+    assert days == {date(2025, 8, 1), date(2026, 3, 6)} | ({date(2025, 7, 1)} if is_published else set())
 
 
 def test_a_total_that_differs_is_a_difference_although_no_cell_is_one() -> None:
