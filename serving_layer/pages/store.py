@@ -43,7 +43,7 @@ PASSING = {
     "in_store_traffic": noted("Inside"),
     "capture_rate": noted("Capture"),
     "avg_stay_time": noted("Average stay"),
-    "bounce_rate": noted("Left within 5 minutes"),
+    "bounce_rate": noted("Left soon after"),
 }
 QUEUE = {
     "avg_queue_wait": noted("Average wait"),
