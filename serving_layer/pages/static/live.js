@@ -184,8 +184,8 @@
       && (!(requestedAt.get(key) > changedAt) || now - requestedAt.get(key) >= MAX_UNCHANGED_MS);
     results.push(...await Promise.all(others.filter(isDue).map((each) => updateGroup(each).catch((error) => error))));
     const failed = results.filter((each) => each instanceof Error);
-    const told = failed.find((error) => error.status === 429); // whoever says so is heard, also if others have answered
-    if (told || failed.length && failed.length === results.length) throw told ?? failed[0];
+    const limited = failed.find((error) => error.status === 429); // whoever says so is heard, also if others have answered
+    if (limited || failed.length && failed.length === results.length) throw limited ?? failed[0];
   }
 
   // Regions that are not metrics are taken from the page itself, loaded again.
