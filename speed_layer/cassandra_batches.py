@@ -5,11 +5,14 @@ The cost of a request is higher than that of the rows it carries.
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import lru_cache
 from itertools import groupby
+from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from cassandra.concurrent import execute_concurrent_with_args
-from cassandra.query import BatchStatement, BatchType, PreparedStatement
+from cassandra.cqltypes import Int32Type, LongType, SimpleDateType, VarcharType
+from cassandra.query import BatchStatement, BatchType, BoundStatement, PreparedStatement
 
 if TYPE_CHECKING:
     from cassandra.cluster import ResponseFuture, Session
@@ -20,6 +23,7 @@ PARTITIONS_AT_ONCE = 10
 BYTES_AT_ONCE = 32_000
 """By default, Cassandra rejects requests to several partitions of more than 50 KiB."""
 _IN_FLIGHT = 32
+_INT, _BIGINT = Struct(">i"), Struct(">q")
 Row = TypeVar("Row", bound=tuple[Any, ...])
 Key = TypeVar("Key", bound=tuple[Hashable, ...])
 
@@ -86,6 +90,36 @@ def request_batches(
 
 def _batch(insert: PreparedStatement, rows: Iterable[tuple[Any, ...]]) -> BatchStatement:
     batch = BatchStatement(BatchType.UNLOGGED)  # every row is written again if one of them was not
+    bind = _bind_of(insert)
     for values in rows:
-        batch.add(insert, values)
+        batch.add(bind(values))
     return batch
+
+
+@lru_cache
+def _bind_of(insert: PreparedStatement) -> Callable[[tuple[Any, ...]], BoundStatement]:
+    """What `insert.bind` does for a whole row, in a third of the time: most values of a row are those of the last."""
+    serialize = [_serializer(column.type, insert.protocol_version) for column in insert.column_metadata]
+
+    def bind(values: tuple[Any, ...]) -> BoundStatement:
+        bound = BoundStatement(insert)
+        bound.values = [own(value) for own, value in zip(serialize, values, strict=True)]
+        return bound
+
+    return bind
+
+
+def _serializer(kind: Any, protocol_version: int) -> Callable[[Any], bytes | None]:  # noqa: ANN401 - a type of the driver
+    if kind is LongType or kind is Int32Type:
+        pack = (_BIGINT if kind is LongType else _INT).pack
+        return lambda value: None if value is None else pack(value)
+    if kind is VarcharType:
+        return lambda value: None if value is None else value.encode()
+
+    def serialize(value: Any) -> bytes:  # noqa: ANN401 - of any type
+        written: bytes = kind.serialize(value, protocol_version)
+        return written
+
+    if kind is SimpleDateType:
+        serialize = lru_cache(serialize)
+    return lambda value: None if value is None else serialize(value)

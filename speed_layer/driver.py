@@ -9,6 +9,7 @@ The end offsets come from Spark's own offset log, which Spark writes before a mi
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
@@ -27,11 +28,14 @@ from master_dataset.tracing import Attributes, micro_batch
 from speed_layer.arrow_tables import last_received
 from speed_layer.contributions import Contributions
 from speed_layer.micro_batch import Horizons, MicroBatch, Rehearsal, SpeedRows
+from speed_layer.new_identities import FilterFiles
+from speed_layer.parser import sources_of
 from speed_layer.store_progress import StoreProgress
-from speed_layer.stream import Feed, counted, input_stream
+from speed_layer.stream import Feed, counted, input_stream, tasks_of
 from speed_layer.visits import VisitTracker
 from views.arrow.contributions import check
 from views.control.generation import Generation, Generations, Offsets, Reached
+from views.control.speed_layout import BY_VIEW, SpeedLayout
 from views.core.cut import UNIX_EPOCH
 from views.core.view import View
 
@@ -67,14 +71,18 @@ class MicroBatchSizes:
 class SpeedDriver:
     """The streaming query of one generation, and what happens after each of its micro-batches."""
 
-    def __init__(self, connect: "Callable[[], Session]", views: Sequence[View], horizons: Horizons) -> None:
+    def __init__(
+        self, connect: "Callable[[], Session]", views: Sequence[View], horizons: Horizons, folder: Path
+    ) -> None:
         """`connect` is also called in Spark's workers; it must be picklable and give one session per process.
+
+        `folder`: for files that only this process and its workers use. They are removed when a query starts.
 
         Raises:
             DefinitionError: A view uses SQL that cannot be evaluated.
         """
         check(views)
-        self._connect, self._views, self._horizons = connect, views, horizons
+        self._connect, self._views, self._horizons, self._folder = connect, views, horizons, folder
         self._ages = (horizons.oldest, horizons.visits)
         self._visits: VisitTracker | None = None
         self._contributions = Contributions(views, *self._ages)
@@ -83,6 +91,7 @@ class SpeedDriver:
         self._recorded: dict[tuple[str, int], int] = {}  # topic and partition to the position
         self._traces: Accumulator[TraceContexts] | None = None
         self._parser: Parser | None = None
+        self._filters: FilterFiles | None = None
         self._sizes = MicroBatchSizes()
         self._progress: StoreProgress | None = None
         self.refusal: CheckpointOutOfStepError | GenerationReplacedError | None = None
@@ -95,6 +104,7 @@ class SpeedDriver:
         self._progress = StoreProgress(self._connect(), generation.number, self._horizons.ttl)
         feed = replace(feed, traces=self._traces)
         self._parser = feed.parser(self._views)
+        self._filters = self._fresh_filters(spark, generation.layout)
         of_visits = [view for view in self._views if view.counts_visits]
         self._visits = VisitTracker(of_visits, self._ages, feed, self._horizons.skew) if of_visits else None
         return (
@@ -104,6 +114,13 @@ class SpeedDriver:
             .foreachBatch(lambda batch, number: self._timed(generation, batch, number, checkpoint))
             .start()
         )
+
+    def _fresh_filters(self, spark: SparkSession, layout: SpeedLayout) -> FilterFiles | None:
+        """None if workers may run on other hosts, or the layout has no buckets."""
+        if not layout.is_by_store or not str(spark.sparkContext.master).startswith("local"):
+            return None
+        topics = [source.topic for source in sources_of(self._views)]
+        return FilterFiles.fresh(self._folder, tasks_of(spark), topics, layout.buckets)
 
     def rehearse(self, spark: SparkSession, feed: Feed) -> None:
         """Read records as `start` does, and forget them, so that Spark has loaded and compiled what that needs.
@@ -117,7 +134,7 @@ class SpeedDriver:
                 .writeStream.queryName("rehearsal")
                 .option("checkpointLocation", spark_uri(checkpoint))
                 .trigger(availableNow=True)
-                .foreachBatch(lambda batch, _: counted(batch, parser, count, 0))
+                .foreachBatch(lambda batch, _: counted(batch, parser, count, 0, BY_VIEW))
                 .start()
             )
             query.awaitTermination()
@@ -146,9 +163,9 @@ class SpeedDriver:
             self.refusal = refusal
             raise
         failpoint(Failpoint.SPEED_CLAIMED)
-        count = MicroBatch(self._connect, self._contributions, self._horizons, generation, number)
+        count = MicroBatch(self._connect, self._contributions, self._horizons, generation, number, self._filters)
         assert self._parser is not None  # noqa: S101 - for the type checker
-        output = counted(batch, self._parser, count, self._sizes.of(checkpoint, number, ends))
+        output = counted(batch, self._parser, count, self._sizes.of(checkpoint, number, ends), generation.layout)
         if self._visits:
             if not self._visits.is_recovered:
                 before = read_ends(checkpoint, number - 1) if number else {}

@@ -7,14 +7,17 @@ when no duplicate of the event can count any more (R5).
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
+from itertools import repeat
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from speed_layer.cassandra_batches import Insert, partition_slices, read_all, write_all
-from views.control.speed_layout import SpeedLayout
+from speed_layer.new_identities import FilterFiles, IdentityFilter, Mask
+from views.control.generation import Generation
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -24,6 +27,10 @@ _PLACE_BYTES = 100
 """The columns of a row besides its identity."""
 _IDENTITY = 4
 """Where the identity is among the values of an insert."""
+_BUCKET = "bucket"
+_REMEMBERED = ("topic", _BUCKET, "day", "identity", "partition", "offset")
+"""The columns of an insert, except the generation. The first three are those of a partition."""
+_EPOCH_DAY = date(1970, 1, 1)
 
 Identity = tuple[str, str]
 """Of an event: its topic and the identity in it."""
@@ -85,18 +92,25 @@ class FirstDeliveries:
     """The positions that one generation remembers."""
 
     def __init__(
-        self, session: "Session", generation: int, layout: SpeedLayout, oldest: timedelta, ttl: timedelta
+        self,
+        session: "Session",
+        generation: Generation,
+        oldest: timedelta,
+        ttl: timedelta,
+        filters: FilterFiles | None = None,
     ) -> None:
-        """`oldest`: events that are older on arrival are left to batch, and pass unfiltered. `ttl`: of the rows."""
-        self._session, self._generation, self._layout, self._oldest = session, generation, layout, oldest
+        """`oldest`: events that are older on arrival are left to batch, and pass unfiltered. `ttl`: of the rows.
+
+        `filters`: None if Cassandra is asked for every identity. Only for a layout with buckets.
+        """
+        self._session, self._generation, self._oldest, self._filters = session, generation, oldest, filters
         self._ttl_seconds = int(ttl.total_seconds())
-        table, column = layout.first_deliveries, layout.place_column
-        self._select = (
-            f"SELECT identity, partition, offset FROM {table} "  # noqa: S608 - our own names
-            f"WHERE generation = ? AND topic = ? AND {column} = ? AND day = ? AND identity IN ?"
-        )
+        table, column = generation.layout.first_deliveries, generation.layout.place_column
+        of_partition = f"FROM {table} WHERE generation = ? AND topic = ? AND {column} = ? AND day = ?"
+        self._select = f"SELECT identity, partition, offset {of_partition} AND identity IN ?"
+        self._select_any = f"SELECT identity {of_partition} LIMIT 1"
         self._insert = (
-            f"INSERT INTO {table} (generation, topic, {column}, day, identity, partition, offset) "  # noqa: S608 - likewise
+            f"INSERT INTO {table} (generation, topic, {column}, day, identity, partition, offset) "  # noqa: S608 - our own names
             "VALUES (?, ?, ?, ?, ?, ?, ?) USING TTL ?"
         )
 
@@ -104,18 +118,56 @@ class FirstDeliveries:
         """The events that are no duplicates. They are remembered before this returns."""
         age = pc.subtract(events["received_at"], events["happened_at"]).cast(_MICROSECONDS)
         too_old = pc.greater(age, pa.scalar(self._oldest, _MICROSECONDS))
-        young = events.filter(pc.invert(too_old))
-        deliveries = [Delivery(*values) for values in zip(*(young[name].to_pylist() for name in _FIELDS), strict=True)]
-        first = first_in_batch(deliveries)
-        firsts, own = settled(first, self._remembered(first))
+        young = self._placed(events.filter(pc.invert(too_old)))
+        is_new = self._are_new(young)
+        counts = is_new & ~_are_repeated(young)
+        counts[~counts] = self._are_counted(young.filter(pa.array(~counts)), is_new[~counts])
+        first = young.filter(pa.array(counts))
         # Also those of a replay: they must be kept as long as the rows that it writes.
-        self._remember(own)
-        counts = pa.array([firsts[each.of] == each.place for each in deliveries], pa.bool_())
-        return pa.concat_tables([events.filter(too_old), young.filter(counts)])
+        self._remember(first)
+        return pa.concat_tables([events.filter(too_old), first.select(events.column_names)])
+
+    def _placed(self, events: pa.Table) -> pa.Table:
+        """With the value of `SpeedLayout.place_column`."""
+        stores = events["store"].combine_chunks().dictionary_encode()
+        places = pa.array([self._generation.layout.place(store) for store in stores.dictionary.to_pylist()])
+        return events.append_column(_BUCKET, places.take(stores.indices))
+
+    def _are_new(self, events: pa.Table) -> Mask:
+        """Which identities are surely not remembered. They are added to the filters."""
+        is_new: Mask = np.zeros(events.num_rows, np.bool_)
+        if self._filters is None:
+            return is_new
+        days, tasks = events["day"].cast(pa.int32()).to_numpy(), events[_BUCKET].to_numpy() % self._filters.tasks
+        for day, task in set(zip(days.tolist(), tasks.tolist(), strict=True)):
+            at = np.flatnonzero((days == day) & (tasks == task))
+            is_new[at] = self._added(events.take(pa.array(at)), self._filters.of(_EPOCH_DAY + timedelta(day), task))
+        return is_new
+
+    def _added(self, events: pa.Table, own: IdentityFilter) -> Mask:
+        """Add the identities of a day and task to their filter. Which of them are surely not remembered."""
+        partitions = own.partitions(events["topic"], events[_BUCKET].to_numpy())
+        named, at = np.unique(partitions, return_index=True)
+        columns = (events.take(pa.array(at))[name].to_pylist() for name in _REMEMBERED[:3])
+        keys = dict(zip(named.tolist(), zip(*columns, strict=True), strict=True))
+        unmet = own.unmet(keys)
+        queries = [(self._generation.number, *keys[each]) for each in unmet]
+        found = read_all(self._session, self._session.prepare(self._select_any), queries)
+        for partition, rows in zip(unmet, found, strict=True):
+            own.meet(partition, is_empty=not rows)
+        return own.add(partitions, events["identity_hash"].to_numpy().view(np.uint64))
+
+    def _are_counted(self, events: pa.Table, is_new: Mask) -> Mask:
+        """Which deliveries count. `is_new`: those whose identity is surely not remembered."""
+        deliveries = [Delivery(*values) for values in zip(*(events[name].to_pylist() for name in _FIELDS), strict=True)]
+        first = first_in_batch(deliveries)
+        new = {each.of for each, is_new in zip(deliveries, is_new.tolist(), strict=True) if is_new}
+        firsts, _ = settled(first, self._remembered(each for each in first if each.of not in new))
+        return np.fromiter((firsts[each.of] == each.place for each in deliveries), np.bool_, len(deliveries))
 
     def _remembered(self, deliveries: Iterable[Delivery]) -> dict[Identity, Place]:
         queries = [
-            (self._generation, *key, [each.identity for each in own])
+            (self._generation.number, *key, [each.identity for each in own])
             for key, own in partition_slices(deliveries, self._partition)
         ]
         found = read_all(self._session, self._session.prepare(self._select), queries)
@@ -125,18 +177,24 @@ class FirstDeliveries:
             for row in rows
         }
 
-    def _remember(self, deliveries: Iterable[Delivery]) -> None:
+    def _remember(self, events: pa.Table) -> None:
         insert = Insert(self._session.prepare(self._insert), itemgetter(1, 2, 3), _size)
-        rows = [
-            (self._generation, *key, each.identity, *each.place, self._ttl_seconds)
-            for key, own in partition_slices(deliveries, self._partition)
-            for each in own
-        ]
-        write_all(self._session, insert, rows)
+        ordered = events.select(_REMEMBERED).sort_by([(name, "ascending") for name in _REMEMBERED[:3]])
+        columns = (ordered[name].to_pylist() for name in _REMEMBERED)
+        own, ttl = repeat(self._generation.number), repeat(self._ttl_seconds)
+        write_all(self._session, insert, zip(own, *columns, ttl, strict=False))
 
     def _partition(self, delivery: Delivery) -> tuple[str, str | int, date]:
         """Topic, store or bucket, and day, in the order of the statements."""
-        return delivery.topic, self._layout.place(delivery.store), delivery.day
+        return delivery.topic, self._generation.layout.place(delivery.store), delivery.day
+
+
+def _are_repeated(events: pa.Table) -> Mask:
+    """Which events are there more than once."""
+    identities = pc.binary_join_element_wise(events["topic"], events["identity"], "\0").combine_chunks()
+    numbers = identities.dictionary_encode().indices.to_numpy()
+    repeated: Mask = np.bincount(numbers)[numbers] > 1
+    return repeated
 
 
 def _size(row: tuple[Any, ...]) -> int:

@@ -26,6 +26,7 @@ from speed_layer.arrow_tables import of_kind, position_rows, sighting_rows
 from speed_layer.cassandra_batches import Insert, write_all
 from speed_layer.contributions import Contributions
 from speed_layer.first_deliveries import FirstDeliveries
+from speed_layer.new_identities import FilterFiles
 from speed_layer.store_progress import StoreProgress
 from views.control.generation import Generation
 from views.control.speed_layout import SpeedLayout
@@ -104,6 +105,7 @@ class MicroBatch:
     horizons: Horizons
     generation: Generation
     number: int
+    filters: FilterFiles | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write what the events add. The output comes last: when the driver has it, every row is written."""
@@ -122,7 +124,7 @@ class MicroBatch:
         session, own, horizons = self.connect(), self.generation, self.horizons
         # A row is served for at most `ttl`, and a duplicate arrives at most `remembered` after the first delivery.
         kept = horizons.ttl + horizons.remembered
-        firsts = FirstDeliveries(session, own.number, own.layout, horizons.oldest, kept)
+        firsts = FirstDeliveries(session, own, horizons.oldest, kept, self.filters)
         first = firsts.filter_first(events)
         failpoint(Failpoint.SPEED_REMEMBERED)
         shapes = self.contributions.shapes

@@ -2,18 +2,21 @@
 
     Kafka, all topics -> parsed rows -> all rows of a store in one task, which counts them
 
-A small micro-batch is parsed and counted by one task. A large one is shared by as many as the setting allows, which
-costs a shuffle.
+A small micro-batch is parsed and counted by one task. A large one is shared by as many as the setting allows: each
+parses some of the records, and packs its rows for the tasks that count them, so that Spark shuffles a few values of
+bytes instead of every column of every row.
 
 The stream has no state: what a micro-batch has to know of earlier ones is in Cassandra, by key.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -23,6 +26,7 @@ from master_dataset.kafka.topics import Intake, record_span, record_stream
 from master_dataset.visits.visit import VisitRules
 from speed_layer.arrow_tables import OUTPUT
 from speed_layer.parser import Parser, RecordWriter, sources_of
+from views.control.speed_layout import SpeedLayout
 from views.core.view import View
 
 if TYPE_CHECKING:
@@ -37,6 +41,8 @@ Count = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Takes parsed rows, returns `OUTPUT`. Runs in Spark's workers."""
 ALONE = 5_000
 """Records of a micro-batch up to which one task counts them: half a second's, at 10,000 a second."""
+_PACKED = pa.schema([("task", pa.int32()), ("rows", pa.binary())])
+"""Parsed rows for a task: its number, and the rows as a stream of Arrow IPC."""
 Span = tuple[Mapping[int, int], Mapping[int, int]]
 """Partition to its first offset, and to the offset after the last."""
 
@@ -75,12 +81,12 @@ class Feed:
 def input_stream(spark: SparkSession, views: Sequence[View], feed: Feed) -> DataFrame:
     """The streaming DataFrame of records."""
     topics = [source.topic for source in sources_of(views)]
-    tasks = 1 if _tasks(spark) == 1 else spark.sparkContext.defaultParallelism
+    tasks = 1 if tasks_of(spark) == 1 else spark.sparkContext.defaultParallelism
     intake = Intake(feed.kafka, feed.partitions, feed.readable, feed.starting_offsets, feed.per_batch, tasks)
     return record_stream(spark, topics, intake)
 
 
-def counted(records: DataFrame, parser: Parser, count: Count, number: int) -> pa.Table:
+def counted(records: DataFrame, parser: Parser, count: Count, number: int, layout: SpeedLayout) -> pa.Table:
     """Parse and count the records of a micro-batch in Spark's workers, all of a store in one task. Returns `OUTPUT`.
 
     One task does both at once: a record goes to Python once, and nothing but `OUTPUT` comes back.
@@ -90,12 +96,37 @@ def counted(records: DataFrame, parser: Parser, count: Count, number: int) -> pa
         parser: Parses them.
         count: Counts them.
         number: How many there are at most. No answer depends on it.
+        layout: Says which stores one task counts.
     """
-    output, tasks = from_arrow_schema(OUTPUT), _tasks(records.sparkSession)
+    output, tasks = from_arrow_schema(OUTPUT), tasks_of(records.sparkSession)
     if tasks == 1 or number <= ALONE:
         return records.coalesce(1).mapInArrow(lambda batches: count(parser(batches)), output).toArrow()
-    parsed = records.mapInArrow(parser, from_arrow_schema(parser.schema))
-    return parsed.repartition(tasks, "store").mapInArrow(count, output).toArrow()
+    task_of = partial(layout.task, tasks=tasks)
+    parsed = records.mapInArrow(lambda batches: packed(parser(batches), task_of), from_arrow_schema(_PACKED))
+    shared = parsed.repartitionById(tasks, "task")
+    return shared.mapInArrow(lambda batches: count(unpacked(batches)), output).toArrow()
+
+
+def packed(parsed: Iterable[pa.RecordBatch], task_of: Callable[[str], int]) -> Iterator[pa.RecordBatch]:
+    """The rows of each task, packed. `task_of`: the task of a store; rows without a store are for the first."""
+    for rows in parsed:
+        stores = rows["store"].dictionary_encode()
+        of_store = pa.array(map(task_of, stores.dictionary.to_pylist()), pa.int32())
+        of_row = pc.fill_null(of_store.take(stores.indices), 0)
+        for task in sorted(pc.unique(of_row).to_pylist()):
+            own = rows.filter(pc.equal(of_row, task))
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, own.schema) as stream:
+                stream.write_batch(own)
+            row = {"task": task, "rows": sink.getvalue().to_pybytes()}
+            yield pa.RecordBatch.from_pylist([row], schema=_PACKED)
+
+
+def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows that `packed` has packed."""
+    for batch in batches:
+        for rows in batch["rows"]:
+            yield from pa.ipc.open_stream(rows.as_buffer())
 
 
 def past_records(spark: SparkSession, view: View, feed: Feed, span: Span) -> tuple[DataFrame, Parser]:
@@ -104,6 +135,7 @@ def past_records(spark: SparkSession, view: View, feed: Feed, span: Span) -> tup
     return records, Parser.of([view], feed.terms, {})
 
 
-def _tasks(spark: SparkSession) -> int:
+def tasks_of(spark: SparkSession) -> int:
+    """How many tasks count a micro-batch at most."""
     wanted = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     return min(wanted, spark.sparkContext.defaultParallelism)

@@ -88,7 +88,7 @@ def run(process: Process, settings: Settings) -> None:
         visits=settings.layers.visits,
         skew=settings.layers.skew,
     )
-    driver = SpeedDriver(connect, registered_views(), horizons)
+    driver = SpeedDriver(connect, registered_views(), horizons, settings.home / "identities" / process.name)
 
     def stand_by() -> None:
         process.ready()

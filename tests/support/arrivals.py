@@ -6,6 +6,7 @@ from typing import TypedDict
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from master_dataset.parsing.parse import identity_hash
 from master_dataset.parsing.rows import EVENT, FACT, POSITION_FIELDS
 from speed_layer.arrow_tables import POSITION
 from speed_layer.contributions import Contributed, Contributions
@@ -27,7 +28,7 @@ CONTRIBUTIONS = pa.list_(
     )
 )
 _FACT = dict(FACT)
-_COUNTED = [(name, _FACT[name]) for name in ("store", "happened_at", "day", "identity")]
+_COUNTED = [(name, _FACT[name]) for name in ("store", "happened_at", "day", "identity", "identity_hash")]
 ARRIVALS = pa.schema([("kind", pa.string()), *POSITION_FIELDS, *_COUNTED, ("contributions", CONTRIBUTIONS)])
 """What counting needs of a parsed row, and what it contributes."""
 
@@ -68,6 +69,7 @@ class Arrival(TypedDict, total=False):
     happened_at: datetime
     day: object
     identity: str
+    identity_hash: int
     contributions: list[dict[str, object]]
 
 
@@ -93,6 +95,7 @@ def arrival(  # noqa: PLR0913 - what differs between two deliveries
         "happened_at": happened_at,
         "day": happened_at.date(),
         "identity": identity,
+        "identity_hash": identity_hash("pos_transactions", identity),
         "contributions": [dict(zip(("view", "window", "dimensions", "values"), each, strict=True)) for each in given],
     }
 

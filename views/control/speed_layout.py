@@ -89,6 +89,11 @@ class SpeedLayout:
         """The value of `place_column`: always the same for a store."""
         return crc32(store.encode()) % self.buckets if self.is_by_store else store
 
+    def task(self, store: str, tasks: int) -> int:
+        """Which of so many tasks counts the events of a store: one for all stores that share a bucket."""
+        where = self.place(store)
+        return (crc32(where.encode()) if isinstance(where, str) else where) % tasks
+
     def recorded_with(self, definitions: Mapping[str, str]) -> dict[str, str]:
         """The definitions of a generation as its row has them: those of its views, and its layout."""
         receipts = ", receipts in blocks" if self.packs_receipts else ""

@@ -37,8 +37,8 @@ class Batch(list[tuple[Statement, tuple[Any, ...]]]):
     def __init__(self, _: object) -> None:
         super().__init__()
 
-    def add(self, statement: Statement, values: tuple[Any, ...]) -> None:
-        self.append((statement, values))
+    def add(self, bound: tuple[Statement, tuple[Any, ...]]) -> None:
+        self.append(bound)
 
 
 class Tables:
@@ -81,10 +81,11 @@ class Tables:
 
     def first_deliveries(self, table: str, wanted_keys: Sequence[tuple[Any, ...]]) -> Iterator[tuple[bool, list[Any]]]:
         """What `FirstDeliveries` asks for, each question in turn."""
-        for *key, identities in wanted_keys:
-            names = ("generation", "topic", "store" if table == "first_deliveries" else "bucket", "day")
-            own = (row for row in self.of(table) if [row[name] for name in names] == key)
-            yield True, [SimpleNamespace(**row) for row in own if row["identity"] in identities]
+        names = ("generation", "topic", "store" if table == "first_deliveries" else "bucket", "day")
+        for wanted in wanted_keys:
+            key, identities = wanted[: len(names)], wanted[len(names) :]
+            own = (row for row in self.of(table) if tuple(row[name] for name in names) == key)
+            yield True, [SimpleNamespace(**row) for row in own if not identities or row["identity"] in identities[0]]
 
 
 @contextmanager
@@ -96,6 +97,7 @@ def in_memory() -> Iterator[None]:
 
     with (
         patch("speed_layer.cassandra_batches.BatchStatement", Batch),
+        patch("speed_layer.cassandra_batches._bind_of", lambda statement: lambda values: (statement, values)),
         patch("speed_layer.cassandra_batches.execute_concurrent_with_args", read),
     ):
         yield
