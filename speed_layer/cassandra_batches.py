@@ -77,7 +77,7 @@ def request_batches(
     held, partitions = 0, set[Hashable]()
     for row in rows:
         key, more = partition(row), size(row)
-        too_many = len(own) == ROWS_AT_ONCE or len(partitions | {key}) > PARTITIONS_AT_ONCE
+        too_many = len(own) == ROWS_AT_ONCE or (len(partitions) == PARTITIONS_AT_ONCE and key not in partitions)
         if own and (too_many or held + more > BYTES_AT_ONCE):
             yield own
             own, held, partitions = [], 0, set()

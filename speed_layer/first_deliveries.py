@@ -27,7 +27,7 @@ _PLACE_BYTES = 100
 """The columns of a row besides its identity."""
 _IDENTITY = 4
 """Where the identity is among the values of an insert."""
-_BUCKET = "bucket"
+_BUCKET, _HASH = "bucket", "identity_hash"
 _REMEMBERED = ("topic", _BUCKET, "day", "identity", "partition", "offset")
 """The columns of an insert, except the generation. The first three are those of a partition."""
 _EPOCH_DAY = date(1970, 1, 1)
@@ -117,21 +117,24 @@ class FirstDeliveries:
     def filter_first(self, events: pa.Table) -> pa.Table:
         """The events that are no duplicates. They are remembered before this returns."""
         age = pc.subtract(events["received_at"], events["happened_at"]).cast(_MICROSECONDS)
-        too_old = pc.greater(age, pa.scalar(self._oldest, _MICROSECONDS))
-        young = self._placed(events.filter(pc.invert(too_old)))
+        keep = pc.greater(age, pa.scalar(self._oldest, _MICROSECONDS)).to_numpy()
+        is_young = ~keep
+        young = self._young(events, pa.array(is_young))
         is_new = self._are_new(young)
         counts = is_new & ~_are_repeated(young)
         counts[~counts] = self._are_counted(young.filter(pa.array(~counts)), is_new[~counts])
-        first = young.filter(pa.array(counts))
         # Also those of a replay: they must be kept as long as the rows that it writes.
-        self._remember(first)
-        return pa.concat_tables([events.filter(too_old), first.select(events.column_names)])
+        self._remember(young.filter(pa.array(counts)))
+        keep[is_young] = counts
+        return events.filter(pa.array(keep))
 
-    def _placed(self, events: pa.Table) -> pa.Table:
-        """With the value of `SpeedLayout.place_column`."""
-        stores = events["store"].combine_chunks().dictionary_encode()
-        places = pa.array([self._generation.layout.place(store) for store in stores.dictionary.to_pylist()])
-        return events.append_column(_BUCKET, places.take(stores.indices))
+    def _young(self, events: pa.Table, is_young: pa.Array) -> pa.Table:
+        """What is asked of these events, with the value of `SpeedLayout.place_column`."""
+        young = events.select([*_FIELDS, _HASH]).filter(is_young)
+        stores = young["store"].combine_chunks().dictionary_encode()
+        places = [self._generation.layout.place(store) for store in stores.dictionary.to_pylist()]
+        kind = pa.int64() if self._generation.layout.is_by_store else pa.string()
+        return young.append_column(_BUCKET, pa.array(places, kind).take(stores.indices))
 
     def _are_new(self, events: pa.Table) -> Mask:
         """Which identities are surely not remembered. They are added to the filters."""
@@ -155,7 +158,7 @@ class FirstDeliveries:
         found = read_all(self._session, self._session.prepare(self._select_any), queries)
         for partition, rows in zip(unmet, found, strict=True):
             own.meet(partition, is_empty=not rows)
-        return own.add(partitions, events["identity_hash"].to_numpy().view(np.uint64))
+        return own.add(partitions, events[_HASH].to_numpy().view(np.uint64))
 
     def _are_counted(self, events: pa.Table, is_new: Mask) -> Mask:
         """Which deliveries count. `is_new`: those whose identity is surely not remembered."""
