@@ -151,7 +151,7 @@ class ReceiptStream:
         """Send, and wait in the end until all is acknowledged."""
         producer, key = bare.producer(self._kafka), key_of(POS_TRANSACTIONS)
         began, sent = time.monotonic(), 0
-        for value in paced(live_receipts(time.time_ns() // 1000), self._per_second):
+        for value in paced(live_receipts(time.time_ns() // 1_000_000), self._per_second):  # of 13 digits, as tills have
             if leave.is_set():
                 break
             producer.produce(self._topic, value, key=key(value))
