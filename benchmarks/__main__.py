@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import signal
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -59,6 +60,7 @@ NAMES = (*STACK, *ALONE)
 def main() -> int:
     """Exit 1 if a promise is missed. If a part fails, what was measured before it is shown and kept all the same."""
     arguments = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends what was started, too
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))  # stdout is the table
     load = Load()
     rows: list[Measured] = []
