@@ -144,6 +144,8 @@ def _instant(value: object) -> datetime:
 
 
 PER_SECOND = 1_000
+LINGER_MS = 50
+"""As a gateway of many tills sends. Otherwise nearly every receipt is a request, which the broker writes to disk alone."""
 
 
 class ReceiptStream:
@@ -156,7 +158,7 @@ class ReceiptStream:
 
     def __call__(self, leave: "Event") -> None:
         """Send, and wait in the end until all is acknowledged."""
-        producer, key = bare.producer(self._kafka), key_of(POS_TRANSACTIONS)
+        producer, key = bare.producer(self._kafka, LINGER_MS), key_of(POS_TRANSACTIONS)
         began, sent = time.monotonic(), 0
         for value in paced(live_receipts(time.time_ns() // 1_000_000), self._per_second):  # of 13 digits, as tills have
             if leave.is_set():
