@@ -145,7 +145,7 @@ def _instant(value: object) -> datetime:
 
 PER_SECOND = 1_000
 LINGER_MS = 50
-"""As a gateway of many tills sends. Otherwise nearly every receipt is a request, which the broker writes to disk alone."""
+"""As a gateway of many tills sends: otherwise nearly every receipt is a request, and the broker syncs it alone."""
 
 
 class ReceiptStream:
