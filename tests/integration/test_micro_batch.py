@@ -81,8 +81,7 @@ def test_a_batch_that_had_only_remembered_its_events_when_it_crashed_counts_them
     counter: MicroBatch,
 ) -> None:
     rows = [arrival("a", 0, NOW, ONE), arrival("b", 1, NOW, ONE)]
-    own = counter.generation
-    remembering = FirstDeliveries(counter.connect(), own.number, own.layout, HORIZONS.oldest, HORIZONS.ttl)
+    remembering = FirstDeliveries(counter.connect(), counter.generation, HORIZONS.oldest, HORIZONS.ttl)
     remembering.filter_first(pa.Table.from_batches([arrived(rows)]))
 
     count(counter, *rows, batch=0)

@@ -50,7 +50,7 @@ def first(tables: Tables, rows: list[Arrival], filters: FilterFiles | None) -> l
     """The places of the deliveries that count."""
     generation = Generation(1, NOON, {}, {}, layout=LAYOUT)
     ttl = timedelta(days=8)
-    found = FirstDeliveries(tables, generation, timedelta(hours=23), ttl, filters).filter_first(  # type: ignore[arg-type]
+    found = FirstDeliveries(tables, generation, timedelta(hours=23), ttl, filters).filter_first(
         pa.Table.from_batches([arrived(rows)])
     )
     return sorted(zip(found["partition"].to_pylist(), found["offset"].to_pylist(), strict=True))
