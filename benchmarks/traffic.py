@@ -79,7 +79,11 @@ def live_receipts(first: int, seed: int = 8) -> Iterator[bytes]:
 
 
 def receipt_line(
-    rng: random.Random, number: int, happened_at: datetime, store: str | None = None, lines: object = None
+    rng: random.Random,
+    number: int,
+    happened_at: datetime,
+    store: str | None = None,
+    lines: list[dict[str, object]] | None = None,
 ) -> bytes:
     """One receipt of 1 to 18 lines; `lines`: these."""
     return orjson.dumps(

@@ -90,15 +90,15 @@ def request_batches(
 
 def _batch(insert: PreparedStatement, rows: Iterable[tuple[Any, ...]]) -> BatchStatement:
     batch = BatchStatement(BatchType.UNLOGGED)  # every row is written again if one of them was not
-    bind = _bind_of(insert)
+    bind = bind_of(insert)
     for values in rows:
         batch.add(bind(values))
     return batch
 
 
 @lru_cache
-def _bind_of(insert: PreparedStatement) -> Callable[[tuple[Any, ...]], BoundStatement]:
-    """What `insert.bind` does for a whole row, in a third of the time: most values of a row are those of the last."""
+def bind_of(insert: PreparedStatement) -> Callable[[tuple[Any, ...]], BoundStatement]:
+    """What `insert.bind` does for a whole row, with less work: 8 instead of 22 us for a first delivery."""
     serialize = [_serializer(column.type, insert.protocol_version) for column in insert.column_metadata]
 
     def bind(values: tuple[Any, ...]) -> BoundStatement:

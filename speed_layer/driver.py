@@ -31,7 +31,7 @@ from speed_layer.micro_batch import Horizons, MicroBatch, Rehearsal, SpeedRows
 from speed_layer.new_identities import FilterFiles
 from speed_layer.parser import sources_of
 from speed_layer.store_progress import StoreProgress
-from speed_layer.stream import Feed, counted, input_stream, tasks_of
+from speed_layer.stream import ALONE, Feed, counted, input_stream, tasks_of
 from speed_layer.visits import VisitTracker
 from views.arrow.contributions import check
 from views.control.generation import Generation, Generations, Offsets, Reached
@@ -72,17 +72,22 @@ class SpeedDriver:
     """The streaming query of one generation, and what happens after each of its micro-batches."""
 
     def __init__(
-        self, connect: "Callable[[], Session]", views: Sequence[View], horizons: Horizons, folder: Path
+        self,
+        connect: "Callable[[], Session]",
+        views: Sequence[View],
+        horizons: Horizons,
+        *,
+        has_executors: bool = False,
     ) -> None:
         """`connect` is also called in Spark's workers; it must be picklable and give one session per process.
 
-        `folder`: for files that only this process and its workers use. They are removed when a query starts.
+        `has_executors`: workers may run on other hosts, or a task twice at a time.
 
         Raises:
             DefinitionError: A view uses SQL that cannot be evaluated.
         """
         check(views)
-        self._connect, self._views, self._horizons, self._folder = connect, views, horizons, folder
+        self._connect, self._views, self._horizons, self._has_executors = connect, views, horizons, has_executors
         self._ages = (horizons.oldest, horizons.visits)
         self._visits: VisitTracker | None = None
         self._contributions = Contributions(views, *self._ages)
@@ -92,6 +97,8 @@ class SpeedDriver:
         self._traces: Accumulator[TraceContexts] | None = None
         self._parser: Parser | None = None
         self._filters: FilterFiles | None = None
+        self._folder: TemporaryDirectory[str] | None = None  # of the filters
+        self._tasks = 1
         self._sizes = MicroBatchSizes()
         self._progress: StoreProgress | None = None
         self.refusal: CheckpointOutOfStepError | GenerationReplacedError | None = None
@@ -104,7 +111,8 @@ class SpeedDriver:
         self._progress = StoreProgress(self._connect(), generation.number, self._horizons.ttl)
         feed = replace(feed, traces=self._traces)
         self._parser = feed.parser(self._views)
-        self._filters = self._fresh_filters(spark, generation.layout)
+        self._tasks = tasks_of(spark)
+        self._filters = self._fresh_filters(generation.layout)
         of_visits = [view for view in self._views if view.counts_visits]
         self._visits = VisitTracker(of_visits, self._ages, feed, self._horizons.skew) if of_visits else None
         return (
@@ -115,12 +123,15 @@ class SpeedDriver:
             .start()
         )
 
-    def _fresh_filters(self, spark: SparkSession, layout: SpeedLayout) -> FilterFiles | None:
-        """None if workers may run on other hosts, or the layout has no buckets."""
-        if not layout.is_by_store or not str(spark.sparkContext.master).startswith("local"):
+    def _fresh_filters(self, layout: SpeedLayout) -> FilterFiles | None:
+        """In a new folder: workers of a former query may still use theirs. None: every identity is looked up."""
+        if self._folder is not None:
+            self._folder.cleanup()
+        if self._has_executors or not layout.is_by_store:
             return None
-        topics = [source.topic for source in sources_of(self._views)]
-        return FilterFiles.fresh(self._folder, tasks_of(spark), topics, layout.buckets)
+        self._folder = TemporaryDirectory(prefix="galatea-identities-", ignore_cleanup_errors=True)
+        topics = tuple(source.topic for source in sources_of(self._views))
+        return FilterFiles(Path(self._folder.name), self._tasks, topics, layout.buckets)
 
     def rehearse(self, spark: SparkSession, feed: Feed) -> None:
         """Read records as `start` does, and forget them, so that Spark has loaded and compiled what that needs.
@@ -134,7 +145,7 @@ class SpeedDriver:
                 .writeStream.queryName("rehearsal")
                 .option("checkpointLocation", spark_uri(checkpoint))
                 .trigger(availableNow=True)
-                .foreachBatch(lambda batch, _: counted(batch, parser, count, 0, BY_VIEW))
+                .foreachBatch(lambda batch, _: counted(batch, parser, count, 1, BY_VIEW))
                 .start()
             )
             query.awaitTermination()
@@ -165,7 +176,10 @@ class SpeedDriver:
         failpoint(Failpoint.SPEED_CLAIMED)
         count = MicroBatch(self._connect, self._contributions, self._horizons, generation, number, self._filters)
         assert self._parser is not None  # noqa: S101 - for the type checker
-        output = counted(batch, self._parser, count, self._sizes.of(checkpoint, number, ends), generation.layout)
+        tasks = self._tasks if self._sizes.of(checkpoint, number, ends) > ALONE else 1
+        output = counted(batch, self._parser, count, tasks, generation.layout)
+        if self._filters is not None:
+            self._filters.remove_old()
         if self._visits:
             if not self._visits.is_recovered:
                 before = read_ends(checkpoint, number - 1) if number else {}

@@ -8,16 +8,15 @@ That it takes no known identity for a new one rests on this:
 
 - One task at a time writes to a partition of the table, and it adds identities to the filter before it writes them.
 - What others write to the same generation, such as a worker of a former process that is still busy, are events of
-  micro-batches that this query has counted or counts next: a claim binds the number of a micro-batch to its records.
-- A query that starts again has new files. Files are of one host, so a cluster of several has none.
+  micro-batches that were complete before this query met their partitions, or that it counts itself: a claim binds the
+  number of a micro-batch to its records.
+- A query that starts again, in this process or another, has a folder of its own. With executors there are no filters.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
-from shutil import rmtree
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +30,7 @@ FILTER_BYTES = 8 * 2**20
 """Four million identities take 16 bits each: one in 400 is looked up for nothing. With twice as many, one in 40."""
 _PROBES = 4
 _KEPT = timedelta(days=3)
-"""Events that speed counts are younger than a day."""
+"""Beside the newest day. Events that speed counts are younger than a day on arrival."""
 _UNMET, _EMPTY, _FILLED = 0, 1, 2
 """What a partition held when it was met first."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -43,7 +42,7 @@ class FilterFiles:
     """Where the filters of a query are.
 
     Attributes:
-        folder: Theirs alone.
+        folder: Of this query alone, on this host. Its workers never make it: those of a query that has ended must fail.
         tasks: How many tasks count at most: each has files of its own.
         topics: Of the events, in any order that stays.
         buckets: Of the table of first deliveries.
@@ -54,24 +53,25 @@ class FilterFiles:
     topics: Sequence[str]
     buckets: int
 
-    @classmethod
-    def fresh(cls, folder: Path, tasks: int, topics: Sequence[str], buckets: int) -> Self:
-        """Those of a new query. Files of a former one are removed: its workers may still have them open."""
-        rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        return cls(folder, tasks, tuple(topics), buckets)
-
     def of(self, day: date, task: int) -> "IdentityFilter":
-        """The filter of a day and task. OSError: there is no room for it."""
+        """The filter of a day and task.
+
+        Raises:
+            OSError: There is no room for it, or the query has ended and its folder is removed.
+        """
         path = self.folder / f"{day}-{task}"
         known = _opened.get(path)
         if known is None or not known.is_at(path):
-            for each in [each for each in self.folder.iterdir() if date.fromisoformat(each.name[:10]) < day - _KEPT]:
-                each.unlink(missing_ok=True)
             for each in [each for each, own in _opened.items() if not own.is_at(each)]:
                 del _opened[each]
             known = _opened[path] = IdentityFilter(path, self)
         return known
+
+    def remove_old(self) -> None:
+        """Remove the files of days that are over. Only between micro-batches."""
+        days = {path: date.fromisoformat(path.name[:10]) for path in self.folder.glob("????-??-??-*")}
+        for path in [path for path, day in days.items() if day < max(days.values()) - _KEPT]:
+            path.unlink()
 
 
 class IdentityFilter:
@@ -82,14 +82,15 @@ class IdentityFilter:
         self._topics, self._buckets = {topic: number for number, topic in enumerate(files.topics)}, files.buckets
         partitions = len(files.topics) * files.buckets
         if not path.exists():
-            with path.open("xb") as file:
-                file.write(bytes(partitions + FILTER_BYTES))
+            begun = path.with_name(f"begun-{path.name}")  # one that a killed worker has left is not complete
+            begun.write_bytes(bytes(partitions + FILTER_BYTES))
+            begun.replace(path)
         every = np.memmap(path, np.uint8, "r+")
         self._met, self._bits = every[:partitions], every[partitions:]
         self._inode = path.stat().st_ino
 
     def is_at(self, path: Path) -> bool:
-        """Whether the file is still there: when a day is over, any worker may remove it."""
+        """Whether the file is still there. When a day is over, it is removed."""
         try:
             return path.stat().st_ino == self._inode
         except FileNotFoundError:

@@ -43,6 +43,8 @@ ALONE = 5_000
 """Records of a micro-batch up to which one task counts them: half a second's, at 10,000 a second."""
 _PACKED = pa.schema([("task", pa.int32()), ("rows", pa.binary())])
 """Parsed rows for a task: its number, and the rows as a stream of Arrow IPC."""
+PACKED_BYTES = 4 * 2**20
+"""Of a value, on average: Java holds some of them at a time."""
 Span = tuple[Mapping[int, int], Mapping[int, int]]
 """Partition to its first offset, and to the offset after the last."""
 
@@ -86,7 +88,7 @@ def input_stream(spark: SparkSession, views: Sequence[View], feed: Feed) -> Data
     return record_stream(spark, topics, intake)
 
 
-def counted(records: DataFrame, parser: Parser, count: Count, number: int, layout: SpeedLayout) -> pa.Table:
+def counted(records: DataFrame, parser: Parser, count: Count, tasks: int, layout: SpeedLayout) -> pa.Table:
     """Parse and count the records of a micro-batch in Spark's workers, all of a store in one task. Returns `OUTPUT`.
 
     One task does both at once: a record goes to Python once, and nothing but `OUTPUT` comes back.
@@ -95,11 +97,11 @@ def counted(records: DataFrame, parser: Parser, count: Count, number: int, layou
         records: The micro-batch.
         parser: Parses them.
         count: Counts them.
-        number: How many there are at most. No answer depends on it.
+        tasks: How many share it. No answer depends on it.
         layout: Says which stores one task counts.
     """
-    output, tasks = from_arrow_schema(OUTPUT), tasks_of(records.sparkSession)
-    if tasks == 1 or number <= ALONE:
+    output = from_arrow_schema(OUTPUT)
+    if tasks == 1:
         return records.coalesce(1).mapInArrow(lambda batches: count(parser(batches)), output).toArrow()
     task_of = partial(layout.task, tasks=tasks)
     parsed = records.mapInArrow(lambda batches: packed(parser(batches), task_of), from_arrow_schema(_PACKED))
@@ -115,11 +117,13 @@ def packed(parsed: Iterable[pa.RecordBatch], task_of: Callable[[str], int]) -> I
         of_row = pc.fill_null(of_store.take(stores.indices), 0)
         for task in sorted(pc.unique(of_row).to_pylist()):
             own = rows.filter(pc.equal(of_row, task))
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, own.schema) as stream:
-                stream.write_batch(own)
-            row = {"task": task, "rows": sink.getvalue().to_pybytes()}
-            yield pa.RecordBatch.from_pylist([row], schema=_PACKED)
+            together = max(1, own.num_rows * PACKED_BYTES // max(1, own.nbytes))
+            for start in range(0, own.num_rows, together):
+                sink = pa.BufferOutputStream()
+                with pa.ipc.new_stream(sink, own.schema) as stream:
+                    stream.write_batch(own.slice(start, together))
+                row = {"task": task, "rows": sink.getvalue().to_pybytes()}
+                yield pa.RecordBatch.from_pylist([row], schema=_PACKED)
 
 
 def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -22,7 +22,7 @@ from deploy.services.releases import read_layouts
 from deploy.services.runner import Process
 from deploy.services.shared_work import REHEARSED, SharedWork
 from deploy.settings import Settings
-from deploy.spark import Work, spark_session
+from deploy.spark import Work, on_cluster, spark_session
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, LeaseTable
 from master_dataset.delta.checkpoint import adopt, checkpoints_in, drop_incomplete, furthest
 from master_dataset.errors import CheckpointOutOfStepError, ProcessReplacedError
@@ -88,7 +88,7 @@ def run(process: Process, settings: Settings) -> None:
         visits=settings.layers.visits,
         skew=settings.layers.skew,
     )
-    driver = SpeedDriver(connect, registered_views(), horizons, settings.home / "identities" / process.name)
+    driver = SpeedDriver(connect, registered_views(), horizons, has_executors=on_cluster(settings))
 
     def stand_by() -> None:
         process.ready()

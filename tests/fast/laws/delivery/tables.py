@@ -97,7 +97,7 @@ def in_memory() -> Iterator[None]:
 
     with (
         patch("speed_layer.cassandra_batches.BatchStatement", Batch),
-        patch("speed_layer.cassandra_batches._bind_of", lambda statement: lambda values: (statement, values)),
+        patch("speed_layer.cassandra_batches.bind_of", lambda statement: lambda values: (statement, values)),
         patch("speed_layer.cassandra_batches.execute_concurrent_with_args", read),
     ):
         yield

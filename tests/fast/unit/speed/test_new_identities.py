@@ -1,10 +1,12 @@
 """Identities that are surely new are not looked up, and what counts is the same as if all were."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from random import Random
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 from unittest.mock import patch
 
@@ -25,7 +27,7 @@ from views.core.cut import UNIX_EPOCH
 
 NOON = UNIX_EPOCH + timedelta(days=20_000, hours=12)
 LAYOUT = SpeedLayout.for_stores(100)
-TASKS, TOPICS = 2, ["pos_transactions"]
+TASKS, TOPICS = 2, ("pos_transactions",)
 DAY, HOURS = date(2026, 3, 7), timedelta(hours=1)
 numbers = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=50)
 
@@ -42,8 +44,9 @@ class Asked(Tables):
         return super().first_deliveries(table, wanted_keys)
 
 
-def fresh(folder: Path) -> FilterFiles:
-    return FilterFiles.fresh(folder, TASKS, TOPICS, LAYOUT.buckets)
+def fresh(parent: Path) -> FilterFiles:
+    """Those of a query that begins."""
+    return FilterFiles(Path(mkdtemp(dir=parent)), TASKS, TOPICS, LAYOUT.buckets)
 
 
 def first(tables: Tables, rows: list[Arrival], filters: FilterFiles | None) -> list[tuple[int, int]]:
@@ -79,19 +82,21 @@ def deliveries(chance: Random, number: int, at: datetime) -> list[Arrival]:
 def test_what_counts_is_the_same_as_if_every_identity_were_looked_up(seed: int, tmp_path: Path) -> None:
     """Also when micro-batches are replayed, other workers count, queries start again, and others write before us."""
     chance, plain, ours = Random(seed), Asked(), Asked()
-    filters, other = fresh(tmp_path / "ours"), fresh(tmp_path / "others")
+    filters, other = fresh(tmp_path), fresh(tmp_path)
     with in_memory():
         for number in range(12):
             rows = deliveries(chance, number, NOON + number * timedelta(minutes=1))
             expected = first(plain, rows, None)
             if chance.random() < 0.2:
-                filters = fresh(tmp_path / "ours")  # a query starts again
+                filters = fresh(tmp_path)  # a query starts again
             if chance.random() < 0.2:
                 first(ours, rows, other)  # a former process, which the claim lets count the same records
-                other = fresh(tmp_path / "others")
+                other = fresh(tmp_path)
             for _ in range(chance.choice([1, 1, 2])):
-                with another_process() if chance.random() < 0.5 else patch.object(new_identities, "_KEPT", 0 * HOURS):
+                with another_process() if chance.random() < 0.5 else nullcontext():
                     assert first(ours, rows, filters) == expected
+                with patch.object(new_identities, "_KEPT", chance.choice([0, 72]) * HOURS):
+                    filters.remove_old()
 
     table = LAYOUT.first_deliveries
     assert sorted(map(repr, ours.of(table))) == sorted(map(repr, plain.of(table))) != []
@@ -147,6 +152,27 @@ def test_files_of_days_that_are_over_are_removed_and_made_again_for_late_events(
     old.meet(0, is_empty=True)
 
     filters.of(DAY + timedelta(days=4), 1)
+    filters.remove_old()
 
-    assert [path.name for path in tmp_path.iterdir()] == [f"{DAY + timedelta(days=4)}-1"]
+    assert [path.name for path in filters.folder.iterdir()] == [f"{DAY + timedelta(days=4)}-1"]
     assert filters.of(DAY, 0).unmet([0]) == [0]
+
+
+def test_workers_of_a_query_that_has_ended_fail_and_make_no_files(tmp_path: Path) -> None:
+    filters = fresh(tmp_path)
+    filters.of(DAY, 0)
+    rmtree(filters.folder)
+
+    for _ in range(2):
+        with pytest.raises(FileNotFoundError):
+            filters.of(DAY, 0)
+    assert not filters.folder.exists()
+
+
+def test_a_file_that_a_killed_worker_has_begun_is_made_again(tmp_path: Path) -> None:
+    filters = fresh(tmp_path)
+    (filters.folder / f"begun-{DAY}-0").write_bytes(b"short")
+
+    filters.of(DAY, 0).meet(0, is_empty=True)
+
+    assert filters.of(DAY, 0).unmet([0, 1]) == [1]

@@ -1,11 +1,15 @@
 """What one request to Cassandra carries."""
 
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from operator import itemgetter
 from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
+from cassandra.cqltypes import BytesType, ByteType, DateType, Int32Type, LongType, SimpleDateType, VarcharType
+from cassandra.protocol import ColumnMetadata
+from cassandra.query import PreparedStatement
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,3 +90,17 @@ def test_every_request_is_reported_when_it_is_acknowledged(session: Session) -> 
 
     assert len(acknowledged) == len(session.requests) == 70
     assert acknowledged[0] < 70
+
+
+TIMES = datetime(1969, 12, 31, 23, 59, 59, 5000, tzinfo=UTC), 1_772_366_400_123
+ROW = ("Košice", 2**40, -1, date(1969, 12, 31), date(2026, 3, 7), *TIMES, b"\0block", 23, None, None, None)
+
+
+def test_rows_are_bound_as_the_driver_binds_them() -> None:
+    types = (VarcharType, LongType, Int32Type, SimpleDateType, SimpleDateType, DateType, DateType, BytesType, ByteType)
+    of_none = (VarcharType, LongType, DateType)
+    columns = [ColumnMetadata("k", "t", f"c{at}", kind) for at, kind in enumerate((*types, *of_none))]
+    insert = PreparedStatement(columns, b"id", [], "INSERT", "k", 5, [], None)
+
+    for _ in range(2):  # the second one from what is remembered
+        assert cassandra_batches.bind_of(insert)(ROW).values == insert.bind(ROW).values
