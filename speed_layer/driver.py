@@ -125,13 +125,17 @@ class SpeedDriver:
 
     def _fresh_filters(self, layout: SpeedLayout) -> FilterFiles | None:
         """In a new folder: workers of a former query may still use theirs. None: every identity is looked up."""
-        if self._folder is not None:
-            self._folder.cleanup()
+        self.remove_files()
         if self._has_executors or not layout.is_by_store:
             return None
         self._folder = TemporaryDirectory(prefix="galatea-identities-", ignore_cleanup_errors=True)
         topics = tuple(source.topic for source in sources_of(self._views))
         return FilterFiles(Path(self._folder.name), self._tasks, topics, layout.buckets)
+
+    def remove_files(self) -> None:
+        """Remove the files of the query that has ended, or that the end of this process ends."""
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def rehearse(self, spark: SparkSession, feed: Feed) -> None:
         """Read records as `start` does, and forget them, so that Spark has loaded and compiled what that needs.

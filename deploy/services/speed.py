@@ -89,6 +89,7 @@ def run(process: Process, settings: Settings) -> None:
         skew=settings.layers.skew,
     )
     driver = SpeedDriver(connect, registered_views(), horizons, has_executors=on_cluster(settings))
+    process.at_end(driver.remove_files)
 
     def stand_by() -> None:
         process.ready()
