@@ -102,8 +102,10 @@ def run(process: Process, settings: Settings) -> None:
 
     _await_turn(work, stand_by, refuse_growths)
     # With other horizons the layer remembers other events: they need another generation.
-    horizon = f"{settings.speed.oldest_hours}-{settings.speed.remembered_hours}-{settings.speed.ttl_days}"
-    folder = f"{settings.paths.checkpoint_uri}/speed/{horizon}"
+    folder = (
+        f"{settings.paths.checkpoint_uri}/speed/"
+        f"{settings.speed.oldest_hours}-{settings.speed.remembered_hours}-{settings.speed.ttl_days}"
+    )
     generations = Generations(connect())
     generation = _generation(settings, generations, folder, partitions, topic_ids)
     feed = _feed(settings, generation, partitions, generations.positions(generation.number))
