@@ -285,10 +285,10 @@ def test_a_total_is_compared_where_each_store_is(chain: Chain, asked: tuple[str,
 
     parts: dict[Any, list[Any]] = {}
     for point in (point for each in alone["series"] for point in each["points"]):
-        parts.setdefault(label_of(point), []).append(point)
+        parts.setdefault(label_of(point, grain), []).append(point)
     [series] = chained["series"]
     for point in series["points"]:
-        of, flags = parts[label_of(point)], point.get("flags", ())
+        of, flags = parts[label_of(point, grain)], point.get("flags", ())
         known = [each["before"] for each in of if each["before"] is not None]
         assert point["before"] == (sum(known) if known else None)
         differs = len(known) not in {0, sum(each["value"] is not None for each in of)}
