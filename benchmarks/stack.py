@@ -30,7 +30,7 @@ FULL = 150_000
 PROBES_PER_RECEIPT = 1 / 1500
 FEWEST_PROBES = 10
 WHOLE = ("delay", "answers", "memory")
-"""Measured together, for a peak of memory needs all of them."""
+"""Measured together: memory is looked at while the stack catches up, rebuilds and ingests, and the rest after that."""
 SERVED = ("posted", "at_least", "login_flood", "listeners", "page_weight", "sql", "api_processes")
 
 

@@ -110,9 +110,8 @@ class ProgressSteps:
         if total:
             self._bar.update(self._task, completed=done, total=total)
         else:
-            self._bar.tasks[0].total = self._bar.tasks[0].finished_time = (
-                None  # else the clock of a full bar stands still
-            )
+            task = self._bar.tasks[0]
+            task.total = task.finished_time = None  # otherwise the clock of a full bar stands still
         if self._bar.disable:
             self._lines.show(f"  {self._title}: {what}", f" {count}" if count else "", is_end=done >= total)
 

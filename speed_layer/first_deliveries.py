@@ -161,7 +161,11 @@ class FirstDeliveries:
         return own.add(partitions, events[_HASH].to_numpy().view(np.uint64))
 
     def _are_counted(self, events: pa.Table, is_new: Mask) -> Mask:
-        """Which deliveries count. `is_new`: those whose identity is surely not remembered."""
+        """Which deliveries count.
+
+        `is_new`: those whose identity is surely not remembered. All deliveries of an identity share the answer, because
+        its store and day are part of it.
+        """
         deliveries = [Delivery(*values) for values in zip(*(events[name].to_pylist() for name in _FIELDS), strict=True)]
         first = first_in_batch(deliveries)
         new = {each.of for each, is_new in zip(deliveries, is_new.tolist(), strict=True) if is_new}

@@ -32,6 +32,12 @@ DAY, HOURS = date(2026, 3, 7), timedelta(hours=1)
 numbers = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=50)
 
 
+@pytest.fixture(autouse=True)
+def _small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that files are made in no time, and some new identities are taken for known ones."""
+    monkeypatch.setattr(new_identities, "FILTER_BYTES", 2**10)
+
+
 class Asked(Tables):
     """Notes the identities that are looked up."""
 
