@@ -1,10 +1,14 @@
 """What every process sets up at its start: failpoints, garbage collection, priority, the parent watchdog."""
 
+import ctypes
 import gc
 import os
 import resource
+import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
 
@@ -24,6 +28,8 @@ _OWN_SESSION = Path("/proc/self/autogroup")
 WATCHDOG_VARIABLE = "GALATEA_PARENT_WATCHDOG"
 """Set by a parent that keeps this process's standard input open as long as it runs."""
 PARENT_ENDED_EXIT = 143
+_SET_TIMER_SLACK = 29
+"""PR_SET_TIMERSLACK of prctl(2)."""
 _STDIN = 0
 
 
@@ -70,6 +76,23 @@ def lower_priority(niceness: int) -> None:
     if os.getsid(0) == os.getpid():
         with suppress(OSError):  # not Linux, or sessions are not weighed: then `nice` has effect
             _OWN_SESSION.write_text(str(SESSION_NICENESS))
+
+
+@contextmanager
+def timer_slack(span: timedelta) -> Iterator[None]:
+    """Let what this thread starts inside the block, and its children, sleep longer than asked, by at most this span.
+
+    Zero changes nothing. Only Linux can do it; elsewhere nothing happens.
+    """
+    if not span or sys.platform != "linux":
+        yield
+        return
+    set_slack = ctypes.CDLL(None).prctl
+    set_slack(_SET_TIMER_SLACK, ctypes.c_ulong(span // timedelta(microseconds=1) * 1000))
+    try:
+        yield
+    finally:
+        set_slack(_SET_TIMER_SLACK, ctypes.c_ulong(0))  # what this thread began with
 
 
 def limit_memory(megabytes: int) -> None:

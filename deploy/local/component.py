@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 from deploy.local.nodes import LOOPBACK
@@ -27,6 +28,7 @@ class Component:
         start_seconds: How long it may take until it is ready, by the setting GALATEA_START_SECONDS.
         grace_seconds: How long it may take to stop before it is killed.
         restart_seconds: How long the supervisor waits before it starts it again, the first time.
+        timer_slack: How much longer than asked its threads may sleep, see `timer_slack` in `deploy.process`.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Component:
     start_seconds: float = 600
     grace_seconds: float = 20
     restart_seconds: float = 0.5
+    timer_slack: timedelta = timedelta()
 
     def log(self, home: Path) -> Path:
         """Return its log file."""

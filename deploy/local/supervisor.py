@@ -20,6 +20,7 @@ from deploy.local.home import SUPERVISED, make_folder
 from deploy.local.ports import check_free
 from deploy.local.records import Records, State, write_states
 from deploy.local.reported_errors import last_line, reported_error
+from deploy.process import timer_slack
 from master_dataset.errors import DependencyUnavailableError, DiskFullError, OperatorError
 
 LONGEST_WAIT_SECONDS = 30.0
@@ -157,7 +158,7 @@ class Supervisor:
         component.prepare()
         environment = {**os.environ, **component.environment, "GALATEA_HOME": str(self._home), SUPERVISED: "1"}
         command = component.command()
-        with component.log(self._home).open("ab") as log, uninterrupted():
+        with component.log(self._home).open("ab") as log, uninterrupted(), timer_slack(component.timer_slack):
             child.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
             )

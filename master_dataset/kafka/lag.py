@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from cassandra.query import BatchStatement, BatchType
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -95,8 +96,8 @@ class LagProbe:
         try:
             found = [
                 (topic, partition, positions.get(topic, {}).get(partition, 0), end)
-                for topic in topics
-                for partition, end in sorted(self._topics.committed_ends(topic).items())
+                for topic, ends in self._topics.all_committed_ends(list(topics)).items()
+                for partition, end in sorted(ends.items())
             ]
             behind = {(topic, partition): at for topic, partition, at, end in found if at < end}
             oldest = self._oldest(behind) if behind else {}
@@ -162,11 +163,13 @@ class LagTable:
         """Replace the last measurement. A restart does not count as a move of the position."""
         measured = list(measured)
         self._moved = last_moves(self._moved, measured, now)
+        batch = BatchStatement(BatchType.UNLOGGED)  # of one partition
         for each in measured:
             place = (each.topic, each.partition)
             oldest_at = each.oldest.received_at if each.oldest else None
             values = (each.position, each.end, each.records, oldest_at, self._moved[place][1], now, self._release)
-            self._session.execute(self._insert, (self._reader, *place, *values))
+            batch.add(self._insert, (self._reader, *place, *values))
+        self._session.execute(batch)
 
 
 def last_moves(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import stamina
-from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -425,7 +425,13 @@ class Topics:
 
     def committed_ends(self, topic: str) -> dict[int, int]:
         """Return partition to the offset before which every transaction is decided, as far as readers can get."""
-        return self._offsets(topic, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)  # type: ignore[no-untyped-call]
+        return self.all_committed_ends([topic])[topic]
+
+    def all_committed_ends(self, topics: Collection[str]) -> dict[str, dict[int, int]]:
+        """Return what `committed_ends` does for each of these topics, in two requests however many there are."""
+        what = f"read the offsets of {', '.join(f'the topic `{topic}`' for topic in topics)}"
+        with self._translated(what):
+            return self._listed_offsets(topics, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)  # type: ignore[no-untyped-call]
 
     def offsets_since(self, topic: str, epoch_ms: int) -> dict[int, int]:
         """Return partition to the first offset stamped at or after a time; its end if there is none.
@@ -436,23 +442,37 @@ class Topics:
         since = self._offsets(topic, OffsetSpec.for_timestamp(epoch_ms))
         return {partition: since[partition] if since[partition] >= 0 else end for partition, end in ends.items()}
 
-    def _offsets(
-        self, topic: str, spec: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
-    ) -> dict[int, int]:
+    def _offsets(self, topic: str, spec: OffsetSpec) -> dict[int, int]:
         with self._translated(f"read the offsets of the topic `{topic}`"):
-            return self._listed_offsets(topic, spec, isolation)
+            return self._listed_offsets([topic], spec, IsolationLevel.READ_UNCOMMITTED)[topic]
 
     @stamina.retry(on=_is_transient, timeout=_TIMEOUT_SECONDS)
-    def _listed_offsets(self, topic: str, spec: OffsetSpec, isolation: IsolationLevel) -> dict[int, int]:
-        specs = {TopicPartition(topic, partition): spec for partition in self._partitions(topic)}
-        found = self._admin.list_offsets(specs, isolation_level=isolation, request_timeout=_TIMEOUT_SECONDS)
-        return {each.partition: future.result().offset for each, future in found.items()}
+    def _listed_offsets(
+        self, topics: Collection[str], spec: OffsetSpec, isolation: IsolationLevel
+    ) -> dict[str, dict[int, int]]:
+        numbers = self._numbers(topics)
+        specs = {TopicPartition(topic, number): spec for topic, own in numbers.items() for number in own}
+        found: dict[str, dict[int, int]] = {topic: {} for topic in numbers}
+        listed = self._admin.list_offsets(specs, isolation_level=isolation, request_timeout=_TIMEOUT_SECONDS)
+        for each, future in listed.items():
+            found[each.topic][each.partition] = future.result().offset
+        return found
 
     def _partitions(self, topic: str) -> list[int]:
-        metadata = self._admin.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics[topic]
-        if metadata.error is not None:
-            raise KafkaException(metadata.error)
-        return sorted(metadata.partitions)
+        return self._numbers([topic])[topic]
+
+    def _numbers(self, topics: Collection[str]) -> dict[str, list[int]]:
+        """The partition numbers of each topic, in one request."""
+        only = next(iter(topics)) if len(topics) == 1 else None
+        known = self._admin.list_topics(only, timeout=_TIMEOUT_SECONDS).topics
+        numbers = {}
+        for topic in topics:
+            if topic not in known:  # the client lists a topic that it was asked for alone with an error instead
+                raise KafkaException(KafkaError(_UNKNOWN_TOPIC, f"there is no topic `{topic}`"))
+            if known[topic].error is not None:
+                raise KafkaException(known[topic].error)
+            numbers[topic] = sorted(known[topic].partitions)
+        return numbers
 
     @stamina.retry(on=_is_not_listed_yet, timeout=_TIMEOUT_SECONDS)
     def _await_listed(self, topic: str) -> None:

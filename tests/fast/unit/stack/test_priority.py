@@ -1,13 +1,18 @@
-"""A process that lowers its priority does so with its children, and never for a session that it does not own."""
+"""What a process sets for what it starts.
+
+If it lowers its priority, it does so with its children, and never for a session that it does not own. Timer slack is
+for what is started inside the block alone.
+"""
 
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from deploy.process import SESSION_NICENESS
+from deploy.process import SESSION_NICENESS, timer_slack
 
 WEIGHED = Path("/proc/self/autogroup")
 CODE = """
@@ -47,3 +52,23 @@ def test_a_command_leaves_the_session_alone_that_it_was_started_in() -> None:
     _, session = session_of_own(leads=False)
 
     assert session == before
+
+
+OWN_SLACK = Path("/proc/self/timerslack_ns")
+
+
+def slack_of_a_child() -> int:
+    """In nanoseconds."""
+    code = f"print(open('{OWN_SLACK}').read())"
+    return int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.skipif(not OWN_SLACK.exists(), reason="needs Linux")
+def test_what_is_started_with_timer_slack_has_it_and_what_is_started_later_has_not() -> None:
+    before = slack_of_a_child()
+
+    with timer_slack(timedelta(milliseconds=1)):
+        within = slack_of_a_child()
+
+    assert within == 1_000_000
+    assert slack_of_a_child() == before != within
