@@ -155,7 +155,7 @@ _STREAMING = {
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.kafka.consumer.cache.capacity": "1024",  # a consumer for each partition of each topic
     # While nothing arrives. To ask the broker a hundred times a second would keep a fifth of a processor busy.
-    "spark.sql.streaming.pollingDelay": "50ms",
+    "spark.sql.streaming.pollingDelay": "100ms",
     "spark.sql.codegen.cache.maxEntries": "500",
     "spark.sql.adaptive.enabled": "false",
     # Otherwise each micro-batch that is kept while it is written would make a session of its own. No table has buckets.
