@@ -80,9 +80,9 @@ def lower_priority(niceness: int) -> None:
 
 @contextmanager
 def timer_slack(span: timedelta) -> Iterator[None]:
-    """Let what this thread starts inside the block, and its children, sleep longer than asked, by at most this span.
+    """Let processes that this thread starts inside the block, and their children, sleep up to `span` longer than asked.
 
-    Zero changes nothing. Only Linux can do it; elsewhere nothing happens.
+    Zero changes nothing. Only Linux can do it; elsewhere, and where the kernel refuses, nothing happens.
     """
     if not span or sys.platform != "linux":
         yield
@@ -92,7 +92,7 @@ def timer_slack(span: timedelta) -> Iterator[None]:
     try:
         yield
     finally:
-        set_slack(_SET_TIMER_SLACK, ctypes.c_ulong(0))  # what this thread began with
+        set_slack(_SET_TIMER_SLACK, ctypes.c_ulong(0))  # back to what this thread began with
 
 
 def limit_memory(megabytes: int) -> None:

@@ -154,7 +154,7 @@ _STREAMING = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.kafka.consumer.cache.capacity": "1024",  # a consumer for each partition of each topic
-    # While nothing arrives. To ask the broker a hundred times a second would keep a fifth of a processor busy.
+    # While nothing arrives. Asking the broker a hundred times a second would keep a fifth of a processor busy.
     "spark.sql.streaming.pollingDelay": "100ms",
     "spark.sql.codegen.cache.maxEntries": "500",
     "spark.sql.adaptive.enabled": "false",

@@ -24,6 +24,8 @@ BYTES_AT_ONCE = 32_000
 """By default, Cassandra rejects requests to several partitions of more than 50 KiB."""
 _IN_FLIGHT = 32
 _INT, _BIGINT = Struct(">i"), Struct(">q")
+Wait = Callable[[], None]
+"""Returns when everything that was begun is acknowledged. Raises the driver's errors."""
 Row = TypeVar("Row", bound=tuple[Any, ...])
 Key = TypeVar("Key", bound=tuple[Hashable, ...])
 
@@ -50,10 +52,21 @@ def read_all(session: "Session", select: PreparedStatement, queries: list[tuple[
     return [list(rows) for _, rows in answers]
 
 
+def nothing_begun() -> None:
+    """The `Wait` of nothing."""
+
+
 def write_all(
     session: "Session", insert: Insert, rows: Iterable[Row], acknowledged: Callable[[], None] = lambda: None
 ) -> None:
-    """Write rows in their order, those of one partition together. Returns when every row is acknowledged.
+    """Write rows as `begin_writes` does. Returns when every row is acknowledged."""
+    begin_writes(session, insert, rows, acknowledged)()
+
+
+def begin_writes(
+    session: "Session", insert: Insert, rows: Iterable[Row], acknowledged: Callable[[], None] = lambda: None
+) -> Wait:
+    """Write rows in their order, those of one partition together. Returns when every row is sent, or acknowledged.
 
     `acknowledged` is called for each request, while others are in flight. Raises the driver's errors, and those of
     `rows` as they are generated: `execute_concurrent` would generate them in its event loop and lose their errors.
@@ -64,9 +77,13 @@ def write_all(
             under_way.popleft().result()
             acknowledged()
         under_way.append(session.execute_async(_batch(insert.statement, own)))
-    for each in under_way:
-        each.result()
-        acknowledged()
+
+    def wait() -> None:
+        while under_way:
+            under_way.popleft().result()
+            acknowledged()
+
+    return wait
 
 
 def request_batches(

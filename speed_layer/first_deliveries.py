@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from speed_layer.cassandra_batches import Insert, partition_slices, read_all, write_all
+from speed_layer.cassandra_batches import Insert, Wait, begin_writes, partition_slices, read_all
 from speed_layer.new_identities import FilterFiles, IdentityFilter, Mask
 from views.control.generation import Generation
 
@@ -114,8 +114,8 @@ class FirstDeliveries:
             "VALUES (?, ?, ?, ?, ?, ?, ?) USING TTL ?"
         )
 
-    def filter_first(self, events: pa.Table) -> pa.Table:
-        """The events that are no duplicates. They are remembered before this returns."""
+    def filter_first(self, events: pa.Table) -> tuple[pa.Table, Wait]:
+        """The events that are no duplicates. Wait until they are remembered before any of them is counted."""
         age = pc.subtract(events["received_at"], events["happened_at"]).cast(_MICROSECONDS)
         keep = pc.greater(age, pa.scalar(self._oldest, _MICROSECONDS)).to_numpy()
         is_young = ~keep
@@ -124,9 +124,9 @@ class FirstDeliveries:
         counts = is_new & ~_are_repeated(young)
         counts[~counts] = self._are_counted(young.filter(pa.array(~counts)), is_new[~counts])
         # Also those of a replay: they must be kept as long as the rows that it writes.
-        self._remember(young.filter(pa.array(counts)))
+        are_remembered = self._remember(young.filter(pa.array(counts)))
         keep[is_young] = counts
-        return events.filter(pa.array(keep))
+        return events.filter(pa.array(keep)), are_remembered
 
     def _young(self, events: pa.Table, is_young: pa.Array) -> pa.Table:
         """What is asked of these events, with the value of `SpeedLayout.place_column`."""
@@ -184,12 +184,12 @@ class FirstDeliveries:
             for row in rows
         }
 
-    def _remember(self, events: pa.Table) -> None:
+    def _remember(self, events: pa.Table) -> Wait:
         insert = Insert(self._session.prepare(self._insert), itemgetter(1, 2, 3), _size)
         ordered = events.select(_REMEMBERED).sort_by([(name, "ascending") for name in _REMEMBERED[:3]])
         columns = (ordered[name].to_pylist() for name in _REMEMBERED)
         own, ttl = repeat(self._generation.number), repeat(self._ttl_seconds)
-        write_all(self._session, insert, zip(own, *columns, ttl, strict=False))
+        return begin_writes(self._session, insert, zip(own, *columns, ttl, strict=False))
 
     def _partition(self, delivery: Delivery) -> tuple[str, str | int, date]:
         """Topic, store or bucket, and day, in the order of the statements."""

@@ -23,7 +23,7 @@ from master_dataset.parsing.rows import EVENT
 from master_dataset.visits.visit import VisitRules
 from speed_layer.additions import Added, AdditionKey, Cells, Shapes, additions
 from speed_layer.arrow_tables import of_kind, position_rows, sighting_rows
-from speed_layer.cassandra_batches import Insert, write_all
+from speed_layer.cassandra_batches import Insert, Wait, nothing_begun, write_all
 from speed_layer.contributions import Contributions
 from speed_layer.first_deliveries import FirstDeliveries
 from speed_layer.new_identities import FilterFiles
@@ -55,8 +55,13 @@ class SpeedRows:
         self._session, self._generation, self._layout, self._shapes = session, generation, layout, shapes
         self._ttl_seconds = int(ttl.total_seconds())
 
-    def write(self, micro_batch: int, additions: Iterable[tuple[AdditionKey, Cells]]) -> None:
-        """Write what a micro-batch adds. Returns when every row is acknowledged."""
+    def write(
+        self, micro_batch: int, additions: Iterable[tuple[AdditionKey, Cells]], before: Wait = nothing_begun
+    ) -> None:
+        """Write what a micro-batch adds. Returns when every row is acknowledged.
+
+        `before` is called before the first row is written, and when the first ones are computed.
+        """
         rows = (row for key, cells in additions for row in self._rows(micro_batch, key, cells))
         names = ", ".join(_COLUMNS)
         statement = self._session.prepare(
@@ -64,8 +69,11 @@ class SpeedRows:
         )
         partition = itemgetter(*(_COLUMNS.index(name) for name in self._layout.cells_key))
         insert = Insert(statement, partition, lambda row: len(row[_BLOCK].encode()))
-        while some := sorted(islice(rows, ROWS_SORTED), key=partition):
+        some = sorted(islice(rows, ROWS_SORTED), key=partition)
+        before()
+        while some:
             write_all(self._session, insert, some, lambda: failpoint(Failpoint.SPEED_ROWS))
+            some = sorted(islice(rows, ROWS_SORTED), key=partition)
 
     def _rows(self, micro_batch: int, key: AdditionKey, cells: Cells) -> Iterator[tuple[Any, ...]]:
         written_at = (key.epoch - UNIX_EPOCH) // _MICROSECOND
@@ -125,12 +133,17 @@ class MicroBatch:
         # A row is served for at most `ttl`, and a duplicate arrives at most `remembered` after the first delivery.
         kept = horizons.ttl + horizons.remembered
         firsts = FirstDeliveries(session, own, horizons.oldest, kept, self.filters)
-        first = firsts.filter_first(events)
-        failpoint(Failpoint.SPEED_REMEMBERED)
+        first, are_remembered = firsts.filter_first(events)
+
+        def remember() -> None:
+            are_remembered()
+            failpoint(Failpoint.SPEED_REMEMBERED)
+
         shapes = self.contributions.shapes
         late = set[datetime]()
         added = additions(first, self.contributions, shapes, horizons.epoch)
-        SpeedRows(session, own.number, own.layout, horizons.ttl, shapes).write(self.number, self._served(added, late))
+        rows = SpeedRows(session, own.number, own.layout, horizons.ttl, shapes)
+        rows.write(self.number, self._served(added, late), before=remember)
         StoreProgress(session, own.number, horizons.ttl).counted(self.number, events)
         if late:
             notice_late_events(session, late)

@@ -4,6 +4,7 @@ All sources share one stream, its Python workers and one plan: a separate stream
 micro-batch.
 """
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,6 +17,7 @@ from master_dataset.kafka.trace_contexts import TraceContexts, trace_contexts_of
 from master_dataset.parsing.arrow import arrow_fields
 from master_dataset.parsing.rows import output_schema, rows
 from speed_layer.arrow_tables import events_and_positions
+from speed_layer.cassandra_batches import Wait
 from views.core.view import View
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 OF_SIGHTINGS = frozenset({"business_day", "device", "is_inside"})
 """The columns of a sighting that views of visits need."""
+BEGUN = 4
+"""Of how many calls of writers the acknowledgements may be waited for later: each may have some megabytes under way."""
 ONLY_ARCHIVED = ("key", "value", "headers", "reason", "field", "sentence")
 """Columns of a parsed row that only the archive needs."""
 
@@ -39,8 +43,8 @@ class RecordWriter(Protocol):
     def columns(self) -> tuple[str, ...]:
         """The columns of a parsed record that it needs, beside `kind`."""
 
-    def __call__(self, parsed: pa.RecordBatch) -> None:
-        """Take parsed records. Returns when everything is acknowledged."""
+    def __call__(self, parsed: pa.RecordBatch) -> Wait:
+        """Begin to write what there is to write of parsed records."""
 
 
 @dataclass(frozen=True)
@@ -80,17 +84,25 @@ class Parser:
         return cls(sources, unread, columns_read(views), terms, writers, traces)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Events and positions, with the columns of `schema`; columns of other sources are NULL."""
+        """Events and positions, with the columns of `schema`; columns of other sources are NULL.
+
+        When there are no more, everything that `writers` write is acknowledged. It is waited for as late as possible,
+        because Cassandra works meanwhile.
+        """
         terms = self.terms()
+        begun = deque[Wait]()
         for batch in batches:
             if self.traces is not None and (found := trace_contexts_of(batch)):
                 self.traces.add(found)
             for topic in pc.unique(batch["topic"]).to_pylist():
                 own = batch.filter(pc.equal(batch["topic"], topic))
                 for parsed in rows(self.sources[topic], iter([own]), terms, unread=self.unread[topic]):
-                    for write in self.writers.get(topic, ()):
-                        write(parsed)
+                    begun += [write(parsed) for write in self.writers.get(topic, ())]
+                    while len(begun) > BEGUN:
+                        begun.popleft()()
                     yield from events_and_positions(self._widened(parsed), self.schema)
+        for wait in begun:
+            wait()
 
     def _widened(self, parsed: pa.RecordBatch) -> pa.RecordBatch:
         present = frozenset(parsed.schema.names)

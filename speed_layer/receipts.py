@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from master_dataset.parsing.rows import EVENT
 from master_dataset.receipt_blocks import pack
-from speed_layer.cassandra_batches import Insert, write_all
+from speed_layer.cassandra_batches import Insert, Wait, begin_writes, nothing_begun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,17 +93,18 @@ class ReceiptBlockWriter:
     ttl_seconds: int
     columns: ClassVar[tuple[str, ...]] = tuple(_READ.names)
 
-    def __call__(self, parsed: pa.RecordBatch) -> None:
-        """Write the events among parsed records. Returns when every block is acknowledged."""
+    def __call__(self, parsed: pa.RecordBatch) -> Wait:
+        """Write the events among parsed records."""
         events = parsed.filter(pc.equal(parsed["kind"], EVENT)).select(self.columns).cast(_READ)
         age = pc.divide(pc.max_element_wise(pc.subtract(events["received_at"], events["happened_at"]), 0), _MICROS)
         left = pc.subtract(self.ttl_seconds, age)
         events = events.append_column("left", left).append_column("at", pc.divide(events["happened_at"], _HOUR_MICROS))
         events = events.filter(pc.greater(left, 0))
-        if events.num_rows:
-            session = self.connect()
-            insert = Insert(session.prepare(_INSERT_BLOCK), _PARTITION, lambda row: len(row.block))
-            write_all(session, insert, self._blocks(events))
+        if not events.num_rows:
+            return nothing_begun
+        session = self.connect()
+        insert = Insert(session.prepare(_INSERT_BLOCK), _PARTITION, lambda row: len(row.block))
+        return begin_writes(session, insert, self._blocks(events))
 
     def _blocks(self, events: pa.RecordBatch) -> Iterator[_Block]:
         """Blocks in the order of their partitions. Receipts within one are as they came."""
@@ -144,14 +145,15 @@ class ReceiptWriter:
     ttl_seconds: int
     columns: ClassVar[tuple[str, ...]] = tuple(_READ.names)
 
-    def __call__(self, parsed: pa.RecordBatch) -> None:
-        """Write the events among parsed records. Returns when every row is acknowledged."""
+    def __call__(self, parsed: pa.RecordBatch) -> Wait:
+        """Write the events among parsed records."""
         events = parsed.filter(pc.equal(parsed["kind"], EVENT)).select(self.columns)
         rows = [row for row in self._rows(events) if row.left_seconds > 0]
-        if rows:
-            session = self.connect()
-            insert = Insert(session.prepare(_INSERT), _PARTITION, lambda row: len(row.value.encode()))
-            write_all(session, insert, sorted(rows, key=_PARTITION))
+        if not rows:
+            return nothing_begun
+        session = self.connect()
+        insert = Insert(session.prepare(_INSERT), _PARTITION, lambda row: len(row.value.encode()))
+        return begin_writes(session, insert, sorted(rows, key=_PARTITION))
 
     def _rows(self, events: pa.RecordBatch) -> Iterator[_Receipt]:
         read = events.cast(_READ).to_pydict().values()

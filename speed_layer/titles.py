@@ -19,7 +19,7 @@ from cachetools import LRUCache
 
 from master_dataset.parsing.rows import EVENT
 from master_dataset.registry.products import MOST_TITLE, bucket_of_seen
-from speed_layer.cassandra_batches import Insert, write_all
+from speed_layer.cassandra_batches import Insert, Wait, begin_writes, nothing_begun
 from views.core.view import WINDOW
 
 if TYPE_CHECKING:
@@ -55,19 +55,23 @@ class TitleWriter:
     tenants: "Callable[[], TenantOf]"
     columns: ClassVar[tuple[str, ...]] = ("store", "happened_at", "lines")
 
-    def __call__(self, parsed: pa.RecordBatch) -> None:
-        """Write the titles of events among parsed records. Returns when every row is acknowledged.
-
-        Stores that are not registered have no tenant, and write none.
-        """
+    def __call__(self, parsed: pa.RecordBatch) -> Wait:
+        """Write the titles of events among parsed records. Stores that are not registered have no tenant: no titles."""
         tenant_of, session = self.tenants(), self.connect()
         known = _written.setdefault(session, LRUCache(REMEMBERED))
-        if new := unwritten(seen_titles(parsed, tenant_of), known):
-            rows = sorted(
-                (tenant, bucket_of_seen(sku), sku, seen.title, seen.window_us) for (tenant, sku), seen in new.items()
-            )
-            write_all(session, Insert(session.prepare(_INSERT), _BY_PARTITION, _size), rows)
-            known.update(new)
+        new = unwritten(seen_titles(parsed, tenant_of), known)
+        if not new:
+            return nothing_begun
+        rows = sorted(
+            (tenant, bucket_of_seen(sku), sku, seen.title, seen.window_us) for (tenant, sku), seen in new.items()
+        )
+        are_written = begin_writes(session, Insert(session.prepare(_INSERT), _BY_PARTITION, _size), rows)
+
+        def wait() -> None:
+            are_written()
+            known.update({sku: seen for sku, seen in new.items() if sku not in known or seen > known[sku]})
+
+        return wait
 
 
 def _size(row: tuple[str, int, str, str, int]) -> int:

@@ -63,10 +63,10 @@ _COMMIT_LOG = {
 last second in a power failure.
 """
 _CLOCK_MS = 20
-"""How often the clock by which requests time out is read: by default every 2 ms, also while nothing happens."""
+"""How often the clock by which requests time out is updated. The default is 2 ms, even when idle."""
 _TIMER_SLACK = timedelta(milliseconds=1)
-"""After each request, a thread looks for the next one for some 10 ms, and sleeps 10 us at a time in between. With the
-slack it wakes up a tenth as often; a request waits for it up to a millisecond longer.
+"""After a request, a thread polls for the next one for about 10 ms, sleeping 10 us at a time. With the slack it wakes
+up a tenth as often; a request may wait up to 1 ms longer.
 """
 _FIRST = "cassandra"
 """User and password that Cassandra is delivered with, until the operator has a role."""
@@ -161,8 +161,8 @@ def _configure(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
         **_COMMIT_LOG[len(nodes)],
         "commit_failure_policy": "die",
         "disk_failure_policy": "die",  # the supervisor restarts it once there is space
-        # Also because a file that is written needs less processor time to sync than one that is mapped into memory.
-        "commitlog_compression": [{"class_name": "LZ4Compressor"}],
+        # Direct where the file system can: syncing memory that is mapped to a file takes much more processor time.
+        "commitlog_disk_access_mode": "auto",
         "commitlog_segment_size": "16MiB",
         "commitlog_total_space": "256MiB",
         "memtable_heap_space": "96MiB",

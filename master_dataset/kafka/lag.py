@@ -163,7 +163,9 @@ class LagTable:
         """Replace the last measurement. A restart does not count as a move of the position."""
         measured = list(measured)
         self._moved = last_moves(self._moved, measured, now)
-        batch = BatchStatement(BatchType.UNLOGGED)  # of one partition
+        if not measured:
+            return
+        batch = BatchStatement(BatchType.UNLOGGED)  # its rows are of one partition, the reader's
         for each in measured:
             place = (each.topic, each.partition)
             oldest_at = each.oldest.received_at if each.oldest else None

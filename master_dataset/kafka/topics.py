@@ -71,6 +71,14 @@ def _is_not_listed_yet(error: Exception) -> bool:
     return _is_transient(error) or (isinstance(error, KafkaException) and error.args[0].code() == _UNKNOWN_TOPIC)
 
 
+class _TopicError(KafkaException):
+    """Why one topic cannot be read, perhaps among others that can."""
+
+    def __init__(self, error: KafkaError, topic: str) -> None:
+        super().__init__(error)
+        self.topic = topic
+
+
 @dataclass(frozen=True)
 class Intake:
     """How a stream reads topics of a cluster.
@@ -428,9 +436,10 @@ class Topics:
         return self.all_committed_ends([topic])[topic]
 
     def all_committed_ends(self, topics: Collection[str]) -> dict[str, dict[int, int]]:
-        """Return what `committed_ends` does for each of these topics, in two requests however many there are."""
-        what = f"read the offsets of {', '.join(f'the topic `{topic}`' for topic in topics)}"
-        with self._translated(what):
+        """Return what `committed_ends` does for each of these topics, with one request for each leader of them."""
+        if not topics:
+            return {}
+        with self._translated(f"read the offsets of the topics {', '.join(f'`{topic}`' for topic in topics)}"):
             return self._listed_offsets(topics, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)  # type: ignore[no-untyped-call]
 
     def offsets_since(self, topic: str, epoch_ms: int) -> dict[int, int]:
@@ -462,16 +471,15 @@ class Topics:
         return self._numbers([topic])[topic]
 
     def _numbers(self, topics: Collection[str]) -> dict[str, list[int]]:
-        """The partition numbers of each topic, in one request."""
-        only = next(iter(topics)) if len(topics) == 1 else None
-        known = self._admin.list_topics(only, timeout=_TIMEOUT_SECONDS).topics
+        """The partition numbers of each topic, in one request if all of them are listed."""
+        known = self._admin.list_topics(timeout=_TIMEOUT_SECONDS).topics if len(topics) > 1 else {}
         numbers = {}
         for topic in topics:
-            if topic not in known:  # the client lists a topic that it was asked for alone with an error instead
-                raise KafkaException(KafkaError(_UNKNOWN_TOPIC, f"there is no topic `{topic}`"))
-            if known[topic].error is not None:
-                raise KafkaException(known[topic].error)
-            numbers[topic] = sorted(known[topic].partitions)
+            # Why a topic is not among all of them is only said if it is asked for: it may be missing, or a right.
+            metadata = known.get(topic) or self._admin.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics[topic]
+            if metadata.error is not None:
+                raise _TopicError(metadata.error, topic)
+            numbers[topic] = sorted(metadata.partitions)
         return numbers
 
     @stamina.retry(on=_is_not_listed_yet, timeout=_TIMEOUT_SECONDS)
@@ -486,4 +494,5 @@ class Topics:
             yield
         except KafkaException as error:
             self._admin.poll(0)
+            what = f"read the topic `{error.topic}`" if isinstance(error, _TopicError) else what
             raise self._errors.translated(error, what) from error

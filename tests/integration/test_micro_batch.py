@@ -82,7 +82,8 @@ def test_a_batch_that_had_only_remembered_its_events_when_it_crashed_counts_them
 ) -> None:
     rows = [arrival("a", 0, NOW, ONE), arrival("b", 1, NOW, ONE)]
     remembering = FirstDeliveries(counter.connect(), counter.generation, HORIZONS.oldest, HORIZONS.ttl)
-    remembering.filter_first(pa.Table.from_batches([arrived(rows)]))
+    _, are_remembered = remembering.filter_first(pa.Table.from_batches([arrived(rows)]))
+    are_remembered()
 
     count(counter, *rows, batch=0)
 

@@ -66,7 +66,7 @@ def test_the_delivery_that_was_received_first_stays(
     write = ReceiptWriter(lambda: shared_cassandra, TTL_SECONDS)
 
     for own in portions(store, earliest_first=earliest_first, together=together):
-        write(parsed(own))
+        write(parsed(own))()
 
     [row] = kept(shared_cassandra, store)
     assert "Milk" in row.value
@@ -80,7 +80,7 @@ def test_the_delivery_that_was_received_first_stays(
 def test_a_receipt_that_is_older_than_receipts_are_shown_is_not_written(shared_cassandra: Session) -> None:
     write = ReceiptWriter(lambda: shared_cassandra, int(HOUR.total_seconds()))
 
-    write(parsed([("old", "Milk", NOW)]))
+    write(parsed([("old", "Milk", NOW)]))()
 
     assert not kept(shared_cassandra, "old")
 
@@ -109,10 +109,10 @@ def test_the_delivery_that_was_received_first_is_shown(
     write = ReceiptBlockWriter(lambda: shared_cassandra, TTL_SECONDS)
 
     for own in portions(store, earliest_first=earliest_first, together=together):
-        write(parsed(own))
-        write(parsed(own))
+        write(parsed(own))()
+        write(parsed(own))()
     if former:  # a generation before had written rows
-        ReceiptWriter(lambda: shared_cassandra, TTL_SECONDS)(parsed([(store, "Beer", NOW + timedelta(seconds=1))]))
+        ReceiptWriter(lambda: shared_cassandra, TTL_SECONDS)(parsed([(store, "Beer", NOW + timedelta(seconds=1))]))()
 
     [receipt] = shown(shared_cassandra, store)
     assert "Milk" in receipt.value
@@ -127,6 +127,6 @@ def test_the_delivery_that_was_received_first_is_shown(
 def test_an_old_receipt_is_in_no_block(shared_cassandra: Session) -> None:
     write = ReceiptBlockWriter(lambda: shared_cassandra, int(HOUR.total_seconds()))
 
-    write(parsed([("old", "Milk", NOW)]))
+    write(parsed([("old", "Milk", NOW)]))()
 
     assert not shown(shared_cassandra, "old")

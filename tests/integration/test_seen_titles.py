@@ -59,8 +59,8 @@ def test_any_order_of_deliveries_and_processes_keeps_the_same_title(
     for number, order in enumerate(orders):
         for sent in order:
             monkeypatch.setattr(titles, "_written", {})  # each by another process
-            write(parsed(f"sku-{number}", [sent]))
-    write(parsed("together", SEEN))
+            write(parsed(f"sku-{number}", [sent]))()
+    write(parsed("together", SEEN))()
 
     skus = [*(f"sku-{number}" for number in range(len(orders))), "together", "unsold"]
     assert kept(shared_cassandra, "seen", skus) == dict.fromkeys(skus[:-1], "milk")

@@ -69,8 +69,8 @@ def each_is_shown_as_it_came_first(seeds: int = 10) -> None:
         with in_memory():
             for portion in [*portions, *chance.sample(portions, 2)]:
                 parsed = pa.RecordBatch.from_pylist([each.row() for each in portion], schema=SCHEMA)
-                ReceiptWriter(lambda: tables, TTL)(parsed)  # noqa: B023
-                ReceiptBlockWriter(lambda: tables, TTL)(parsed)  # noqa: B023
+                ReceiptWriter(lambda: tables, TTL)(parsed)()  # noqa: B023
+                ReceiptBlockWriter(lambda: tables, TTL)(parsed)()  # noqa: B023
         wanted = sorted(f"{number}.0" for number in range(SALES))
         shown = sorted(row["value"] for row in tables.of("raw_pos_transactions"))
         assert shown == wanted, f"seed {seed}: {shown}"

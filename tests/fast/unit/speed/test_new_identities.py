@@ -59,9 +59,10 @@ def first(tables: Tables, rows: list[Arrival], filters: FilterFiles | None) -> l
     """The places of the deliveries that count."""
     generation = Generation(1, NOON, {}, {}, layout=LAYOUT)
     ttl = timedelta(days=8)
-    found = FirstDeliveries(tables, generation, timedelta(hours=23), ttl, filters).filter_first(
+    found, are_remembered = FirstDeliveries(tables, generation, timedelta(hours=23), ttl, filters).filter_first(
         pa.Table.from_batches([arrived(rows)])
     )
+    are_remembered()
     return sorted(zip(found["partition"].to_pylist(), found["offset"].to_pylist(), strict=True))
 
 

@@ -89,7 +89,7 @@ def test_pages_show_the_first_delivery_of_each_receipt_newest_first(portions: li
     tables = Tables()
     with in_memory():
         for portion in portions:
-            ReceiptBlockWriter(lambda: tables, TTL)(batch(portion))
+            ReceiptBlockWriter(lambda: tables, TTL)(batch(portion))()
 
     for store in range(3):
         first: dict[tuple[int, str], int] = {}
@@ -108,7 +108,7 @@ def test_blocks_are_of_one_store_and_hour_and_bounded() -> None:
     sold = [(number % 2, number // 10, number, 0) for number in range(1400)]
 
     with in_memory():
-        ReceiptBlockWriter(lambda: tables, TTL)(batch(sold, size=50_000))
+        ReceiptBlockWriter(lambda: tables, TTL)(batch(sold, size=50_000))()
 
     seen = 0
     for row in tables.of("receipt_blocks"):
@@ -125,6 +125,6 @@ def test_a_receipt_larger_than_a_block_has_one_of_its_own() -> None:
     tables = Tables()
 
     with in_memory():
-        ReceiptBlockWriter(lambda: tables, TTL)(batch([(0, 0, 1, 0), (0, 0, 2, 0)], size=300_000))
+        ReceiptBlockWriter(lambda: tables, TTL)(batch([(0, 0, 1, 0), (0, 0, 2, 0)], size=300_000))()
 
     assert [len(list(unpack(row["block"]))) for row in tables.of("receipt_blocks")] == [1, 1]
