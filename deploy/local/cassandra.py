@@ -161,8 +161,7 @@ def _configure(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
         **_COMMIT_LOG[len(nodes)],
         "commit_failure_policy": "die",
         "disk_failure_policy": "die",  # the supervisor restarts it once there is space
-        # Direct where the file system can: syncing memory that is mapped to a file takes much more processor time.
-        "commitlog_disk_access_mode": "auto",
+        "commitlog_disk_access_mode": "mmap",  # of all modes, the only one that notices every write that a disk refuses
         "commitlog_segment_size": "16MiB",
         "commitlog_total_space": "256MiB",
         "memtable_heap_space": "96MiB",
