@@ -151,7 +151,7 @@ _BATCH = {
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
 }
 _STREAMING = {
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "8000",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.kafka.consumer.cache.capacity": "1024",  # a consumer for each partition of each topic
     # While nothing arrives. Asking the broker a hundred times a second would keep a fifth of a processor busy.
