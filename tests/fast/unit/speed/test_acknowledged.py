@@ -1,7 +1,7 @@
 """What is acknowledged before what: a process that is killed in between leaves no row without what it relies on."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +12,9 @@ import pytest
 from master_dataset.visits.visit import RULES
 from speed_layer import parser
 from speed_layer.cassandra_batches import Wait
-from speed_layer.micro_batch import Horizons, MicroBatch
+from speed_layer.micro_batch import MicroBatch
 from speed_layer.parser import BEGUN, Parser
+from tests.fast.laws.delivery.speed_law import HORIZONS
 from tests.fast.laws.delivery.tables import Batch, Tables, in_memory
 from tests.support.arrivals import Given, Stated, arrival, arrived
 from views.control.generation import Generation
@@ -21,14 +22,6 @@ from views.control.speed_layout import SpeedLayout
 from views.core.cells import WAITING
 
 NOON = datetime(2026, 3, 7, 12, tzinfo=UTC)
-HORIZONS = Horizons(
-    epoch=timedelta(seconds=10),
-    oldest=timedelta(hours=23),
-    remembered=timedelta(hours=24),
-    ttl=timedelta(days=7),
-    visits=RULES,
-    skew=timedelta(seconds=1),
-)
 LAYOUT = SpeedLayout.for_stores(100)
 
 

@@ -16,7 +16,8 @@ from master_dataset.errors import CassandraUnavailableError
 from master_dataset.visits.visit import RULES
 from serving_layer.tables import SpeedTables
 from speed_layer import cassandra_batches
-from speed_layer.micro_batch import Horizons, MicroBatch
+from speed_layer.micro_batch import MicroBatch
+from tests.fast.laws.delivery.speed_law import HORIZONS
 from tests.fast.laws.delivery.tables import Tables as MemoryTables
 from tests.fast.laws.delivery.tables import in_memory
 from tests.fast.model.facts import BEGUN, CODES, TOPIC
@@ -31,14 +32,6 @@ from views.registry import registered_views
 DEFINITIONS = CODES[0].definitions
 BY_STORE = SpeedLayout.for_stores(100)
 NOON = datetime(2026, 3, 7, 12, tzinfo=UTC)
-HORIZONS = Horizons(
-    epoch=timedelta(seconds=10),
-    oldest=timedelta(hours=23),
-    remembered=timedelta(hours=24),
-    ttl=timedelta(days=7),
-    visits=RULES,
-    skew=timedelta(seconds=1),
-)
 
 
 @pytest.fixture
