@@ -102,7 +102,7 @@ class Fold:
 
     def _countable_event(self, record: LogRecord, rule_set: RuleSet) -> Event[Any] | None:
         """The event, if it counts: of a registered store of this partition, new, and young enough."""
-        if is_marker(record.headers):
+        if is_marker(record.headers) or not rule_set.has_shops:
             return None
         received_us = record.received_ms * 1000
         event = parse(

@@ -162,6 +162,11 @@ class RuleSet:
         """The active rules of each source, in a fixed order, without those that this release cannot evaluate."""
         return self.rules.by_topic
 
+    @cached_property
+    def has_shops(self) -> bool:
+        """Whether there is any store. Where there is none, no event counts."""
+        return any(True for _ in self.shops)
+
     def rules_of(self, topic: str, shop: ShopClock) -> Sequence[VersionedRule]:
         """The rules on this source that watch this store."""
         store = shop.store
