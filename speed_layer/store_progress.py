@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from speed_layer.cassandra_batches import Insert, write_all
+from speed_layer.cassandra_batches import Insert, Wait, begin_writes
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -55,8 +55,10 @@ class StoreProgress:
     def counted(self, micro_batch: int, events: pa.Table) -> None:
         """Record the events of a micro-batch, whose rows are written. Returns when that is acknowledged."""
         newest = newest_of_stores(events)
-        self._mark(2 * micro_batch, newest)
-        self._write(_RECEIVED, ((store, micros // 1000, micros) for store, micros in newest.items()))
+        of_store = ((store, micros // 1000, micros) for store, micros in newest.items())
+        both = self._mark(2 * micro_batch, newest), self._begin(_RECEIVED, of_store)
+        for are_recorded in both:
+            are_recorded()
 
     def visited(self, micro_batch: int, stores: Iterable[str]) -> None:
         """Record that visits in these stores have closed in a micro-batch, whose rows are written.
@@ -64,14 +66,14 @@ class StoreProgress:
         They may close long after their last event, and are written after the events of the micro-batch: it is a mark
         of its own.
         """
-        self._mark(2 * micro_batch + 1, stores)
+        self._mark(2 * micro_batch + 1, stores)()
 
-    def _mark(self, mark: int, stores: Iterable[str]) -> None:
-        self._write(_MARK, ((store, mark, mark) for store in stores))
+    def _mark(self, mark: int, stores: Iterable[str]) -> Wait:
+        return self._begin(_MARK, ((store, mark, mark) for store in stores))
 
-    def _write(self, cql: str, rows: Iterable[tuple[str, int, int]]) -> None:
+    def _begin(self, cql: str, rows: Iterable[tuple[str, int, int]]) -> Wait:
         insert = Insert(self._session.prepare(cql), _PARTITION, lambda row: _BYTES + len(row[1].encode()))
-        write_all(self._session, insert, ((self._generation, *row, self._ttl_seconds) for row in rows))
+        return begin_writes(self._session, insert, ((self._generation, *row, self._ttl_seconds) for row in rows))
 
 
 def newest_of_stores(events: pa.Table) -> Mapping[str, int]:
