@@ -40,7 +40,7 @@ def growth(size: int) -> Iterator[Measured]:
 def _begun(stack: ExitStack, receipts: int, days: int) -> History:
     settings = stack.enter_context(local.own_home())
     history = History(settings, receipts, days)
-    stack.enter_context(local.running(settings, "cassandra"))
+    stack.enter_context(local.running(settings, "kafka", "cassandra"))
     return history
 
 

@@ -21,7 +21,7 @@ def incremental(size: int) -> list[Measured]:
     """`size` receipts over the year; the full rebuild once, then the median of three days that change in turn."""
     with local.own_home() as settings:
         history = History(settings, size, DAYS)
-        with local.running(settings, "cassandra"):
+        with local.running(settings, "kafka", "cassandra"):
             full = history.rebuild()
             touched = [history.touch(90 * number) for number in range(1, ROUNDS + 1)]
     details = history.facts | {

@@ -43,7 +43,7 @@ def spans(size: int) -> Iterator[Measured]:
     first = today - timedelta(days=DAYS)
     with local.own_home() as settings:
         history = History(settings, size, DAYS, first, datetime.now(UTC).replace(microsecond=0, second=0))
-        with local.running(settings, "cassandra"):
+        with local.running(settings, "kafka", "cassandra"):
             history.rebuild()
             export_published(
                 session_of(settings.cassandra.address),
