@@ -11,7 +11,7 @@ the epoch: no clock, and in the order of receipt, as time-window compaction need
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +60,7 @@ class SpeedRows:
     ) -> None:
         """Write what a micro-batch adds. Returns when every row is acknowledged.
 
-        `before` is called before the first row is written, and when the first ones are computed.
+        `before` is called when the first rows are computed, before any of them is sent.
         """
         rows = (row for key, cells in additions for row in self._rows(micro_batch, key, cells))
         names = ", ".join(_COLUMNS)
@@ -69,11 +69,11 @@ class SpeedRows:
         )
         partition = itemgetter(*(_COLUMNS.index(name) for name in self._layout.cells_key))
         insert = Insert(statement, partition, lambda row: len(row[_BLOCK].encode()))
-        some = sorted(islice(rows, ROWS_SORTED), key=partition)
+        portions = iter(lambda: sorted(islice(rows, ROWS_SORTED), key=partition), [])
+        first = next(portions, [])
         before()
-        while some:
+        for some in chain([first], portions):
             write_all(self._session, insert, some, lambda: failpoint(Failpoint.SPEED_ROWS))
-            some = sorted(islice(rows, ROWS_SORTED), key=partition)
 
     def _rows(self, micro_batch: int, key: AdditionKey, cells: Cells) -> Iterator[tuple[Any, ...]]:
         written_at = (key.epoch - UNIX_EPOCH) // _MICROSECOND

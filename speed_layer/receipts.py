@@ -94,7 +94,7 @@ class ReceiptBlockWriter:
     columns: ClassVar[tuple[str, ...]] = tuple(_READ.names)
 
     def __call__(self, parsed: pa.RecordBatch) -> Wait:
-        """Write the events among parsed records."""
+        """Begin to write the events among parsed records."""
         events = parsed.filter(pc.equal(parsed["kind"], EVENT)).select(self.columns).cast(_READ)
         age = pc.divide(pc.max_element_wise(pc.subtract(events["received_at"], events["happened_at"]), 0), _MICROS)
         left = pc.subtract(self.ttl_seconds, age)
@@ -146,7 +146,7 @@ class ReceiptWriter:
     columns: ClassVar[tuple[str, ...]] = tuple(_READ.names)
 
     def __call__(self, parsed: pa.RecordBatch) -> Wait:
-        """Write the events among parsed records."""
+        """Begin to write the events among parsed records."""
         events = parsed.filter(pc.equal(parsed["kind"], EVENT)).select(self.columns)
         rows = [row for row in self._rows(events) if row.left_seconds > 0]
         if not rows:

@@ -56,7 +56,7 @@ class TitleWriter:
     columns: ClassVar[tuple[str, ...]] = ("store", "happened_at", "lines")
 
     def __call__(self, parsed: pa.RecordBatch) -> Wait:
-        """Write the titles of events among parsed records. Stores that are not registered have no tenant: no titles."""
+        """Begin to write the titles of events among parsed records: those of registered stores, which have a tenant."""
         tenant_of, session = self.tenants(), self.connect()
         known = _written.setdefault(session, LRUCache(REMEMBERED))
         new = unwritten(seen_titles(parsed, tenant_of), known)

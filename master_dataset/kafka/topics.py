@@ -433,7 +433,7 @@ class Topics:
 
     def committed_ends(self, topic: str) -> dict[int, int]:
         """Return partition to the offset before which every transaction is decided, as far as readers can get."""
-        return self.all_committed_ends([topic])[topic]
+        return self._offsets(topic, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)  # type: ignore[no-untyped-call]
 
     def all_committed_ends(self, topics: Collection[str]) -> dict[str, dict[int, int]]:
         """Return what `committed_ends` does for each of these topics, with one request for each leader of them."""
@@ -451,9 +451,11 @@ class Topics:
         since = self._offsets(topic, OffsetSpec.for_timestamp(epoch_ms))
         return {partition: since[partition] if since[partition] >= 0 else end for partition, end in ends.items()}
 
-    def _offsets(self, topic: str, spec: OffsetSpec) -> dict[int, int]:
+    def _offsets(
+        self, topic: str, spec: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    ) -> dict[int, int]:
         with self._translated(f"read the offsets of the topic `{topic}`"):
-            return self._listed_offsets([topic], spec, IsolationLevel.READ_UNCOMMITTED)[topic]
+            return self._listed_offsets([topic], spec, isolation)[topic]
 
     @stamina.retry(on=_is_transient, timeout=_TIMEOUT_SECONDS)
     def _listed_offsets(

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client import REGISTRY
@@ -14,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from deploy.services.lag_monitor import LagMonitor
 from master_dataset.cassandra_tables import CLOCK_STEPPED_BACK, AlarmTable
+from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.lag import Lag, LagProbe, LagTable, UnreadRecord
 from serving_layer.health.alarms import RULES
 from serving_layer.tables import AsyncSession, WatchTables
@@ -117,6 +119,14 @@ def test_a_group_that_somebody_has_joined_is_counted_as_not_committed_and_lag_is
     assert REGISTRY.get_sample_value("galatea_commit_failures_total", {"reader": reader}) == 1
     measured = asyncio.run(WatchTables(AsyncSession(shared_cassandra)).lag(reader))
     assert {(each.partition, each.position) for each in measured} == {(0, 0), (1, 0)}
+
+
+def test_a_topic_that_is_missing_among_others_is_named(stack: Stack) -> None:
+    with LagProbe(stack.settings.kafka.connection) as probe:
+        with pytest.raises(BrokerUnavailableError, match="cannot read the topic `no-such-topic`"):
+            probe.measure([TOPIC, "no-such-topic"], {})
+        assert {each.topic for each in probe.measure([TOPIC, "people_counts"], {})} == {TOPIC, "people_counts"}
+        assert probe.measure([], {}) == []
 
 
 def test_an_aborted_transaction_is_no_lag_and_an_unread_record_says_since_when(stack: Stack) -> None:

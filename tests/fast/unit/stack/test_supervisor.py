@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import psutil
@@ -47,6 +48,23 @@ def test_a_component_that_dies_is_started_again(tmp_path: Path) -> None:
         look_after_until(running, tmp_path, State.BACKING_OFF)
         look_after_until(running, tmp_path, State.RUNNING)
     assert seen == ["starting", "running", "backing_off", "starting", "running", "stopped"]
+
+
+def test_only_a_component_that_may_sleep_longer_does(tmp_path: Path) -> None:
+    own = Path("/proc/self/timerslack_ns")
+    code = f"print('slack', open('{own}').read(), flush=True); {RESTARTS}" if own.exists() else RESTARTS
+    sleeper = component(code)
+    both = [replace(sleeper, name="slow", timer_slack=timedelta(milliseconds=1)), replace(sleeper, name="other")]
+
+    with Supervisor(tmp_path, both) as running:
+        running.start()
+        deadline = time.monotonic() + 20
+        while own.exists() and time.monotonic() < deadline and not all(each.log(tmp_path).read_text() for each in both):
+            time.sleep(0.05)
+
+    slow, other = (each.log(tmp_path).read_text() for each in both)
+    assert slow == ("slack 1000000\n\n" if own.exists() else "")
+    assert other != slow or not own.exists()
 
 
 def test_a_component_that_was_killed_is_started_again_where_nobody_watches(tmp_path: Path) -> None:
