@@ -9,13 +9,15 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tests.system.drills import quick, rooted
+from tests.system.drills import quick, rooted, storm
 from tests.system.drills.ledger_line import FAIL, PASS, LedgerLine, machine
 from tests.system.drills.load import Mix
 
 SHARD_SECONDS = 45 * 60.0
 RATE = 1000.0
 SET = "long"
+STORM_MINUTES = 40.0
+"""And a while to compare."""
 LONGEST_SUMMARY = 500
 """So many characters of what a command that fails has printed, each way."""
 COMMAND = "command"
@@ -58,6 +60,7 @@ JOBS = (
     Job(("D09",), ("tests.system.drills.damaged",)),
     Job(("D04",), ("tests.system.drills.posting", "--kills", "50")),
     Job(("D32",), ("tests.system.drills.week", "--minutes", "20")),
+    Job((storm.ID,), needs_root=True),
 )
 WITHOUT_SEED = {"tests.system.drills.killed", "tests.system.drills.hostile"}
 
@@ -78,6 +81,8 @@ def lines(shard: tuple[int, int], seed: int) -> Iterator[LedgerLine]:
 
 
 def _drilled(job: Job, seed: int, seconds: float) -> Iterator[LedgerLine]:
+    if job.ids == (storm.ID,):
+        return storm.lines(seed, min(STORM_MINUTES, seconds / 60), Mix(rate=RATE))
     if job.needs_root:
         return rooted.lines(seed, set_=SET, seconds=seconds)
     return quick.lines(seed, job.ids, Mix(rate=RATE), set_=SET, seconds=seconds)

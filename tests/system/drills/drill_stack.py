@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,13 +25,17 @@ from master_dataset.storage import open_table
 from tests.integration.conftest import Stack, around_now, secured, settings_of
 from tests.support.object_stores import object_store_for_stacks
 from tests.system.drills.faults import Faults, wait_until
+from tests.system.drills.history import History, Operation, micros
 from tests.system.drills.host_faults import Disk, disks
+from tests.system.drills.ledger_line import FOLDER
 from tests.system.drills.load import Load, Mix
 from tests.system.drills.receipts import STORES
 from tests.system.drills.sampler import METRIC, Sampler
 from tests.system.drills.till_roll import Due, TillRoll
+from views.core.cut import UNIX_EPOCH
 
 ON_OBJECT_STORE = "DRILLS_ON_OBJECT_STORE"
+HISTORIES = FOLDER / "histories"
 COMPONENTS = ("kafka", "cassandra", "archive", "speed", "api")
 STARTS = 3
 REST_SECONDS = 900.0
@@ -48,9 +52,20 @@ class Topology(NamedTuple):
 ONE_NODE = Topology()
 
 
+class Reading(NamedTuple):
+    """An answer over all stores while nothing is sent. `name`: of a field of `Due`; `cut_us`: since 1970."""
+
+    name: str
+    value: int
+    waiting: int
+    cut_us: int
+
+
 @dataclass
 class DrillStack:
     """`stack` is a stack as users meet it. `said`: what goes wrong, in words; nothing does where it is empty.
+
+    `history`: see `check_history`.
 
     `disks`: of the folders of the home that have one of their own.
     """
@@ -60,6 +75,7 @@ class DrillStack:
     load: Load
     roll: TillRoll
     sampler: Sampler
+    history: History
     said: list[str] = field(default_factory=list)
     disks: Mapping[str, Disk] = field(default_factory=dict)
 
@@ -81,30 +97,36 @@ class DrillStack:
         """At rest an answer says what was acknowledged, to the cent, but for what waits; and counts that."""
         self.load.rest()
         wait_until(self.faults.all_run, "every component to be back")
-        deadline, found = time.monotonic() + REST_SECONDS, ""
-        while found := self._differs():
+        deadline = time.monotonic() + REST_SECONDS
+        readings: list[Reading] = []
+        while found := self._differs(readings):
             if time.monotonic() > deadline:
                 self.said.append(f"at rest: {found}")
-                return
+                break
             time.sleep(0.3)
+        for each in readings:
+            self.history.add(Operation.REST, **each._asdict())
 
-    def _differs(self) -> str:
+    def _differs(self, readings: list[Reading]) -> str:
+        """What differs from what was acknowledged; empty if nothing does. `readings` are replaced by what was read."""
         try:
-            receipts, sales = (self._answer(metric) for metric in (METRIC, "net_sales"))
+            readings[:] = [self._reading("receipts", METRIC, 1), self._reading("minor", "net_sales", 100)]
         except (httpx.TransportError, AssertionError) as error:
+            readings.clear()
             return f"no answer: {type(error).__name__} {error}"[:300]
-        for name, (value, waiting, cut) in (("receipts", receipts), ("minor", sales)):
-            due: Due = self.roll.due(cut)
-            shown = round(value * (100 if name == "minor" else 1))
-            if (shown, waiting) != (getattr(due, name), due.waiting):
+        for name, value, waiting, cut_us in readings:
+            due: Due = self.roll.due(UNIX_EPOCH + timedelta(microseconds=cut_us))
+            if (value, waiting) != (getattr(due, name), due.waiting):
                 must = f"{getattr(due, name)} and {due.waiting}"
-                return f"{name} {shown} and {waiting} wait, instead of {must}, cut {cut}"
+                return f"{name} {value} and {waiting} wait, instead of {must}, cut {cut_us}"
         return ""
 
-    def _answer(self, metric: str) -> tuple[float, int, Any]:
+    def _reading(self, name: str, metric: str, times: int) -> Reading:
         body = self.stack.get(f"/v1/metrics/{metric}", store=STORES, grain="total", timezone="UTC", **around_now())
         value = sum(point["value"] or 0 for series in body["series"] for point in series["points"])
-        return value, body["as_of"]["waiting_for_batch"], datetime.fromisoformat(body["as_of"]["cut"])
+        as_of = body["as_of"]
+        cut_us = micros(datetime.fromisoformat(as_of["cut"]))
+        return Reading(name, round(value * times), as_of["waiting_for_batch"], cut_us)
 
     def receipts(self, stores: Sequence[str]) -> int:
         """How many are shown of these stores; -1 while that is refused."""
@@ -138,11 +160,13 @@ class DrillStack:
             "cells_compared": verdict.get("cells", 0),
             "cells_different": verdict.get("differing", -1),
         }
+        unexplained = self._unexplained()
+        self.history.add(Operation.COUNT, **found, unexplained=unexplained)
         due = {
             "cells_different": (found["cells_different"], 0),
             "archived": (archived, len(self.roll.deliveries) - self.roll.broken),
             "broken": (dead_letters.get("not_json", 0), self.roll.broken),
-            "unexplained": (self._unexplained(), 0),
+            "unexplained": (unexplained, 0),
         }
         self.said += [f"{name}: {is_} instead of {must}" for name, (is_, must) in due.items() if is_ != must]
         return found
@@ -197,8 +221,10 @@ def drill_stack(
     With the variable ON_OBJECT_STORE, tables and checkpoints are on one, which loses answers to commits; with
     SECURED_STACK, it is one of `galatea up --secure`.
     """
-    before, roll = dict(os.environ), TillRoll()
+    before = dict(os.environ)
     with ExitStack() as ended:
+        history = ended.enter_context(History(HISTORIES / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{seed}.jsonl.gz"))
+        roll = TillRoll(history=history)
         served = ended.enter_context(object_store_for_stacks()) if os.environ.get(ON_OBJECT_STORE) else None
         more = {**secured(), **(served.variables if served else {})}
         settings, environment = settings_of(folder / "home", GALATEA_KAFKA_BROKERS=str(place.brokers), **more)
@@ -210,11 +236,12 @@ def drill_stack(
             if served is not None:
                 served.lose_answers()
             load = Load(settings.kafka.connection, seed, mix, roll)
-            sampler = Sampler(settings, roll, around_now())
+            sampler = Sampler(settings, roll, around_now(), history)
             load.start()
             sampler.start()
             load.go_on()
-            yield DrillStack(Stack(settings, environment), Faults(settings), load, roll, sampler, disks=own)
+            stack = Stack(settings, environment)
+            yield DrillStack(stack, Faults(settings), load, roll, sampler, history, disks=own)
             load.leave()
             sampler.leave()
 

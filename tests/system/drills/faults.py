@@ -5,7 +5,8 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -82,12 +83,8 @@ class Faults:
     def pause(self, name: str, seconds: float) -> str:
         """As by `kill -STOP`, and go on after a while."""
         pid = self._pid(name)
-        frozen = [*psutil.Process(pid).children(recursive=True), psutil.Process(pid)]
-        for each in frozen:
-            _signal(each, signal.SIGSTOP)
-        time.sleep(seconds)
-        for each in frozen:
-            _signal(each, signal.SIGCONT)
+        with stopped([*psutil.Process(pid).children(recursive=True), psutil.Process(pid)]):
+            time.sleep(seconds)
         return f"pause {name} {seconds} s"
 
     def lose_speed_checkpoint(self) -> str:
@@ -129,6 +126,18 @@ def wait_until(is_so: Callable[[], bool], what: str) -> None:
     while not is_so():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(0.1)
+
+
+@contextmanager
+def stopped(processes: Sequence[psutil.Process]) -> Iterator[None]:
+    """As by `kill -STOP`; afterwards they go on."""
+    for each in processes:
+        _signal(each, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for each in processes:
+            _signal(each, signal.SIGCONT)
 
 
 def _kill(process: psutil.Process) -> None:

@@ -4,6 +4,7 @@ import filecmp
 import os
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -99,7 +100,7 @@ def killed_for_memory(group: Path) -> bool:
 
 @contextmanager
 def _group(controller: str, limits: dict[str, int], pids: Iterable[int]) -> Iterator[Path]:
-    group = ROOT / controller / f"galatea-drill-{os.getpid()}"
+    group = ROOT / controller / f"galatea-drill-{os.getpid()}-{threading.get_ident()}"
     group.mkdir()
     try:
         for name, value in limits.items():

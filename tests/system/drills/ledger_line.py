@@ -7,7 +7,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 from confluent_kafka import libversion
 
 from deploy.jars.cache import locked_jars
+from tests.system.drills.history import History, Operation
 from tests.system.drills.till_roll import TillRoll
 
 FOLDER = Path(os.environ.get("DRILL_LEDGER", ".galatea/ledger"))
@@ -44,7 +45,10 @@ def _commit() -> str:
 
 @dataclass
 class LedgerLine:
-    """As docs/explanation/drills.md describes it. `why`: what was wrong, or why it was skipped."""
+    """As docs/explanation/drills.md describes it. `why`: what was wrong, or why it was skipped.
+
+    `_history`: also gets the faults; None: nobody keeps one.
+    """
 
     drill: str
     seed: int
@@ -67,11 +71,15 @@ class LedgerLine:
     verdict: str = PASS
     why: str = ""
     _began: float = field(default_factory=time.monotonic, repr=False)
+    _history: History | None = field(default=None, repr=False)
 
     def fault(self, method: str, target: str, args: str = "") -> None:
         """It is done now."""
         at_ms = round((time.monotonic() - self._began) * 1000)
-        self.faults.append({"at_ms": at_ms, "method": method, "target": target, "args": args})
+        fault = {"method": method, "target": target, "args": args}
+        self.faults.append({"at_ms": at_ms, **fault})
+        if self._history is not None:
+            self._history.add(Operation.FAULT, drill=self.drill, **fault)
 
     def recovered(self, component: str) -> None:
         """It serves again, so long after the last fault."""
@@ -95,7 +103,7 @@ class LedgerLine:
 
     def summary(self) -> dict[str, Any]:
         """As it is kept."""
-        return {name: value for name, value in asdict(self).items() if name != "_began"}
+        return {each.name: getattr(self, each.name) for each in fields(self) if not each.name.startswith("_")}
 
 
 def keep(line: LedgerLine) -> None:

@@ -181,4 +181,10 @@ MATRIX = (
         "all faults in turn",
         "`python -m tests.system.drills.mixed`, `python -m tests.system.drills.week`",
     ),
+    Row(
+        "D33",
+        "L",
+        "*many short faults of every component at the same time, and long ones in between",
+        f"`python -m tests.system.drills.storm`, {ROOTED}",
+    ),
 )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from deploy.local.records import Records
 from tests.system.drills.drill_stack import DrillStack
 from tests.system.drills.faults import wait_until
+from tests.system.drills.history import History
 from tests.system.drills.ledger_line import LedgerLine, machine
 from tests.system.drills.load import Mix
 
@@ -32,17 +33,17 @@ class DrillRun(NamedTuple):
     set: str
     mix: Mix
 
-    def line(self, drill: str) -> LedgerLine:
-        """A new one."""
+    def line(self, drill: str, history: History | None = None) -> LedgerLine:
+        """A new one. `history`: gets its faults too."""
         load = {"rate": self.mix.rate, "duplicates": self.mix.twice, "bad": self.mix.broken, "late_hours": 30.0}
-        return LedgerLine(drill, self.seed, self.set, load, versions=machine())
+        return LedgerLine(drill, self.seed, self.set, load, versions=machine(), _history=history)
 
 
 def run_drills(drills: Sequence[Drill], on: DrillStack, run: DrillRun, seconds: float) -> Iterator[LedgerLine]:
     """A line for each drill as it ends, and one for what is counted in the end. After `seconds` none is begun."""
     began = time.monotonic()
     for drill in drills:
-        line = run.line(drill.id)
+        line = run.line(drill.id, on.history)
         if time.monotonic() - began > seconds:
             line.fail(f"not run: {seconds:.0f} s were over")
             yield line

@@ -88,7 +88,7 @@ ONCE = {"speed.remembered", "speed.took_over"}
 def broker(on: DrillStack, chance: Random, line: LedgerLine) -> None:
     """D01: it ends at once, or as it is asked to."""
     if chance.random() < 0.5:
-        _killed(on, "kafka", line)
+        killed("kafka", on, chance, line)
         return
     old = Records(on.settings.home).pid("kafka")
     line.fault("TERM", "kafka")
@@ -116,7 +116,7 @@ def api(on: DrillStack, chance: Random, line: LedgerLine) -> None:
         thread.start()
     for _ in range(posting.kills):
         time.sleep(chance.uniform(0.3, 1.5))
-        _killed(on, "api", line)
+        killed("api", on, chance, line)
     time.sleep(1)
     stop.set()
     for thread in threads:
@@ -148,9 +148,9 @@ def rebuild_crashes(on: DrillStack, chance: Random, line: LedgerLine) -> None:
         line.fail(f"{point} was not reached: {ended}")
 
 
-def cassandra(on: DrillStack, _: Random, line: LedgerLine) -> None:
+def cassandra(on: DrillStack, chance: Random, line: LedgerLine) -> None:
     """D08: it ends at once."""
-    _killed(on, "cassandra", line)
+    killed("cassandra", on, chance, line)
 
 
 def checkpoint(on: DrillStack, _: Random, line: LedgerLine) -> None:
@@ -215,7 +215,8 @@ def lines(
         yield from run_drills(chosen, on, DrillRun(seed, set_, mix), seconds)
 
 
-def _killed(on: DrillStack, name: str, line: LedgerLine) -> None:
+def killed(name: str, on: DrillStack, _: Random, line: LedgerLine) -> None:
+    """A component ends at once, with everything that it has started."""
     line.fault("KILL", name)
     on.faults.kill(name)
     await_recovery(on, name, line)

@@ -86,6 +86,11 @@ def clock_of(on: DrillStack, name: str) -> Iterator[Clock]:
 
 DISKS = {"kafka": "kafka", "cassandra": "cassandra", "master": "archive", "checkpoints": "speed"}
 """Folders of the home that get a file system of their own beside the home itself, and who writes to them."""
+WRITERS = {**DISKS, "home": "api"}
+POWER = (("kafka",), ("cassandra",), tuple(DISKS))
+"""Disks that lose power at the same time."""
+SYNCING = ("kafka", "cassandra", "archive")
+"""Components that sync what they write."""
 OTHERS = ("kafka-2", "kafka-3")
 PERCENT = 10
 JUMP_SECONDS = 300
@@ -97,22 +102,32 @@ FULL = ("No space left", "disk failure policy", "it is not started, as")
 
 def packets(on: DrillStack, chance: Random, line: LedgerLine) -> None:
     """D02: between the broker or Cassandra and everybody else packets are lost, or connections are reset."""
-    ports = {"kafka": on.settings.kafka.port, "cassandra": on.settings.cassandra.port}
-    for name, port in ports.items():
+    for name in ("kafka", "cassandra"):
         for way in PACKET_FAULTS:
             seconds = chance.uniform(5, 20)
             line.fault("packets", name, f"{way} for {seconds:.0f} s")
-            with harmed(port, way):
+            with harmed(port_of(on, name), way):
                 time.sleep(seconds)
             await_recovery(on, name, line)
 
 
+def port_of(on: DrillStack, name: str) -> int:
+    """Where everybody else connects to this component."""
+    settings = on.settings
+    return {"kafka": settings.kafka.port, "cassandra": settings.cassandra.port, "api": settings.api.port}[name]
+
+
 def full(on: DrillStack, chance: Random, line: LedgerLine) -> None:
     """D22: there is no room on a disk, until somebody makes some. It has to be said."""
-    for disk, writer in {**DISKS, "home": "api"}.items():
-        line.fault("full", disk)
-        _filled(on, disk, chance.uniform(5, 20))
-        await_recovery(on, writer, line)
+    for disk in WRITERS:
+        full_disk(disk, on, chance, line)
+
+
+def full_disk(disk: str, on: DrillStack, chance: Random, line: LedgerLine) -> None:
+    """One of `WRITERS` has no room for a while."""
+    line.fault("full", disk)
+    _filled(on, disk, chance.uniform(5, 20))
+    await_recovery(on, WRITERS[disk], line)
 
 
 def _filled(on: DrillStack, name: str, seconds: float) -> None:
@@ -134,18 +149,24 @@ def _is_refused(on: DrillStack) -> bool:
 def syncs(on: DrillStack, chance: Random, line: LedgerLine) -> None:
     """D22: the disk cannot write down what it is asked to, and who asked says so and ends; or it takes its time."""
     records = Records(on.settings.home)
-    for name in ("kafka", "cassandra", "archive"):
-        for way in (LATE, ERROR):
-            line.fault("sync", name, way)
-            pid = records.pid(name)
-            with syncing([each.pid for each in records.session(name)], way):
-                if way == ERROR:
-                    wait_until(partial(_has_ended, records, name, pid), f"{name} to end")
-                else:
-                    time.sleep(chance.uniform(5, 15))
-            await_recovery(on, name, line)
+    for name in SYNCING:
+        line.fault("sync", name, LATE)
+        with syncing([each.pid for each in records.session(name)], LATE):
+            time.sleep(chance.uniform(5, 15))
+        await_recovery(on, name, line)
+        failed_sync(name, on, chance, line)
         on.look()
         on.load.go_on()
+
+
+def failed_sync(name: str, on: DrillStack, _: Random, line: LedgerLine) -> None:
+    """One of `SYNCING` is told that its disk has failed, until it ends."""
+    records = Records(on.settings.home)
+    line.fault("sync", name, ERROR)
+    pid = records.pid(name)
+    with syncing([each.pid for each in records.session(name)], ERROR):
+        wait_until(partial(_has_ended, records, name, pid), f"{name} to end")
+    await_recovery(on, name, line)
 
 
 def _has_ended(records: Records, name: str, pid: int | None) -> bool:
@@ -162,14 +183,19 @@ def processor(on: DrillStack, chance: Random, line: LedgerLine) -> None:
         await_recovery(on, name, line)
 
 
-def memory(on: DrillStack, _: Random, line: LedgerLine) -> None:
+def memory(on: DrillStack, chance: Random, line: LedgerLine) -> None:
     """D27: a component is started with too little memory, and the kernel ends it; then it has enough again."""
     for name in COMPONENTS:
-        on.faults.kill(name)
-        line.fault("cgroup", name, f"{MEMORY_MB} MiB")
-        with little_memory([_started(on, name)], MEMORY_MB) as group:
-            wait_until(partial(killed_for_memory, group), f"the kernel to end {name}")
-        await_recovery(on, name, line)
+        short_of_memory(name, on, chance, line)
+
+
+def short_of_memory(name: str, on: DrillStack, _: Random, line: LedgerLine) -> None:
+    """A component is started with too little memory once."""
+    on.faults.kill(name)
+    line.fault("cgroup", name, f"{MEMORY_MB} MiB")
+    with little_memory([_started(on, name)], MEMORY_MB) as group:
+        wait_until(partial(killed_for_memory, group), f"the kernel to end {name}")
+    await_recovery(on, name, line)
 
 
 def _started(on: DrillStack, name: str) -> int:
@@ -181,14 +207,19 @@ def _started(on: DrillStack, name: str) -> int:
 
 def power(on: DrillStack, chance: Random, line: LedgerLine) -> None:
     """D03, D09: the disk of the broker loses what was not written to it yet, that of Cassandra; then all at once."""
-    for names in (("kafka",), ("cassandra",), tuple(DISKS)):
+    for names in POWER:
         time.sleep(chance.uniform(5, 15))
-        line.fault("power cut", " ".join(names))
-        cut(on, names)
-        for name in COMPONENTS:
-            await_recovery(on, name, line)
+        power_cut(names, on, chance, line)
         on.look()
         on.load.go_on()
+
+
+def power_cut(names: Sequence[str], on: DrillStack, _: Random, line: LedgerLine) -> None:
+    """These disks lose what was not written to them yet."""
+    line.fault("power cut", " ".join(names))
+    cut(on, names)
+    for name in COMPONENTS:
+        await_recovery(on, name, line)
 
 
 def power_of_one(on: DrillStack, chance: Random, line: LedgerLine) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
 
+from tests.system.drills.history import History, Operation
 from tests.system.drills.receipts import STORES
 
 if TYPE_CHECKING:
@@ -44,9 +45,12 @@ class Seen:
 class Sampler(threading.Thread):
     """One client, as patient as a dashboard."""
 
-    def __init__(self, settings: "Settings", expected: Handed, span: dict[str, str]) -> None:
+    def __init__(
+        self, settings: "Settings", expected: Handed, span: dict[str, str], history: History | None = None
+    ) -> None:
+        """`history`: gets every answer; None: nobody keeps one."""
         super().__init__(name="sampler", daemon=True)
-        self._settings, self._expected, self._span = settings, expected, span
+        self._settings, self._expected, self._span, self._history = settings, expected, span, history
         self._leave = threading.Event()
         self._looked_at = 0
         self.seen = Seen()
@@ -86,17 +90,28 @@ class Sampler(threading.Thread):
         try:
             response = client.get(f"/v1/metrics/{METRIC}", params={"store": STORES, "grain": "total", **self._span})
         except httpx.TransportError as error:
-            self.seen.refusals[type(error).__name__] += 1
+            self.seen.refusals[type(error).__name__] += 1  # a cut connection is no answer
             return
         if response.status_code not in {httpx.codes.OK, httpx.codes.SERVICE_UNAVAILABLE}:
-            self.seen.wrong.append(f"{response.status_code}: {response.text}"[:SHOWN])
+            self._wrong(f"{response.status_code}: {response.text}")
         try:
             if response.status_code == httpx.codes.OK:
                 self._look_at(response.json())
             else:
-                self.seen.refusals[response.json()["code"]] += 1
+                code = response.json()["code"]
+                self.seen.refusals[code] += 1
+                self._add(Operation.REFUSAL, code=code)
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody can read that answer
-            self.seen.wrong.append(f"{response.status_code} {_named(error)}: {response.text}"[:SHOWN])
+            self._wrong(f"{response.status_code} {_named(error)}: {response.text}")
+
+    def _wrong(self, answer: str) -> None:
+        """Nobody can read that answer."""
+        self.seen.wrong.append(answer[:SHOWN])
+        self._add(Operation.REFUSAL, code="")
+
+    def _add(self, operation: Operation, **fields: object) -> None:
+        if self._history is not None:
+            self._history.add(operation, **fields)
 
     def _look_at(self, body: dict[str, Any]) -> None:
         seen, publication = self.seen, body["as_of"]["publication"]
@@ -104,6 +119,9 @@ class Sampler(threading.Thread):
         seen.answers += 1
         if receipts is None:
             return
+        if self._history is not None:
+            values = {each["store"]: each["points"][0]["value"] for each in body["series"]}
+            self._history.add(Operation.READ, publication=publication, values=values)
         if publication < seen.publication:
             seen.wrong.append(f"publication {publication} after {seen.publication}")
         if receipts > self._expected.receipts:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from tests.system.drills.history import History, Operation, micros
+
 OLDEST = timedelta(hours=23)
 """What is older on arrival is left to batch."""
 
@@ -45,7 +47,8 @@ class Due(NamedTuple):
 class TillRoll:
     """Written by one client, in several threads. `handed`: identities that an answer may contain from now on.
 
-    `unknown`: sends whose outcome nobody knows; `failed`: those that were refused for certain.
+    `unknown`: sends whose outcome nobody knows; `failed`: those that were refused for certain. `history`: also gets all
+    of it; None: nobody keeps one.
     """
 
     deliveries: list[Delivery] = field(default_factory=list)
@@ -53,6 +56,7 @@ class TillRoll:
     sent: int = 0
     unknown: int = 0
     failed: int = 0
+    history: History | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def hand_over(self, slip: Slip) -> None:
@@ -61,11 +65,20 @@ class TillRoll:
             self.sent += 1
             if slip.identity is not None:
                 self.handed.add(slip.identity)
+            happened_us = None if slip.happened_at is None else micros(slip.happened_at)
+            self._add(Operation.SEND, slip, minor=slip.minor, happened_us=happened_us)
 
     def delivered(self, delivery: Delivery) -> None:
         """It was acknowledged."""
         with self._lock:
             self.deliveries.append(delivery)
+            place = {"partition": delivery.partition, "offset": delivery.offset}
+            self._add(Operation.ACK, delivery.slip, **place, received_us=micros(delivery.received_at))
+
+    def _add(self, operation: Operation, slip: Slip, **fields: int | None) -> None:
+        if self.history is not None:
+            number = None if slip.identity is None else slip.identity[1]
+            self.history.add(operation, store=slip.store, number=number, **fields)
 
     @property
     def receipts(self) -> int:
