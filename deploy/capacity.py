@@ -10,8 +10,8 @@ from math import ceil
 SECONDS_PER_DAY = 86_400
 LINES_MEASURED = 8.6
 """Lines of a receipt of the benchmarks; sizes of receipts are in proportion to their lines."""
-CORE_MS_PER_EVENT = 0.84
-"""Of a receipt: speed layer 0.289, Cassandra 0.149 and Kafka 0.011, measured; archive at most 0.39, by its rate on two
+CORE_MS_PER_EVENT = 0.54
+"""Of a receipt: speed layer 0.162, Cassandra 0.075 and Kafka 0.007, measured; archive at most 0.30, by its rate on two
 cores. Ingest over REST and alerts are not included. Events of sensors take less."""
 SPARE = 2.0
 """How many times the peak can be worked off, so that a backlog shrinks: assumed."""
@@ -41,8 +41,8 @@ LEAST_MEMORY_GB = 6.5
 """What `galatea doctor` asks for without Airflow."""
 MEMORY_GB_PER_CORE = 2.0
 """For each further core: assumed."""
-REBUILT_PER_CORE_SECOND = 15_000
-"""Deliveries that a full rebuild reads and writes to Cassandra, measured for three views of receipts."""
+REBUILT_PER_CORE_SECOND = 8_000
+"""Deliveries that a full rebuild reads and writes to Cassandra, measured for the eight views of receipts."""
 EVENTS_PER_PARTITION = 500
 """Per second at the peak: assumed."""
 LEAST_PARTITIONS = 2
