@@ -23,6 +23,7 @@ from master_dataset.visits.rows import VISITS
 from master_dataset.visits.visit import VisitRules
 from views.arrow.contributions import EVENT_ROW, contributions
 from views.arrow.expressions import Rows, evaluate, is_true
+from views.arrow.portions import whole_stores
 from views.core.cells import WINDOW_KEY
 from views.core.view import View, fresh_sql
 
@@ -228,8 +229,13 @@ def _sightings(rows: pa.Table, order: tuple[str, ...]) -> pa.Table:
     return narrow.sort_by([(name, "ascending") for name in (*WHOSE, *order)])
 
 
-def cell_table(view: View, rows: pa.Table, cut: datetime, days: Collection[date]) -> pa.Table:
+def cell_batches(view: View, rows: pa.Table, cut: datetime, days: Collection[date]) -> Iterator[pa.RecordBatch]:
     """What each row adds to its cell, as `batch_layer.blocks.cell_rows` has it: sorted by store and day."""
+    for some in whole_stores(rows):
+        yield from _cell_table(view, some, cut, days).to_batches(max_chunksize=ROWS_AT_ONCE)
+
+
+def _cell_table(view: View, rows: pa.Table, cut: datetime, days: Collection[date]) -> pa.Table:
     counted = rows.filter(pc.less(rows["received_at"], cut))
     found = contributions(view, Rows.of(counted))
     found = pa.table(

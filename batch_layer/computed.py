@@ -15,11 +15,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from batch_layer.archived import archived
 from batch_layer.arrow_events import (
-    ROWS_AT_ONCE,
     CountedTables,
     Delivered,
     archived_table,
-    cell_table,
+    cell_batches,
     columns_of,
     delivered,
     keep_conflicts_of,
@@ -109,8 +108,7 @@ class ArrowPortion:
         """See `ComputedPortion`."""
 
         def apply(writer: RunWriter) -> Iterator[pa.RecordBatch]:
-            table = cell_table(view, self._counted.of(view, days), self._of.cut, days)
-            yield from writer(iter(table.to_batches(max_chunksize=ROWS_AT_ONCE)))
+            yield from writer(cell_batches(view, self._counted.of(view, days), self._of.cut, days))
 
         return apply
 

@@ -14,13 +14,12 @@ import pyarrow.compute as pc
 
 from speed_layer.contributions import Contributed
 from views.arrow.contributions import EVENT_ROW
+from views.arrow.portions import whole_stores
 from views.core.aggregates import ARROW_FUNCTION, LISTED, Value
 from views.core.cells import WINDOW_KEY, CellKey, Shape, States
 from views.core.cut import UNIX_EPOCH
 from views.core.sketch import sketch_of
 
-EVENTS_AT_ONCE = 10_000
-"""Each has about forty contributions, of some hundred bytes each."""
 _MICROSECOND = timedelta(microseconds=1)
 
 Shapes = Mapping[str, Shape]
@@ -44,26 +43,13 @@ Added = tuple[AdditionKey, Cells]
 
 def additions(events: pa.Table, contribute: Contribute, shapes: Shapes, epoch: timedelta) -> Iterator[Added]:
     """What these events add, by key; in the same order whatever the order of the events."""
-    for some in _portions(events):
+    for some in whole_stores(events):
         contributed = contribute(some)
         of = {"store": some["store"], "epoch": _epochs(some["received_at"], epoch)}
         for name, shape in shapes.items():
             if name in contributed and contributed[name].num_rows:
                 own = contributed[name]
                 yield from _added(own, {key: column.take(own[EVENT_ROW]) for key, column in of.items()}, shape)
-
-
-def _portions(events: pa.Table) -> Iterator[pa.Table]:
-    """Whole stores, as many at once as keep the memory of a worker bounded."""
-    ordered = events.sort_by("store")
-    start = end = 0
-    for store in pc.value_counts(ordered["store"]).to_pylist():
-        end += store["counts"]
-        if end - start >= EVENTS_AT_ONCE:
-            yield ordered.slice(start, end - start)
-            start = end
-    if end > start:
-        yield ordered.slice(start)
 
 
 def _added(contributed: pa.Table, of: Mapping[str, pa.ChunkedArray], shape: Shape) -> Iterator[Added]:

@@ -79,12 +79,14 @@ class Elements(Rows):
 
     def __init__(self, rows: Rows, name: str, lists: pa.ListArray) -> None:
         """See `Rows.elements`."""
-        self.parents: pa.Array = _parents(lists)
-        own = {each: self._taken(rows, each) for each in rows.names}
+        self.parents = parents = _parents(lists)
+        own = {each: _taken(rows, each, parents) for each in rows.names}
         super().__init__(own | {name: lambda: pc.list_flatten(lists)}, len(self.parents))
 
-    def _taken(self, rows: Rows, name: str) -> Callable[[], pa.Array]:
-        return lambda: rows.column(name).take(self.parents)
+
+def _taken(rows: Rows, name: str, parents: pa.Array) -> Callable[[], pa.Array]:
+    """Refers to nothing that refers to it: the memory of columns is freed with the last reference, not by `gc`."""
+    return lambda: rows.column(name).take(parents)
 
 
 def _reader(table: pa.Table, name: str) -> Callable[[], pa.Array]:

@@ -6,11 +6,12 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speed_layer.additions import EVENTS_AT_ONCE, AdditionKey, additions
+from speed_layer.additions import AdditionKey, additions
 from speed_layer.contributions import shapes_of
 from tests.support.arrivals import ARRIVALS, Given, arrival, arrived, stated
 from tests.support.examples import examples
 from views import registered_views
+from views.arrow.portions import EVENTS_AT_ONCE
 from views.core.aggregates import Value
 from views.core.cells import WAITING, CellKey, States
 from views.core.cut import epoch_of
