@@ -232,11 +232,12 @@ def _sightings(rows: pa.Table, order: tuple[str, ...]) -> pa.Table:
 def cell_batches(view: View, rows: pa.Table, cut: datetime, days: Collection[date]) -> Iterator[pa.RecordBatch]:
     """What each row adds to its cell, as `batch_layer.blocks.cell_rows` has it: sorted by store and day."""
     for some in whole_stores(rows):
-        yield from _cell_table(view, some, cut, days).to_batches(max_chunksize=ROWS_AT_ONCE)
+        yield from _cell_table(view, some.filter(pc.less(some["received_at"], cut)), days).to_batches(
+            max_chunksize=ROWS_AT_ONCE
+        )
 
 
-def _cell_table(view: View, rows: pa.Table, cut: datetime, days: Collection[date]) -> pa.Table:
-    counted = rows.filter(pc.less(rows["received_at"], cut))
+def _cell_table(view: View, counted: pa.Table, days: Collection[date]) -> pa.Table:
     found = contributions(view, Rows.of(counted))
     found = pa.table(
         {

@@ -5,10 +5,11 @@ of the long set. Each drill prints one line and appends it to the ledger, drills
 """
 
 import argparse
+import signal
 import sys
 from collections.abc import Iterator
 
-from tests.system.drills import campaign, quick
+from tests.system.drills import campaign, quick, storm
 from tests.system.drills.ledger_line import FAIL, SKIPPED, LedgerLine, keep, lines_of
 from tests.system.drills.load import Mix
 from tests.system.drills.performance import END
@@ -23,12 +24,15 @@ def main() -> int:
     parser.add_argument("--long", action="store_true", help="the long set")
     parser.add_argument("--shard", type=_shard, default=(1, 1), help="of the long set: 1/4 is the first of four")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # what a drill has hurt is mended on the way out
     unknown = set(arguments.drills) - {each.id for each in quick.DRILLS}
     if unknown:
         parser.error(f"there is no quick drill {', '.join(sorted(unknown))}: see docs/explanation/drills.md")
     known = lines_of("drills")
     if arguments.line is not None and not 1 <= arguments.line <= len(known):
         parser.error(f"--line must lie between 1 and {len(lines_of('drills'))}")
+    if arguments.line is not None and known[arguments.line - 1]["drill"] == storm.ID:
+        parser.error(f"repeat it with: python -m tests.system.drills.storm --seed {known[arguments.line - 1]['seed']}")
     if arguments.line is not None and known[arguments.line - 1]["verdict"] == SKIPPED:
         parser.error(f"line {arguments.line} was skipped: {lines_of('drills')[arguments.line - 1]['why']}")
     failed = 0

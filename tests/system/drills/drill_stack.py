@@ -53,10 +53,13 @@ ONE_NODE = Topology()
 
 
 class Reading(NamedTuple):
-    """An answer over all stores while nothing is sent. `name`: of a field of `Due`; `cut_us`: since 1970."""
+    """An answer over all stores while nothing is sent.
+
+    `name`: of a field of `Due`; `value`: None if there was no answer; `cut_us`: since 1970.
+    """
 
     name: str
-    value: int
+    value: int | None
     waiting: int
     cut_us: int
 
@@ -98,22 +101,32 @@ class DrillStack:
         self.load.rest()
         wait_until(self.faults.all_run, "every component to be back")
         deadline = time.monotonic() + REST_SECONDS
-        readings: list[Reading] = []
-        while found := self._differs(readings):
-            if time.monotonic() > deadline:
-                self.said.append(f"at rest: {found}")
+        while True:
+            readings, found = self._read()
+            is_last = not found or time.monotonic() > deadline
+            for each in readings or [Reading("receipts", None, 0, 0)] * is_last:
+                self.history.add(Operation.REST, **each._asdict(), is_last=is_last)
+            if is_last:
                 break
             time.sleep(0.3)
-        for each in readings:
-            self.history.add(Operation.REST, **each._asdict())
+        if found:
+            self.said.append(f"at rest: {found}")
 
-    def _differs(self, readings: list[Reading]) -> str:
-        """What differs from what was acknowledged; empty if nothing does. `readings` are replaced by what was read."""
+    def leave(self) -> None:
+        """Send and ask nothing any more, and end the history."""
+        self.load.leave()
+        self.sampler.leave()
+        self.history.close()
+
+    def _read(self) -> tuple[list[Reading], str]:
+        """What is answered, and how it differs from what was acknowledged; empty if it does not."""
         try:
-            readings[:] = [self._reading("receipts", METRIC, 1), self._reading("minor", "net_sales", 100)]
+            readings = [self._reading("receipts", METRIC, 1), self._reading("minor", "net_sales", 100)]
         except (httpx.TransportError, AssertionError) as error:
-            readings.clear()
-            return f"no answer: {type(error).__name__} {error}"[:300]
+            return [], f"no answer: {type(error).__name__} {error}"[:300]
+        return readings, self._differs(readings)
+
+    def _differs(self, readings: Sequence[Reading]) -> str:
         for name, value, waiting, cut_us in readings:
             due: Due = self.roll.due(UNIX_EPOCH + timedelta(microseconds=cut_us))
             if (value, waiting) != (getattr(due, name), due.waiting):
@@ -145,7 +158,8 @@ class DrillStack:
         compared = _done([sys.executable, "-m", "tests.system.drills.publish_and_verify"], self.stack.environment)
         if compared.returncode:
             self.said.append(self._ended("publishing and comparing", compared))
-        if self._publication() <= before:
+        is_published = self._publication() > before
+        if not is_published:
             self.said.append(f"nothing was published after publication {before}")
         self.look()
         verdict = json.loads(compared.stdout or "{}")
@@ -161,7 +175,7 @@ class DrillStack:
             "cells_different": verdict.get("differing", -1),
         }
         unexplained = self._unexplained()
-        self.history.add(Operation.COUNT, **found, unexplained=unexplained)
+        self.history.add(Operation.COUNT, **found, unexplained=unexplained, is_published=is_published)
         due = {
             "cells_different": (found["cells_different"], 0),
             "archived": (archived, len(self.roll.deliveries) - self.roll.broken),
@@ -241,9 +255,11 @@ def drill_stack(
             sampler.start()
             load.go_on()
             stack = Stack(settings, environment)
-            yield DrillStack(stack, Faults(settings), load, roll, sampler, history, disks=own)
-            load.leave()
-            sampler.leave()
+            on = DrillStack(stack, Faults(settings), load, roll, sampler, history, disks=own)
+            try:
+                yield on
+            finally:
+                on.leave()
 
 
 def _put_back(environment: Mapping[str, str]) -> None:

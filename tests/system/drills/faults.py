@@ -74,7 +74,7 @@ class Faults:
 
     def kill(self, name: str) -> str:
         """As by `kill -9`, with everything that it has started. What was killed before it may not be back yet."""
-        old = self._pid(name)
+        old = self.pid(name)
         for each in [*psutil.Process(old).children(recursive=True), psutil.Process(old)]:
             _kill(each)
         wait_until(lambda: Records(self._settings.home).pid(name) != old, f"{name} to be missed")
@@ -82,7 +82,7 @@ class Faults:
 
     def pause(self, name: str, seconds: float) -> str:
         """As by `kill -STOP`, and go on after a while."""
-        pid = self._pid(name)
+        pid = self.pid(name)
         with stopped([*psutil.Process(pid).children(recursive=True), psutil.Process(pid)]):
             time.sleep(seconds)
         return f"pause {name} {seconds} s"
@@ -101,7 +101,8 @@ class Faults:
         folder = self._settings.crash_folder
         return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
-    def _pid(self, name: str) -> int:
+    def pid(self, name: str) -> int:
+        """The process of a component, as soon as it runs."""
         found: list[int] = []
 
         def runs() -> bool:
@@ -131,9 +132,9 @@ def wait_until(is_so: Callable[[], bool], what: str) -> None:
 @contextmanager
 def stopped(processes: Sequence[psutil.Process]) -> Iterator[None]:
     """As by `kill -STOP`; afterwards they go on."""
-    for each in processes:
-        _signal(each, signal.SIGSTOP)
     try:
+        for each in processes:
+            _signal(each, signal.SIGSTOP)
         yield
     finally:
         for each in processes:

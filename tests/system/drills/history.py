@@ -8,16 +8,15 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from views.core.cut import UNIX_EPOCH
-
 _LEVEL = 3
-"""Of compression: a history grows by about 100 kB a second."""
+"""Of compression. At 1,000 records a second, a history grows by about 100 kB a second."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Operation(StrEnum):
@@ -25,15 +24,19 @@ class Operation(StrEnum):
 
     - `send`: a record is about to be sent. `store`; `number` and `minor` (cents), null if it is broken; `happened_us`
     - `ack`: the broker has acknowledged it. `store`, `number`, `partition`, `offset`, `received_us`
+    - `unknown`: nobody knows whether it is in the log. `store`, `number`
     - `read`: an answer. `publication`; `values`, the receipts of each store
-    - `refusal`: an answer with an error. `code`; empty if nobody can read it
-    - `rest`: an answer over all stores while nothing is sent. `name`: receipts or minor; `value`, `waiting`, `cut_us`
+    - `refusal`: an answer with an error. `status`; `code`, empty if nobody can read it
+    - `rest`: an answer over all stores while nothing is sent. `name`: receipts or minor; `value`, `waiting`, `cut_us`;
+      `is_last`: nothing is waited for any more. `value` is null if there was no answer
     - `fault`: of a drill, as in its ledger line. `drill`, `method`, `target`, `args`
-    - `count`: in the end. `archived`, `dead_letters`, `cells_compared`, `cells_different`, `unexplained`
+    - `count`: in the end, once. `archived`, `dead_letters`, `cells_compared`, `cells_different`, `unexplained`,
+      `is_published`
     """
 
     SEND = "send"
     ACK = "ack"
+    UNKNOWN = "unknown"
     READ = "read"
     REFUSAL = "refusal"
     REST = "rest"
@@ -48,7 +51,12 @@ class History:
     """Writes a history. Several threads may."""
 
     def __init__(self, path: Path) -> None:
-        """`path`: is created."""
+        """`path`: is created.
+
+        Attributes:
+            path: where it is.
+        """
+        self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = gzip.open(path, "wt", compresslevel=_LEVEL, encoding="utf-8")  # noqa: SIM115 - closed by __exit__
         self._lock, self._began = threading.Lock(), time.monotonic()
@@ -57,6 +65,10 @@ class History:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End it. Nothing can be added any more."""
         with self._lock:
             self._file.close()
 
@@ -68,7 +80,7 @@ class History:
 
 
 def read_history(path: Path) -> Iterator[Line]:
-    """Its lines, in order."""
+    """Its lines, in order. EOFError after the last one if it has no end, because the drill has none."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         for line in file:
             yield json.loads(line)
@@ -76,4 +88,4 @@ def read_history(path: Path) -> Iterator[Line]:
 
 def micros(at: datetime) -> int:
     """Microseconds since 1970."""
-    return (at - UNIX_EPOCH) // datetime.resolution
+    return (at - _EPOCH) // datetime.resolution

@@ -30,13 +30,11 @@ def harmed(port: int, way: str) -> Iterator[None]:
     """Every packet of that port on loopback suffers it."""
     ends, verdict = PACKET_FAULTS[way]
     rules = [("INPUT", "-i", "lo", "-p", "tcp", end, str(port), *verdict) for end in ends]
-    for rule in rules:
-        _iptables("-A", *rule)
-    try:
-        yield
-    finally:
+    with ExitStack() as leaving:
         for rule in rules:
-            _iptables("-D", *rule)
+            _iptables("-A", *rule)
+            leaving.callback(_iptables, "-D", *rule)
+        yield
 
 
 def _iptables(*words: str) -> None:
@@ -51,7 +49,8 @@ SYNC_FAULTS = {ERROR: "error=EIO", LATE: "delay_enter=500000"}  # in microsecond
 
 @contextmanager
 def syncing(pids: Iterable[int], way: str) -> Iterator[None]:
-    """Every thread of these processes is answered that way from now on."""
+    """Every thread of these processes is answered that way from now on. RuntimeError if that cannot be had."""
+    pids = list(pids)
     of = [word for pid in pids for word in ("-p", str(pid))]
     words = [
         STRACE,
@@ -67,10 +66,23 @@ def syncing(pids: Iterable[int], way: str) -> Iterator[None]:
     ]
     tracing = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
+        while not all(map(_is_traced, pids)):
+            if tracing.poll() is not None:
+                raise RuntimeError(f"strace has ended with {tracing.returncode}")
+            time.sleep(0.01)
         yield
     finally:
         tracing.kill()  # asked to end, it waits for whom it follows
         tracing.wait()
+
+
+def _is_traced(pid: int) -> bool:
+    """Whether every thread is, or the process has ended."""
+    try:
+        states = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/status")]
+    except (FileNotFoundError, ProcessLookupError):
+        return not Path(f"/proc/{pid}").exists()
+    return all("TracerPid:\t0\n" not in state for state in states)
 
 
 ROOT = Path("/sys/fs/cgroup")

@@ -99,7 +99,7 @@ class Load(threading.Thread):
 
         def delivery_reported(error: KafkaError | None, message: Message) -> None:
             if error is not None:
-                self._roll.unknown += 1
+                self._roll.is_unknown(slip)
                 return
             stamp = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
             self._roll.delivered(Delivery(slip, message.partition() or 0, message.offset() or 0, stamp))

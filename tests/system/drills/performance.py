@@ -7,6 +7,7 @@ from random import Random
 from typing import NamedTuple
 
 from deploy.local.records import Records
+from tests.system.drills.check_history import broken
 from tests.system.drills.drill_stack import DrillStack
 from tests.system.drills.faults import wait_until
 from tests.system.drills.history import History
@@ -57,7 +58,11 @@ def run_drills(drills: Sequence[Drill], on: DrillStack, run: DrillRun, seconds: 
     with line.timed(on.roll):
         for name, value in on.counted().items():
             setattr(line, name, value)
-    yield _judged(on, line)
+    _judged(on, line)
+    on.leave()
+    for why in broken(on.history.path):
+        line.fail(why)
+    yield line
 
 
 def await_recovery(on: DrillStack, name: str, line: LedgerLine) -> None:

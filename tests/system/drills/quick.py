@@ -90,9 +90,9 @@ def broker(on: DrillStack, chance: Random, line: LedgerLine) -> None:
     if chance.random() < 0.5:
         killed("kafka", on, chance, line)
         return
-    old = Records(on.settings.home).pid("kafka")
+    old = on.faults.pid("kafka")
     line.fault("TERM", "kafka")
-    os.kill(old or 0, signal.SIGTERM)
+    os.kill(old, signal.SIGTERM)
     wait_until(lambda: Records(on.settings.home).pid("kafka") != old, "kafka to be missed")
     await_recovery(on, "kafka", line)
 
@@ -156,6 +156,7 @@ def cassandra(on: DrillStack, chance: Random, line: LedgerLine) -> None:
 def checkpoint(on: DrillStack, _: Random, line: LedgerLine) -> None:
     """D14: speed loses its checkpoint while it writes to it, and begins another generation."""
     line.fault("damage", "speed", "checkpoint removed")
+    wait_until(lambda: _generation(on) > 0, "an answer that names a generation")
     before = _generation(on)
     on.faults.lose_speed_checkpoint()
     on.faults.kill("speed")
@@ -165,13 +166,12 @@ def checkpoint(on: DrillStack, _: Random, line: LedgerLine) -> None:
 
 def second_speed(on: DrillStack, _: Random, line: LedgerLine) -> None:
     """D17: another speed process takes over from the one that is killed, and is killed too: all counts once."""
-    line.fault("second", "speed")
     own, log = {**on.stack.environment, "GALATEA_SPEED_METRICS_PORT": "0"}, on.settings.home / "logs" / "second.log"
     command = [sys.executable, "-m", "deploy.services.speed", "second"]
     took_part = lived(command, own, log, when_it_stands_by=lambda: on.faults.kill("speed"))
     if not took_part:
         line.fail(f"the second process never took part: {last(log)}")
-    line.faults[-1]["args"] = took_part
+    line.fault("second", "speed", took_part)
     await_recovery(on, "speed", line)
 
 

@@ -161,9 +161,8 @@ def syncs(on: DrillStack, chance: Random, line: LedgerLine) -> None:
 
 def failed_sync(name: str, on: DrillStack, _: Random, line: LedgerLine) -> None:
     """One of `SYNCING` is told that its disk has failed, until it ends."""
-    records = Records(on.settings.home)
+    records, pid = Records(on.settings.home), on.faults.pid(name)
     line.fault("sync", name, ERROR)
-    pid = records.pid(name)
     with syncing([each.pid for each in records.session(name)], ERROR):
         wait_until(partial(_has_ended, records, name, pid), f"{name} to end")
     await_recovery(on, name, line)
@@ -200,9 +199,14 @@ def short_of_memory(name: str, on: DrillStack, _: Random, line: LedgerLine) -> N
 
 def _started(on: DrillStack, name: str) -> int:
     """The process, as soon as there is one."""
-    records = Records(on.settings.home)
-    wait_until(lambda: records.pid(name) is not None, f"{name} to be started")
-    return records.pid(name) or 0
+    found: list[int] = []
+
+    def is_there() -> bool:
+        found[:] = [pid for pid in [Records(on.settings.home).pid(name)] if pid is not None]
+        return bool(found)
+
+    wait_until(is_there, f"{name} to be started")
+    return found[0]
 
 
 def power(on: DrillStack, chance: Random, line: LedgerLine) -> None:

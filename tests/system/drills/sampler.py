@@ -93,25 +93,21 @@ class Sampler(threading.Thread):
             self.seen.refusals[type(error).__name__] += 1  # a cut connection is no answer
             return
         if response.status_code not in {httpx.codes.OK, httpx.codes.SERVICE_UNAVAILABLE}:
-            self._wrong(f"{response.status_code}: {response.text}")
+            self.seen.wrong.append(f"{response.status_code}: {response.text}"[:SHOWN])
         try:
             if response.status_code == httpx.codes.OK:
                 self._look_at(response.json())
             else:
                 code = response.json()["code"]
                 self.seen.refusals[code] += 1
-                self._add(Operation.REFUSAL, code=code)
+                self._refused(response.status_code, code)
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody can read that answer
-            self._wrong(f"{response.status_code} {_named(error)}: {response.text}")
+            self.seen.wrong.append(f"{response.status_code} {_named(error)}: {response.text}"[:SHOWN])
+            self._refused(response.status_code, "")
 
-    def _wrong(self, answer: str) -> None:
-        """Nobody can read that answer."""
-        self.seen.wrong.append(answer[:SHOWN])
-        self._add(Operation.REFUSAL, code="")
-
-    def _add(self, operation: Operation, **fields: object) -> None:
+    def _refused(self, status: int, code: str) -> None:
         if self._history is not None:
-            self._history.add(operation, **fields)
+            self._history.add(Operation.REFUSAL, status=status, code=code)
 
     def _look_at(self, body: dict[str, Any]) -> None:
         seen, publication = self.seen, body["as_of"]["publication"]

@@ -1,10 +1,11 @@
 """Many short faults of all kinds at the same time, and a long one in between (D33). As root.
 
-A thread for each component hurts it for a moment, again and again; every half a minute they stop, one component is
-ended or loses its disk, and the answer at rest is compared.
+A thread for each component hurts it for a moment, again and again. Every 30 seconds they stop, and there is one long
+fault: a component is ended, or a disk fails.
 """
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -46,12 +47,14 @@ from tests.system.drills.rooted import (
 ID = "D33"
 SECONDS = 30.0
 """Of short faults, before a long one."""
-SHORTEST, LONGEST = 0.05, 1.5
+SHORTEST, LONGEST = 0.3, 1.5
 """Of a short fault, in seconds."""
 CALM = 1.0
 """At most so many seconds between two faults of a component."""
 LOOKED_AT = 3
 """The answer at rest is compared after so many long faults: between two looks, a backlog can grow."""
+WITH_CLOCK_EVERY = 4
+"""In so many rounds, a component has a clock of its own once."""
 WITH_CLOCK = ("speed", "archive", "api", "cassandra")
 WITH_PORT = ("kafka", "cassandra", "api")
 Long = Callable[[DrillStack, Random, LedgerLine], None]
@@ -85,21 +88,32 @@ def lines(seed: int, minutes: float, mix: Mix) -> Iterator[LedgerLine]:
 
 
 def _storm(minutes: float, on: DrillStack, chance: Random, line: LedgerLine) -> None:
-    ends = time.monotonic() + minutes * 60
-    with_clock = chance.choice(WITH_CLOCK)
-    with clock_of(on, with_clock) as clock:
-        await_recovery(on, with_clock, line)
-        to_do: list[Long] = []
-        while time.monotonic() < ends:
-            _short_faults(on, chance, line, {with_clock: clock})
-            to_do = to_do or chance.sample(LONG_FAULTS, len(LONG_FAULTS))
-            to_do.pop()(on, chance, line)
-            if len(to_do) % LOOKED_AT == 0:
-                on.look()
-                on.load.go_on()
-            left = max(0, ends - time.monotonic()) / 60
-            sys.stderr.write(f"  {len(line.faults)} faults, {left:.0f} minutes left\n")
-    await_recovery(on, with_clock, line)
+    ends, rounds = time.monotonic() + minutes * 60, 0
+    to_do: list[Long] = []
+    while time.monotonic() < ends or not rounds:
+        if rounds % WITH_CLOCK_EVERY == 0:
+            _clocked(on, chance, line)
+        else:
+            _short_faults(on, chance, line, {})
+        rounds += 1
+        to_do = to_do or chance.sample(LONG_FAULTS, len(LONG_FAULTS))
+        to_do.pop()(on, chance, line)
+        if rounds % LOOKED_AT == 0:
+            on.look()
+            on.load.go_on()
+        left = max(0, ends - time.monotonic()) / 60
+        sys.stderr.write(f"  {len(line.faults)} faults, {left:.0f} minutes left\n")
+    if unhurt := set(COMPONENTS) - {each["target"] for each in line.faults}:
+        line.fail(f"nothing has hurt {', '.join(sorted(unhurt))}")
+
+
+def _clocked(on: DrillStack, chance: Random, line: LedgerLine) -> None:
+    """One component has a clock of its own meanwhile."""
+    name = chance.choice(WITH_CLOCK)
+    with clock_of(on, name) as clock:
+        await_recovery(on, name, line)
+        _short_faults(on, chance, line, {name: clock})
+    await_recovery(on, name, line)
 
 
 def _short_faults(on: DrillStack, chance: Random, line: LedgerLine, clocks: Mapping[str, Clock]) -> None:
@@ -142,18 +156,33 @@ def short_faults(on: DrillStack, name: str, clock: Clock | None) -> Sequence[Sho
     ]
     if name in WITH_PORT:
         port = port_of(on, name)
-        found += [Short("packets", name, way, partial(harmed, port, way)) for way in PACKET_FAULTS]
+        found += [Short("packets", name, way, partial(_packets, processes, port, way)) for way in PACKET_FAULTS]
     if name in SYNCING:
         found.append(Short("sync", name, LATE, lambda: syncing(pids(), LATE)))
     if clock is not None:
         jumps = (JUMP_SECONDS, -JUMP_SECONDS)
-        found += [Short("clock", name, f"{seconds:+d} s", partial(moved, clock, seconds)) for seconds in jumps]
+        found += [
+            Short("clock", name, f"{seconds:+d} s", partial(_moved, processes, clock, seconds)) for seconds in jumps
+        ]
     return found
 
 
+Processes = Callable[[], list[psutil.Process]]
+
+
 @contextmanager
-def moved(clock: Clock, seconds: int) -> Iterator[None]:
-    """The clock is so far ahead, or behind."""
+def _packets(processes: Processes, port: int, way: str) -> Iterator[None]:
+    processes()
+    with harmed(port, way):
+        yield
+
+
+@contextmanager
+def _moved(processes: Processes, clock: Clock, seconds: int) -> Iterator[None]:
+    """The clock is so far ahead, or behind. Whoever was started again has that of the machine."""
+    mine = set(clock.environment().items())
+    if not any(mine <= set(each.environ().items()) for each in processes()):
+        raise psutil.NoSuchProcess(0)
     clock.put(seconds)
     try:
         yield
@@ -180,6 +209,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--rate", type=float, default=Mix().rate, help="records a second")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # what is hurt is mended on the way out
     failed = 0
     for line in lines(arguments.seed, arguments.minutes, Mix(rate=arguments.rate)):
         keep(line)

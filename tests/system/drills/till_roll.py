@@ -75,6 +75,12 @@ class TillRoll:
             place = {"partition": delivery.partition, "offset": delivery.offset}
             self._add(Operation.ACK, delivery.slip, **place, received_us=micros(delivery.received_at))
 
+    def is_unknown(self, slip: Slip) -> None:
+        """Nobody knows whether it came to lie."""
+        with self._lock:
+            self.unknown += 1
+            self._add(Operation.UNKNOWN, slip)
+
     def _add(self, operation: Operation, slip: Slip, **fields: int | None) -> None:
         if self.history is not None:
             number = None if slip.identity is None else slip.identity[1]

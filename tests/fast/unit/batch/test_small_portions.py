@@ -29,16 +29,17 @@ def events_of(stores: int, each: int) -> pa.Table:
     return table.set_column(table.schema.get_field_index("store"), "store", names)
 
 
-def peak_bytes(stores: int) -> int:
+def held_bytes(stores: int) -> int:
     """Of what is held beside the events, whenever a batch is given."""
     events = events_of(stores, EVENTS_AT_ONCE)
     days = set(days_of(contributions(VIEW, Rows.of(events.slice(0, 1_000)))[WINDOW_KEY]).to_pylist())
     before = pa.total_allocated_bytes()
-    return max(pa.total_allocated_bytes() - before for _ in cell_batches(VIEW, events, LATER, days))
+    held: int = max(pa.total_allocated_bytes() - before for _ in cell_batches(VIEW, events, LATER, days))
+    return held
 
 
 def test_four_times_the_stores_do_not_need_four_times_the_memory() -> None:
-    assert peak_bytes(8) < 2 * peak_bytes(2)
+    assert held_bytes(8) < 2 * held_bytes(2)
 
 
 @pytest.mark.parametrize("stores", [1, 3, 2 * EVENTS_AT_ONCE])
