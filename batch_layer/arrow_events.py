@@ -190,7 +190,10 @@ def _positions(kept: pa.Table) -> set[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class CountedTables:
-    """Rows that views count; see `batch_layer.visits.CountedRows`, of which this is the form in Arrow."""
+    """Rows that views count; see `batch_layer.visits.CountedRows`, of which this is the form in Arrow.
+
+    `archived`: every delivery, which only views of visits need.
+    """
 
     archived: pa.Table
     first: pa.Table
@@ -199,17 +202,24 @@ class CountedTables:
 
     def of(self, view: View, days: Collection[date]) -> pa.Table:
         """The events that the view counts, or the visits that they make (`VISITS`)."""
-        read = sorted(view.days_read(days))
-        first = self.first.filter(pc.is_in(self.first["day"], value_set=pa.array(read, pa.date32())))
+        read = view.days_read(days)
+        first = _of_days(self.first, read)
         if not view.counts_visits:
             return first
-        near = self.archived.filter(pc.is_in(self.archived["day"], value_set=pa.array(read, pa.date32())))
+        near = _of_days(self.archived, read)
         fresh = near.filter(is_true(fresh_sql(self.rules), Rows.of(near)))
         sightings = _sightings(fresh, ("partition", "offset"))
         made = list(bundled_visits(self.rules)(iter(sightings.to_batches())))
         return pa.concat_tables(
             [pa.Table.from_batches(made, VISITS), late_visits_of(first, self.rules, self.late_until)]
         )
+
+
+def _of_days(rows: pa.Table, days: Collection[date]) -> pa.Table:
+    """The rows of these days: not a copy of all of them."""
+    if set(pc.unique(rows["day"]).to_pylist()) <= set(days):
+        return rows
+    return rows.filter(pc.is_in(rows["day"], value_set=pa.array(sorted(days), pa.date32())))
 
 
 def late_visits_of(first: pa.Table, rules: VisitRules, until: datetime) -> pa.Table:

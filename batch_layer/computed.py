@@ -115,25 +115,25 @@ class ArrowPortion:
     def release(self) -> None:
         """See `ComputedPortion`."""
 
-    @cached_property
+    @property
     def _counted(self) -> CountedTables:
-        return CountedTables(self._archived, self._delivered.first, self._of.rules, self._of.cut)
+        archived, found = self._read
+        return CountedTables(archived, found.first, self._of.rules, self._of.cut)
 
     @cached_property
     def _own_repeats(self) -> pa.Table:
-        repeats = self._delivered.repeats
+        repeats = self._read[1].repeats
         days = pa.array(sorted(self._of.days), pa.date32())
         return repeats.filter(
             pc.and_(pc.less(repeats["received_at"], self._of.cut), pc.is_in(repeats["day"], value_set=days))
         )
 
     @cached_property
-    def _delivered(self) -> Delivered:
-        return delivered(self._archived, self._of.moves)
-
-    @cached_property
-    def _archived(self) -> pa.Table:
-        return archived_table(self._of.source, self._of.master, self._of.days_read, columns_of(self._of.views))
+    def _read(self) -> tuple[pa.Table, Delivered]:
+        """Every delivery, or none if no view needs more than the first ones; and these."""
+        archived = archived_table(self._of.source, self._of.master, self._of.days_read, columns_of(self._of.views))
+        needs_all = any(view.counts_visits for view in self._of.views)
+        return archived if needs_all else archived.schema.empty_table(), delivered(archived, self._of.moves)
 
 
 class SparkPortion:
