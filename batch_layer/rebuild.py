@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from batch_layer.archived import report_unreadable_files
 from batch_layer.computed import ArrowPortion, PortionEvents, SparkPortion, are_few
+from batch_layer.master import Master
 from batch_layer.plan import Plan
 from batch_layer.progress import Amount, RecordedProgress
 from batch_layer.run import Run
 from master_dataset.delta.tables import MasterTables
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.growth import Move
+from master_dataset.storage import is_table
 from master_dataset.visits.visit import VisitRules
 from views.control.publication import ViewCounts
 from views.control.recompute import PortionCounts
@@ -87,6 +89,16 @@ def _together(days: Iterable[date], events: Mapping[date, int], at_least: int) -
 def is_small(plan: Plan, few: int) -> bool:
     """Whether every portion is computed in this process, see `are_few`."""
     return all(are_few(plan.masters[each.source.topic], each.days_read, few) for each in portions(plan))
+
+
+def all_are_few(tables: MasterTables, topics: Iterable[str], few: int) -> bool:
+    """Whether no source has more than `few` archived events, so that no rebuild needs Spark; never if that is 0.
+
+    Raises:
+        ObjectStoreUnavailableError: Nobody can say.
+    """
+    masters = [Master.newest(path) for path in map(tables.path, topics) if is_table(path)]
+    return all(are_few(master, master.events_by_day(), few) for master in masters)
 
 
 class Rebuild:

@@ -13,6 +13,7 @@ from batch_layer.failures import translated_failures
 from batch_layer.fence import Fence
 from batch_layer.ledger.writer import LedgerWriter
 from batch_layer.progress import Steps
+from batch_layer.rebuild import all_are_few
 from batch_layer.recompute.job import RecomputeJob
 from batch_layer.recompute.rollback import Rollback
 from batch_layer.verify.totals import TotalsQuestion, TotalsSnapshot
@@ -81,7 +82,7 @@ class LazySpark:
 
 def context_of(settings: "Settings") -> BatchContext:
     """The deployment as batch work sees it."""
-    topics = sorted({view.source.topic for view in registered_views()})
+    topics = _topics()
     horizons = Horizons()
     partitions = partial(partitions_of, settings, Topics(settings.kafka.connection))
     return BatchContext(
@@ -100,6 +101,10 @@ def context_of(settings: "Settings") -> BatchContext:
         horizons=AlertHorizons(horizons.grace, horizons.fresh, horizons.kept),
         signatures=partial(alert_signatures_of, settings),
     )
+
+
+def _topics() -> list[str]:
+    return sorted({view.source.topic for view in registered_views()})
 
 
 def create_recompute(
@@ -135,14 +140,21 @@ def spark_of(settings: "Settings", id_: str) -> LazySpark:
 
 
 def run_recompute(settings: "Settings", id_: str, steps: Steps) -> Recompute:
-    """Do what is left of a recompute. For a full one Spark starts while a cut is reached: both take equally long."""
+    """Do what is left of a recompute.
+
+    For a full one of many events Spark starts while a cut is reached: both take equally long.
+    """
     spark = spark_of(settings, id_)
     with recompute_job(settings, id_, steps, spark) as job, translated_failures(id_):
-        if spark.is_long and not job.has_ended:
+        if spark.is_long and not job.has_ended and not _is_small(settings):
             spark.start()  # most others are too small to need it
         job.plan()
         job.compute()
         return job.publish()
+
+
+def _is_small(settings: "Settings") -> bool:
+    return all_are_few(MasterTables(settings.paths.master_uri), _topics(), settings.batch.small_rebuild_events)
 
 
 def recompute(settings: "Settings", request: RecomputeRequest, *, why: str, by: str, steps: Steps) -> Recompute:

@@ -1,6 +1,6 @@
 """Many short faults of all kinds at the same time, and a long one in between (D33). As root.
 
-A thread for each component hurts it for a moment, again and again. Every 30 seconds they stop, and there is one long
+A thread for each component hurts it for a moment, again and again. Every minute they stop, and there is one long
 fault: a component is ended, or a disk fails.
 """
 
@@ -45,7 +45,7 @@ from tests.system.drills.rooted import (
 )
 
 ID = "D33"
-SECONDS = 30.0
+SECONDS = 60.0
 """Of short faults, before a long one."""
 SHORTEST, LONGEST = 0.3, 1.5
 """Of a short fault, in seconds."""

@@ -11,8 +11,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from batch_layer.master import Master
 from batch_layer.plan import Plan, Planner, previewed_partitions
-from batch_layer.rebuild import is_small, portions
+from batch_layer.rebuild import all_are_few, is_small, portions
 from batch_layer.recompute.lock import overlapping, spans
+from master_dataset.delta.tables import MasterTables
 from views.control.publication import Pointer
 from views.control.recompute import PlannedPartition, RecomputeRequest, StoredPlan, read_stored_plan
 from views.sales import SALES
@@ -207,3 +208,14 @@ def test_a_rebuild_is_small_if_the_days_that_it_reads_have_few_events(tmp_path: 
 
     assert plan.days == {today, old}
     assert [is_small(plan, few) for few in (0, 4, 5)] == [False, False, True]
+
+
+def test_spark_is_not_started_ahead_where_no_source_has_many_events(tmp_path: Path) -> None:
+    append(tmp_path / "many", *[(NOON.date(), NOON)] * 3)
+    append(tmp_path / "few", (NOON.date(), NOON))
+
+    def say(few: int, *topics: str) -> bool:
+        return all_are_few(MasterTables(str(tmp_path)), topics, few)
+
+    assert [say(few, "many", "few") for few in (0, 2, 3)] == [False, False, True]
+    assert say(2, "few", "of which nothing is archived yet")
