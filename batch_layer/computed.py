@@ -113,7 +113,9 @@ class ArrowPortion:
         return apply
 
     def release(self) -> None:
-        """See `ComputedPortion`."""
+        """See `ComputedPortion`. What Arrow has freed goes back to the system; otherwise it is kept for later."""
+        del self._read
+        pa.default_memory_pool().release_unused()
 
     @property
     def _counted(self) -> CountedTables:
