@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from batch_layer.plan import RecomputePlanner
 from batch_layer.progress import Steps as Shown
@@ -16,7 +16,7 @@ from batch_layer.recompute.job import RecomputeJob
 from benchmarks.processor import Meter
 from deploy.batch import context_of, create_recompute, spark_of
 from deploy.settings import Settings
-from views.control.publication import Pointer
+from views.control.publication import Pointer, PointerRow
 from views.control.recompute import RecomputeRequest, Report
 
 
@@ -47,22 +47,27 @@ class Steps:
 
 
 def main(cut: datetime, *, full: bool) -> None:
-    """Rebuild; one JSON object on stdout: seconds from the plan to the publication, and of Spark's start before it."""
+    """Rebuild; one JSON object on stdout: seconds from the plan to the end, and of Spark's start before it.
+
+    `until_published` leaves out what follows the publication: the audit of alerts.
+    """
     began = time.monotonic()
     settings = Settings()
     id_ = create_recompute(settings, RecomputeRequest(full=full), why="measured", by="benchmarks")
     steps, context, spark = Steps(), context_of(settings), spark_of(settings, id_)
     with RecomputeJob(context, id_, spark.get, steps, Unfenced(context, cut)) as job:
         spark.get()
-        started = time.monotonic()
+        started, started_at = time.monotonic(), datetime.now(UTC)
         with Meter() as meter:
             for step in (job.plan, job.compute, job.publish):
                 step()
         report = job.record.report or Report()
+        published = PointerRow(context.session).publication(report.publication or 0)
     found = {
         "days": report.days,
         "blocks": report.blocks,
         "seconds": time.monotonic() - started,
+        "until_published": (published.published_at - started_at).total_seconds() if published else None,
         "cpu_seconds": meter.seconds,
         "start_seconds": started - began,
         "steps_began": steps.since(started),

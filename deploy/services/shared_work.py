@@ -1,6 +1,6 @@
 """Shares work among the processes of one component: each part has one process at a time, and a killed one is replaced.
 
-Every process writes every second that it is there, in a row that expires, and holds a lease for each part that it works
+Every process writes again and again that it is there, in a row that expires, and holds a lease for each part that it works
 on. It takes free parts until it has its share, which is the number of parts divided by that of processes, rounded up,
 and gives up what it has beyond that. So the parts of a killed process are taken over once its leases have expired, and
 a process that joins gets some of those of the others.
@@ -22,7 +22,8 @@ from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE, has_lease
 
 LEASE_SECONDS = 3
 """How long a lease, and the row of a process, outlive a process that was killed."""
-RENEW_SECONDS = 1.0
+RENEW_SECONDS = 1.25
+"""Twice before a lease ends. Each renewal is a lightweight transaction, and the archive has one for each source."""
 REHEARSED = 100
 """Records of each partition that a process reads before it takes over the work of another one."""
 _START = "start"
