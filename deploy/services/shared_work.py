@@ -1,9 +1,9 @@
 """Shares work among the processes of one component: each part has one process at a time, and a killed one is replaced.
 
-Every process writes again and again that it is there, in a row that expires, and holds a lease for each part that it works
-on. It takes free parts until it has its share, which is the number of parts divided by that of processes, rounded up,
-and gives up what it has beyond that. So the parts of a killed process are taken over once its leases have expired, and
-a process that joins gets some of those of the others.
+Every process writes again and again that it is there, in a row that expires, and holds a lease for each part that it
+works on. It takes free parts until it has its share, which is the number of parts divided by that of processes, rounded
+up, and gives up what it has beyond that. So the parts of a killed process are taken over once its leases have expired,
+and a process that joins gets some of those of the others.
 
 A lease keeps processes out of each other's way, and no more: one that was suspended for longer than its leases last
 goes on for a moment when another has its part. Whatever it then writes has to be refused or to be a repetition, which
