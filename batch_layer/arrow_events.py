@@ -21,9 +21,8 @@ from master_dataset.delta.tables import CONFLICTS, MasterTables, dead_letter_sch
 from master_dataset.storage import open_table
 from master_dataset.visits.rows import VISITS
 from master_dataset.visits.visit import VisitRules
-from views.arrow.contributions import EVENT_ROW, contributions
+from views.arrow.contributions import EVENT_ROW, contributions, whole_stores
 from views.arrow.expressions import Rows, evaluate, is_true
-from views.arrow.portions import whole_stores
 from views.core.cells import WINDOW_KEY
 from views.core.view import View, fresh_sql
 
@@ -216,7 +215,7 @@ class CountedTables:
 
 
 def _of_days(rows: pa.Table, days: Collection[date]) -> pa.Table:
-    """The rows of these days: not a copy of all of them."""
+    """The rows of these days; the table itself, not a copy, if it has no others."""
     if set(pc.unique(rows["day"]).to_pylist()) <= set(days):
         return rows
     return rows.filter(pc.is_in(rows["day"], value_set=pa.array(sorted(days), pa.date32())))
@@ -242,9 +241,8 @@ def _sightings(rows: pa.Table, order: tuple[str, ...]) -> pa.Table:
 def cell_batches(view: View, rows: pa.Table, cut: datetime, days: Collection[date]) -> Iterator[pa.RecordBatch]:
     """What each row adds to its cell, as `batch_layer.blocks.cell_rows` has it: sorted by store and day."""
     for some in whole_stores(rows):
-        yield from _cell_table(view, some.filter(pc.less(some["received_at"], cut)), days).to_batches(
-            max_chunksize=ROWS_AT_ONCE
-        )
+        counted = some.filter(pc.less(some["received_at"], cut))
+        yield from _cell_table(view, counted, days).to_batches(max_chunksize=ROWS_AT_ONCE)
 
 
 def _cell_table(view: View, counted: pa.Table, days: Collection[date]) -> pa.Table:

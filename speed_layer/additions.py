@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from speed_layer.contributions import Contributed
-from views.arrow.contributions import EVENT_ROW
-from views.arrow.portions import whole_stores
+from views.arrow.contributions import EVENT_ROW, whole_stores
 from views.core.aggregates import ARROW_FUNCTION, LISTED, Value
 from views.core.cells import WINDOW_KEY, CellKey, Shape, States
 from views.core.cut import UNIX_EPOCH

@@ -1,8 +1,9 @@
 """What events contribute to the cells of a view: the view's SQL over columns of events, one row per contribution."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from views.arrow.expressions import Rows, compiled, evaluate, is_true
 from views.core.cells import WINDOW_KEY
@@ -12,6 +13,8 @@ EVENT_ROW = "event"
 """The column with the number of the row that contributes."""
 ALL = "true"
 """The condition of a view that counts every row."""
+EVENTS_AT_ONCE = 10_000
+"""Each has about forty contributions, of some hundred bytes each."""
 
 
 def contributions(view: View, events: Rows) -> pa.Table:
@@ -33,6 +36,23 @@ def contributions(view: View, events: Rows) -> pa.Table:
     columns |= {f"d{at}": evaluate(dimension_sql(sql), rows) for at, sql in enumerate(view.dimensions.values())}
     columns |= {f"s{at}": evaluate(sql, rows) for at, sql in enumerate(values_sql(view))}
     return pa.table(columns)
+
+
+def whole_stores(events: pa.Table) -> Iterator[pa.Table]:
+    """The events sorted by `store`, in portions of at least `EVENTS_AT_ONCE`; the last one may be smaller.
+
+    Computing one portion at a time bounds the memory of a process. No store is in two portions, so one with more events
+    is a portion by itself, or with smaller stores before it.
+    """
+    order = pc.sort_indices(events["store"])
+    start = end = 0
+    for store in pc.value_counts(events["store"].take(order)).to_pylist():
+        end += store["counts"]
+        if end - start >= EVENTS_AT_ONCE:
+            yield events.take(order.slice(start, end - start))
+            start = end
+    if end > start:
+        yield events.take(order.slice(start))
 
 
 def check(views: Iterable[View]) -> None:

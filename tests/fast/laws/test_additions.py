@@ -11,7 +11,7 @@ from speed_layer.contributions import shapes_of
 from tests.support.arrivals import ARRIVALS, Given, arrival, arrived, stated
 from tests.support.examples import examples
 from views import registered_views
-from views.arrow.portions import EVENTS_AT_ONCE
+from views.arrow.contributions import EVENTS_AT_ONCE
 from views.core.aggregates import Value
 from views.core.cells import WAITING, CellKey, States
 from views.core.cut import epoch_of

@@ -160,7 +160,7 @@ def syncs(on: DrillStack, chance: Random, line: LedgerLine) -> None:
 
 
 def failed_sync(name: str, on: DrillStack, _: Random, line: LedgerLine) -> None:
-    """One of `SYNCING` is told that its disk has failed, until it ends."""
+    """`fsync` of one of `SYNCING` fails until it ends."""
     records, pid = Records(on.settings.home), on.faults.pid(name)
     line.fault("sync", name, ERROR)
     with syncing([each.pid for each in records.session(name)], ERROR):

@@ -10,9 +10,8 @@ from batch_layer.arrow_events import cell_batches, days_of
 from master_dataset.parsing.rows import EVENT
 from tests.integration.test_view_sql import parsed_table
 from views import registered_views
-from views.arrow.contributions import contributions
+from views.arrow.contributions import EVENTS_AT_ONCE, contributions, whole_stores
 from views.arrow.expressions import Rows
-from views.arrow.portions import EVENTS_AT_ONCE, whole_stores
 from views.core.cells import WINDOW_KEY
 
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
