@@ -67,7 +67,7 @@ def archived_table(
     with report_lost_files(table):
         own = [file for file in files_at(master.path, master.version) if file.day in days]
         check_files(master.path, {unquote(file.path): file.size for file in own})
-        dataset = arrow_dataset(table)
+        dataset = arrow_dataset(table, days)
         names = [name for name in schema.names if name in dataset.schema.names]
         found = dataset.to_table(columns=names, filter=of_days if where is None else of_days & where)
     arrays = [

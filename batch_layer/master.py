@@ -5,7 +5,7 @@ simply the files that the older version lacks, because a compaction writes new f
 span by span, from one compaction to the next.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import lru_cache
@@ -21,6 +21,7 @@ from master_dataset.storage import open_table
 
 _UNKNOWN_ROWS = 1_000_000
 """Of a file whose log entry does not say: many."""
+_LOG_STEP = timedelta(milliseconds=1)
 COMPACTION = "OPTIMIZE"
 """The name of the operation in the log."""
 
@@ -42,7 +43,7 @@ class Master:
     def days(self, stores: Sequence[str] = ()) -> set[date]:
         """Every day that has events, or on which one of these stores has."""
         if stores:
-            return set(self._days(pc.field("store").isin(list(stores))))
+            return set(self._days(pc.field("store").isin(list(stores)), self.days()))
         return {file.day for file in files_at(self.path, self.version)}
 
     def days_shown(self, cut: datetime, oldest: timedelta) -> set[date]:
@@ -61,7 +62,8 @@ class Master:
     def days_received(self, since: datetime, before: datetime) -> set[date]:
         """The days of events received in [since, before)."""
         received = pc.field("received_at")
-        return set(self._days((received >= pa.scalar(since)) & (received < pa.scalar(before))))
+        near = {file.day for file in files_at(self.path, self.version) if file.may_be_received(since, before)}
+        return set(self._days((received >= pa.scalar(since)) & (received < pa.scalar(before)), near))
 
     def days_stepped_back(self, base_version: int, before: datetime) -> set[date]:
         """The days of rows archived since the base's version with a stamp before its cut: `clock_stepped_back`."""
@@ -76,10 +78,13 @@ class Master:
         """How many rows the table has for each day, by its log alone."""
         return dict(_events_by_day(self.path, self.version))
 
-    def _days(self, where: pc.Expression) -> Iterator[date]:
+    def _days(self, where: pc.Expression, among: Collection[date]) -> Iterator[date]:
+        """Of these days, those with rows `where` it is true."""
+        if not among:
+            return
         table = open_table(self.path, self.version)
         with report_lost_files(table):
-            for batch in arrow_dataset(table).scanner(columns=["day"], filter=where).to_batches():
+            for batch in arrow_dataset(table, among).scanner(columns=["day"], filter=where).to_batches():
                 days: list[date] = pc.unique(batch["day"]).to_pylist()
                 yield from days
 
@@ -101,13 +106,21 @@ class LogCleanedError(Exception):
 class DataFile(NamedTuple):
     """A data file of `size` bytes, whose rows are all of one day. `path` is relative to the table.
 
-    `oldest_at`: when its earliest row was received, None if the log does not say.
+    `oldest_at` and `newest_at`: when its earliest and its latest row were received, in milliseconds, rounded down. None
+    if the log does not say.
     """
 
     path: str
     size: int
     day: date
     oldest_at: datetime | None
+    newest_at: datetime | None
+
+    def may_be_received(self, since: datetime, before: datetime) -> bool:
+        """Whether a row may have been received in [since, before)."""
+        is_older = self.newest_at is not None and self.newest_at + _LOG_STEP <= since
+        is_newer = self.oldest_at is not None and self.oldest_at >= before
+        return not (is_older or is_newer)
 
 
 def appended(path: str, since: int, until: int) -> Iterator[DataFile]:
@@ -127,7 +140,13 @@ def files_at(path: str, version: int) -> list[DataFile]:
     """The files of one version."""
     actions = pa.table(open_table(path, version).get_add_actions(flatten=True)).to_pylist()
     return [
-        DataFile(each["path"], each["size_bytes"], each["partition.day"], each.get("min.received_at"))
+        DataFile(
+            each["path"],
+            each["size_bytes"],
+            each["partition.day"],
+            each.get("min.received_at"),
+            each.get("max.received_at"),
+        )
         for each in actions
     ]
 

@@ -298,4 +298,4 @@ def _rows(master: Master, days: Collection[date]) -> Iterator[Any]:
     table = open_table(master.path, master.version)
     columns, of_days = ["day", "store", "received_at"], pc.field("day").isin(sorted(days))
     with report_lost_files(table):
-        yield from arrow_dataset(table).scanner(columns=columns, filter=of_days).to_batches()
+        yield from arrow_dataset(table, days).scanner(columns=columns, filter=of_days).to_batches()

@@ -30,6 +30,8 @@ Manifest = Mapping[tuple[str, date], str]
 """(view, day) to the run that wrote its cells."""
 
 _IN_FLIGHT = 32
+_ROWS_TOGETHER = 100
+"""Rows of a manifest that one request writes."""
 _REQUEST_CHARACTERS = 30_000
 """Cassandra rejects batches of more than 50 KiB by default. A larger block is written without a batch."""
 
@@ -81,12 +83,7 @@ class BlockWriter:
 
     def _statement(self, insert: "PreparedStatement", month: date, rows: Sequence[Row]) -> Statement:
         values = [(self.view, row["store"], month, self.run, row["day"], row["block"]) for row in rows]
-        if len(values) == 1:
-            return insert.bind(values[0])
-        statement = BatchStatement(BatchType.UNLOGGED)
-        for each in values:
-            statement.add(insert, each)
-        return statement
+        return insert.bind(values[0]) if len(values) == 1 else _of_one_partition(insert, values)
 
 
 @dataclass(frozen=True)
@@ -187,7 +184,16 @@ class Run:
         """Write the whole manifest under this run's name; it never changes afterwards."""
         insert = self._session.prepare("INSERT INTO manifests (manifest, view_name, day, run) VALUES (?, ?, ?, ?)")
         values = [(self.name, view, day, run) for (view, day), run in manifest.items()]
-        execute_concurrent_with_args(self._session, insert, values, concurrency=_IN_FLIGHT, raise_on_first_error=True)
+        together = (values[at : at + _ROWS_TOGETHER] for at in range(0, len(values), _ROWS_TOGETHER))
+        statements = [(_of_one_partition(insert, some), None) for some in together]
+        execute_concurrent(self._session, statements, concurrency=_IN_FLIGHT, raise_on_first_error=True)
+
+
+def _of_one_partition(insert: "PreparedStatement", rows: Iterable[Sequence[Any]]) -> Statement:
+    statement = BatchStatement(BatchType.UNLOGGED)
+    for row in rows:
+        statement.add(insert, row)
+    return statement
 
 
 def _listed(digests: Digests) -> tuple[str, str]:

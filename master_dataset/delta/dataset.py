@@ -4,9 +4,10 @@ A lost file is always an error. Spark, given the files one by one, reads an empt
 what a power cut leaves behind.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import date
 from typing import Any
 from urllib.parse import unquote
 
@@ -25,14 +26,18 @@ UNREADABLE = (OSError, pa.ArrowInvalid, DeltaError)
 """What Arrow and delta-rs raise when a file cannot be read."""
 
 
-def arrow_dataset(table: DeltaTable) -> Any:  # noqa: ANN401 - pyarrow ships no types
+def arrow_dataset(table: DeltaTable, days: Collection[date] | None = None) -> Any:  # noqa: ANN401 - pyarrow ships no types
     """Return the loaded version of the table as a lazy pyarrow dataset.
+
+    `days`: only the files of these days, at least one, of a table with a folder for each day; None for all. A dataset
+    of some files takes less time to make than one of all files with a filter.
 
     Files are opened by Arrow itself. delta-rs would open them by callbacks into Python; Arrow's threads may still hold
     one when a command ends, and then the process aborts (every fourth `galatea dead-letters list` did).
     """
     files, path = filesystem(path_of(table))
-    return table.to_pyarrow_dataset(filesystem=SubTreeFileSystem(path, files))
+    of_days = [("day", "in", [day.isoformat() for day in sorted(days)])] if days is not None else None
+    return table.to_pyarrow_dataset(file_pruning_predicate=of_days, filesystem=SubTreeFileSystem(path, files))
 
 
 def path_of(table: DeltaTable) -> str:

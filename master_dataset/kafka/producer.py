@@ -1,4 +1,4 @@
-"""Send records to Kafka from an event loop: a future for each record, and a thread that polls the driver.
+"""Send records to Kafka from an event loop: a future for each call, and a thread that polls the driver.
 
 The number and size of records in flight are bounded. Either all records of a call are accepted or none, and records
 with equal keys keep their order.
@@ -47,7 +47,8 @@ class ProducerRecord(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes of key, value and headers."""
-        return len(self.key) + len(self.value) + sum(len(name) + len(value) for name, value in self.headers)
+        headers = sum(len(name) + len(value) for name, value in self.headers) if self.headers else 0
+        return len(self.key) + len(self.value) + headers
 
 
 class Delivery(NamedTuple):
@@ -66,10 +67,32 @@ class Delivery(NamedTuple):
     received_ms: int | None = None
 
 
-class _Report(NamedTuple):
-    future: asyncio.Future[Delivery]
-    size: int
-    delivery: Delivery
+class SentRecords:
+    """Records that were sent by one call, and what is known of each. A future for each record would cost more."""
+
+    def __init__(self, number: int, size: int, loop: asyncio.AbstractEventLoop) -> None:
+        """`number` of records, at least one; `size`: their bytes; `loop`: of the caller."""
+        self.number, self.size = number, size
+        self._deliveries = [Delivery(DeliveryStatus.UNCONFIRMED)] * number
+        self._unreported, self._lock = number, threading.Lock()
+        self._done: asyncio.Future[None] = loop.create_future()
+
+    async def deliveries(self, seconds: float) -> Sequence[Delivery]:
+        """Return all deliveries, in order, once they are known. After `seconds`, those left are unconfirmed."""
+        await asyncio.wait([self._done], timeout=seconds)
+        return list(self._deliveries)
+
+    def report(self, place: int, delivery: Delivery) -> bool:
+        """Note the delivery of the record at `place`, from any thread. Return whether it was the last one."""
+        with self._lock:
+            self._deliveries[place] = delivery
+            self._unreported -= 1
+            return self._unreported == 0
+
+    def settle(self) -> None:
+        """Wake the caller, from its event loop."""
+        if not self._done.done():  # the caller may have been cancelled
+            self._done.set_result(None)
 
 
 class AsyncProducer:
@@ -92,7 +115,7 @@ class AsyncProducer:
         self._producer = self._connect()
         self._limits = limits
         self.in_flight = BufferLimits(0, 0)  # belongs to the event loop
-        self._reports: list[_Report] = []  # belongs to the thread, and to `close` once the thread has ended
+        self._reported: list[SentRecords] = []  # belongs to the thread, and to `close` once the thread has ended
         self._is_broken = False
         self._log_again_at = float("-inf")
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -100,26 +123,29 @@ class AsyncProducer:
         self._poller = threading.Thread(target=self._poll, name="producer", daemon=True)
         self._poller.start()
 
-    def send(self, topic: str, records: Sequence[ProducerRecord]) -> list[asyncio.Future[Delivery]]:
+    def send(self, topic: str, records: Sequence[ProducerRecord]) -> SentRecords:
         """Send records to one topic, in order: all of them or none.
 
         Args:
             topic: The topic.
-            records: The records; those with equal keys are appended in this order.
+            records: The records, at least one; those with equal keys are appended in this order.
 
         Returns:
-            A future of its delivery for each, done about GIVE_UP_SECONDS from now at the latest.
+            The records as sent. All deliveries are known about GIVE_UP_SECONDS from now at the latest.
 
         Raises:
             BufferError: Too much is in flight; none was sent.
         """
-        size = sum(record.size for record in records)
+        size = sum([record.size for record in records])
         total = BufferLimits(self.in_flight.records + len(records), self.in_flight.size + size)
         if total.records > self._limits.records or total.size > self._limits.size:
             raise BufferError("too much is in flight")
         self._loop = asyncio.get_running_loop()
         self.in_flight = total
-        return [self._produce(topic, record, self._loop.create_future()) for record in records]
+        sent = SentRecords(len(records), size, self._loop)
+        for place, record in enumerate(records):
+            self._produce(topic, record, sent, place)
+        return sent
 
     def close(self) -> None:
         """Wait until everything in flight is delivered or given up, and stop. Nothing may be sent afterwards."""
@@ -128,18 +154,19 @@ class AsyncProducer:
         self._producer.flush(GIVE_UP_SECONDS + LEAVE_SECONDS)
         self._pass_reports()
 
-    def _produce(
-        self, topic: str, record: ProducerRecord, future: asyncio.Future[Delivery]
-    ) -> asyncio.Future[Delivery]:
-        report = partial(self._on_delivery, future, record.size)
+    def _produce(self, topic: str, record: ProducerRecord, sent: SentRecords, place: int) -> None:
+        on_delivery = partial(self._on_delivery, sent, place)
         headers = {"headers": list(record.headers)} if record.headers else {}
         try:
-            self._producer.produce(topic, record.value, record.key, on_delivery=report, **headers)
+            self._producer.produce(topic, record.value, record.key, on_delivery=on_delivery, **headers)
         except KafkaException as error:
-            self._settle([_Report(future, record.size, Delivery(delivery_status(error.args[0])))])
+            self._refuse(sent, place, delivery_status(error.args[0]))
         except BufferError:
-            self._settle([_Report(future, record.size, Delivery(DeliveryStatus.UNCONFIRMED))])
-        return future
+            self._refuse(sent, place, DeliveryStatus.UNCONFIRMED)
+
+    def _refuse(self, sent: SentRecords, place: int, status: DeliveryStatus) -> None:
+        if sent.report(place, Delivery(status)):
+            self._settle([sent])
 
     def _poll(self) -> None:
         while not self._closing.is_set():
@@ -161,24 +188,24 @@ class AsyncProducer:
             self._log_again_at = time.monotonic() + LOG_SECONDS
             log.warning("producer.rejected", why=error.str(), do="galatea doctor")
 
-    def _on_delivery(self, future: asyncio.Future[Delivery], size: int, error: Any, message: Any) -> None:  # noqa: ANN401
+    def _on_delivery(self, sent: SentRecords, place: int, error: Any, message: Any) -> None:  # noqa: ANN401
         if error is not None:
             self._on_error(error)
-        self._reports.append(_Report(future, size, delivery_of(error, message)))
+        if sent.report(place, delivery_of(error, message)):
+            self._reported.append(sent)
 
     def _pass_reports(self) -> None:
         """Pass many reports at once, because waking the event loop for each one would dominate the cost."""
-        reports, self._reports = self._reports, []
-        if reports and self._loop is not None:
+        reported, self._reported = self._reported, []
+        if reported and self._loop is not None:
             with suppress(RuntimeError):  # the loop has ended, so nobody waits
-                self._loop.call_soon_threadsafe(self._settle, reports)
+                self._loop.call_soon_threadsafe(self._settle, reported)
 
-    def _settle(self, reports: Sequence[_Report]) -> None:
-        settled = sum(report.size for report in reports)
-        self.in_flight = BufferLimits(self.in_flight.records - len(reports), self.in_flight.size - settled)
-        for report in reports:
-            if not report.future.done():  # the caller may have been cancelled
-                report.future.set_result(report.delivery)
+    def _settle(self, reported: Sequence[SentRecords]) -> None:
+        for sent in reported:
+            records, size = self.in_flight
+            self.in_flight = BufferLimits(records - sent.number, size - sent.size)
+            sent.settle()
 
 
 def async_producer_settings(kafka: KafkaConnection) -> dict[str, Any]:

@@ -159,7 +159,6 @@ DELIVERY_TIMEOUT_SECONDS = 7.0
 """A safety net: the producer itself gives up earlier."""
 INLINE_BYTES = 16_384
 """Bodies up to this size are validated on the event loop: it takes milliseconds, and a thread costs time too."""
-UNCONFIRMED = Delivery(DeliveryStatus.UNCONFIRMED)
 RESULTS = {
     DeliveryStatus.ACKNOWLEDGED: ACCEPTED,
     DeliveryStatus.UNCONFIRMED: UNKNOWN,
@@ -170,10 +169,17 @@ EVENTS = Counter("galatea_ingested_events", "Events received over HTTP, by outco
 Registry = Callable[[], Awaitable[tuple[str, Mapping[str, Store]]]]
 
 
+class Deliveries(Protocol):
+    """Records that were sent together: `master_dataset.kafka.producer.SentRecords`, or a fake in tests."""
+
+    async def deliveries(self, seconds: float) -> Sequence[Delivery]:
+        """Return the delivery of each, in order, once all are known, or after `seconds`."""
+
+
 class EventProducer(Protocol):
     """Sends records: `master_dataset.kafka.producer.AsyncProducer`, or a fake in tests."""
 
-    def send(self, topic: str, records: Sequence[ProducerRecord]) -> Sequence[asyncio.Future[Delivery]]:
+    def send(self, topic: str, records: Sequence[ProducerRecord]) -> Deliveries:
         """Queue all records in order. Raises BufferError, and queues none, if there is no room."""
 
 
@@ -267,22 +273,20 @@ class IngestService:
         with tracing.span(f"send {topic}", "producer", attributes):
             if headers := tracing.record_headers():
                 records = [each._replace(headers=headers) for each in records]
-            pending = await self._sent(topic, records)
-        deliveries = [each.result() if each.done() else UNCONFIRMED for each in pending]
+            deliveries = await self._sent(topic, records)
         sent = [Sent(delivery, each.happened_ms) for delivery, each in zip(deliveries, valid, strict=True)]
         outcomes = iter([RESULTS[each.status] for each in deliveries])
         results = [next(outcomes) if isinstance(each, ValidEvent) else each for each in validated]
         return EventResults(results, await self._tokens.token(topic, sent))
 
-    async def _sent(self, topic: str, records: Sequence[ProducerRecord]) -> Sequence[asyncio.Future[Delivery]]:
+    async def _sent(self, topic: str, records: Sequence[ProducerRecord]) -> Sequence[Delivery]:
         try:
-            pending = self._producer.send(topic, records)
+            sent = self._producer.send(topic, records)
         except BufferError as error:
             raise TooBusyError(
                 "Too many events are already waiting for the broker.", do="Send the same request again."
             ) from error
-        await asyncio.wait(pending, timeout=DELIVERY_TIMEOUT_SECONDS)
-        return pending
+        return await sent.deliveries(DELIVERY_TIMEOUT_SECONDS)
 
     async def _known_stores(self) -> Mapping[str, Store]:
         """While Cassandra is unavailable, no store can be registered, so the stores last read are still complete."""

@@ -24,7 +24,8 @@ class Acknowledged:
     topic: str
     rule: WaitingRule
     _ends: dict[int, int] = field(default_factory=dict)
-    _times: list[int] = field(default_factory=list)
+    _first_ms: int = 0
+    _last_ms: int = 0
     _cut_ms: int = 0
     _is_known: bool = True
 
@@ -39,8 +40,8 @@ class Acknowledged:
         if received_ms is None:
             self._is_known = False
             return
-        every = (received_ms, *self._times)
-        self._times = [min(every), max(every)]
+        self._first_ms = min(self._first_ms, received_ms) if self._ends else received_ms
+        self._last_ms = max(self._last_ms, received_ms)
         self._ends[partition] = max(self._ends.get(partition, 0), offset + 1)
         if happened_ms is None or self.rule.waits(self.topic, happened_ms, received_ms):
             self._cut_ms = max(self._cut_ms, received_ms + 1)
@@ -51,8 +52,7 @@ class Acknowledged:
             return None
         if not self._ends:
             return EventToken()
-        first, last = self._times
-        return EventToken({self.topic: TopicEnds(tag, self._ends)}, first, last, self._cut_ms)
+        return EventToken({self.topic: TopicEnds(tag, self._ends)}, self._first_ms, self._last_ms, self._cut_ms)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import orjson
 from fastapi import FastAPI
 
 from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError, RequestError, UnknownNameError
-from master_dataset.kafka.producer import Delivery, DeliveryStatus, ProducerRecord
+from master_dataset.kafka.producer import Delivery, DeliveryStatus, ProducerRecord, SentRecords
 from master_dataset.sources import registered_sources
 from master_dataset.visits.visit import RULES
 from master_dataset.webhooks.endpoint import Endpoint, RegisteredEndpoint
@@ -204,24 +204,23 @@ class WorldBroker:
         self.says: Callable[[ProducerRecord], DeliveryStatus | None] = takes_all
         self.is_full = False
 
-    def send(self, topic: str, records: Sequence[ProducerRecord]) -> Sequence[asyncio.Future[Delivery]]:
+    def send(self, topic: str, records: Sequence[ProducerRecord]) -> SentRecords:
         if self.is_full:
             raise BufferError
         kept = self.topics.setdefault(topic, [])
         first = len(kept)
         kept.extend(records)
-        return [self._delivered(self.says(record), first + number) for number, record in enumerate(records)]
+        loop = asyncio.get_running_loop()
+        sent = SentRecords(len(records), 0, loop)
+        for number, record in enumerate(records):
+            status = self.says(record)
+            if status is not None and sent.report(number, Delivery(status, 0, first + number, self.received_ms())):
+                loop.call_soon(sent.settle)
+        return sent
 
     def values(self, topic: str) -> list[bytes]:
         """What stands in the topic, in order."""
         return [record.value for record in self.topics.get(topic, [])]
-
-    def _delivered(self, status: DeliveryStatus | None, offset: int) -> asyncio.Future[Delivery]:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Delivery] = loop.create_future()
-        if status is not None:
-            loop.call_soon(future.set_result, Delivery(status, 0, offset, self.received_ms()))
-        return future
 
 
 TOPIC_ID = "an id that Kafka gave"

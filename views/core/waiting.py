@@ -6,6 +6,7 @@ The speed layer leaves them to the next publication and counts them as waiting (
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from typing import Self
 
 from master_dataset.visits.visit import VisitRules
@@ -36,7 +37,14 @@ class WaitingRule:
     def waits(self, topic: str, happened_ms: int, received_ms: int) -> bool:
         """Whether at least one view counts the event only once it is published."""
         age = received_ms - happened_ms
-        if age * _MS > self.oldest:
+        if age > self._oldest_ms:
             return True
+        if topic not in self.sightings:
+            return False
         least, greatest = self.visits.fresh_ages
-        return topic in self.sightings and not least <= age <= greatest
+        return not least <= age <= greatest
+
+    @cached_property
+    def _oldest_ms(self) -> int:
+        """The greatest whole number of milliseconds that is not more than `oldest`."""
+        return self.oldest // _MS

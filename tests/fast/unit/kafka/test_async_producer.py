@@ -108,9 +108,9 @@ def statuses(producer: AsyncProducer, records: Sequence[ProducerRecord]) -> list
     return [each.status for each in deliveries(producer, records)]
 
 
-def deliveries(producer: AsyncProducer, records: Sequence[ProducerRecord]) -> list[Delivery]:
-    async def sent() -> list[Delivery]:
-        return await asyncio.wait_for(asyncio.gather(*producer.send(TOPIC, records)), 30)
+def deliveries(producer: AsyncProducer, records: Sequence[ProducerRecord]) -> Sequence[Delivery]:
+    async def sent() -> Sequence[Delivery]:
+        return await producer.send(TOPIC, records).deliveries(30)
 
     return asyncio.run(sent())
 
@@ -199,6 +199,24 @@ def test_each_record_has_the_fate_that_its_own_report_says(
     ]
 
 
+def test_what_is_not_reported_in_time_is_unconfirmed_and_the_rest_is_known(
+    producer: AsyncProducer, producers: Producers
+) -> None:
+    broker = producers.made[0]
+
+    def the_last(_: bytes) -> None:
+        broker.at_once = 0
+
+    broker.at_once, broker.says = 1, the_last
+
+    async def sent_too_slowly() -> Sequence[Delivery]:
+        return await producer.send(TOPIC, [ONE, ONE]).deliveries(0.2)
+
+    found = [each.status for each in asyncio.run(sent_too_slowly())]
+
+    assert found == [DeliveryStatus.ACKNOWLEDGED, DeliveryStatus.UNCONFIRMED]
+
+
 @pytest.mark.parametrize("refusal", [BufferError(), KafkaException(KafkaError(KafkaError._QUEUE_FULL))])  # noqa: SLF001
 def test_what_the_producer_does_not_take_is_unconfirmed(
     producer: AsyncProducer, producers: Producers, refusal: Exception
@@ -219,12 +237,12 @@ def test_what_the_producer_does_not_take_is_unconfirmed(
 def test_so_much_may_be_under_way_and_not_one_more(
     producer: AsyncProducer, fitting: Sequence[ProducerRecord], more: Sequence[ProducerRecord]
 ) -> None:
-    async def filled() -> list[Delivery]:
-        waiting = producer.send(TOPIC, fitting)
+    async def filled() -> Sequence[Delivery]:
+        sent = producer.send(TOPIC, fitting)
         with pytest.raises(BufferError):
             producer.send(TOPIC, more)
-        await asyncio.gather(*waiting)
-        return await asyncio.gather(*producer.send(TOPIC, fitting))
+        await sent.deliveries(30)
+        return await producer.send(TOPIC, fitting).deliveries(30)
 
     assert {each.status for each in asyncio.run(filled())} == {DeliveryStatus.ACKNOWLEDGED}
 
@@ -254,9 +272,9 @@ def test_after_a_fatal_error_another_producer_goes_on(producer: AsyncProducer, p
 def test_at_the_end_what_is_under_way_is_still_brought() -> None:
     producer = AsyncProducer({**A_BROKER, "linger.ms": 300})
 
-    async def ended() -> list[Delivery]:
-        waiting = producer.send(TOPIC, [ONE, ONE])
+    async def ended() -> Sequence[Delivery]:
+        sent = producer.send(TOPIC, [ONE, ONE])
         await asyncio.to_thread(producer.close)
-        return await asyncio.gather(*waiting)
+        return await sent.deliveries(30)
 
     assert [each.status for each in asyncio.run(ended())] == [DeliveryStatus.ACKNOWLEDGED] * 2

@@ -36,7 +36,7 @@ def test_days_of_a_history_that_waits_are_not_drawn(monkeypatch: pytest.MonkeyPa
         date(2025, 8, 1): None,  # of a file that does not say
         date(2026, 3, 6): sent,  # young enough for the speed layer
     }
-    files = [DataFile("", 0, day, oldest_at) for day, oldest_at in received.items()]
+    files = [DataFile("", 0, day, oldest_at, None) for day, oldest_at in received.items()]
     monkeypatch.setattr(master, "files_at", lambda *_: files)
 
     days = Master("", 0).days_shown(cut, timedelta(hours=23))
