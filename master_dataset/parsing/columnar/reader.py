@@ -117,7 +117,8 @@ class ColumnarReader:
             is_keyed = pc.is_in(pc.equal(keys.take(pa.array(at)), expected), pa.array([True]))
             sure = sure & is_keyed.to_numpy(zero_copy_only=False)
         kept = np.flatnonzero(sure)
-        contents = self._contents(derived.columns) if derived.contents is None else derived.contents
+        columns = derived.columns()
+        contents = self._contents(columns) if derived.contents is None else derived.contents
         are_all, chosen = bool(sure.all()), pa.array(sure)
 
         def keep(column: pa.Array) -> pa.Array:
@@ -134,7 +135,7 @@ class ColumnarReader:
             pa.array(identities, pa.string()),
             _hashes(prefix + each for each in identities),
             _hashes(encode(contents[each]) for each in kept.tolist()),
-            {name: keep(column) for name, column in derived.columns.items()},
+            {name: keep(column) for name, column in columns.items()},
         )
 
     def stores_and_times(
@@ -145,8 +146,9 @@ class ColumnarReader:
         at, records, derived = self._derived(column, terms_of, np.full(len(values), received_us, np.int64))
         stores, times = (plain(records.columns[name]) for name in (self._source.store, self._source.happened_at))
         found: list[tuple[str, int] | None] = [None] * len(values)
-        for each in np.flatnonzero(derived.sure).tolist():
-            found[at[each]] = stores[each], times[each]
+        for place, event, is_sure in zip(at.tolist(), zip(stores, times, strict=True), derived.sure, strict=True):
+            if is_sure:
+                found[place] = event
         return found
 
     def _derived(self, values: pa.Array, terms_of: TermsOf, received_us: Ints) -> tuple[Ints, TypedRecords, Derived]:
@@ -196,7 +198,7 @@ class ColumnarReader:
             for field in arrow_fields(self._source.payload)
         }
         is_derived = np.array([each is not None for each in payloads], np.bool_)
-        return Derived(columns, is_derived, [each and self._content(each) for each in payloads])
+        return Derived(lambda: columns, is_derived, [each and self._content(each) for each in payloads])
 
     def _contents(self, columns: Mapping[str, pa.Array]) -> Sequence[Any]:
         """What was sent, as `content_of` has it, but for structs: those of payload columns are `array_like`."""

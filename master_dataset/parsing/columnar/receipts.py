@@ -35,42 +35,47 @@ def receipts(records: TypedRecords, sure: Mask) -> Derived:
     total = np.where(is_sent, total, _half_even(product, scale) - discount)
     sure_lines &= (np.abs(amount) <= MAX_AMOUNT) & (np.abs(total) <= MAX_LINE_TOTAL)
     sure_lines &= (np.abs(discount) <= MAX_LINE_TOTAL) & ((discount == 0) | ((discount < 0) == (amount < 0)))
+    payments = records.lines("payments")
+    paid = payments.columns["amount"].to_numpy()
     sure = sure.copy()
     sure[parents[~sure_lines]] = False
+    sure[payments.parents[np.abs(paid) > MAX_LINE_TOTAL]] = False
 
-    is_sold, is_returned = amount > 0, amount < 0
-    units = np.where(amount % 1000 == 0, amount // 1000, np.sign(amount))
-    sales, returns = sums(is_sold, offsets), sums(is_returned, offsets)
-    is_sale = sales > 0
-    has_any_discount = sums(has_discount, offsets) > 0
-    line_columns = [lines.columns["title"], price, amount, total, lines.columns["sku"]]
-    columns = {
-        "till": records.columns["vendor_fiscal_module"],
-        "transaction_id": records.columns["transaction_id"],
-        "currency": pa.array(records.of_terms(lambda terms: terms.currency.code), pa.string()),
-        "is_sale": pa.array(is_sale),
-        "is_return": pa.array((returns > 0) & ~is_sale),
-        "is_exchange": pa.array((returns > 0) & is_sale),
-        "is_zero": pa.array((returns == 0) & ~is_sale),
-        "gross_sales": pa.array(sums(np.where(is_returned, 0, total), offsets)),
-        "returns_value": pa.array(sums(np.where(is_returned, -total, 0), offsets)),
-        "units_sold": pa.array(sums(np.where(is_sold, units, 0), offsets)),
-        "units_returned": pa.array(sums(np.where(is_returned, -units, 0), offsets)),
-        "line_count": pa.array(lines.lengths),
-        "items": _items(records.number, parents, lines.columns["sku"], (total, units, is_sold.astype(np.int64))),
-        "lines": lists(offsets, _structs(Line, line_columns)),
-        "flags": flag_lists(
-            {
-                "empty_receipt": lines.lengths == 0,
-                "negative_price": sums(price < 0, offsets) > 0,
-                "total_mismatch": sums(is_mismatch, offsets) > 0,
-                "zero_amount": sums(amount == 0, offsets) > 0,
-            }
-        ),
-        "discount": pa.array(sums(np.where(is_returned, 0, discount), offsets), mask=~has_any_discount),
-        "discount_returned": pa.array(sums(np.where(is_returned, -discount, 0), offsets), mask=~has_any_discount),
-        "payments": _payments(records.lines("payments"), sure),
-    }
+    def columns() -> Mapping[str, pa.Array]:
+        is_sold, is_returned = amount > 0, amount < 0
+        units = np.where(amount % 1000 == 0, amount // 1000, np.sign(amount))
+        sales, returns = sums(is_sold, offsets), sums(is_returned, offsets)
+        is_sale = sales > 0
+        has_any_discount = sums(has_discount, offsets) > 0
+        line_columns = [lines.columns["title"], price, amount, total, lines.columns["sku"]]
+        return {
+            "till": records.columns["vendor_fiscal_module"],
+            "transaction_id": records.columns["transaction_id"],
+            "currency": pa.array(records.of_terms(lambda terms: terms.currency.code), pa.string()),
+            "is_sale": pa.array(is_sale),
+            "is_return": pa.array((returns > 0) & ~is_sale),
+            "is_exchange": pa.array((returns > 0) & is_sale),
+            "is_zero": pa.array((returns == 0) & ~is_sale),
+            "gross_sales": pa.array(sums(np.where(is_returned, 0, total), offsets)),
+            "returns_value": pa.array(sums(np.where(is_returned, -total, 0), offsets)),
+            "units_sold": pa.array(sums(np.where(is_sold, units, 0), offsets)),
+            "units_returned": pa.array(sums(np.where(is_returned, -units, 0), offsets)),
+            "line_count": pa.array(lines.lengths),
+            "items": _items(records.number, parents, lines.columns["sku"], (total, units, is_sold.astype(np.int64))),
+            "lines": lists(offsets, _structs(Line, line_columns)),
+            "flags": flag_lists(
+                {
+                    "empty_receipt": lines.lengths == 0,
+                    "negative_price": sums(price < 0, offsets) > 0,
+                    "total_mismatch": sums(is_mismatch, offsets) > 0,
+                    "zero_amount": sums(amount == 0, offsets) > 0,
+                }
+            ),
+            "discount": pa.array(sums(np.where(is_returned, 0, discount), offsets), mask=~has_any_discount),
+            "discount_returned": pa.array(sums(np.where(is_returned, -discount, 0), offsets), mask=~has_any_discount),
+            "payments": _payments(payments, paid),
+        }
+
     return Derived(columns, sure)
 
 
@@ -104,10 +109,8 @@ def _items(number: int, parents: Ints, skus: pa.Array, measures: Sequence[npt.ND
     return lists(offsets_of(np.bincount(receipt[first], minlength=number)), _structs(Item, items))
 
 
-def _payments(payments: LineColumns, sure: Mask) -> pa.ListArray:
-    """The payments of receipts, null where there are none. A receipt with a huge one is not sure."""
-    amount = payments.columns["amount"].to_numpy()
-    sure[payments.parents[np.abs(amount) > MAX_LINE_TOTAL]] = False
+def _payments(payments: LineColumns, amount: Ints) -> pa.ListArray:
+    """The payments of receipts, null where there are none."""
     is_first = np.isin(np.arange(len(amount)), payments.offsets[:-1])
     columns = [payments.columns["type"], amount, is_first]
     return lists(payments.offsets, _structs(Payment, columns), payments.lengths == 0)

@@ -59,12 +59,12 @@ class Derived(NamedTuple):
     """The payloads of records.
 
     Attributes:
-        columns: The payload columns by name.
+        columns: Makes the payload columns by name: whoever only asks what is sure needs none.
         sure: Which records are sure, and have this payload.
         contents: What the sender said in each record; None: as the columns say it.
     """
 
-    columns: Mapping[str, pa.Array]
+    columns: Callable[[], Mapping[str, pa.Array]]
     sure: Mask
     contents: Sequence[Any] | None = None
 

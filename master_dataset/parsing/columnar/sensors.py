@@ -135,7 +135,8 @@ def _payloads(
     payload: type[msgspec.Struct], records: TypedRecords, made: Mapping[str, pa.Array], sure: Mask
 ) -> Derived:
     """The columns that are made, and those that are fields as sent."""
-    return Derived({name: made.get(name, records.columns.get(name)) for name in payload.__struct_fields__}, sure)
+    columns = {name: made.get(name, records.columns.get(name)) for name in payload.__struct_fields__}
+    return Derived(lambda: columns, sure)
 
 
 def _in_one_window(records: TypedRecords) -> Mask:
