@@ -31,7 +31,7 @@ PROBES_PER_RECEIPT = 1 / 1500
 FEWEST_PROBES = 10
 WHOLE = ("delay", "answers", "memory")
 """Measured together: memory is looked at while the stack catches up, rebuilds and ingests, and the rest after that."""
-SERVED = ("posted", "at_least", "login_flood", "listeners", "page_weight", "sql", "api_processes")
+SERVED = ("at_least", "login_flood", "listeners", "page_weight", "sql", "api_processes")
 
 
 def on_stack(size: int, wanted: "Collection[str]") -> "Iterator[Measured]":
@@ -43,6 +43,9 @@ def on_stack(size: int, wanted: "Collection[str]") -> "Iterator[Measured]":
         with local.running(settings, "kafka", "cassandra", "archive"):
             yield ingest.archived(settings, lines)
             yield ingest.stored(settings, lines)
+        if "posted" in wanted:
+            with local.running(settings, "kafka", "cassandra", "api"):
+                yield posted(settings, lines)
         if {*WHOLE, *SERVED, "during_rebuild"} & set(wanted):
             probes = max(FEWEST_PROBES, int(size * PROBES_PER_RECEIPT))
             with local.running(settings):
@@ -77,8 +80,6 @@ def _served(settings: "Settings", lines: list[bytes], wanted: "Collection[str]")
         _until_speed_has_read(settings)
     if "listeners" in wanted:
         yield from listened(settings)
-    if "posted" in wanted:
-        yield posted(settings, lines)
     if "at_least" in wanted:
         yield contained(settings)
     if "login_flood" in wanted:
