@@ -23,7 +23,6 @@ STACK = (
     "delay",
     "answers",
     "memory",
-    "posted",
     "at_least",
     "login_flood",
     "listeners",
@@ -34,6 +33,7 @@ STACK = (
 )
 ALONE = (
     "commands",
+    "posted",
     "state",
     "cells",
     "sources",

@@ -5,25 +5,36 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from benchmarks import bare, local
+from benchmarks import bare, ingest, local
 from benchmarks.report import Measured
 from master_dataset.parsing.parse import key_of
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from deploy.settings import Settings
 
-ROUNDS, SENDERS = 3, 2
+FULL = 150_000
+ROUNDS, SENDERS = 4, 2
+PROCESSES = ("api", "api-2")
 EVENTS, BYTES = 1_000, 900_000
 """Of one request."""
 PATH = f"/v1/events/{POS_TRANSACTIONS.topic}"
 ACCEPTED = 202
 
 
-def posted(settings: "Settings", lines: "Sequence[bytes]") -> Measured:
-    """In turns, the best of each counts."""
+def posted(size: int) -> "Iterator[Measured]":
+    """`size` receipts to one api process, then to two. Nothing else runs that would read them."""
+    lines = ingest.history(size)
+    with local.own_home(GALATEA_API_PROCESSES=str(len(PROCESSES))) as settings:
+        for number, name in enumerate(("posted", "posted, two processes"), 1):
+            with local.running(settings, "kafka", "cassandra", *PROCESSES[:number]):
+                yield _measured(settings, lines, name)
+
+
+def _measured(settings: "Settings", lines: "Sequence[bytes]", name: str) -> Measured:
+    """In turns, the best of each counts: two connections may meet the same process."""
     local.new_topic(settings, bare.TOPIC)
     key = key_of(POS_TRANSACTIONS)
     share = len(lines) // ROUNDS
@@ -33,7 +44,7 @@ def posted(settings: "Settings", lines: "Sequence[bytes]") -> Measured:
         ours.append(_posted(settings, part))
         beside.append(bare.produce(settings.kafka.connection, [(key(each) or b"", each) for each in part]))
     details = {"events": share * ROUNDS, "senders": SENDERS, "most_events_of_a_request": EVENTS}
-    return Measured("posted", max(ours), max(beside), "events/s", "bare produce loop", details=details)
+    return Measured(name, max(ours), max(beside), "events/s", "bare produce loop", details=details)
 
 
 def _posted(settings: "Settings", lines: "Sequence[bytes]") -> float:

@@ -12,7 +12,6 @@ from benchmarks.listeners import listened
 from benchmarks.login_flood import flooded
 from benchmarks.memory import Sampler
 from benchmarks.page_weight import weighed
-from benchmarks.posted import posted
 from benchmarks.sql import sql_beside_rest
 from benchmarks.traffic import ReceiptStream, in_background
 from master_dataset.kafka.ingest import ingest as send
@@ -43,9 +42,6 @@ def on_stack(size: int, wanted: "Collection[str]") -> "Iterator[Measured]":
         with local.running(settings, "kafka", "cassandra", "archive"):
             yield ingest.archived(settings, lines)
             yield ingest.stored(settings, lines)
-        if "posted" in wanted:
-            with local.running(settings, "kafka", "cassandra", "api"):
-                yield posted(settings, lines)
         if {*WHOLE, *SERVED, "during_rebuild"} & set(wanted):
             probes = max(FEWEST_PROBES, int(size * PROBES_PER_RECEIPT))
             with local.running(settings):
