@@ -72,7 +72,8 @@ class History:
         return self._rebuilt(cut, "touched", 1)
 
     def _rebuilt(self, cut: datetime, what: str, days: int) -> Rebuilt:
-        command = [sys.executable, "-m", "benchmarks.one_rebuild", cut.isoformat(), what]
+        asked_at = datetime.now(UTC).isoformat()
+        command = [sys.executable, "-m", "benchmarks.one_rebuild", cut.isoformat(), what, asked_at]
         environment = os.environ | self._settings.environment()
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
         found: Rebuilt = json.loads(done.stdout.splitlines()[-1])

@@ -1,4 +1,4 @@
-"""One rebuild in a new process, like that of the command: `python -m benchmarks.one_rebuild CUT full|touched`.
+"""One rebuild in a new process, like that of the command: `python -m benchmarks.one_rebuild CUT full|touched ASKED`.
 
 All code is the product's, except the fence: at the given cut, nothing waits for the clock or for the archive.
 """
@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from batch_layer.plan import RecomputePlanner
 from batch_layer.progress import Steps as Shown
@@ -46,18 +46,20 @@ class Steps:
         return {what: round(at - started, 2) for what, at in self._began.items()}
 
 
-def main(cut: datetime, *, full: bool) -> None:
-    """Rebuild; one JSON object on stdout: seconds from the plan to the end, and of Spark's start before it.
+def main(cut: datetime, asked_at: datetime, *, full: bool) -> None:
+    """Rebuild; one JSON object on stdout: seconds from the plan to the end, and of the start before it.
 
-    `until_published` leaves out what follows the publication: the audit of alerts.
+    Spark is started only for a full rebuild, and before the plan. `until_published`: from `asked_at`, when this process
+    was started, to the publication, without what follows it: the audit of alerts.
     """
     began = time.monotonic()
     settings = Settings()
     id_ = create_recompute(settings, RecomputeRequest(full=full), why="measured", by="benchmarks")
     steps, context, spark = Steps(), context_of(settings), spark_of(settings, id_)
     with RecomputeJob(context, id_, spark.get, steps, Unfenced(context, cut)) as job:
-        spark.get()
-        started, started_at = time.monotonic(), datetime.now(UTC)
+        if full:
+            spark.get()
+        started = time.monotonic()
         with Meter() as meter:
             for step in (job.plan, job.compute, job.publish):
                 step()
@@ -67,7 +69,7 @@ def main(cut: datetime, *, full: bool) -> None:
         "days": report.days,
         "blocks": report.blocks,
         "seconds": time.monotonic() - started,
-        "until_published": (published.published_at - started_at).total_seconds() if published else None,
+        "until_published": (published.published_at - asked_at).total_seconds() if published else None,
         "cpu_seconds": meter.seconds,
         "start_seconds": started - began,
         "steps_began": steps.since(started),
@@ -77,4 +79,4 @@ def main(cut: datetime, *, full: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(datetime.fromisoformat(sys.argv[1]), full=sys.argv[2] == "full")
+    main(datetime.fromisoformat(sys.argv[1]), datetime.fromisoformat(sys.argv[3]), full=sys.argv[2] == "full")

@@ -47,7 +47,7 @@ def on_stack(size: int, wanted: "Collection[str]") -> "Iterator[Measured]":
             with local.running(settings):
                 if set(WHOLE) & set(wanted):
                     yield from _whole(settings, lines, probes)
-                yield from _served(settings, lines, wanted)
+                yield from _served(settings, wanted)
                 if "during_rebuild" in wanted:
                     _until_speed_has_read(settings)
                     yield from during_rebuild(settings, probes)
@@ -71,7 +71,7 @@ def _whole(settings: "Settings", lines: list[bytes], probes: int) -> "Iterator[M
     yield memory.measured()
 
 
-def _served(settings: "Settings", lines: list[bytes], wanted: "Collection[str]") -> "Iterator[Measured]":
+def _served(settings: "Settings", wanted: "Collection[str]") -> "Iterator[Measured]":
     if {*SERVED} & set(wanted):
         _until_speed_has_read(settings)
     if "listeners" in wanted:
