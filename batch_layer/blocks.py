@@ -1,16 +1,19 @@
 """The corrected cells of a view, as blocks of one store and day, computed from the first deliveries.
 
-Spark evaluates the view's row expressions and brings the rows of one store and day together, before array elements are
-exploded, so that only a tenth of the rows are shuffled. Arrow adds them up, about ten times faster than Spark's own
-aggregation if almost every line is a separate cell (measured: docs/explanation/benchmarks.md).
+Spark brings the events of one store and day together, before array elements are exploded, so that only a tenth of the
+rows are shuffled. Arrow evaluates the view's expressions and adds up, about ten times faster than Spark's own
+aggregation if almost every line is a separate cell (measured: docs/explanation/benchmarks.md). To verify what was
+written, Spark evaluates them: see `cell_rows`.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +21,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from views.arrow.contributions import EVENT_ROW
+from views.arrow.contributions import contributions as contributed
+from views.arrow.expressions import Rows
 from views.core.aggregates import ARROW_FUNCTION, LISTED, Reducer
 from views.core.cells import WINDOW_KEY
 from views.core.sketch import sketch_of
@@ -26,6 +32,9 @@ from views.core.view import View, dimension_sql, values_sql, window_sql
 _AT_ONCE = 100_000
 """Rows that are added up together, unless one store and day has more. Bounds a worker's memory."""
 _OWN = ["store", "day"]
+_BLOCK = "number"
+"""The column with the number of the block that a row belongs to."""
+Ints = npt.NDArray[np.int64]
 
 StoreDay = tuple[str, date]
 """The key of a block: store, and UTC day of its windows."""
@@ -54,17 +63,45 @@ def blocks_used(view: View, events: DataFrame, extent: Extent, use: Use, schema:
     return cell_rows(view, events, extent).mapInArrow(lambda rows: use(make(rows)), from_arrow_schema(schema))
 
 
+def cells_used(view: View, events: DataFrame, extent: Extent, use: Use, schema: pa.Schema) -> DataFrame:
+    """Apply `use` to the rows of `cell_rows`, evaluated by Arrow in the worker that uses them.
+
+    A worker gets an event once, and not once for each of its elements. Views whose events add to several windows are
+    exploded before they are shuffled, so Spark evaluates them.
+    """
+    if view.is_spread:
+        return cell_rows(view, events, extent).mapInArrow(use, from_arrow_schema(schema))
+    rows = _together(view, events, extent).select("_day", *sorted({"store", *view.columns_read}))
+    return rows.mapInArrow(lambda batches: use(_contributed(view, batches)), from_arrow_schema(schema))
+
+
+def _contributed(view: View, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of `cell_rows` from events that follow each other as these do."""
+    for batch in batches:
+        events = pa.Table.from_batches([batch])
+        found = contributed(view, Rows.of(events))
+        own = events.select(["store", "_day"]).take(found[EVENT_ROW]).rename_columns(_OWN)
+        for name in found.column_names:
+            if name != EVENT_ROW:
+                own = own.append_column(name, found[name])
+        yield from own.to_batches()
+
+
 def cell_rows(view: View, events: DataFrame, extent: Extent) -> DataFrame:
-    """What each row adds to its cell, as `contributions` has it.
+    """What each row adds to its cell, as `contributions` has it, evaluated by Spark.
 
     All rows of a store and day follow each other in one partition, and so do the days of a month: they are written
     together.
     """
+    return contributions(view, _together(view, events, extent))
+
+
+def _together(view: View, events: DataFrame, extent: Extent) -> DataFrame:
+    """`windowed`, in the order of `cell_rows`."""
     rows = windowed(view, events.where(F.col("received_at") < F.lit(extent.cut)))
     if extent.days:
         rows = rows.where(F.col("_day").isin(sorted(extent.days)))
-    together = rows.repartition("store", F.trunc("_day", "month")).sortWithinPartitions("store", "_day")
-    return contributions(view, together)
+    return rows.repartition("store", F.trunc("_day", "month")).sortWithinPartitions("store", "_day")
 
 
 def windowed(view: View, events: DataFrame) -> DataFrame:
@@ -129,40 +166,55 @@ class Blocks:
             yield self._made(rows)
 
     def _made(self, rows: pa.Table) -> tuple[list[pa.RecordBatch], pa.Table]:
-        keys = [*_OWN, WINDOW_KEY, *(f"d{at}" for at in range(len(self.dimensions)))]
+        starts = _starts(rows)
+        of_block = np.repeat(np.arange(len(starts)), np.diff([*starts, rows.num_rows]))
+        dimensions = [f"d{at}" for at in range(len(self.dimensions))]
+        keys = [_BLOCK, WINDOW_KEY, *dimensions]  # a number is hashed and compared faster than a store and a day
         states = [(f"s{at}", ARROW_FUNCTION[reducer]) for at, reducer in enumerate(self.reducers)]
-        cells = rows.group_by(keys, use_threads=False).aggregate(states).combine_chunks()
-        cells = cells.sort_by([(key, "ascending") for key in keys])
-        for name in (f"{own}_{by}" for own, by in states if by == LISTED):
-            sketches = pa.array([sketch_of(hashes) for hashes in cells[name].to_pylist()], pa.string())
-            cells = cells.set_column(cells.schema.get_field_index(name), name, sketches)
-        written = {name: cells[key] for name, key in zip((WINDOW_KEY, *self.dimensions), keys[2:], strict=True)}
-        written |= {name: cells[f"{own}_{by}"] for name, (own, by) in zip(self.columns, states, strict=True)}
-        starts = _starts(cells)
-        texts = [
-            orjson.dumps({name: column.slice(at, end - at).to_pylist() for name, column in written.items()}).decode()
-            for at, end in pairwise([*starts, cells.num_rows])
-        ]
-        made = cells.select(_OWN).take(pa.array(starts)).append_column("block", pa.array(texts, pa.string()))
-        blocks = self._with_sums(made, cells).to_batches()
-        return blocks, cells.select([*keys, *(f"{own}_{by}" for own, by in states)]).rename_columns(
-            [*keys, *(own for own, _ in states)]
-        )
+        grouped = rows.append_column(_BLOCK, pa.array(of_block)).group_by(keys, use_threads=False)
+        cells = grouped.aggregate(states).combine_chunks().sort_by([(key, "ascending") for key in keys])
+        cells = cells.select([*keys, *(f"{own}_{by}" for own, by in states)])
+        cells = cells.rename_columns([*keys, *(own for own, _ in states)])
+        for own, by in states:
+            if by == LISTED:
+                sketches = pa.array([sketch_of(hashes) for hashes in cells[own].to_pylist()], pa.string())
+                cells = cells.set_column(cells.schema.get_field_index(own), own, sketches)
+        ends = np.cumsum(np.bincount(cells[_BLOCK])).tolist()
+        names = (WINDOW_KEY, *self.dimensions, *self.columns)
+        texts = _texts(dict(zip(names, cells.columns[1:], strict=True)), ends)
+        whose = rows.select(_OWN).take(pa.array(starts))
+        made = self._with_sums(whose.append_column("block", pa.array(texts, pa.string())), cells, ends)
+        for at, own in enumerate(_OWN):
+            cells = cells.add_column(at, own, whose[own].take(cells[_BLOCK]))
+        return made.to_batches(), cells.drop_columns([_BLOCK])
 
-    def _with_sums(self, made: pa.Table, cells: pa.Table) -> pa.Table:
-        names = [f"s{at}_{ARROW_FUNCTION[by]}" for at, by in enumerate(self.reducers)]
-        added = [name for name, by in zip(names, self.reducers, strict=True) if ARROW_FUNCTION[by] != LISTED]
-        sums = cells.group_by(_OWN, use_threads=False).aggregate(
-            [("store", "count"), *((name, "sum") for name in added)]
-        )
-        sums = sums.sort_by([(key, "ascending") for key in _OWN])  # groups have no order
-        if sums.select(_OWN) != made.select(_OWN):
-            raise AssertionError("the sums are of other stores or days than the blocks")
-        made = made.append_column("cells", sums["store_count"])
-        for at, name in enumerate(names):
-            sum_ = sums[f"{name}_sum"] if name in added else pa.nulls(made.num_rows, pa.int64())
-            made = made.append_column(f"sum{at}", sum_)
+    def _with_sums(self, made: pa.Table, cells: pa.Table, ends: Sequence[int]) -> pa.Table:
+        """`ends`: of the cells of each block."""
+        made = made.append_column("cells", pa.array(np.diff([0, *ends])))
+        added = [f"s{at}" for at, by in enumerate(self.reducers) if ARROW_FUNCTION[by] != LISTED]
+        sums = cells.group_by(_BLOCK, use_threads=False).aggregate([(name, "sum") for name in added])
+        sums = sums.sort_by(_BLOCK)  # groups have no order
+        for at, _ in enumerate(self.reducers):
+            is_added = f"s{at}" in added
+            made = made.append_column(f"sum{at}", sums[f"s{at}_sum"] if is_added else pa.nulls(len(ends), pa.int64()))
         return made
+
+
+def _texts(columns: Mapping[str, pa.ChunkedArray], ends: Sequence[int]) -> list[str]:
+    """The JSON of each block, of which the rows end there."""
+    values = {name: _json_values(column) for name, column in columns.items()}
+    return [
+        orjson.dumps({name: own[at:end] for name, own in values.items()}, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+        for at, end in pairwise([0, *ends])
+    ]
+
+
+def _json_values(column: pa.ChunkedArray) -> Sequence[object] | Ints:
+    """What orjson writes: whole numbers without null as they are, which takes a tenth of the time of a list."""
+    if pa.types.is_int64(column.type) and not column.null_count:
+        return np.ascontiguousarray(column.to_numpy())
+    listed: list[object] = column.to_pylist()
+    return listed
 
 
 def _starts(rows: pa.Table) -> list[int]:

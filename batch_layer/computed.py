@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from batch_layer.archived import archived
 from batch_layer.arrow_events import (
@@ -24,7 +23,7 @@ from batch_layer.arrow_events import (
     keep_conflicts_of,
     repeats_counted,
 )
-from batch_layer.blocks import Extent, cell_rows
+from batch_layer.blocks import Extent, cells_used
 from batch_layer.deliveries import Repeats, count_repeats, deliveries, keep_conflicts
 from batch_layer.run import Apply, RunWriter, run_schema
 from batch_layer.visits import CountedRows
@@ -161,9 +160,9 @@ class SparkPortion:
         """See `ComputedPortion`."""
 
         def apply(writer: RunWriter) -> Iterable[pa.RecordBatch]:
-            rows = cell_rows(view, self._counted.of(view, days), Extent(self._of.cut, days))
-            written = rows.mapInArrow(writer, from_arrow_schema(run_schema(view))).toArrow()
-            batches: list[pa.RecordBatch] = written.to_batches()
+            counted = self._counted.of(view, days)
+            written = cells_used(view, counted, Extent(self._of.cut, days), writer, run_schema(view))
+            batches: list[pa.RecordBatch] = written.toArrow().to_batches()
             return batches
 
         return apply

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import orjson
 
-from batch_layer.blocks import Extent, blocks_used, made_schema
+from batch_layer.blocks import Blocks, Extent, cells_used, made_schema
 from batch_layer.deliveries import deliveries
 from benchmarks.master import Master, make
 from benchmarks.processor import Meter
@@ -82,7 +82,7 @@ def _by_spark(table: "DataFrame") -> None:
 
 
 def _blocks(view: View, events: "DataFrame") -> "DataFrame":
-    return blocks_used(view, events, Extent(CUT), lambda batches: batches, made_schema(view))
+    return cells_used(view, events, Extent(CUT), Blocks.of(view), made_schema(view))
 
 
 def _by_duckdb(files: list[str]) -> None:

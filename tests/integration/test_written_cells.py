@@ -12,9 +12,8 @@ import pyarrow as pa
 import pytest
 from cassandra.cluster import Session
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from batch_layer.blocks import Extent, cell_rows
+from batch_layer.blocks import Extent, cells_used
 from batch_layer.deliveries import deliveries
 from batch_layer.run import Apply, Run, RunWriter, run_schema
 from batch_layer.visits import CountedRows
@@ -45,10 +44,8 @@ def applied(view: View, counted: CountedRows) -> Apply:
     """A writer applied in Spark's workers."""
 
     def apply(writer: RunWriter) -> Iterable[pa.RecordBatch]:
-        rows = cell_rows(view, counted.of(view, DAYS), Extent(CUT, DAYS))
-        batches: list[pa.RecordBatch] = (
-            rows.mapInArrow(writer, from_arrow_schema(run_schema(view))).toArrow().to_batches()
-        )
+        written = cells_used(view, counted.of(view, DAYS), Extent(CUT, DAYS), writer, run_schema(view))
+        batches: list[pa.RecordBatch] = written.toArrow().to_batches()
         return batches
 
     return apply
