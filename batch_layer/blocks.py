@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from master_dataset.parsing.arrow import released
 from views.arrow.contributions import EVENT_ROW
 from views.arrow.contributions import contributions as contributed
 from views.arrow.expressions import Rows
@@ -72,7 +73,7 @@ def cells_used(view: View, events: DataFrame, extent: Extent, use: Use, schema: 
     if view.is_spread:
         return cell_rows(view, events, extent).mapInArrow(use, from_arrow_schema(schema))
     rows = _together(view, events, extent).select("_day", *sorted({"store", *view.columns_read}))
-    return rows.mapInArrow(lambda batches: use(_contributed(view, batches)), from_arrow_schema(schema))
+    return rows.mapInArrow(lambda batches: released(use(_contributed(view, batches))), from_arrow_schema(schema))
 
 
 def _contributed(view: View, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -129,7 +129,9 @@ _ALWAYS = {
     # Hadoop's local file system starts a `chmod` process for every file that it creates.
     "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
 }
-_JAVA_OPTIONS = f"-XX:+UseSerialGC {ARROW}"
+_SHARED_CLASSES = "-XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0"
+"""Archived classes are mapped where they were made for, as before Java 17, so that processes share their pages."""
+_JAVA_OPTIONS = f"-XX:+UseSerialGC {_SHARED_CLASSES} {ARROW}"
 _LATE_COMPILER = (
     "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=2400 "
     "-XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000"

@@ -23,6 +23,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.growth import Partitions
 from master_dataset.kafka.topics import Intake, record_span, record_stream
+from master_dataset.parsing.arrow import released
 from master_dataset.visits.visit import VisitRules
 from speed_layer.arrow_tables import OUTPUT
 from speed_layer.parser import Parser, RecordWriter, sources_of
@@ -102,11 +103,12 @@ def counted(records: DataFrame, parser: Parser, count: Count, tasks: int, layout
     """
     output = from_arrow_schema(OUTPUT)
     if tasks == 1:
-        return records.coalesce(1).mapInArrow(lambda batches: count(parser(batches)), output).toArrow()
+        return records.coalesce(1).mapInArrow(lambda batches: released(count(parser(batches))), output).toArrow()
     task_of = partial(layout.task, tasks=tasks)
-    parsed = records.mapInArrow(lambda batches: packed(parser(batches), task_of), from_arrow_schema(_PACKED))
+    packs = from_arrow_schema(_PACKED)
+    parsed = records.mapInArrow(lambda batches: released(packed(parser(batches), task_of)), packs)
     shared = parsed.repartitionById(tasks, "task")
-    return shared.mapInArrow(lambda batches: count(unpacked(batches)), output).toArrow()
+    return shared.mapInArrow(lambda batches: released(count(unpacked(batches))), output).toArrow()
 
 
 def packed(parsed: Iterable[pa.RecordBatch], task_of: Callable[[str], int]) -> Iterator[pa.RecordBatch]:

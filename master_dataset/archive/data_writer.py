@@ -26,6 +26,7 @@ from master_dataset.kafka.partition_progress import (
     progress_of,
 )
 from master_dataset.kafka.trace_contexts import TraceContexts, trace_contexts_of
+from master_dataset.parsing.arrow import released
 from master_dataset.parsing.rows import DEAD_LETTER, EVENT, INSTANT, rows
 
 if TYPE_CHECKING:
@@ -125,7 +126,8 @@ class DataWriter:
 
 def write_files(records: "DataFrame", writer: DataWriter) -> Written:
     """Parse and write records, in one Spark job. Nothing is visible before its files are committed."""
-    found = records.mapInArrow(writer, from_arrow_schema(WRITTEN)).toArrow().cast(WRITTEN)
+    rows = records.mapInArrow(lambda batches: released(writer(batches)), from_arrow_schema(WRITTEN))
+    found = rows.toArrow().cast(WRITTEN)
     files = {
         kind: found.filter(pc.equal(found["kind"], kind)).select(DATA_FILES.names) for kind in (EVENT, DEAD_LETTER)
     }

@@ -1,6 +1,6 @@
 """Values as Arrow columns: the types of a payload, and values to columns and back."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
 from operator import attrgetter
 from types import NoneType, UnionType
@@ -60,3 +60,12 @@ def plain(column: pa.Array) -> list[Any]:
         column.to_pylist() if column.null_count or not pa.types.is_integer(column.type) else column.to_numpy().tolist()
     )
     return listed
+
+
+def released(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches; at their end, give memory that Arrow has freed back to the system.
+
+    Arrow keeps what its busiest moment needed. For a worker of Spark that is a backlog, which may not come again.
+    """
+    yield from batches
+    pa.default_memory_pool().release_unused()

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from batch_layer.arrow_events import CountedTables, cell_batches, delivered, repeats_counted
-from batch_layer.blocks import Extent, cell_rows
+from batch_layer.blocks import Extent, cell_rows, cells_used
 from batch_layer.deliveries import count_repeats, deliveries
 from batch_layer.ledger.events import Explained, ExplainingFrames, ExplainingRules, ExplainingTables
 from batch_layer.master import Master
@@ -51,7 +51,9 @@ def test_rows_of_every_view_are_those_of_spark(spark: SparkSession, topic: str) 
     for view in of(topic):
         expected = cell_rows(view, theirs.of(view, DAYS), Extent(CUT, DAYS)).toArrow()
         found = pa.Table.from_batches(cell_batches(view, ours.of(view, DAYS), CUT, DAYS))
+        in_workers = cells_used(view, theirs.of(view, DAYS), Extent(CUT, DAYS), lambda rows: rows, expected.schema)
         assert counted(found.select(expected.column_names)) == counted(expected)
+        assert counted(in_workers.toArrow()) == counted(expected)
         assert found.num_rows
 
 
