@@ -70,11 +70,14 @@ def archived_table(
         dataset = arrow_dataset(table, days)
         names = [name for name in schema.names if name in dataset.schema.names]
         found = dataset.to_table(columns=names, filter=of_days if where is None else of_days & where)
-    arrays = [
-        found[field.name].cast(field.type) if field.name in names else pa.nulls(found.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.Table.from_arrays(arrays, schema=schema).combine_chunks()
+    arrays, number = [], found.num_rows
+    for field in schema:
+        if field.name in names:
+            arrays.append(found[field.name].cast(field.type).combine_chunks())
+            found = found.drop_columns([field.name])  # so that never more than one column is in memory twice
+        else:
+            arrays.append(pa.nulls(number, field.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 class Delivered(NamedTuple):

@@ -138,6 +138,9 @@ _LATE_COMPILER = (
 )
 """Four times Java's thresholds: the second compiler compiles what runs long, and does not slow down the start."""
 
+_YOUNG_OF_STREAMS = "-Xmn64m"
+"""Java would take a third of the heap, and fill all of it before it collects what a micro-batch has left."""
+
 
 class Work(Enum):
     """What a session is for: a stream, a computation of seconds, or one of minutes."""
@@ -192,7 +195,8 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
     scratch.mkdir(parents=True, exist_ok=True)
     jars = [str(path) for part in spark_parts(settings) for path in jar_paths(part, settings)]
     compiler = _LATE_COMPILER if work is Work.LONG else ONE_COMPILER
-    further = filter(None, (archive_option(jars), _oauth_option(settings)))
+    young = _YOUNG_OF_STREAMS if work is Work.STREAM else ""
+    further = filter(None, (young, archive_option(jars), _oauth_option(settings)))
     java = " ".join((_JAVA_OPTIONS, compiler, f"-Dderby.system.home={scratch}", *further))
     options = {
         "spark.jars": ",".join(jars),
