@@ -1,9 +1,8 @@
 """The corrected cells of a view, as blocks of one store and day, computed from the first deliveries.
 
 Spark brings the events of one store and day together, before array elements are exploded, so that only a tenth of the
-rows are shuffled. Arrow evaluates the view's expressions and adds up, about ten times faster than Spark's own
-aggregation if almost every line is a separate cell (measured: docs/explanation/benchmarks.md). To verify what was
-written, Spark evaluates them: see `cell_rows`.
+rows are shuffled. In its workers, Arrow evaluates the view's expressions and adds up. To verify what was written, Spark
+evaluates them: see `cell_rows`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -32,6 +31,8 @@ from views.core.view import View, dimension_sql, values_sql, window_sql
 
 _AT_ONCE = 100_000
 """Rows that are added up together, unless one store and day has more. Bounds a worker's memory."""
+_EVENTS_AT_ONCE = 2_500
+"""Events that are evaluated together. Each has at most about forty contributions."""
 _OWN = ["store", "day"]
 _BLOCK = "number"
 """The column with the number of the block that a row belongs to."""
@@ -71,7 +72,7 @@ def cells_used(view: View, events: DataFrame, extent: Extent, use: Use, schema: 
     exploded before they are shuffled, so Spark evaluates them.
     """
     if view.is_spread:
-        return cell_rows(view, events, extent).mapInArrow(use, from_arrow_schema(schema))
+        return cell_rows(view, events, extent).mapInArrow(lambda rows: released(use(rows)), from_arrow_schema(schema))
     rows = _together(view, events, extent).select("_day", *sorted({"store", *view.columns_read}))
     return rows.mapInArrow(lambda batches: released(use(_contributed(view, batches))), from_arrow_schema(schema))
 
@@ -79,13 +80,18 @@ def cells_used(view: View, events: DataFrame, extent: Extent, use: Use, schema: 
 def _contributed(view: View, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows of `cell_rows` from events that follow each other as these do."""
     for batch in batches:
-        events = pa.Table.from_batches([batch])
-        found = contributed(view, Rows.of(events))
-        own = events.select(["store", "_day"]).take(found[EVENT_ROW]).rename_columns(_OWN)
-        for name in found.column_names:
-            if name != EVENT_ROW:
-                own = own.append_column(name, found[name])
-        yield from own.to_batches()
+        for start in range(0, batch.num_rows, _EVENTS_AT_ONCE):
+            yield from _contributed_by(view, pa.Table.from_batches([batch.slice(start, _EVENTS_AT_ONCE)]))
+
+
+def _contributed_by(view: View, events: pa.Table) -> list[pa.RecordBatch]:
+    found = contributed(view, Rows.of(events))
+    rows = events.select(["store", "_day"]).take(found[EVENT_ROW]).rename_columns(_OWN)
+    for name in found.column_names:
+        if name != EVENT_ROW:
+            rows = rows.append_column(name, found[name])
+    batches: list[pa.RecordBatch] = rows.to_batches()
+    return batches
 
 
 def cell_rows(view: View, events: DataFrame, extent: Extent) -> DataFrame:
@@ -184,6 +190,8 @@ class Blocks:
         names = (WINDOW_KEY, *self.dimensions, *self.columns)
         texts = _texts(dict(zip(names, cells.columns[1:], strict=True)), ends)
         whose = rows.select(_OWN).take(pa.array(starts))
+        if len(set(zip(*whose.to_pydict().values(), strict=True))) < len(starts):
+            raise AssertionError("the rows of a store and day do not follow each other")
         made = self._with_sums(whose.append_column("block", pa.array(texts, pa.string())), cells, ends)
         for at, own in enumerate(_OWN):
             cells = cells.add_column(at, own, whose[own].take(cells[_BLOCK]))

@@ -43,7 +43,7 @@ class Master:
     def days(self, stores: Sequence[str] = ()) -> set[date]:
         """Every day that has events, or on which one of these stores has."""
         if stores:
-            return set(self._days(pc.field("store").isin(list(stores)), self.days()))
+            return set(self._days(pc.field("store").isin(list(stores))))
         return {file.day for file in files_at(self.path, self.version)}
 
     def days_shown(self, cut: datetime, oldest: timedelta) -> set[date]:
@@ -78,9 +78,9 @@ class Master:
         """How many rows the table has for each day, by its log alone."""
         return dict(_events_by_day(self.path, self.version))
 
-    def _days(self, where: pc.Expression, among: Collection[date]) -> Iterator[date]:
-        """Of these days, those with rows `where` it is true."""
-        if not among:
+    def _days(self, where: pc.Expression, among: Collection[date] | None = None) -> Iterator[date]:
+        """The days with rows `where` it is true, of these or, if `among` is None, of all."""
+        if among is not None and not among:
             return
         table = open_table(self.path, self.version)
         with report_lost_files(table):

@@ -130,7 +130,7 @@ _ALWAYS = {
     "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
 }
 _SHARED_CLASSES = "-XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0"
-"""Archived classes are mapped where they were made for, as before Java 17, so that processes share their pages."""
+"""Archived classes are mapped at the address that they were made for, so that processes share their pages."""
 _JAVA_OPTIONS = f"-XX:+UseSerialGC {_SHARED_CLASSES} {ARROW}"
 _LATE_COMPILER = (
     "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=2400 "

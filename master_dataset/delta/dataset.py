@@ -36,7 +36,7 @@ def arrow_dataset(table: DeltaTable, days: Collection[date] | None = None) -> An
     one when a command ends, and then the process aborts (every fourth `galatea dead-letters list` did).
     """
     files, path = filesystem(path_of(table))
-    of_days = [("day", "in", [day.isoformat() for day in sorted(days)])] if days is not None else None
+    of_days = [("day", "in", sorted(days))] if days is not None else None
     return table.to_pyarrow_dataset(file_pruning_predicate=of_days, filesystem=SubTreeFileSystem(path, files))
 
 

@@ -70,9 +70,8 @@ class Delivery(NamedTuple):
 class SentRecords:
     """Records that were sent by one call, and what is known of each. A future for each record would cost more."""
 
-    def __init__(self, number: int, size: int, loop: asyncio.AbstractEventLoop) -> None:
-        """`number` of records, at least one; `size`: their bytes; `loop`: of the caller."""
-        self.number, self.size = number, size
+    def __init__(self, number: int, loop: asyncio.AbstractEventLoop) -> None:
+        """`number` of records, at least one; `loop`: of the caller."""
         self._deliveries = [Delivery(DeliveryStatus.UNCONFIRMED)] * number
         self._unreported, self._lock = number, threading.Lock()
         self._done: asyncio.Future[None] = loop.create_future()
@@ -115,7 +114,9 @@ class AsyncProducer:
         self._producer = self._connect()
         self._limits = limits
         self.in_flight = BufferLimits(0, 0)  # belongs to the event loop
-        self._reported: list[SentRecords] = []  # belongs to the thread, and to `close` once the thread has ended
+        # These belong to the thread, and to `close` once the thread has ended.
+        self._reported = BufferLimits(0, 0)
+        self._complete: list[SentRecords] = []
         self._is_broken = False
         self._log_again_at = float("-inf")
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -142,7 +143,7 @@ class AsyncProducer:
             raise BufferError("too much is in flight")
         self._loop = asyncio.get_running_loop()
         self.in_flight = total
-        sent = SentRecords(len(records), size, self._loop)
+        sent = SentRecords(len(records), self._loop)
         for place, record in enumerate(records):
             self._produce(topic, record, sent, place)
         return sent
@@ -155,18 +156,18 @@ class AsyncProducer:
         self._pass_reports()
 
     def _produce(self, topic: str, record: ProducerRecord, sent: SentRecords, place: int) -> None:
-        on_delivery = partial(self._on_delivery, sent, place)
+        on_delivery = partial(self._on_delivery, sent, place, record.size)
         headers = {"headers": list(record.headers)} if record.headers else {}
         try:
             self._producer.produce(topic, record.value, record.key, on_delivery=on_delivery, **headers)
         except KafkaException as error:
-            self._refuse(sent, place, delivery_status(error.args[0]))
+            self._refuse(sent, place, record.size, delivery_status(error.args[0]))
         except BufferError:
-            self._refuse(sent, place, DeliveryStatus.UNCONFIRMED)
+            self._refuse(sent, place, record.size, DeliveryStatus.UNCONFIRMED)
 
-    def _refuse(self, sent: SentRecords, place: int, status: DeliveryStatus) -> None:
-        if sent.report(place, Delivery(status)):
-            self._settle([sent])
+    def _refuse(self, sent: SentRecords, place: int, size: int, status: DeliveryStatus) -> None:
+        is_last = sent.report(place, Delivery(status))
+        self._settle(BufferLimits(1, size), [sent] if is_last else [])
 
     def _poll(self) -> None:
         while not self._closing.is_set():
@@ -188,23 +189,27 @@ class AsyncProducer:
             self._log_again_at = time.monotonic() + LOG_SECONDS
             log.warning("producer.rejected", why=error.str(), do="galatea doctor")
 
-    def _on_delivery(self, sent: SentRecords, place: int, error: Any, message: Any) -> None:  # noqa: ANN401
+    def _on_delivery(self, sent: SentRecords, place: int, size: int, error: Any, message: Any) -> None:  # noqa: ANN401
         if error is not None:
             self._on_error(error)
+        records, total = self._reported
+        self._reported = BufferLimits(records + 1, total + size)
         if sent.report(place, delivery_of(error, message)):
-            self._reported.append(sent)
+            self._complete.append(sent)
 
     def _pass_reports(self) -> None:
         """Pass many reports at once, because waking the event loop for each one would dominate the cost."""
-        reported, self._reported = self._reported, []
-        if reported and self._loop is not None:
+        reported, complete = self._reported, self._complete
+        self._reported, self._complete = BufferLimits(0, 0), []
+        if reported.records and self._loop is not None:
             with suppress(RuntimeError):  # the loop has ended, so nobody waits
-                self._loop.call_soon_threadsafe(self._settle, reported)
+                self._loop.call_soon_threadsafe(self._settle, reported, complete)
 
-    def _settle(self, reported: Sequence[SentRecords]) -> None:
-        for sent in reported:
-            records, size = self.in_flight
-            self.in_flight = BufferLimits(records - sent.number, size - sent.size)
+    def _settle(self, reported: BufferLimits, complete: Sequence[SentRecords]) -> None:
+        """`reported`: so much is no longer in flight. `complete`: of these nothing is."""
+        records, size = self.in_flight
+        self.in_flight = BufferLimits(records - reported.records, size - reported.size)
+        for sent in complete:
             sent.settle()
 
 

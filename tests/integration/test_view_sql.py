@@ -3,7 +3,7 @@
 `test_written_cells` has what batch writes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from random import Random
 from typing import Any
@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from batch_layer.blocks import Extent, blocks_used, made_schema
+from batch_layer.blocks import Blocks, Extent, cells_used, made_schema
 from batch_layer.deliveries import deliveries
 from batch_layer.visits import CountedRows
 from master_dataset.parsing.rows import EVENT, output_schema, rows
@@ -116,12 +116,8 @@ def of(topic: str) -> list[View]:
 
 
 def batch_made(view: View, counted: CountedRows, cut: datetime, days: Sequence[date] = ()) -> dict[CellKey, States]:
-    made = blocks_used(view, counted.of(view, days), Extent(cut, days), same, made_schema(view)).toArrow()
+    made = cells_used(view, counted.of(view, days), Extent(cut, days), Blocks.of(view), made_schema(view)).toArrow()
     return {key: states for block in made["block"].to_pylist() for key, states in read_block(view, block)}
-
-
-def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return batches
 
 
 @pytest.mark.nightly

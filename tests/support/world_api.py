@@ -211,7 +211,7 @@ class WorldBroker:
         first = len(kept)
         kept.extend(records)
         loop = asyncio.get_running_loop()
-        sent = SentRecords(len(records), 0, loop)
+        sent = SentRecords(len(records), loop)
         for number, record in enumerate(records):
             status = self.says(record)
             if status is not None and sent.report(number, Delivery(status, 0, first + number, self.received_ms())):

@@ -210,11 +210,45 @@ def test_what_is_not_reported_in_time_is_unconfirmed_and_the_rest_is_known(
     broker.at_once, broker.says = 1, the_last
 
     async def sent_too_slowly() -> Sequence[Delivery]:
-        return await producer.send(TOPIC, [ONE, ONE]).deliveries(0.2)
+        return await producer.send(TOPIC, [ONE, ONE]).deliveries(0.5)
 
     found = [each.status for each in asyncio.run(sent_too_slowly())]
 
     assert found == [DeliveryStatus.ACKNOWLEDGED, DeliveryStatus.UNCONFIRMED]
+
+
+def test_what_was_reported_or_refused_is_no_longer_in_flight_although_the_rest_is(
+    producer: AsyncProducer, producers: Producers
+) -> None:
+    broker, odd = producers.made[0], ProducerRecord(b"1", b"odd")
+    produce = broker.produce
+
+    def refuse_odd(topic: str, value: bytes, key: bytes, *, on_delivery: Report) -> None:
+        if value == odd.value:
+            raise BufferError
+        produce(topic, value, key, on_delivery=on_delivery)
+
+    def the_last(_: bytes) -> None:
+        broker.at_once = 0
+
+    broker.produce, broker.at_once, broker.says = refuse_odd, 1, the_last  # type: ignore[method-assign]
+
+    async def sent() -> tuple[BufferLimits, Sequence[Delivery], BufferLimits]:
+        sending = producer.send(TOPIC, [ONE, odd, ONE])
+        await sending.deliveries(0.5)
+        one_left = producer.in_flight
+        broker.says, broker.at_once = lambda _: None, MOST_RECORDS
+        return one_left, await sending.deliveries(30), producer.in_flight
+
+    one_left, found, none_left = asyncio.run(sent())
+
+    assert one_left == BufferLimits(1, ONE.size)
+    assert [each.status for each in found] == [
+        DeliveryStatus.ACKNOWLEDGED,
+        DeliveryStatus.UNCONFIRMED,
+        DeliveryStatus.ACKNOWLEDGED,
+    ]
+    assert none_left == BufferLimits(0, 0)
 
 
 @pytest.mark.parametrize("refusal", [BufferError(), KafkaException(KafkaError(KafkaError._QUEUE_FULL))])  # noqa: SLF001
