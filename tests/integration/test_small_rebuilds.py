@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from batch_layer.arrow_events import CountedTables, cell_batches, delivered, repeats_counted
-from batch_layer.blocks import Extent, cell_rows, cells_used
+from batch_layer.blocks import Blocks, Extent, cell_rows, cells_used, made_schema
 from batch_layer.deliveries import count_repeats, deliveries
 from batch_layer.ledger.events import Explained, ExplainingFrames, ExplainingRules, ExplainingTables
 from batch_layer.master import Master
@@ -28,6 +28,7 @@ from master_dataset.visits.visit import RULES
 from tests.integration.test_archive import SCHEMA, Positions
 from tests.integration.test_view_sql import CUT, STORE, TOPICS, of, parsed_table, sent
 from tests.support.sensors import BEGIN, source_of
+from views import view_named
 from views.arrow.expressions import Rows, evaluate
 from views.core import View
 from views.core.view import dimension_sql, fresh_sql, values_sql, window_sql
@@ -55,6 +56,26 @@ def test_rows_of_every_view_are_those_of_spark(spark: SparkSession, topic: str) 
         assert counted(found.select(expected.column_names)) == counted(expected)
         assert counted(in_workers.toArrow()) == counted(expected)
         assert found.num_rows
+
+
+def test_blocks_of_several_stores_are_the_same_however_spark_cuts_their_events(spark: SparkSession) -> None:
+    table = parsed_table("pos_transactions")
+    events = table.filter(pc.equal(table["kind"], EVENT))
+    stores = pa.array([str(number % 7) for number in range(events.num_rows)])
+    events = events.set_column(events.schema.get_field_index("store"), "store", stores)
+    view = view_named("sales_by_sku")
+    here = pa.Table.from_batches(Blocks.of(view)(cell_batches(view, events, CUT, DAYS)))
+    usual = spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch")
+
+    try:
+        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 10)
+        frame = spark.createDataFrame(events)
+        made = cells_used(view, frame, Extent(CUT, DAYS), Blocks.of(view), made_schema(view)).toArrow()
+    finally:
+        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", usual)
+
+    assert counted(made) == counted(here)
+    assert len(here["store"].unique()) == 7
 
 
 def test_first_deliveries_and_repeats_are_those_of_spark(spark: SparkSession) -> None:

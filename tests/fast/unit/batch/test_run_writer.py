@@ -10,7 +10,7 @@ import pytest
 from batch_layer import day_cells, run
 from batch_layer.blocks import Blocks
 from batch_layer.day_cells import DayCells
-from batch_layer.run import BlockWriter, RunWriter, run_schema
+from batch_layer.run import BlockWriter, Run, RunWriter, run_schema
 from master_dataset.arrow_blocks import unpack
 from views import view_named
 from views.core.cells import read_block
@@ -101,3 +101,16 @@ def test_every_block_has_its_day_cells_and_names_the_parts_that_hold_them(
         assert kept[place] == [sum(int(states[at] or 0) for _, states in cells) for at, _ in enumerate(SALES.columns)]
         stores = [unpack(session.parts[row["day"], name])["store"].to_pylist() for name in row["parts"].split(" ")]
         assert any(row["store"] in each for each in stores)
+
+
+def test_a_manifest_is_written_whole_however_many_requests_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Any] = []
+    monkeypatch.setattr(run, "execute_concurrent", lambda _, statements, **__: written.extend(statements))
+    monkeypatch.setattr(run, "_of_one_partition", lambda _, rows: list(rows))
+    manifest = {("sales", FIRST + timedelta(days=day)): f"run {day % 3}" for day in range(250)}
+
+    Run(Session, "new").write_manifest(manifest)  # type: ignore[arg-type]
+
+    rows = [row for statement, _ in written for row in statement]
+    assert sorted(rows) == sorted(("new", view, day, of) for (view, day), of in manifest.items())
+    assert [len(statement) for statement, _ in written] == [100, 100, 50]
