@@ -43,7 +43,7 @@ def executor_options(settings: "Settings") -> "Mapping[str, str]":
         "spark.default.parallelism": cores,  # else the number registered when a stream starts
         "spark.executor.memory": f"{settings.spark.executor_memory_mb}m",
         "spark.executor.defaultJavaOptions": java,  # `extraJavaOptions` stays free for `spark-defaults.conf`
-        "spark.executorEnv.MALLOC_ARENA_MAX": "2",
+        **{f"spark.executorEnv.{name}": value for name, value in _MALLOC.items()},
     }
 
 
@@ -100,8 +100,15 @@ def driver_host(settings: "Settings") -> str:
     return settings.spark.driver_host or (LOOPBACK if first.hostname in {LOOPBACK, "localhost"} else "")
 
 
-_ENVIRONMENT = {
+_MALLOC = {
     "MALLOC_ARENA_MAX": "2",  # glibc's default arenas cost each process some hundred MB
+    # Otherwise glibc keeps up to 64 MB of what a worker's busiest moment needed.
+    "MALLOC_MMAP_THRESHOLD_": "4194304",
+    "MALLOC_TRIM_THRESHOLD_": "16777216",
+}
+"""How Spark's Python workers allocate memory, besides Arrow."""
+_ENVIRONMENT = {
+    **_MALLOC,
     "PYSPARK_DRIVER_PYTHON": sys.executable,
 }
 SECRETS = r"(?i)secret|password|passphrase|token|access[.]?key|jaas|keystore[.]?key|private key"
