@@ -65,14 +65,16 @@ def test_blocks_of_several_stores_are_the_same_however_spark_cuts_their_events(s
     events = events.set_column(events.schema.get_field_index("store"), "store", stores)
     view = view_named("sales_by_sku")
     here = pa.Table.from_batches(Blocks.of(view)(cell_batches(view, events, CUT, DAYS)))
-    usual = spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch")
+    records = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    usual = spark.conf.get(records)
+    assert usual is not None
 
     try:
-        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 10)
+        spark.conf.set(records, 10)
         frame = spark.createDataFrame(events)
         made = cells_used(view, frame, Extent(CUT, DAYS), Blocks.of(view), made_schema(view)).toArrow()
     finally:
-        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", usual)
+        spark.conf.set(records, usual)
 
     assert counted(made) == counted(here)
     assert len(here["store"].unique()) == 7

@@ -109,7 +109,7 @@ def test_a_manifest_is_written_whole_however_many_requests_it_takes(monkeypatch:
     monkeypatch.setattr(run, "_of_one_partition", lambda _, rows: list(rows))
     manifest = {("sales", FIRST + timedelta(days=day)): f"run {day % 3}" for day in range(250)}
 
-    Run(Session, "new").write_manifest(manifest)  # type: ignore[arg-type]
+    Run(Session, "new").write_manifest(manifest)
 
     rows = [row for statement, _ in written for row in statement]
     assert sorted(rows) == sorted(("new", view, day, of) for (view, day), of in manifest.items())
