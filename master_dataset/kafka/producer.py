@@ -206,7 +206,7 @@ class AsyncProducer:
                 self._loop.call_soon_threadsafe(self._settle, reported, complete)
 
     def _settle(self, reported: BufferLimits, complete: Sequence[SentRecords]) -> None:
-        """`reported`: so much is no longer in flight. `complete`: of these nothing is."""
+        """Free the room of what was `reported`, and wake the callers whose records are `complete`."""
         records, size = self.in_flight
         self.in_flight = BufferLimits(records - reported.records, size - reported.size)
         for sent in complete:

@@ -13,7 +13,7 @@ from prometheus_client import Counter
 
 from master_dataset import tracing
 from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError
-from master_dataset.kafka.producer import Delivery, DeliveryStatus, ProducerRecord
+from master_dataset.kafka.producer import Delivery, DeliveryStatus, ProducerRecord, SentRecords
 from master_dataset.parsing.columnar.reader import WORTHWHILE, columnar_reader
 from master_dataset.parsing.json_bytes import MAX_BYTES
 from master_dataset.parsing.masking import mask_value
@@ -169,17 +169,10 @@ EVENTS = Counter("galatea_ingested_events", "Events received over HTTP, by outco
 Registry = Callable[[], Awaitable[tuple[str, Mapping[str, Store]]]]
 
 
-class Deliveries(Protocol):
-    """Records that were sent together: `master_dataset.kafka.producer.SentRecords`, or a fake in tests."""
-
-    async def deliveries(self, seconds: float) -> Sequence[Delivery]:
-        """Return the delivery of each, in order, once all are known, or after `seconds`."""
-
-
 class EventProducer(Protocol):
     """Sends records: `master_dataset.kafka.producer.AsyncProducer`, or a fake in tests."""
 
-    def send(self, topic: str, records: Sequence[ProducerRecord]) -> Deliveries:
+    def send(self, topic: str, records: Sequence[ProducerRecord]) -> SentRecords:
         """Queue all records in order. Raises BufferError, and queues none, if there is no room."""
 
 
