@@ -21,8 +21,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from master_dataset.parsing.arrow import released
-from views.arrow.contributions import EVENT_ROW
-from views.arrow.contributions import contributions as contributed
+from views.arrow.contributions import EVENT_ROW, EVENTS_AT_ONCE
+from views.arrow.contributions import contributions as arrow_contributions
 from views.arrow.expressions import Rows
 from views.core.aggregates import ARROW_FUNCTION, LISTED, Reducer
 from views.core.cells import WINDOW_KEY
@@ -31,12 +31,9 @@ from views.core.view import View, dimension_sql, values_sql, window_sql
 
 _AT_ONCE = 100_000
 """Rows that are added up together, unless one store and day has more. Bounds a worker's memory."""
-_EVENTS_AT_ONCE = 2_500
-"""Events that are evaluated together. Each has at most about forty contributions."""
 _OWN = ["store", "day"]
 _BLOCK = "number"
 """The column with the number of the block that a row belongs to."""
-Ints = npt.NDArray[np.int64]
 
 StoreDay = tuple[str, date]
 """The key of a block: store, and UTC day of its windows."""
@@ -80,12 +77,12 @@ def cells_used(view: View, events: DataFrame, extent: Extent, use: Use, schema: 
 def _contributed(view: View, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows of `cell_rows` from events that follow each other as these do."""
     for batch in batches:
-        for start in range(0, batch.num_rows, _EVENTS_AT_ONCE):
-            yield from _contributed_by(view, pa.Table.from_batches([batch.slice(start, _EVENTS_AT_ONCE)]))
+        for start in range(0, batch.num_rows, EVENTS_AT_ONCE):
+            yield from _contributed_by(view, pa.Table.from_batches([batch.slice(start, EVENTS_AT_ONCE)]))
 
 
 def _contributed_by(view: View, events: pa.Table) -> list[pa.RecordBatch]:
-    found = contributed(view, Rows.of(events))
+    found = arrow_contributions(view, Rows.of(events))
     rows = events.select(["store", "_day"]).take(found[EVENT_ROW]).rename_columns(_OWN)
     for name in found.column_names:
         if name != EVENT_ROW:
@@ -218,8 +215,8 @@ def _texts(columns: Mapping[str, pa.ChunkedArray], ends: Sequence[int]) -> list[
     ]
 
 
-def _json_values(column: pa.ChunkedArray) -> Sequence[object] | Ints:
-    """What orjson writes: whole numbers without null as they are, which takes a tenth of the time of a list."""
+def _json_values(column: pa.ChunkedArray) -> Sequence[object] | npt.NDArray[np.int64]:
+    """What orjson writes: whole numbers as they are, without an object for each; a list where there are nulls."""
     if pa.types.is_int64(column.type) and not column.null_count:
         return np.ascontiguousarray(column.to_numpy())
     listed: list[object] = column.to_pylist()
