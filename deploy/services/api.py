@@ -70,7 +70,8 @@ log = structlog.get_logger()
 
 WARM_UP_SECONDS = 3.0
 """How much later requests may be accepted so that the first ones are answered as quickly as later ones."""
-USUAL_PATH = "/v1/metrics/net_sales?range=last_7_days&by=total"
+USUAL_PATHS = tuple(f"/v1/metrics/net_sales?range=last_7_days&{by}" for by in ("by=total", "grain=day"))
+"""Of all stores together, and of the first ones."""
 
 
 def run(process: Process, settings: Settings) -> None:
@@ -188,12 +189,13 @@ def log_failure(exchange: "asyncio.Task[None]") -> None:
 
 
 async def ask_itself(app: "FastAPI", key: str) -> None:
-    """Answer a request before anybody else can ask: it builds what later ones find, and fails as they would."""
+    """Answer requests before anybody else can ask: they build what later ones find, and fail as they would."""
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url=f"http://{LOOPBACK}") as client:
         with suppress(httpx.HTTPError, TimeoutError):
             async with asyncio.timeout(WARM_UP_SECONDS):
-                await client.get(USUAL_PATH, headers={"Authorization": f"Bearer {key}"})
+                for path in USUAL_PATHS:
+                    await client.get(path, headers={"Authorization": f"Bearer {key}"})
 
 
 def authenticator_of(settings: Settings) -> Authenticator:
