@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -117,15 +117,21 @@ def _quix(settings: "Settings") -> tuple[Pace, Totals]:
     return Pace(events, found["seconds"], found["cpu_seconds"]), found["totals"]
 
 
-def counted_pace(settings: "Settings") -> tuple[Pace, dict[str, object]]:
+def counted_pace(settings: "Settings", workers: Sequence[int] = ()) -> tuple[Pace, dict[str, object]]:
     """From the end of the first micro-batch, in which Java warms up, to that of the last, by the positions recorded.
 
     Also where the time went: the steps of a micro-batch, and processor time per event of each process that took part.
+
+    Args:
+        settings: of the running stack.
+        workers: the processes of a Spark cluster, if the executors of the speed layer are theirs.
     """
     total = local.received(settings)
     records = Records(settings.home)
+    pids = {name: records.pid(name) for name in ("speed", "cassandra", "kafka")}
+    pids |= {f"worker {number}": pid for number, pid in enumerate(workers)}
     with ExitStack() as stack:
-        meters = {name: stack.enter_context(Meter(records.pid(name))) for name in ("speed", "cassandra", "kafka")}
+        meters = {name: stack.enter_context(Meter(pid)) for name, pid in pids.items()}
         began_at, before, began = time.monotonic(), _spent(meters), 0
         local.until(lambda: local.counted(settings) > 0, "the first micro-batch")
         if (first := local.counted(settings)) < total:
@@ -139,7 +145,8 @@ def counted_pace(settings: "Settings") -> tuple[Pace, dict[str, object]]:
 
 
 def _spent(meters: Mapping[str, Meter]) -> dict[str, float]:
-    speed = {f"speed {program}": spent for program, spent in meters["speed"].by_program().items()}
+    of_speed = [meter.by_program() for name, meter in meters.items() if name not in ("cassandra", "kafka")]
+    speed = {f"speed {program}": sum(each[program] for each in of_speed) for program in ("java", "python")}
     return speed | {name: meters[name].seconds for name in ("cassandra", "kafka")}
 
 

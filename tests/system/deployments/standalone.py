@@ -22,10 +22,11 @@ SLOTS = "4"
 
 @dataclass(frozen=True)
 class Standalone:
-    """A running cluster. `folders`: where each worker keeps what its executors print."""
+    """A running cluster. `folders`: where each worker keeps what its executors print. `pids`: of master and workers."""
 
     master: str
     folders: list[Path]
+    pids: list[int]
 
     def applications(self) -> list[set[str]]:
         """Of each worker, the applications that had an executor on it which ran a task."""
@@ -53,7 +54,7 @@ def standalone(folder: Path, settings: Settings) -> Iterator[Standalone]:
             started.append(_started(folder, own.name, worker, settings))
         logs = [folder / f"{own.name}.log" for own in folders]
         _until(lambda: all("Successfully registered" in log.read_text() for log in logs), started)
-        yield Standalone(url, folders)
+        yield Standalone(url, folders, [each.pid for each in started])
     finally:
         _end(started)
 
