@@ -1,6 +1,7 @@
 """The limits of what is served. What exceeds one is rejected with an error that names it, or waits its turn."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -45,14 +46,17 @@ RANGES = Ranges()
 class Turns:
     """How much runs at once, in all and of one name, so that no name keeps the others waiting.
 
-    A name is a tenant, a key or a network. Nobody takes a place of all while they wait for one of their own name.
-    Places are taken in the order of arrival. Belongs to one event loop.
+    A name is a tenant, a key or a network. A free place goes to the waiting name that holds the fewest places, and of
+    several to the one that has waited longest: however many others wait, a name that holds none is next. Nobody takes a
+    place of all while they wait for one of their own name. Belongs to one event loop.
     """
 
     def __init__(self, most: int, most_of_name: int) -> None:
         """`most`: at once. `most_of_name`: of one name; fewer than `most`, so that another name finds a place."""
-        self._all, self._most_of_name = asyncio.Semaphore(most), most_of_name
+        self._free, self._most_of_name = most, most_of_name
         self._own: WeakValueDictionary[Hashable, asyncio.Semaphore] = WeakValueDictionary()
+        self._held: Counter[Hashable] = Counter()
+        self._waiting: list[tuple[Hashable, asyncio.Future[None]]] = []
 
     def __len__(self) -> int:
         """How many names hold a place or wait for one."""
@@ -61,6 +65,36 @@ class Turns:
     @asynccontextmanager
     async def of(self, name: Hashable) -> AsyncIterator[None]:
         """Hold a place while inside, once there is one."""
-        own = self._own.setdefault(name, asyncio.Semaphore(self._most_of_name))
-        async with own, self._all:
-            yield
+        async with self._own.setdefault(name, asyncio.Semaphore(self._most_of_name)):
+            await self._take(name)
+            try:
+                yield
+            finally:
+                self._give_back(name)
+
+    async def _take(self, name: Hashable) -> None:
+        if self._free:  # so nobody waits
+            self._free -= 1
+            self._held[name] += 1
+            return
+        waiting = name, asyncio.get_running_loop().create_future()
+        self._waiting.append(waiting)
+        try:
+            await waiting[1]
+        except asyncio.CancelledError:
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
+            elif not waiting[1].cancelled():  # it was given a place at the same moment
+                self._give_back(name)
+            raise
+
+    def _give_back(self, name: Hashable) -> None:
+        self._held -= Counter([name])  # forgets who holds none
+        while self._waiting:
+            waiting = min(self._waiting, key=lambda each: self._held[each[0]])
+            self._waiting.remove(waiting)
+            if not waiting[1].cancelled():
+                self._held[waiting[0]] += 1
+                waiting[1].set_result(None)
+                return
+        self._free += 1

@@ -1,6 +1,8 @@
-"""One name never has all places."""
+"""One name never has all places, and a name that has none is next."""
 
 import asyncio
+
+import pytest
 
 from serving_layer.limits import Turns
 
@@ -44,3 +46,57 @@ def test_whoever_gives_up_waiting_leaves_no_place_taken() -> None:
 
     asyncio.run(work())
     assert taken == ["b"]
+
+
+def test_a_name_that_holds_nothing_is_next_however_many_wait() -> None:
+    """Two tenants fill all places, and have more waiting."""
+    began: list[str] = []
+
+    async def work() -> None:
+        turns, ends = Turns(4, 3), asyncio.Semaphore(0)
+
+        async def run(name: str) -> None:
+            async with turns.of(name):
+                began.append(name)
+                await ends.acquire()
+
+        tasks = [asyncio.ensure_future(run(name)) for name in [*"aaaaaa", *"bbbbbb"]]
+        await asyncio.sleep(0)
+        tasks.append(asyncio.ensure_future(run("c")))
+        await asyncio.sleep(0)
+        assert began == [*"aaab"]
+        for _ in tasks:
+            ends.release()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(work())
+    assert began[4] == "c"
+    assert sorted(began) == sorted("aaaaaabbbbbbc")
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+def test_who_gives_up_passes_the_place_on(*, is_given: bool) -> None:
+    """Also one who is given it at the same moment."""
+    got: list[str] = []
+
+    async def work() -> None:
+        turns = Turns(1, 1)
+        holding, giving_up = turns.of("a"), asyncio.ensure_future(turns.of("b").__aenter__())
+        await holding.__aenter__()
+        await asyncio.sleep(0)
+
+        async def wait() -> None:
+            async with turns.of("c"):
+                got.append("c")
+
+        last = asyncio.ensure_future(wait())
+        await asyncio.sleep(0)
+        if is_given:
+            await holding.__aexit__(None, None, None)
+        giving_up.cancel()
+        if not is_given:
+            await holding.__aexit__(None, None, None)
+        await last
+
+    asyncio.run(asyncio.wait_for(work(), 5))
+    assert got == ["c"]
