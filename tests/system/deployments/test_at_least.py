@@ -4,7 +4,8 @@ Each writer posts a receipt of its own store and asks for the store at once, aga
 API or of the speed layer is killed, or suspended for longer than its lease. Requests that fail are sent again; only
 answers count. An answer with other numbers than the receipts that were sent is a violation.
 
-`AT_LEAST_PAIRS` is how many receipts are sent and asked for, `AT_LEAST_WRITERS` how many writers share them.
+`AT_LEAST_PAIRS` is how many receipts are sent and asked for, `AT_LEAST_WRITERS` how many writers share them, and
+`AT_LEAST_SEED` says which processes are hurt.
 """
 
 import os
@@ -35,6 +36,7 @@ Found = TypeVar("Found")
 
 PAIRS = int(os.environ.get("AT_LEAST_PAIRS", "2000"))
 WRITERS = int(os.environ.get("AT_LEAST_WRITERS", "16"))
+SEED = int(os.environ.get("AT_LEAST_SEED", "11"))
 NAMES = ("api", "api-2", "speed", "speed-2")
 BETWEEN_SECONDS = 5
 TOPIC = "pos_transactions"
@@ -94,7 +96,7 @@ class Writer:
 @contextmanager
 def faults(stack: Stack) -> Iterator[Counter[str]]:
     """Kill or suspend a process every few seconds, until the end of the block."""
-    done, chance, met = threading.Event(), Random(11), Counter[str]()
+    done, chance, met = threading.Event(), Random(SEED), Counter[str]()
 
     def go_on() -> None:
         while not done.wait(BETWEEN_SECONDS):
