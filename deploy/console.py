@@ -1,12 +1,13 @@
 """What commands print: their answer on stdout, everything else on stderr."""
 
+import io
 import os
 import re
 import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
 import orjson
 from rich.console import Console
@@ -36,6 +37,19 @@ def _plain(value: object) -> object:
     from serving_layer.responses.encoding import encode  # noqa: PLC0415 - likewise
 
     return orjson.loads(encode(value)) if isinstance(value, Struct) else str(value)
+
+
+class _TerminalText(io.TextIOBase):
+    """Text on a terminal, line by line, whose hidden characters are written out."""
+
+    def write(self, text: str) -> int:
+        sys.stdout.write(visible(text.replace("\r\n", "\n"), _LAYOUT))
+        return len(text)
+
+
+def csv_output() -> TextIO:
+    """Return stdout for CSV. On a terminal, hidden characters are written out, because they could steer it."""
+    return cast("TextIO", _TerminalText()) if sys.stdout.isatty() else sys.stdout
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -494,7 +494,8 @@ class ApiSettings(SeveralProcesses):
     metrics_port: PortOrZero = 0
     """Prometheus port of `api`; `api-2` has the next, and so on. 0: any free ones, written to `run/*.targets.json`."""
     anonymous_tenant: str = Field(default="default", validation_alias="anonymous_tenant")
-    """Tenant whose stores this machine can read without a key, while it alone reaches REST; if empty, nobody can."""
+    """Tenant whose stores this machine can read without a key, while it alone reaches REST; if empty, nobody can. In a
+    stack that was started with `--secure`, nobody can unless a tenant other than `default` is named."""
     reads_per_second: int = Field(default=20, ge=1, validation_alias="reads_per_second")
     """Reads per second that one key of a tenant may make, of all processes together."""
     ingests_per_second: int = Field(default=50, ge=1, validation_alias="ingests_per_second")

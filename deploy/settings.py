@@ -164,7 +164,7 @@ class Settings:
         if self.airflow.url == self.airflow.local_url(secure=True):
             self._fill("airflow", {"ca_file": authority})
         self._fill("tls", served)
-        self._fill("api", {"ca_file": authority})
+        self._fill("api", {"ca_file": authority, "anonymous_tenant": ""})
         self._fill("metrics", {"token_file": str(security.metrics_token)})
 
     def _fill(self, name: str, values: Mapping[str, object]) -> None:

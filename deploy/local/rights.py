@@ -137,7 +137,10 @@ RIGHTS: Mapping[str, Rights] = {
         produces=(SOURCES,),
     ),
     "sql": Rights(
-        reads=(*_ANSWERED, *_ALERT_HISTORY, "alerts_open", "alert_versions", "api_keys", "alert_audits", "secrets_key"),
+        reads=(
+            *(*_ANSWERED, *_ALERT_HISTORY),
+            *("alerts_open", "alert_versions", "api_keys", "alert_audits", "lag", "secrets_key"),
+        ),
         writes=(RELEASES,),
     ),
     "batch": Rights(

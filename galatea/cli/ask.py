@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from typer import Argument, Option
 
-from deploy.console import print_message, print_table
+from deploy.console import csv_output, print_message, print_table
 from deploy.settings import Settings
 from galatea.cli.rest import KeyFile, rest_client
 from master_dataset.errors import RequestError
@@ -103,7 +103,7 @@ def ask(  # noqa: PLR0913 - the options of the command
             msgspec.json.format(msgspec.json.Encoder(decimal_format="number").encode(shown)).decode() + "\n"
         )
     elif as_csv:
-        answers.to_csv(sys.stdout)
+        answers.to_csv(csv_output())
     elif parquet is not None:
         _write_parquet(answers, parquet)
     else:

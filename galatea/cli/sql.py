@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deploy.console import print_json, print_message, print_table
+from deploy.console import csv_output, print_json, print_message, print_table
 from deploy.local.nodes import reachable
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
+from galatea.client.dataframes import without_formula
 from master_dataset.errors import DependencyUnavailableError, OperatorError, RequestError
 
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ def sql(
         values = [dict(zip(names, map(_json_value, row), strict=True)) for row in rows]
         print_json({"columns": names, "rows": values})
     elif as_csv:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows([_text(value, "") for value in row] for row in rows)
+        writer = csv.writer(csv_output(), lineterminator="\n")
+        writer.writerow(without_formula(name) for name in columns)
+        writer.writerows([_csv_text(value) for value in row] for row in rows)
     else:
         print_table(columns, [[_text(value, NULL) for value in row] for row in rows])
         print_message(f"  {len(rows):,} row{'' if len(rows) == 1 else 's'}")
@@ -119,6 +120,10 @@ def _json_value(value: Any) -> Any:  # noqa: ANN401 - of any type
     if isinstance(value, list):
         return [_json_value(each) for each in value]
     return _text(value, NULL) if isinstance(value, Decimal | bytes) else value
+
+
+def _csv_text(value: Any) -> str:  # noqa: ANN401 - of any type
+    return without_formula(value) if isinstance(value, str) else _text(value, "")
 
 
 def _text(value: Any, null: str) -> str:  # noqa: ANN401 - of any type

@@ -275,12 +275,17 @@ FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r", "\n")
 """Spreadsheets run a text that starts with one of these as a formula (OWASP, CSV injection)."""
 
 
+def without_formula(text: str) -> str:
+    """A text of CSV. One that a spreadsheet would take for a formula gets a quote in front."""
+    return f"'{text}" if text.startswith(FORMULA_PREFIXES) else text
+
+
 def _csv_text(cell: Plain) -> str:
-    """Text that looks like a formula gets a quote in front; numbers such as `-5.00` stay as they are."""
+    """Numbers such as `-5.00` stay as they are."""
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, str):
-        return f"'{cell}" if cell.startswith(FORMULA_PREFIXES) else cell
+        return without_formula(cell)
     if isinstance(cell, datetime):
         spec = "milliseconds" if cell.microsecond else "seconds"
         return cell.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=spec) + "Z"

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,17 @@ def test_csv_is_read_from_standard_input_too(
     sql("-", as_csv=True)
 
     assert capsys.readouterr().out == "n,name,net_sales\n0,name 0,0.00\n1,name 1,1.37\n"
+
+
+def test_csv_has_no_text_that_a_spreadsheet_takes_for_a_formula(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = ["=cmd", "n"], [["=1+1", -5], ["@x", Decimal("-5.00")], [None, True]]
+    monkeypatch.setattr("galatea.cli.sql._answer", lambda *_: answer)
+
+    sql("select 1", as_csv=True)
+
+    assert capsys.readouterr().out == "'=cmd,n\n'=1+1,-5\n'@x,-5.00\n,true\n"
 
 
 @pytest.mark.usefixtures("home")

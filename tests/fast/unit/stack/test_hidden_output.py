@@ -1,10 +1,12 @@
 """No value can steer a terminal or reorder a page: terminals, pages and logs show hidden characters written out."""
 
+import csv
+
 import pytest
 import structlog
 from markupsafe import Markup
 
-from deploy.console import print_fields, print_message, print_table
+from deploy.console import csv_output, print_fields, print_message, print_table
 from deploy.services import runner
 from serving_layer.pages import rendering
 
@@ -21,6 +23,18 @@ def test_tables_fields_and_messages_write_hidden_characters_out(capsys: pytest.C
     assert SHOWN in out.splitlines()[1]
     assert out.splitlines()[2].endswith(SHOWN)
     assert err == f"\n{SHOWN}\n"
+
+
+@pytest.mark.parametrize(("is_terminal", "shown"), [(True, SHOWN), (False, HOSTILE)])
+def test_csv_writes_hidden_characters_out_on_a_terminal_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shown: str, *, is_terminal: bool
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
+
+    csv.writer(csv_output(), lineterminator="\n").writerows([["name"], [HOSTILE]])
+    csv.writer(csv_output()).writerow(["last"])
+
+    assert capsys.readouterr().out == f"name\n{shown}\nlast{'' if is_terminal else chr(13)}\n"
 
 
 def test_pages_write_hidden_characters_out_and_keep_markup() -> None:

@@ -1,6 +1,7 @@
 """A secured home: files for its owner alone, settings that find them, and the rights of each process."""
 
 import json
+import re
 import socket
 import ssl
 import stat
@@ -22,7 +23,9 @@ from deploy.sections import InvalidSettingsError
 from deploy.settings import Settings
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.connection import PasswordLogin
+from serving_layer.tables import readers
 from tests.support.secured_servers import Authority, serving
+from views.control.speed_layout import CELL_TABLES
 
 SCHEMA = Path("deploy/schema")
 
@@ -204,6 +207,20 @@ def test_rights_name_tables_that_exist_and_leave_none_out() -> None:
     named = {table for rights in RIGHTS.values() for table in (*rights.reads, *rights.writes)}
 
     assert named == tables() - {"migrations"}
+
+
+@pytest.mark.parametrize("user", ["api", "sql"])
+def test_who_answers_may_read_every_table_that_answers_are_read_from(user: str) -> None:
+    text = Path(readers.__file__).read_text()
+    named = set(re.findall(r"\bFROM ([a-z_]+)\b", text)) | set(CELL_TABLES)
+
+    assert {"lag", "batch_cells", "publications"} <= named
+    assert named - {*RIGHTS[user].reads, *RIGHTS[user].writes} == set()
+
+
+def test_a_secured_stack_shows_nothing_without_a_key_unless_a_tenant_is_named(security: Security) -> None:
+    assert Settings(home=security.home).api.tenant_without_key == ""
+    assert Settings(home=security.home, anonymous_tenant="shown").api.tenant_without_key == "shown"
 
 
 @pytest.mark.parametrize("user", [user for user in PROCESSES if user not in ("api", "sql")])
