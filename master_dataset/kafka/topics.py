@@ -40,8 +40,12 @@ LARGEST_RECORD = 4 * 1024 * 1024
 _HEADERS = "coalesce(headers, array())"  # the time of Spark's Arrow writer is quadratic in the NULLs of a list
 _TOPIC_EXISTS = 36
 _INVALID_PARTITIONS = 37
-_NO_LEADER = (5, 6)
-"""Of one partition in an answer; the client does not mark these as retriable."""
+_NO_LEADER = (5, 6, 74, 75, 78)
+"""Of one partition in an answer; the client does not mark these as retriable.
+
+No leader, another one, another term of it than the client or the broker knows of, and one that does not know the end
+yet. A broker that starts tells clients of its new term before it accepts it.
+"""
 _UNKNOWN_TOPIC = 3
 _CRITICAL = 2
 """Lowest log level of the driver: it would log a lost broker every second."""

@@ -1,4 +1,4 @@
-"""A topic that was just created has no leader for a moment: its offsets are asked for again."""
+"""A partition has no leader for a moment, or one that is not ready: its offsets are asked for again."""
 
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -36,7 +36,16 @@ class Admin:
         pass
 
 
-@pytest.mark.parametrize("code", [KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE])
+@pytest.mark.parametrize(
+    "code",
+    [
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+    ],
+)
 def test_it_is_asked_for_again(code: int) -> None:
     with patch.object(topics, "AdminClient", lambda _: Admin(code, 2)):
         assert Topics(KafkaConnection("memory:1")).end_offsets("t") == {0: 7}
