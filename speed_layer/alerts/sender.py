@@ -38,6 +38,16 @@ class FencedError(GalateaError):
     """Another alert processor has taken over this partition."""
 
 
+def transactional_settings(kafka: KafkaConnection, transactional_id: str) -> dict[str, Any]:
+    """Return settings of librdkafka for a producer whose transactions are small and sent at once."""
+    return {
+        **producer_settings(kafka, "galatea-alerts", CALL_SECONDS),
+        "transactional.id": transactional_id,
+        "transaction.timeout.ms": TRANSACTION_MS,
+        "linger.ms": 0,
+    }
+
+
 class TransactionalSender:
     """The transactional producer of one partition. `metadata` is committed with each position."""
 
@@ -50,10 +60,7 @@ class TransactionalSender:
         self._failed: list[KafkaError] = []
         self._producer = Producer(
             {
-                **producer_settings(kafka, "galatea-alerts", CALL_SECONDS),
-                "transactional.id": f"galatea.alerts.{partition}",
-                "transaction.timeout.ms": TRANSACTION_MS,
-                "linger.ms": 0,
+                **transactional_settings(kafka, f"galatea.alerts.{partition}"),
                 "statistics.interval.ms": _SAMPLE_MS,
                 "stats_cb": self._sampled,
                 "error_cb": lambda _: None,

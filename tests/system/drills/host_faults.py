@@ -1,6 +1,5 @@
 """Faults of the host, as root: lost packets, failing fsync, little memory or CPU, disks that fill up or lose data."""
 
-import filecmp
 import os
 import shutil
 import subprocess
@@ -144,12 +143,12 @@ FILLING = "filling"
 class Disk:
     """Mounted at `folder`, kept in the file `image`."""
 
-    def __init__(self, image: Path, folder: Path) -> None:
+    def __init__(self, image: Path, folder: Path, size_mb: int = SIZE_MB) -> None:
         """Made and mounted."""
         self._image = self._first = image
         self.folder, self._cuts = folder, 0
         with image.open("wb") as file:
-            file.truncate(SIZE_MB * MB)
+            file.truncate(size_mb * MB)
         _run("mkfs.ext4", "-q", "-F", "-m", "0", str(image))  # nothing is kept back for root
         folder.mkdir(parents=True, exist_ok=True)
         self._mount()
@@ -170,20 +169,28 @@ class Disk:
     def photograph(self) -> None:
         """Keep what has reached the platter by now; nothing is synced for it. Nobody may be writing.
 
-        The system may, while the platter is copied. Where two copies are equal both are what it was between them.
+        The system may, while the platter is copied: then it is copied again.
         """
         self._cuts += 1
-        again = self._photo.with_suffix(".again")
         while True:
+            before = self._writes()
             _run("cp", "--sparse=always", str(self._image), str(self._photo))
-            _run("cp", "--sparse=always", str(self._image), str(again))
-            if filecmp.cmp(self._photo, again, shallow=False):
+            if before == self._writes() and before[-1] == 0:
                 break
-        again.unlink()
+
+    def _writes(self) -> tuple[int, ...]:
+        """How many writes were done, how many discards, and how many requests are under way."""
+        device = self.folder.stat().st_dev
+        counts = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat").read_text().split()
+        return tuple(int(counts[place]) for place in (4, 6, 11, 13, 8))
 
     def lose_power(self) -> None:
-        """Go on with the photograph. Who has files open goes on with what there was, so it has to end."""
+        """Go on with the photograph. Who has files open goes on with what there was, so it has to end.
+
+        The file before it has no name any more, and takes no room once nobody has files open there.
+        """
         self.leave()
+        self._image.unlink()
         self._image = self._photo
         self._mount()
 
@@ -200,13 +207,13 @@ class Disk:
 
 
 @contextmanager
-def disks(images: Path, folders: Iterable[Path]) -> Iterator[dict[str, Disk]]:
+def disks(images: Path, folders: Iterable[Path], size_mb: int = SIZE_MB) -> Iterator[dict[str, Disk]]:
     """One for each folder, by its name; gone afterwards."""
     images.mkdir()
     with ExitStack() as leaving:
         found = {}
         for folder in folders:
-            found[folder.name] = disk = Disk(images / folder.name, folder)
+            found[folder.name] = disk = Disk(images / folder.name, folder, size_mb)
             leaving.callback(disk.leave)
         yield found
 

@@ -18,7 +18,7 @@ class Own(NamedTuple):
     """`counted`: fields of a line that say how much was done. `none`: those that are to be 0, empty or left out.
 
     `equal`: pairs of fields that have to be equal; anything else than a field name is a value. `naive`: runs of a naive
-    alert processor, which have to fail.
+    alert processor, or of brokers without what they need, which have to fail.
     """
 
     name: str
@@ -30,6 +30,10 @@ class Own(NamedTuple):
 
 
 ALERTS = (("kills", "sent", "seen"), ("lost", "twice", "phantom", "premature", "orphans", "missed"))
+POWER = (
+    ("cuts", "acknowledged", "transactions"),
+    ("lost", "twice", "out_of_order", "incomplete", "aborted_visible", "low_watermarks", "positions", "hanging"),
+)
 OWN = (
     Own("alerts", ("D19", "D20"), *ALERTS),
     Own("alerts", ("D19", "D20"), *ALERTS, naive=True),
@@ -38,6 +42,8 @@ OWN = (
     Own("damaged", ("D09",), ("files", "answered", "refused"), ("wrong",), (("restored", True),)),
     Own("hostile", ("D26",), ("connections", "accepted"), ("wrong",), (("accepted", "counted"),)),
     Own("mixed", ("D32",), ("sent", "cells"), ("differing", "wrong")),
+    Own("power", ("D03",), *POWER),
+    Own("power", ("D03",), *POWER, naive=True),
     Own("week", ("D32",), ("kills", "sent", "cells"), ("differing", "differing_in_the_end")),
 )
 HEAD = ("ledger", "drills", "runs", "total", "passed", "failed", "last run")

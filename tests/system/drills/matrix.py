@@ -29,7 +29,12 @@ MATRIX = (
         "broker paused; *packets of broker and Cassandra lost one way, both ways or at random, or refused",
         f"{LONG}; *{ROOTED}",
     ),
-    Row("D03", "L", "*power failure of the broker; of all disks at once", ROOTED),
+    Row(
+        "D03",
+        "L",
+        "*power failure of the broker; of all disks at once",
+        f"{ROOTED}; hundreds of times: `python -m tests.system.drills.power`",
+    ),
     Row(
         "D04",
         "Q L",
