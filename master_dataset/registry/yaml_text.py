@@ -17,11 +17,25 @@ MOST_CHARACTERS = 4 * 1024 * 1024
 """Of all keys and single values."""
 MOST_DEPTH = 50
 """Lists and mappings within each other."""
+_TOO_DEEP = f"more than {MOST_DEPTH} lists and mappings lie within each other"
 _SHOWN = 300
 """Characters that an error repeats of what the parser says."""
 _SHOWN_KEY = 100
 """Characters of a key that an error repeats."""
 _DO = "Correct it and load it again."
+
+
+class _Loader(yaml.BaseLoader):
+    """Refuses deep nesting while it reads.
+
+    For each bracket, the scanner looks at all brackets that are open: a small file of thousands would take minutes.
+    """
+
+    def fetch_flow_collection_start(self, token_class: object) -> None:
+        """Read `[` or `{`."""
+        if self.flow_level >= MOST_DEPTH:
+            raise yaml.YAMLError(_TOO_DEEP)
+        super().fetch_flow_collection_start(token_class)  # type: ignore[no-untyped-call]
 
 
 class _Size(NamedTuple):
@@ -55,14 +69,14 @@ def read_yaml(text: str, *, most_characters: int = MOST_CHARACTERS) -> Any:  # n
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # the last two: `"\\UFFFFFFFF"`
         raise _not_yaml(str(error)) from error
     except RecursionError as error:
-        raise _not_yaml(f"more than {MOST_DEPTH} lists and mappings lie within each other") from error
+        raise _not_yaml(_TOO_DEEP) from error
     finally:
         loader.dispose()
 
 
 def _loader(text: str) -> Any:  # noqa: ANN401 - the methods of a loader are not typed
     try:
-        return yaml.BaseLoader(text)
+        return _Loader(text)
     except yaml.YAMLError as error:  # a character that YAML does not allow
         raise _not_yaml(str(error)) from error
 

@@ -82,6 +82,12 @@ def test_deep_documents_are_refused() -> None:
     assert "more than 50 lists and mappings" in refusal("[" * 5_000).message
 
 
+def test_deep_brackets_are_refused_while_they_are_read() -> None:
+    """For each of them, the scanner looks at all that are open: to scan the whole file first would take minutes."""
+    assert refusal(f"[{'[' * 200}{']' * 200},\n" * 100).message.startswith("The file is not YAML: more than 50 lists")
+    assert read_yaml("[" * 50 + "]" * 50)
+
+
 @pytest.mark.parametrize("text", ["[", "a: *nowhere", "\x00", "{[a]: b}", '"\\UFFFFFFFF"', "a: \u202e: ]"])
 def test_what_is_not_yaml_is_refused_without_raw_control_characters(text: str) -> None:
     error = refusal(text)
