@@ -79,7 +79,8 @@ class FileRows:
         except UnicodeDecodeError as error:
             raise BadFileError(f"The {self.kind} are not UTF-8.", do="Save them as UTF-8.") from error
         finally:
-            text.detach()
+            if not stream.closed:  # nobody reads on after an error in a row, and the stream may end first
+                text.detach()
         if not found:
             do = "Give a CSV with a header, or JSON Lines."
             raise BadFileError(f"There are no {self.kind}.", do=do, code=f"no_{self.kind}")
@@ -135,7 +136,7 @@ class FileRows:
     def _header(self, number: int, names: list[str]) -> list[str]:
         for name in names:
             if name not in self.columns:
-                raise self.unknown_field(number, "column", name)
+                raise self.unknown_field(number, "column", name[:NAME_LENGTH])
             if names.count(name) > 1:
                 raise self._bad_line(number, f"has the column `{name}` twice", "bad_file")
         if missing := set(self.required).difference(names):

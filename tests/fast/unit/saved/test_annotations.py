@@ -1,6 +1,7 @@
 """Notes on days: added, loaded, listed by range and store, and removed, each tenant its own."""
 
 import asyncio
+import gc
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -131,6 +132,20 @@ def test_what_is_wrong_with_a_file_names_its_line(line: bytes, said: str) -> Non
     assert refused.value.message == said
     assert refused.value.do.endswith("Nothing was loaded.")
     assert store.kept == {}
+
+
+def test_after_a_wrong_line_the_file_is_closed_without_another_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unraisable: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", unraisable.append)
+    (tmp_path / "notes.csv").write_text("first_day,kind,text\nnever,note,x\n2026-11-22,note,y\n")
+
+    with pytest.raises(BadFileError, match="`first_day` of line 2"):
+        read_annotations(tmp_path / "notes.csv")
+    gc.collect()
+
+    assert unraisable == []
 
 
 def test_what_is_wrong_with_yaml_names_its_entry(tmp_path: Path) -> None:

@@ -114,6 +114,14 @@ def test_a_wrong_file_is_refused(text: str | bytes, code: str, message: str) -> 
     assert message in str(refused.value)
 
 
+def test_an_unknown_column_is_named_by_its_beginning() -> None:
+    with pytest.raises(BadFileError) as refused:
+        read(f"store,day,metric,value,{'x' * 60_000}\n")
+
+    assert f"`{'x' * 100}`" in refused.value.message
+    assert len(refused.value.message) < 300
+
+
 def test_there_are_at_most_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(targets_file, "MOST_TARGETS", 3)
 
