@@ -5,6 +5,7 @@ and what it may hold is checked twice: here in the tree that is translated, and 
 (`permissions`).
 """
 
+import logging
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ from serving_layer.sql.error_messages import unreadable
 from serving_layer.sql.results import SqlStateError
 from serving_layer.sql.suggestions import did_you_mean
 
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # its warnings repeat the texts of statements
 MOST_REREAD, MOST_REREAD_OF_ANY = 4, 500
 """How many words the parser may read again: for each word of a statement, and beside these."""
 
@@ -49,8 +51,13 @@ class _Parser(PostgresParser):
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         """What is in brackets, for each of which the parser looks at all of what is before them."""
-        is_index = this is not None and this.name.upper() not in self.ARRAY_CONSTRUCTORS
-        if is_index and self._curr.token_type is TokenType.L_BRACKET:
+        if this is None or self._curr.token_type is not TokenType.L_BRACKET:
+            return super()._parse_bracket(this)
+        if isinstance(this, exp.Dot) and not isinstance(this.expression, exp.Expr):
+            raise SqlStateError(
+                "42601", "A name is missing between a dot and a bracket.", "Write the name, as in `a.b[1]`."
+            )
+        if this.name.upper() not in self.ARRAY_CONSTRUCTORS:
             self._indexed += 1
             if self._indexed > MOST_INDEXED:
                 message = f"The statement has more than {MOST_INDEXED} elements of arrays, such as `a[1]`."

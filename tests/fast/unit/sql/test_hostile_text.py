@@ -72,6 +72,21 @@ def test_elements_of_arrays_are_counted_for_each_statement() -> None:
     assert refused.value.code == "54001"
 
 
+@pytest.mark.parametrize("statement", ["select m....", "select (a).[1]", "select m..[1]", "select *.", "select f(a..)"])
+def test_a_dot_without_a_name_is_a_syntax_error(statement: str) -> None:
+    with pytest.raises(SqlStateError) as refused:
+        read(statement)
+
+    assert refused.value.code == "42601"
+
+
+def test_the_text_of_a_statement_is_never_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with suppress(SqlStateError):
+        read("with as (update stores set name = 'a secret' returning *) select 1")
+
+    assert caplog.text == ""
+
+
 def test_empty_brackets_of_an_array_are_refused() -> None:
     with pytest.raises(SqlStateError) as refused:
         read("select x[][1]")
