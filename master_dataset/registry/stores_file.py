@@ -444,7 +444,9 @@ def _bad_file(invalid: ValidationError) -> BadFileError:
 
 def _bad_field(error: ErrorDetails) -> BadFileError:
     context = error.get("ctx", {})
-    names = [name for name in (*error["loc"], context.get("field")) if name not in {"[key]", "", None}] or ["stores"]
+    field = context.get("field")
+    is_name = error["type"] == "extra_forbidden"  # else `[key]` says that the key before it is wrong
+    names = [name for name in (*error["loc"], *([field] if field else ())) if is_name or name != "[key]"] or ["stores"]
     where = visible("".join(_step(name) for name in names).removeprefix("."))
     if error["type"] == "galatea":
         if "do" in context:
@@ -456,6 +458,8 @@ def _bad_field(error: ErrorDetails) -> BadFileError:
 def _step(name: str | int) -> str:
     if isinstance(name, int):
         return f"[{name}]"
+    if not name:
+        return ".''"
     return name if name.startswith(("[", ".")) else f".{name}"
 
 
