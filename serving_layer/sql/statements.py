@@ -51,13 +51,8 @@ class _Parser(PostgresParser):
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         """What is in brackets, for each of which the parser looks at all of what is before them."""
-        if this is None or self._curr.token_type is not TokenType.L_BRACKET:
-            return super()._parse_bracket(this)
-        if isinstance(this, exp.Dot) and not isinstance(this.expression, exp.Expr):
-            raise SqlStateError(
-                "42601", "A name is missing between a dot and a bracket.", "Write the name, as in `a.b[1]`."
-            )
-        if this.name.upper() not in self.ARRAY_CONSTRUCTORS:
+        is_index = this is not None and this.name.upper() not in self.ARRAY_CONSTRUCTORS
+        if is_index and self._curr.token_type is TokenType.L_BRACKET:
             self._indexed += 1
             if self._indexed > MOST_INDEXED:
                 message = f"The statement has more than {MOST_INDEXED} elements of arrays, such as `a[1]`."
@@ -377,6 +372,8 @@ def _metadata_hint(words: Sequence[str]) -> str | None:
 def _refused(words: Sequence[str]) -> NoReturn:
     """Refuse a statement that begins with these words."""
     first = words[0][:40]
+    if not first.strip():
+        raise SqlStateError("42601", "The statement begins with an empty text.", QUERIES_ONLY)
     if (hint := _metadata_hint(words)) is not None:
         named = "A backslash" if first == "\\" else " ".join(words[:2] if first == "SHOW" else words[:1])
         raise SqlStateError("0A000", f"{named} is not a statement of this server.", hint)
@@ -403,10 +400,15 @@ def _parsed(tokens: list[Token], sql: str) -> exp.Query:
         )
         if depth > MOST_DEPTH:
             raise SqlStateError("54001", f"Brackets are nested deeper than {MOST_DEPTH}.", "Use a simpler statement.")
+    parser = POSTGRES.parser(error_level=ErrorLevel.RAISE)
     try:
-        found = POSTGRES.parser(error_level=ErrorLevel.RAISE).parse(_constants_first(tokens), sql)
+        found = parser.parse(_constants_first(tokens), sql)
     except SqlglotError as error:
         raise unreadable(error) from error
+    except (AttributeError, TypeError) as error:  # of the parser, which goes on after an error without what is missing
+        if not parser.errors:
+            raise
+        raise unreadable(parser.errors[0]) from error
     except IndexError as error:  # of the parser, for `a[][1]`
         raise SqlStateError("42601", "Brackets of an array are empty.", "Write such as `a[1]`.") from error
     except RecursionError as error:

@@ -72,8 +72,14 @@ def test_elements_of_arrays_are_counted_for_each_statement() -> None:
     assert refused.value.code == "54001"
 
 
-@pytest.mark.parametrize("statement", ["select m....", "select (a).[1]", "select m..[1]", "select *.", "select f(a..)"])
-def test_a_dot_without_a_name_is_a_syntax_error(statement: str) -> None:
+@pytest.mark.parametrize(
+    "statement",
+    [
+        *("select m....", "select (a).[1]", "select m..[1]", "select *.", "select f(a..)"),
+        *("(a[(", "select a[-", "select a[not", '""', "''", '" "'),
+    ],
+)
+def test_what_is_incomplete_is_a_syntax_error(statement: str) -> None:
     with pytest.raises(SqlStateError) as refused:
         read(statement)
 
