@@ -20,7 +20,7 @@ export UV_PYTHON_DOWNLOADS := never
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all fast mutants lint audit docs drills drill campaign ledger bench clean
+.PHONY: help install demo test test-all fast mutants lint audit docs drills drill campaign fuzz ledger bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -77,7 +77,10 @@ drill: drills ## One of them: ARGS="D08 --seed 4711", or a line of the ledger ag
 campaign: $(STAMP) ## The long set, in parts of 45 minutes: ARGS="--shard 1/4 --seed 7"
 	@$(RUN) python -m tests.system.drills --long $(ARGS)
 
-ledger: $(STAMP) ## Sum up the ledgers of the drills
+fuzz: $(STAMP) ## Random and mutated input for every parser and server: ARGS="sql csv --minutes 60 --seed 7"
+	@$(RUN) python -m tests.system.fuzz $(ARGS)
+
+ledger: $(STAMP) ## Sum up the ledgers of drills and fuzzing
 	@$(RUN) python -m tests.system.drills.ledger
 
 bench: $(STAMP) ## Measure, print the table and keep it

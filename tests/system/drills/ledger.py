@@ -45,6 +45,7 @@ OWN = (
     Own("power", ("D03",), *POWER),
     Own("power", ("D03",), *POWER, naive=True),
     Own("week", ("D32",), ("kills", "sent", "cells"), ("differing", "differing_in_the_end")),
+    Own("fuzz", (), ("minutes", "inputs", "accepted"), ("failures",)),
 )
 HEAD = ("ledger", "drills", "runs", "total", "passed", "failed", "last run")
 
