@@ -22,7 +22,7 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from ipaddress import ip_address
-from typing import Self
+from typing import Any, Self
 
 import httpx
 import orjson
@@ -38,6 +38,10 @@ DEADLINE_SECONDS = 10.0
 """Of a whole call: DNS, connection, response."""
 MAX_RESPONSE_BYTES = 65_536
 """The content of a response is not used, and not read beyond this."""
+MAX_RECEIVED_BYTES = 2 * MAX_RESPONSE_BYTES
+"""Of a call, with all headers: a receiver may send any number of responses that say to wait (`100 Continue`)."""
+READ_BYTES = 4096
+"""At once. Thousands of short responses would be parsed together, and everything else would wait for that."""
 CONNECTIONS = httpx.Limits(max_connections=16, max_keepalive_connections=8, keepalive_expiry=30.0)
 """Of one endpoint. More than the concurrent calls, as connections that are being closed count."""
 CALLS = Histogram(
@@ -226,15 +230,54 @@ class _CallProgress:
         self.is_sent = self.is_sent or event.endswith(".send_request_headers.started")
 
 
+class _BoundedStream:
+    """A connection of httpcore that gives up on a receiver which answers a call with too much."""
+
+    def __init__(self, stream: Any) -> None:  # noqa: ANN401 - httpcore is no dependency of its own
+        self._stream, self._received = stream, 0
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - httpcore's
+        if self._received > MAX_RECEIVED_BYTES:
+            raise httpx.RemoteProtocolError("the response is too long")
+        received: bytes = await self._stream.read(min(max_bytes, READ_BYTES), timeout)
+        self._received += len(received)
+        return received
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 - httpcore's
+        self._received = 0
+        await self._stream.write(buffer, timeout)
+
+    async def start_tls(self, *arguments: Any, **options: Any) -> "_BoundedStream":  # noqa: ANN401 - likewise
+        return _BoundedStream(await self._stream.start_tls(*arguments, **options))
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 - likewise
+        return self._stream.get_extra_info(info)
+
+
+class _BoundedBackend:
+    """Opens such connections."""
+
+    def __init__(self, backend: Any) -> None:  # noqa: ANN401 - likewise
+        self._backend = backend
+
+    async def connect_tcp(self, *arguments: Any, **options: Any) -> _BoundedStream:  # noqa: ANN401 - likewise
+        return _BoundedStream(await self._backend.connect_tcp(*arguments, **options))
+
+
 def http_client(trust: ssl.SSLContext) -> httpx.AsyncClient:
     """A client for the calls of one endpoint. `trust`: the accepted authorities; endpoints may share it."""
+    transport = httpx.AsyncHTTPTransport(verify=trust, trust_env=False, limits=CONNECTIONS)
+    pool: Any = transport._pool  # noqa: SLF001 - httpx has no way to name a backend
+    pool._network_backend = _BoundedBackend(pool._network_backend)  # noqa: SLF001 - likewise
     no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # else each response may add to what is sent
     return httpx.AsyncClient(
-        verify=trust,
+        transport=transport,
         follow_redirects=False,
         trust_env=False,
         timeout=DEADLINE_SECONDS,
-        limits=CONNECTIONS,
         cookies=no_cookies,
     )
 

@@ -257,6 +257,12 @@ async def continues(receiver: Receiver, _: asyncio.StreamReader, writer: asyncio
         await asyncio.sleep(0.001)
 
 
+async def floods_continues(receiver: Receiver, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Says so as often as it can."""
+    while True:
+        await receiver.send(writer, b"HTTP/1.1 100 Continue\r\n\r\n" * 1000)
+
+
 async def resets(receiver: Receiver, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Ends the connection in the middle of its answer, as a crash does."""
     await receiver.send(writer, b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
