@@ -25,6 +25,7 @@ from serving_layer.errors import BadQuestionError, NotOfferedError, TooManyStore
 from serving_layer.index import answer as index_answer
 from serving_layer.index.request import IndexRequest
 from serving_layer.keys.key import Caller
+from serving_layer.limits import Turns
 from serving_layer.products.attribution import AnswerProducts
 from serving_layer.products.reader import ProductReader
 from serving_layer.query import sensor_health
@@ -65,6 +66,8 @@ Request = MetricRequest | IndexRequest | CellsRequest | SensorsRequest
 TURNS_KEPT = 1024
 BODIES_KEPT = 64 * 1024 * 1024
 """Bytes of cached bodies."""
+LONG_AT_ONCE, LONG_OF_TENANT = 4, 2
+"""How many long answers are computed at once, and of one tenant: all share a processor with the short ones."""
 RECENT_SECONDS = 0.05
 """Greatest age of the state that a query is answered from, but where REST is asked with `Cache-Control: no-cache`."""
 
@@ -125,6 +128,7 @@ class QueryService:
         self._bodies: SharedCache[Hashable, bytes] = SharedCache(BODIES_KEPT, len)
         self._now, self._sleep = clocks.now, clocks.sleep
         self._turns: LRUCache[Hashable, int] = LRUCache(TURNS_KEPT)
+        self._long = Turns(LONG_AT_ONCE, LONG_OF_TENANT)
         self._reads_ahead, self._read_ahead_of = False, ""  # the manifest; that of publication 0 is empty
         self._ahead: asyncio.Task[None] | None = None
 
@@ -320,6 +324,7 @@ class QueryService:
                 AnswerProducts(self._products, version.products, request.first.attributes),
                 AnswerTargets(self._targets, version.targets) if self._targets else None,
                 following=_following(request, page),
+                long_turn=partial(self._long.of, caller.tenant),
             )
 
         return await self._cached(request, version, caller, body)

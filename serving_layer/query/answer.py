@@ -9,7 +9,8 @@ render      SeriesValues  -> MetricResponse    round, and say what the answer wa
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from itertools import zip_longest
 from typing import TypeVar
@@ -39,7 +40,7 @@ from serving_layer.responses.metrics import MetricResponse, MetricsResponse, Ser
 from serving_layer.store.cells import STORES_TOGETHER, MergedCells
 from serving_layer.store.snapshot import ReadSnapshot, provenance
 from views.core.cut import seconds
-from views.core.local_time import ONE_DAY
+from views.core.local_time import ONE_DAY, STEP
 
 Each = TypeVar("Each")
 
@@ -51,6 +52,8 @@ PIECE = 20_000
 """Cells are added up in pieces of about so many, and other answers have their turn in between."""
 GROUPS_AT_ONCE = 2
 """How many of such groups of stores are read side by side."""
+LONG = 20_000
+"""Answers about more windows than these wait for their turn: see `Turns`."""
 MOST_BYTES = 32 * 1024 * 1024
 """The longest JSON of an answer that is built as a whole: several metrics, or a table. Half a million points."""
 
@@ -65,6 +68,7 @@ async def answer(  # noqa: PLR0913, PLR0917 - the request, and what it is answer
     targets: AnswerTargets | None = None,
     *,
     following: str | UnsetType | None,
+    long_turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
 ) -> bytes:
     """Answer a request for one metric, or for several at one read version.
 
@@ -78,6 +82,7 @@ async def answer(  # noqa: PLR0913, PLR0917 - the request, and what it is answer
         products: the products that the answer reads, of all tenants of its stores.
         targets: likewise; None if this process has none.
         following: the value of `next`: a token, None on the last page, UNSET if the stores are not paged.
+        long_turn: is held while a long answer is computed.
 
     Returns:
         The JSON of a MetricResponse, or of a MetricsResponse for several metrics.
@@ -92,7 +97,14 @@ async def answer(  # noqa: PLR0913, PLR0917 - the request, and what it is answer
     with tracing.stages("answer") as stages:
         with stages.stage("resolve"):
             queries = await resolve_all(requests, stores, catalogue)
-        return await _answer_resolved(queries, snapshot, cells, products, targets, following, stages)
+        async with long_turn() if sum(map(_windows, queries)) > LONG else nullcontext():
+            return await _answer_resolved(queries, snapshot, cells, products, targets, following, stages)
+
+
+def _windows(query: ResolvedQuery) -> int:
+    """Of how many windows an answer computes values."""
+    of_stores = [(of.range.span.end - of.range.span.start) // STEP for of in query.stores]
+    return max(of_stores, default=0) if query.adds_points else sum(of_stores)
 
 
 async def _answer_resolved(  # noqa: PLR0913, PLR0917 - as `answer`

@@ -1,10 +1,22 @@
 """One name never has all places, and a name that has none is next."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
 
 import pytest
 
+from master_dataset.registry.stores import Store
+from serving_layer.keys.key import Caller
 from serving_layer.limits import Turns
+from serving_layer.query.resolve import MetricRequest, MetricsRequest
+from serving_layer.query.stores import PageRequest
+from serving_layer.service import LONG_OF_TENANT
+from tests.support import World, receipt
+from tests.support.world_api import Asking
+from tests.support.world_tables import WorldTables
+
+SOLD_AT = datetime.fromisoformat("2026-11-10T09:00:00Z")
 
 
 def test_a_name_leaves_places_to_others_and_is_forgotten() -> None:
@@ -100,3 +112,49 @@ def test_who_gives_up_passes_the_place_on(*, is_given: bool) -> None:
 
     asyncio.run(asyncio.wait_for(work(), 5))
     assert got == ["c"]
+
+
+class PausedTables(WorldTables):
+    """Reading the blocks of a store waits until it may go on."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.reading: set[str] = set()
+        self.may_go_on = asyncio.Event()
+
+    async def blocks(self, view: str, store: str, run: str, days: Sequence[date]) -> Mapping[date, str]:
+        if store.startswith("long"):
+            self.reading.add(store)
+            await self.may_go_on.wait()
+        return await super().blocks(view, store, run, days)
+
+
+def test_long_answers_of_a_tenant_wait_for_each_other_and_short_ones_do_not() -> None:
+    stores = [*(f"long-{number}" for number in range(5)), "short"]
+    world = World(*(Store(id=each, timezone="UTC", tenant=each.partition("-")[0]) for each in stores))
+    for number, store in enumerate(stores):
+        world.receive(receipt("2026-11-10T09:00:00Z", minor=100, number=number, store=store), SOLD_AT)
+    world.rebuild(SOLD_AT + timedelta(days=1))
+    tables = PausedTables(world)
+    asking = Asking(world, tables.readers)
+
+    async def asked(store: str, start: str) -> bytes:
+        caller = Caller(f"key of {store}", store.partition("-")[0], frozenset({"read"}))
+        request = MetricRequest("net_sales", (store,), start, "2026-11-11", grain="15m")
+        version = await asking.answers.read_version(request, caller)
+        return await asking.answers.metrics(MetricsRequest((request,), PageRequest()), version, caller)
+
+    async def scenario() -> tuple[set[str], list[bytes]]:
+        long = [asyncio.ensure_future(asked(each, "2025-10-10")) for each in stores[:-1]]
+        short = await asked("short", "2026-11-10")
+        for _ in range(100):
+            await asyncio.sleep(0)
+        reading = set(tables.reading)
+        tables.may_go_on.set()
+        return reading, [short, *await asyncio.gather(*long)]
+
+    reading, bodies = asyncio.run(asyncio.wait_for(scenario(), 60))
+
+    assert len(reading) == LONG_OF_TENANT
+    assert tables.reading == set(stores[:-1])
+    assert all(b'"value":1.00' in body or b'"value":1.0' in body for body in bodies)
