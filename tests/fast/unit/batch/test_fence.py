@@ -1,6 +1,7 @@
 """The fence: when a reader has certainly seen everything before a cut."""
 
 from datetime import UTC, datetime, timedelta
+from random import Random
 
 import pytest
 
@@ -8,7 +9,8 @@ from batch_layer.fence import Fence, Marked
 from master_dataset.errors import CutNotReachedError, OperatorError
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.growth import Partitions
-from tests.fast.laws.delivery.fence_law import EPOCH, SKEW, TOPIC, brokers_of, clock_of
+from tests.fast.laws.delivery.broker import Broker
+from tests.fast.laws.delivery.fence_law import EPOCH, PARTITIONS, SKEW, TOPIC, Clock, brokers_of, clock_of
 
 CUT = datetime(2026, 3, 7, 9, 0, tzinfo=UTC)
 
@@ -85,3 +87,31 @@ def test_markers_of_a_cut_are_written_once_for_all_readers() -> None:
 
     assert again is first
     assert all(offset > first.offsets[TOPIC][partition] for partition, offset in other.offsets[TOPIC].items())
+
+
+def behind_by(lag: timedelta, seed: int) -> Clock:
+    """Brokers that are behind. That of the last partition stays so."""
+    return Clock(Broker(Random(seed)), [-lag // timedelta(milliseconds=1)] * PARTITIONS, {})
+
+
+@pytest.mark.parametrize("behind", [timedelta(milliseconds=1), SKEW / 2, SKEW])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_broker_whose_clock_is_behind_by_at_most_the_skew_only_delays_a_cut(seed: int, behind: timedelta) -> None:
+    clock = behind_by(behind, seed)
+    own = Fence(KafkaConnection("memory"), lambda: Partitions(PARTITIONS), (TOPIC,), EPOCH, SKEW, now=clock.now)
+
+    with brokers_of(clock):
+        cut = own.next_cut()
+        marked = own.mark(cut)
+
+    stamps = [clock.broker.log((TOPIC, each))[offset].stamp_ms for each, offset in marked.offsets[TOPIC].items()]
+    assert len(stamps) == PARTITIONS
+    assert min(stamps) >= (cut + SKEW).timestamp() * 1000
+
+
+def test_a_broker_whose_clock_is_further_behind_makes_no_cut() -> None:
+    clock = behind_by(2 * SKEW, 7)
+    own = Fence(KafkaConnection("memory"), lambda: Partitions(PARTITIONS), (TOPIC,), EPOCH, SKEW, now=clock.now)
+
+    with brokers_of(clock), pytest.raises(OperatorError, match="stamped a marker in"):
+        own.mark(own.next_cut())
