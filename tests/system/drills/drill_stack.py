@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import httpx
@@ -43,10 +44,14 @@ REST_SECONDS = 900.0
 
 
 class Topology(NamedTuple):
-    """How many brokers a stack has. `disks`: the folders of its home that get a file system of their own."""
+    """How many brokers a stack has. `disks`: the folders of its home that get a file system of their own.
+
+    `settings`: variables of its environment besides those of every drill.
+    """
 
     brokers: int = 1
     disks: Sequence[str] = ()
+    settings: Mapping[str, str] = MappingProxyType({})
 
 
 ONE_NODE = Topology()
@@ -240,7 +245,7 @@ def drill_stack(
         history = ended.enter_context(History(HISTORIES / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{seed}.jsonl.gz"))
         roll = TillRoll(history=history)
         served = ended.enter_context(object_store_for_stacks()) if os.environ.get(ON_OBJECT_STORE) else None
-        more = {**secured(), **(served.variables if served else {})}
+        more = {**secured(), **(served.variables if served else {}), **place.settings}
         settings, environment = settings_of(folder / "home", GALATEA_KAFKA_BROKERS=str(place.brokers), **more)
         settings = settings.replace(crash_at=crash_at)
         ensure_jars(settings)

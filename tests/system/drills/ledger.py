@@ -44,6 +44,7 @@ OWN = (
     Own("mixed", ("D32",), ("sent", "cells"), ("differing", "wrong")),
     Own("power", ("D03",), *POWER),
     Own("power", ("D03",), *POWER, naive=True),
+    Own("day", ("D34",), ("hours", "sent", "publications", "cells"), ("differing", "wrong")),
     Own("week", ("D32",), ("kills", "sent", "cells"), ("differing", "differing_in_the_end")),
     Own("fuzz", (), ("minutes", "inputs", "accepted"), ("failures",)),
 )

@@ -18,15 +18,19 @@ LATENESS_HOURS = (*[0.0] * 12, 0.2, 1, 3, 8, 16, 22.5, 26, 30)
 """Of receipts, each as likely as the other; none is near the age at which speed leaves it to batch."""
 LOOK_SECONDS = 1.0
 BEFORE = 200
-"""How far back a repeat may reach."""
 
 
 class Mix(NamedTuple):
-    """`rate`: records a second. `twice`, `broken`: shares of them."""
+    """`rate`: records a second. `twice`, `broken`: shares of them. `reach`: how many receipts back a repeat may reach.
+
+    `spread`: receipts are late by up to so many seconds more.
+    """
 
     rate: float = 200
     twice: float = 0.05
     broken: float = 0.02
+    reach: int = BEFORE
+    spread: float = 0.0
 
 
 class Load(threading.Thread):
@@ -37,6 +41,7 @@ class Load(threading.Thread):
         self._chance, self._mix, self._roll = Random(seed), mix, roll
         self._sends, self._leave, self._rests = threading.Event(), threading.Event(), threading.Event()
         self._recent: list[Slip] = []
+        self._rate = mix.rate
         self._number = 0
         self._producer = Producer(
             {
@@ -59,11 +64,15 @@ class Load(threading.Thread):
                 self._rests.set()
                 self._sends.wait(0.1)
                 continue
-            for _ in range(round(self._mix.rate / 10)):
+            for _ in range(round(self._rate / 10)):
                 self._send(self._next())
             self._producer.poll(0)
             time.sleep(0.1)
         self._producer.flush()
+
+    def pace(self, rate: float) -> None:
+        """Send so many records a second from now on."""
+        self._rate = rate
 
     def go_on(self) -> None:
         """Send again."""
@@ -88,10 +97,11 @@ class Load(threading.Thread):
         if drawn < self._mix.twice and self._recent:
             return self._chance.choice(self._recent)
         self._number += 1
-        slip = _receipt(self._chance, self._number)
+        slip = _receipt(self._chance, self._number, self._mix.spread)
         if drawn > 1 - self._mix.broken:
             return Slip(slip.value[:-1] + b",", slip.store)
-        self._recent = [*self._recent[-BEFORE:], slip]
+        self._recent.append(slip)
+        del self._recent[: -self._mix.reach - 1]
         return slip
 
     def _send(self, slip: Slip) -> None:
@@ -113,8 +123,10 @@ class Load(threading.Thread):
                 return
 
 
-def _receipt(chance: Random, number: int) -> Slip:
+def _receipt(chance: Random, number: int, spread: float) -> Slip:
     store, late = chance.choice(STORES), timedelta(hours=chance.choice(LATENESS_HOURS))
+    if spread:
+        late += timedelta(seconds=chance.uniform(0, spread))
     happened_at = (datetime.now(UTC) - late).replace(microsecond=chance.randrange(1000) * 1000)
     prices = [chance.randint(1, 9999) for _ in range(chance.randint(1, 3))]
     body = {

@@ -65,7 +65,7 @@ MATRIX = (
         "D10",
         "L",
         "*clocks of Cassandra, speed (a driver), archive and API jump by five minutes",
-        f"{ROOTED}; `tests/fast/model` (`SKEW`), no write depends on a clock",
+        f"{ROOTED}; `tests/fast/model` (`SKEW`), no write depends on a clock; those of all processes at once: D34",
     ),
     Row(
         "D11",
@@ -78,7 +78,8 @@ MATRIX = (
         "D12",
         "Q L",
         "the broker's clock steps back",
-        "`tests/fast/model` (`SKEW`), `tests/fast/laws/delivery/fence_law.py`, `tests/integration/test_archived.py`",
+        "`tests/fast/model` (`SKEW`), `tests/fast/laws/delivery/fence_law.py`, `tests/integration/test_archived.py`; "
+        "on a real broker: D34",
     ),
     Row(
         "D13",
@@ -191,5 +192,11 @@ MATRIX = (
         "L",
         "*many short faults of every component at the same time, and long ones in between",
         f"`python -m tests.system.drills.storm`, {ROOTED}",
+    ),
+    Row(
+        "D34",
+        "L",
+        "a day passes in jumps of all clocks, and the clock of the broker steps within and beyond the skew",
+        "`python -m tests.system.drills.day`",
     ),
 )

@@ -1,13 +1,13 @@
 """Drills that need root: packets, disks, clocks, CPU and memory of one running stack.
 
-A component can have a clock of its own that is moved while it runs (libfaketime).
+A component can have a clock of its own that is moved while it runs.
 """
 
 import os
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ import psutil
 from deploy.local.records import Records
 from master_dataset.delta.commit_intents import INTENTS
 from serving_layer.errors import DiskLowError
+from tests.system.drills.clocks import COMPILER, Clock
 from tests.system.drills.drill_stack import DrillStack, Topology, drill_stack
 from tests.system.drills.faults import COMPONENTS, wait_until
 from tests.system.drills.host_faults import (
@@ -38,50 +39,32 @@ from tests.system.drills.ledger_line import SKIPPED, LedgerLine
 from tests.system.drills.load import Mix
 from tests.system.drills.performance import Drill, DrillRun, await_recovery, run_drills
 
-LIBRARY = next((str(path) for path in sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), "")
-
-
-class Clock:
-    """What a component takes for the time of day; what it measures with stays as it is."""
-
-    def __init__(self, file: Path) -> None:
-        """Kept in that file, and right."""
-        self._file = file
-        self.put(0)
-
-    def put(self, seconds: int) -> None:
-        """So far forward, or back."""
-        part = self._file.with_suffix(".part")
-        part.write_text(f"{seconds:+d}\n")
-        part.replace(self._file)
-
-    def environment(self) -> dict[str, str]:
-        """Of its new owner."""
-        return {
-            "LD_PRELOAD": LIBRARY,
-            "FAKETIME_TIMESTAMP_FILE": str(self._file),
-            "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        }
-
 
 @contextmanager
 def clock_of(on: DrillStack, name: str) -> Iterator[Clock]:
     """The component is ended, and has its own clock from its next start on; the machine's again after another one."""
     clock = Clock(on.settings.home / f"{name}.clock")
-    own = clock.environment()
-    os.environ.update(own)  # it is started by this process
-    try:
-        on.faults.kill(name)
-        wait_until(lambda: Records(on.settings.home).pid(name) is not None, f"{name} to be started")
-    finally:
-        for variable in own:
-            os.environ.pop(variable)
+    start_with(on, name, clock.environment())
     try:
         yield clock
     finally:
         clock.put(0)
         on.faults.kill(name)
+
+
+def start_with(on: DrillStack, name: str, environment: Mapping[str, str]) -> None:
+    """The component is ended, and its next start has this environment besides. Only that one."""
+    before = {variable: os.environ.get(variable) for variable in environment}
+    os.environ.update(environment)  # it is started by this process
+    try:
+        on.faults.kill(name)
+        wait_until(lambda: Records(on.settings.home).pid(name) is not None, f"{name} to be started")
+    finally:
+        for variable, value in before.items():
+            if value is None:
+                os.environ.pop(variable)
+            else:
+                os.environ[variable] = value
 
 
 DISKS = {"kafka": "kafka", "cassandra": "cassandra", "master": "archive", "checkpoints": "speed"}
@@ -298,7 +281,7 @@ def missing() -> str:
         "root": lambda: os.geteuid() == 0,
         "iptables": lambda: bool(IPTABLES),
         "strace": lambda: bool(STRACE),
-        "libfaketime": lambda: bool(LIBRARY),
+        "a C compiler": lambda: bool(COMPILER),
         "loop devices": lambda: Path("/dev/loop-control").exists(),
         "control groups of version 1": lambda: all((ROOT / each).exists() for each in ("cpu", "memory")),
     }

@@ -21,6 +21,7 @@ import psutil
 
 from deploy.local.records import Records
 from tests.system.drills import quick
+from tests.system.drills.clocks import Clock
 from tests.system.drills.drill_stack import DrillStack, Topology, drill_stack
 from tests.system.drills.faults import COMPONENTS, stopped
 from tests.system.drills.host_faults import LATE, PACKET_FAULTS, harmed, little_processor, syncing
@@ -34,7 +35,6 @@ from tests.system.drills.rooted import (
     POWER,
     SYNCING,
     WRITERS,
-    Clock,
     clock_of,
     failed_sync,
     full_disk,

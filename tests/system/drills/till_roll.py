@@ -103,10 +103,14 @@ class TillRoll:
 
     def due(self, cut: datetime) -> Due:
         """Of everything acknowledged: what was received before the cut, and the young rest; what waits since then."""
-        shown = [each for each in self._firsts().values() if not each.is_old or each.received_at < cut]
+        shown = self.shown(cut)
         with self._lock:
             waiting = sum(each.is_old and each.received_at >= cut for each in self.deliveries)
         return Due(len(shown), sum(each.slip.minor for each in shown), waiting)
+
+    def shown(self, cut: datetime) -> list[Delivery]:
+        """The first deliveries that an answer at a cut contains."""
+        return [each for each in self._firsts().values() if not each.is_old or each.received_at < cut]
 
     def _firsts(self) -> dict[tuple[str, int], Delivery]:
         """A receipt lies in one partition, that of its store: the least offset is the first delivery."""

@@ -1,0 +1,80 @@
+"""Processes take their time of day from a clock that can be moved; what they measure with stays real."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.system.drills.clocks import COMPILER, Clock
+
+pytestmark = pytest.mark.skipif(not COMPILER, reason="this machine lacks a C compiler")
+PROGRAM = """
+import ctypes, datetime, sys, threading, time
+before = time.monotonic()
+time.sleep(0.2)
+threading.Event().wait(0.2)
+lock = threading.Lock()
+lock.acquire()
+lock.acquire(timeout=0.2)
+print(time.time(), ctypes.CDLL(None).time(None), time.monotonic() - before, flush=True)
+sys.stdin.readline()
+print(datetime.datetime.now(datetime.UTC).timestamp())
+"""
+
+
+class Seen(NamedTuple):
+    """By how much the time of day was off. `took`: sleeps and waits of 0.6 s."""
+
+    off: float
+    off_in_seconds: float
+    took: float
+    off_later: float
+
+
+def seen(clock: Clock, environment: Mapping[str, str], later: float) -> Seen:
+    """What a process saw before and after the clock was moved."""
+    command, own = [sys.executable, "-c", PROGRAM], {**os.environ, **environment}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=own, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        off, seconds, took = map(float, process.stdout.readline().split())
+        now = time.time()
+        clock.put(later)
+        said, _ = process.communicate("\n")
+    return Seen(off - now, seconds - now, took, float(said) - time.time())
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> Clock:
+    """An hour ahead; who has one of its own is a quarter behind that."""
+    found = Clock(tmp_path / "clock")
+    found.put(3600)
+    found.deviate(-900)
+    return found
+
+
+@pytest.mark.parametrize(("is_own", "off"), [(False, 3600), (True, 2700)])
+def test_a_clock_moves_while_a_process_runs_and_sleeps_take_as_long_as_ever(
+    clock: Clock,
+    off: float,
+    is_own: bool,  # noqa: FBT001 - a parametrised expectation
+) -> None:
+    found = seen(clock, clock.environment(is_own=is_own), 5000.5)
+
+    assert found.off == pytest.approx(off, abs=60)
+    assert found.off_in_seconds == pytest.approx(off, abs=60)
+    assert 0.6 <= found.took < 60
+    assert found.off_later == pytest.approx(off + 1400.5, abs=60)
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_file_that_is_there_keeps_its_clock(tmp_path: Path) -> None:
+    again = Clock(tmp_path / "clock")
+
+    assert seen(again, again.environment(), 7200).off == pytest.approx(3600, abs=60)
