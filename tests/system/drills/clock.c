@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -107,3 +108,6 @@ WAITS(sem_timedwait, (sem_t *restrict semaphore, const struct timespec *restrict
       real_time(until, &kept))
 WAITS(sem_clockwait, (sem_t *restrict semaphore, clockid_t clock, const struct timespec *restrict until), semaphore,
       clock, real_time(until, &kept))
+WAITS(cnd_timedwait, (cnd_t *restrict condition, mtx_t *restrict mutex, const struct timespec *restrict until), condition,
+      mutex, real_time(until, &kept))
+WAITS(mtx_timedlock, (mtx_t *restrict mutex, const struct timespec *restrict until), mutex, real_time(until, &kept))

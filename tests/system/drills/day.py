@@ -3,10 +3,10 @@
 Every process, this one too, takes its time of day from one simulated clock (`clocks`), and the broker from a clock of
 its own that steps back and forth. Sleeps and timeouts by the monotonic clock stay real.
 
-Time jumps: the clocks of all processes stand at the same moment 20 seconds to 15 minutes later, a dozen times an hour,
-as when a machine was suspended. In between time is as fast as ever. A clock that runs 60 times as fast would show less:
-Java's Kafka client and the Cassandra driver measure their timeouts by the time of day, so half a second would be too
-long for any request, and the drill would measure that.
+Time jumps: eight times an hour, the clocks of all processes stand at the same moment half a minute to half an hour
+later, as when a machine was suspended. In between time is as fast as ever. A clock that runs 60 times as fast would
+show less: Java's Kafka client and the Cassandra driver measure their timeouts by the time of day, so half a second
+would be too long for any request, and the drill would measure that.
 
 The broker's clock steps within a band that is as wide as the tolerated skew, also while a rebuild runs. Every answer is
 exact then, and every rebuild publishes. Every four hours it steps further, forward or back in turn. Then the alarm
@@ -71,7 +71,11 @@ EARLY_MARKER = "stamped a marker"
 
 @dataclass
 class Day:
-    """What was done, and what was found. `refused`: rebuilds that ended without a publication, by their error."""
+    """What was done, and what was found. `refused`: rebuilds that ended without a publication, by their error.
+
+    `unexplained`: corrections that nothing explains. `unexplained_behind`: those of publications after the clock of the
+    broker was behind by more than the skew: no cause of the ledger stands for records that were stamped too early.
+    """
 
     hours: int
     seed: int
@@ -83,6 +87,8 @@ class Day:
     answers: int = 0
     refusals: dict[str, int] = field(default_factory=dict)
     days_compared: int = 0
+    unexplained: int = 0
+    unexplained_behind: int = 0
     began: str = ""
     ended: str = ""
     sent: int = 0
@@ -102,6 +108,7 @@ class SimulatedDay:
         """Nothing is done yet."""
         self._day, self._clock, self._real_seconds = day, clock, real_minutes * 60
         self._passed = 0.0
+        self._behind = set[int]()
 
     def live(self, on: DrillStack, chance: Random, line: LedgerLine) -> None:
         """Let the hours pass, one after another."""
@@ -125,6 +132,7 @@ class SimulatedDay:
             seen = f"{self._day.publications} publications, {dict(self._day.refused)} refused"
             _say(f"hour {number}: {_now()}, {on.roll.sent} sent, {seen}; {line.why or 'all is well'} {on.said}")
         self._day.ended = _now()
+        self._read_ledger(on, line)
         if on.faults.pid("kafka") != broker:
             line.fail("the broker was started again, so it has lost its own clock")
 
@@ -198,6 +206,8 @@ class SimulatedDay:
         self._is_alarmed(on, line)
         self._shows_all_but(on, before, line)
         self._publish(on, line)
+        if seconds < 0:
+            self._behind.add(_newest(on))
         on.look()
         self._jump(abs(seconds) + 90)
         self._publish(on, line)
@@ -247,6 +257,20 @@ class SimulatedDay:
             if not _becomes(is_exact):
                 line.fail(f"days in {zone}: {found[0]} instead of {found[1]}")
             self._day.days_compared += len(found[1])
+
+    def _read_ledger(self, on: DrillStack, line: LedgerLine) -> None:
+        """What nothing explains, of all publications of the day."""
+        for publication in range(1, _newest(on) + 1):
+            found = on.stack.get("/v1/corrections", publication=publication, cause="unexplained")["corrections"]
+            if publication in self._behind:
+                self._day.unexplained_behind += len(found)
+            elif found:
+                self._day.unexplained += len(found)
+                line.fail(f"publication {publication}: {len(found)} unexplained corrections, such as {found[0]}")
+
+
+def _newest(on: DrillStack) -> int:
+    return int(on.stack.get("/v1/publications", limit=1)["publications"][0]["publication"])
 
 
 def _by_day(on: DrillStack, zone: str) -> tuple[Mapping[date, int], Mapping[date, int]]:

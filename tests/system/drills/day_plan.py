@@ -7,7 +7,7 @@ from random import Random
 from typing import NamedTuple
 
 HOUR_SECONDS = 3600.0
-SHORTEST_JUMP, LONGEST_JUMP = 20.0, 900.0
+SHORTEST_JUMP, LONGEST_JUMP = 30.0, 1800.0
 """Of the clocks of all processes, in seconds. Short ones are as likely as long ones: the logarithm is drawn."""
 STEPS = 5
 """Of the broker's own clock in an hour, within what is tolerated."""
