@@ -33,9 +33,9 @@ def on_cluster(settings: "Settings") -> bool:
 
 
 def executor_options(settings: "Settings") -> "Mapping[str, str]":
-    """Return Spark's options for executors; none in local mode."""
+    """Return Spark's options for executors. In local mode the driver is the only one, and nobody can lose it."""
     if not on_cluster(settings):
-        return {}
+        return _NEVER_LOST
     cores = str(settings.spark.cores)
     java = " ".join(filter(None, (ARROW, _oauth_option(settings))))
     return {
@@ -111,6 +111,11 @@ def driver_host(settings: "Settings") -> str:
     return settings.spark.driver_host or (LOOPBACK if first.hostname in {LOOPBACK, "localhost"} else "")
 
 
+_NEVER_LOST = {"spark.storage.blockManagerHeartbeatTimeoutMs": "3650d"}
+"""Otherwise Spark removes itself if the clock goes forward by two minutes, as after a suspend, and ends later.
+
+Heartbeats are measured by the time of day, and a driver that has removed its own executor takes none from it any more.
+"""
 _MALLOC = {
     "MALLOC_ARENA_MAX": "2",  # glibc's default arenas cost each process some hundred MB
     # Otherwise glibc keeps up to 64 MB of what a worker's busiest moment needed.

@@ -28,6 +28,21 @@ sys.stdin.readline()
 print(datetime.datetime.now(datetime.UTC).timestamp())
 """
 
+SPARK = """
+import sys, time
+from pathlib import Path
+from deploy.settings import Settings
+from deploy.spark import Work, spark_session
+look = {"spark.storage.blockManagerTimeoutIntervalMs": "1000", "spark.network.timeoutInterval": "1s"}
+settings = Settings(home=Path(sys.argv[1]), spark_master="local[1]", spark_conf=look)
+spark = spark_session(settings, "test", Work.STREAM, memory_mb=512, partitions=1)
+print(spark.range(10).count(), flush=True)
+sys.stdin.readline()
+time.sleep(15)  # a look, and a heartbeat after it
+print(spark.range(20).count())
+spark.stop()
+"""
+
 
 class Seen(NamedTuple):
     """By how much the time of day was off. `took`: sleeps and waits of 0.8 s."""
@@ -80,3 +95,18 @@ def test_a_file_that_is_there_keeps_its_clock(tmp_path: Path) -> None:
     again = Clock(tmp_path / "clock")
 
     assert seen(again, again.environment(), 7200).off == pytest.approx(3600, abs=60)
+
+
+@pytest.mark.nightly
+def test_a_clock_that_goes_forward_does_not_make_spark_lose_itself(clock: Clock, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SPARK, str(tmp_path / "home")]
+    own, pipe = {**os.environ, **clock.environment()}, subprocess.PIPE
+    with subprocess.Popen(command, env=own, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        counted = process.stdout.readline()
+        clock.put(3600 + 600)
+        said, complaints = process.communicate("\n")
+
+    assert (counted.strip(), said.strip(), process.returncode) == ("10", "20", 0), complaints
+    assert "Removing executor" not in complaints
+    assert "Issue communicating with driver" not in complaints

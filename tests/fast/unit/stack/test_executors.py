@@ -17,10 +17,12 @@ def settings(tmp_path: Path, master: str, host: str = "") -> Settings:
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]"])
-def test_a_local_master_has_no_executors_and_its_driver_stays_on_loopback(tmp_path: Path, master: str) -> None:
+def test_a_local_master_has_no_executor_that_it_could_lose_and_its_driver_stays_on_loopback(
+    tmp_path: Path, master: str
+) -> None:
     local = settings(tmp_path, master, host="10.0.0.7")
 
-    assert executor_options(local) == {}
+    assert executor_options(local) == {"spark.storage.blockManagerHeartbeatTimeoutMs": "3650d"}
     assert driver_host(local) == "127.0.0.1"
     assert executor_python(local) == sys.executable
 
