@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.system.drills.clocks import COMPILER, Clock
+from tests.system.drills.clocks import Clock
 
-pytestmark = pytest.mark.skipif(not COMPILER, reason="this machine lacks a C compiler")
+pytestmark = pytest.mark.nightly
 PROGRAM = """
 import ctypes, datetime, sys, threading, time
 from confluent_kafka import Consumer
@@ -97,7 +97,6 @@ def test_a_file_that_is_there_keeps_its_clock(tmp_path: Path) -> None:
     assert seen(again, again.environment(), 7200).off == pytest.approx(3600, abs=60)
 
 
-@pytest.mark.nightly
 def test_a_clock_that_goes_forward_does_not_make_spark_lose_itself(clock: Clock, tmp_path: Path) -> None:
     command = [sys.executable, "-c", SPARK, str(tmp_path / "home")]
     own, pipe = {**os.environ, **clock.environment()}, subprocess.PIPE
