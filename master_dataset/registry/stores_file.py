@@ -98,7 +98,7 @@ def read(text: str) -> list[Store]:
     Raises:
         BadFileError: The text is wrong.
     """
-    document = read_yaml(text, most_characters=MOST_BYTES)
+    document = read_yaml(text, most_characters=MOST_BYTES, surrogates=True)
     try:
         entries = StoresFile.model_validate(document).stores
     except ValidationError as error:

@@ -4,6 +4,7 @@ An alias (`*name`) repeats the value of an anchor (`&name`) in a few bytes, so t
 one. The size that counts is that of the file without aliases.
 """
 
+import re
 from typing import Any, NamedTuple
 
 import yaml
@@ -22,6 +23,8 @@ _SHOWN = 300
 """Characters that an error repeats of what the parser says."""
 _SHOWN_KEY = 100
 """Characters of a key that an error repeats."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Only an escape such as `"\\uD800"` gives one. No other part of the platform can store, send or show it."""
 _DO = "Correct it and load it again."
 
 
@@ -44,27 +47,28 @@ class _Size(NamedTuple):
     depth: int
 
 
-def read_yaml(text: str, *, most_characters: int = MOST_CHARACTERS) -> Any:  # noqa: ANN401 - any YAML
+def read_yaml(text: str, *, most_characters: int = MOST_CHARACTERS, surrogates: bool = False) -> Any:  # noqa: ANN401 - any YAML
     """Read a YAML document. Every scalar stays text: the field decides what it means.
 
     Args:
         text: The document.
         most_characters: Characters of all keys and values, with aliases written out. The limit of the file is a good
             one: aliases then allow nothing that the file could not say without them.
+        surrogates: Whether texts may have half of a surrogate pair, because the caller refuses those by their fields.
 
     Returns:
         str, list and dict only; None for an empty document.
 
     Raises:
         BadFileError: It is not YAML, contains itself, has a key twice in one mapping (the parser would keep only the
-            last), or is too large with its aliases written out.
+            last), has half of a surrogate pair, or is too large with its aliases written out.
     """
     loader = _loader(text)
     try:
         root = loader.get_single_node()
         if root is None:
             return None
-        _Measure(most_characters).size(root)
+        _Measure(most_characters, surrogates=surrogates).size(root)
         return loader.construct_document(root)
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # the last two: `"\\UFFFFFFFF"`
         raise _not_yaml(str(error)) from error
@@ -101,11 +105,18 @@ def _refuse_repeated(mapping: yaml.MappingNode) -> None:
             names.add(key.value)
 
 
+def _refuse_surrogates(scalar: yaml.ScalarNode) -> None:
+    if not scalar.value.isascii() and _SURROGATE.search(scalar.value):
+        shown = visible(scalar.value[:_SHOWN_KEY])
+        message = f"The text `{shown}` in line {scalar.start_mark.line + 1} has half of a surrogate pair."
+        raise BadFileError(message, do="Write the character itself, or its number as `\\U` and eight digits.")
+
+
 class _Measure:
     """Measures nodes with their aliases written out; each node is looked at once."""
 
-    def __init__(self, most_characters: int) -> None:
-        self._most_characters = most_characters
+    def __init__(self, most_characters: int, *, surrogates: bool) -> None:
+        self._most_characters, self._surrogates = most_characters, surrogates
         self._known: dict[yaml.Node, _Size | None] = {}
         """None for a node that is being measured."""
 
@@ -124,6 +135,8 @@ class _Measure:
 
     def _measured(self, node: yaml.Node) -> _Size:
         if isinstance(node, yaml.ScalarNode):
+            if not self._surrogates:
+                _refuse_surrogates(node)
             return _Size(1, len(node.value), 0)
         parts = node.value
         if isinstance(node, yaml.MappingNode):

@@ -1,5 +1,6 @@
 """YAML of users is bounded by its size with aliases written out, in every loader."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,6 +114,14 @@ def test_a_key_that_is_written_twice_is_refused_as_one_of_both_values_would_be_l
 
     assert error.message == f"The mapping has the key `{key}` again in line {line}."
     assert error.code == "repeated_field"
+
+
+@pytest.mark.parametrize("text", [r'a: "\uD800"', r'"\uDFFFb": 1', r'[{a: [b, "c\uD83D\uDE00"]}]'])
+def test_half_of_a_surrogate_pair_is_refused_as_nothing_else_could_hold_it(text: str) -> None:
+    error = refusal(text)
+
+    assert re.fullmatch(r"The text `.*\\ud[8-f].*` in line 1 has half of a surrogate pair\.", error.message)
+    assert read_yaml('"\U0001f600\u00e9"') == "\U0001f600\u00e9"
 
 
 def test_a_long_key_that_is_written_twice_is_cut() -> None:
