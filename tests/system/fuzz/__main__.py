@@ -41,7 +41,8 @@ def main() -> int:
 
 def _keep(name: str, failure: Failure) -> None:
     path = target_named(name).keep(failure.value)
-    sys.stdout.write(f"  {name}: {failure.place}\n{failure.trace}\n  kept in {path}\n")
+    said = f"  {name}: {failure.place}\n{failure.trace}\n  kept in {path}\n"
+    sys.stdout.write(said.encode(errors="backslashreplace").decode())  # a value in it may be a lone surrogate
     sys.stdout.flush()
 
 

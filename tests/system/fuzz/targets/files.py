@@ -22,6 +22,7 @@ from master_dataset.errors import GalateaError
 from master_dataset.registry import stores_file
 from master_dataset.registry.floor_plans import DrawnZone
 from master_dataset.registry.floor_plans_file import load_zones, read_lines, write_lines
+from master_dataset.registry.hidden_characters import hidden_character
 from master_dataset.registry.products import Product, ProductSpool
 from master_dataset.registry.products import decode_block as decode_products
 from master_dataset.registry.products import encode_block as encode_products
@@ -43,7 +44,7 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MOST_YAML = 40_000
 """Bytes of YAML: ten thousand are read in a fifth of a second, and more find nothing else."""
 MOST_SAID = 20_000
-"""Characters of an error."""
+"""Characters of an error, besides what it repeats of its file."""
 STORES = {
     "1": Store(id="1", timezone="UTC", opening_hours=dict.fromkeys(WEEKDAYS, ("08:00-20:00",))),
     "a b": Store(id="a b", timezone="Asia/Tokyo"),
@@ -53,10 +54,13 @@ METRICS = {"net_sales": None, "traffic_in": 0, "labor_hours": 6}
 Check = Callable[[bytes, Path], str]
 
 
-def refused(error: GalateaError) -> Outcome:
-    """PromiseBrokenError unless the error can be shown: text that can be encoded, of some length, with what to do."""
+def refused(error: GalateaError, size: int) -> Outcome:
+    """PromiseBrokenError unless the error can be shown: text that can be encoded, of some length, with what to do.
+
+    `size`: of the input, parts of which it may repeat.
+    """
     for said in (error.message, error.do):
-        if not said or len(said) > MOST_SAID:
+        if not said or len(said) > MOST_SAID + size:
             raise PromiseBrokenError(f"an error of {len(said)} characters: {said[:200]!r}")
         said.encode()  # a lone surrogate could be neither printed nor sent
     return Outcome(error.code, error.message)
@@ -84,7 +88,7 @@ class _Files(Target):
         try:
             return Outcome("", f"{kind} {self.kinds[kind](content, Path(self._folder.name, 'loaded.yaml'))}")
         except GalateaError as error:
-            return refused(error)
+            return refused(error, len(content))
 
 
 # YAML
@@ -135,7 +139,7 @@ def _noted(path: Path) -> str:
     kinds = set()
     for each in found:
         made = checked("default", each, STORES, ("a test", NOW))
-        if not made.text.isprintable():
+        if hidden_character(made.text, "any"):
             raise PromiseBrokenError(f"a text that cannot be seen: {made.text!r}")
         kinds.add(made.kind)
     return " ".join(sorted(kinds))

@@ -23,31 +23,9 @@ TENANT = "acme"
 LOGGED_IN, STRANGER = b"logged in\n", b"stranger\n"
 """Beginnings of inputs: those of a client that has logged in, and those from the first byte on."""
 OIDS = (
-    0,
-    16,
-    17,
-    18,
-    19,
-    20,
-    21,
-    23,
-    25,
-    26,
-    114,
-    700,
-    701,
-    1000,
-    1007,
-    1009,
-    1016,
-    1042,
-    1043,
-    1082,
-    1083,
-    1114,
-    1184,
+    *(0, 16, 17, 18, 19, 20, 21, 23, 25, 26, 114, 700, 701, 1000, 1007, 1009, 1016, 1042, 1043, 1082, 1083, 1114, 1184),
+    *(1186, 1700, 2278, 2950, 3802, 4294967295),
 )
-OIDS += (1186, 1700, 2950, 2278, 3802, 4294967295)
 TYPED = (
     *(b"select 1", b"select $1", b"select $1, $1::text", b"select store from stores where store = any($1)", b"show $1"),
     *(b"select store, day, start, net_sales from sales_hour where day >= $1 limit 3", b"select array[$1], $1::date"),
