@@ -38,7 +38,7 @@ class _Loader(yaml.BaseLoader):
         """Read `[` or `{`."""
         if self.flow_level >= MOST_DEPTH:
             raise yaml.YAMLError(_TOO_DEEP)
-        super().fetch_flow_collection_start(token_class)  # type: ignore[no-untyped-call]
+        super().fetch_flow_collection_start(token_class)
 
 
 class _Size(NamedTuple):

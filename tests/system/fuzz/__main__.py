@@ -8,6 +8,7 @@ import argparse
 import json
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -31,7 +32,7 @@ def main() -> int:
     failed = 0
     for name in arguments.targets or TARGETS:
         started_at = f"{datetime.now(UTC):%FT%TZ}"
-        found = fuzz(target_named(name), arguments.seed, 60 * arguments.minutes, lambda each, of=name: _keep(of, each))
+        found = fuzz(target_named(name), arguments.seed, 60 * arguments.minutes, partial(_keep, name))
         line = _line(name, arguments.seed, arguments.minutes, found)
         append(LEDGER, json.dumps({"started_at": started_at, **line}))
         _say(line)

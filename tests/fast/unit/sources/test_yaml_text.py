@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ def shared(repeats: int) -> str:
     return f"a: &a {LONG}\nstores: [{', '.join(['*a'] * repeats)}]"
 
 
-def refusal(text: str, **limits: int) -> BadFileError:
+def refusal(text: str, **limits: Any) -> BadFileError:
     with pytest.raises(BadFileError) as refused:
         read_yaml(text, **limits)
     return refused.value

@@ -160,7 +160,7 @@ class QueryStrings(Target):
 
         await self._asking.app(scope, receive, send)  # type: ignore[arg-type]  # looser than Starlette's
         body = b"".join(each.get("body", b"") for each in sent[1:])
-        request = httpx.Request("GET", httpx.URL(scheme="http", host="galatea", path=quote(scope["path"])))  # type: ignore[arg-type]
+        request = httpx.Request("GET", httpx.URL(scheme="http", host="galatea", path=quote(str(scope["path"]))))
         return httpx.Response(sent[0]["status"], headers=sent[0]["headers"], content=body, request=request)
 
     def _outcome(self, response: httpx.Response, failures: Sequence[str]) -> Outcome:

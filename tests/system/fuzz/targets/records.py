@@ -124,8 +124,7 @@ class Records(_Reading):
         source = registered_sources()[topic]
         row = _read_alike(source, _record(topic, body))
         parsed = parse(source, body, terms_of, received_us=BEGIN_US + 9 * HOUR_US)
-        is_dead_letter = isinstance(parsed, DeadLetter)
-        if key_of(source)(body) != (None if is_dead_letter else parsed.store.encode()) and not is_dead_letter:
+        if not isinstance(parsed, DeadLetter) and key_of(source)(body) != parsed.store.encode():
             raise PromiseBrokenError("an event would be sent with another key than that of its store")
         EventValidator(source, STORES, "ours", BEGIN_US + HOUR_US).validate([body])
         if row["reason"] is not None and row["reason"] not in _REASONS:
