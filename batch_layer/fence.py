@@ -85,20 +85,23 @@ class Fence:
         while (left := (cut + self.skew - self.now()).total_seconds()) > 0:
             waiting(left)
             time.sleep(min(left, 1.0))
-        for _ in range(_ATTEMPTS):
+        for attempt in range(1, _ATTEMPTS + 1):
             # Read after the clock has passed the cut: a partition that is announced later opens after the cut.
             sent = Markers(self.kafka).send(self.topics, self.partitions().covered(cut))
             early = {place: stamp for place, stamp in sent.stamps.items() if stamp < cut + self.skew}
             if not early:
                 failpoint(Failpoint.REBUILD_MARKED)
                 return self._marked.setdefault(cut, Marked(cut, sent.offsets))
-            behind = cut + self.skew - min(early.values())
-            if behind > self.skew:
+            latest = min(early, key=early.__getitem__)
+            behind = cut + self.skew - early[latest]
+            if behind > self.skew or attempt == _ATTEMPTS:
                 break
             # A broker may be behind this machine by the skew, so its clock passes the cut later.
             waiting(behind.total_seconds())
             time.sleep(behind.total_seconds())
-        message = f"the broker stamped a marker in {min(early)} before the cut `{cut}`, which has passed here"
+        message = (
+            f"the broker stamped a marker in {latest} {behind} too early for the cut `{cut}`"
+        )
         raise OperatorError(message, do="compare the brokers' clocks with this machine's; then run it again")
 
     def wait(self, marked: Marked, positions: Callable[[], Offsets], reader: str, timeout: timedelta) -> None:

@@ -145,7 +145,7 @@ class _Channel:
                 async with self._turns.of(self._caller.name):
                     began = time.monotonic()
                     try:
-                        body = await self._service.metrics(self._request, version, self._caller)
+                        body = await self._service.metrics(self._request, version, self._caller, has_turn=True)
                     finally:
                         self._took = time.monotonic() - began
                 self._emit(Event(tag, ANSWER, body.decode()))

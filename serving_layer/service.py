@@ -5,7 +5,9 @@ writes rows first and positions after them, so a body never contains less than i
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -21,7 +23,7 @@ from master_dataset.registry.products import ProductMaster
 from master_dataset.registry.stores import Store
 from master_dataset.registry.targets import TargetSet
 from serving_layer.caching import SharedCache
-from serving_layer.errors import BadQuestionError, NotOfferedError, TooManyStoresError
+from serving_layer.errors import BadQuestionError, NotOfferedError, TooBusyError, TooManyStoresError
 from serving_layer.index import answer as index_answer
 from serving_layer.index.request import IndexRequest
 from serving_layer.keys.key import Caller
@@ -68,6 +70,8 @@ BODIES_KEPT = 64 * 1024 * 1024
 """Bytes of cached bodies."""
 LONG_AT_ONCE, LONG_OF_TENANT = 4, 2
 """How many long answers are computed at once, and of one tenant: all share a processor with the short ones."""
+LONG_ASKED = 64
+"""How many long answers of a tenant are computed or wait. Whoever asks and leaves is not forgotten before."""
 RECENT_SECONDS = 0.05
 """Greatest age of the state that a query is answered from, but where REST is asked with `Cache-Control: no-cache`."""
 
@@ -128,7 +132,7 @@ class QueryService:
         self._bodies: SharedCache[Hashable, bytes] = SharedCache(BODIES_KEPT, len)
         self._now, self._sleep = clocks.now, clocks.sleep
         self._turns: LRUCache[Hashable, int] = LRUCache(TURNS_KEPT)
-        self._long = Turns(LONG_AT_ONCE, LONG_OF_TENANT)
+        self._long, self._long_asked = Turns(LONG_AT_ONCE, LONG_OF_TENANT), Counter[str | None]()
         self._reads_ahead, self._read_ahead_of = False, ""  # the manifest; that of publication 0 is empty
         self._ahead: asyncio.Task[None] | None = None
 
@@ -300,16 +304,20 @@ class QueryService:
             self._turns[key] = latest_turn(days, now)
         return self._turns[key]
 
-    async def metrics(self, request: MetricsRequest, version: ReadVersion, caller: Caller) -> bytes:
+    async def metrics(
+        self, request: MetricsRequest, version: ReadVersion, caller: Caller, *, has_turn: bool = False
+    ) -> bytes:
         """The JSON of an answer about one or several metrics, one series per store and combination of dimensions.
 
         Args:
             request: what is asked for.
             version: from `read_version` of this request.
             caller: whose stores are in the answer.
+            has_turn: it has waited for a turn elsewhere, and waits for none here if it is long.
 
         Raises:
             GalateaError: see `answer`; TooManyStoresError if a table would silently lack stores.
+            TooBusyError: it is long, and too many of the tenant are.
         """
 
         async def body() -> bytes:
@@ -324,10 +332,22 @@ class QueryService:
                 AnswerProducts(self._products, version.products, request.first.attributes),
                 AnswerTargets(self._targets, version.targets) if self._targets else None,
                 following=_following(request, page),
-                long_turn=partial(self._long.of, caller.tenant),
+                long_turn=nullcontext if has_turn else partial(self._long_turn, caller.tenant),
             )
 
         return await self._cached(request, version, caller, body)
+
+    @asynccontextmanager
+    async def _long_turn(self, tenant: str | None) -> AsyncIterator[None]:
+        if self._long_asked[tenant] >= LONG_ASKED:
+            message = f"{LONG_ASKED} long answers of this tenant are being computed, or wait for it."
+            raise TooBusyError(message, do="Ask for less at once, or again in a few seconds.")
+        self._long_asked[tenant] += 1
+        try:
+            async with self._long.of(tenant):
+                yield
+        finally:
+            self._long_asked -= Counter([tenant])  # forgets who asks for none
 
     async def _known_groups(self, request: MetricsRequest, caller: Caller) -> frozenset[str]:
         """The groups of all stores that the caller may see, if the answer is by groups."""

@@ -138,8 +138,14 @@ RIGHTS: Mapping[str, Rights] = {
     ),
     "sql": Rights(
         reads=(
-            *(*_ANSWERED, *_ALERT_HISTORY),
-            *("alerts_open", "alert_versions", "api_keys", "alert_audits", "lag", "secrets_key"),
+            *_ANSWERED,
+            *_ALERT_HISTORY,
+            "alerts_open",
+            "alert_versions",
+            "api_keys",
+            "alert_audits",
+            "lag",
+            "secrets_key",
         ),
         writes=(RELEASES,),
     ),

@@ -33,7 +33,7 @@ MATRIX = (
         "D03",
         "L",
         "*power failure of the broker; of all disks at once",
-        f"{ROOTED}; hundreds of times: `python -m tests.system.drills.power`",
+        f"{ROOTED}; again and again: `python -m tests.system.drills.power`",
     ),
     Row(
         "D04",

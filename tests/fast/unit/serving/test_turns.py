@@ -1,12 +1,14 @@
 """One name never has all places, and a name that has none is next."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 
 import pytest
 
 from master_dataset.registry.stores import Store
+from serving_layer import service
+from serving_layer.errors import TooBusyError
 from serving_layer.keys.key import Caller
 from serving_layer.limits import Turns
 from serving_layer.query.resolve import MetricRequest, MetricsRequest
@@ -129,10 +131,16 @@ class PausedTables(WorldTables):
         return await super().blocks(view, store, run, days)
 
 
-def test_long_answers_of_a_tenant_wait_for_each_other_and_short_ones_do_not() -> None:
-    stores = [*(f"long-{number}" for number in range(5)), "short"]
-    world = World(*(Store(id=each, timezone="UTC", tenant=each.partition("-")[0]) for each in stores))
-    for number, store in enumerate(stores):
+async def until(done: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not done():  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0.005)
+
+
+def test_long_answers_of_a_tenant_wait_for_each_other_and_others_do_not() -> None:
+    long, other = [f"long-{number}" for number in range(5)], "longer-0"
+    world = World(*(Store(id=each, timezone="UTC", tenant=each.partition("-")[0]) for each in [*long, other, "short"]))
+    for number, store in enumerate([*long, other, "short"]):
         world.receive(receipt("2026-11-10T09:00:00Z", minor=100, number=number, store=store), SOLD_AT)
     world.rebuild(SOLD_AT + timedelta(days=1))
     tables = PausedTables(world)
@@ -145,16 +153,43 @@ def test_long_answers_of_a_tenant_wait_for_each_other_and_short_ones_do_not() ->
         return await asking.answers.metrics(MetricsRequest((request,), PageRequest()), version, caller)
 
     async def scenario() -> tuple[set[str], list[bytes]]:
-        long = [asyncio.ensure_future(asked(each, "2025-10-10")) for each in stores[:-1]]
-        short = await asked("short", "2026-11-10")
-        for _ in range(100):
-            await asyncio.sleep(0)
+        waiting = [asyncio.ensure_future(asked(each, "2025-10-10")) for each in long]
+        await until(lambda: len(tables.reading) >= LONG_OF_TENANT)
+        waiting.append(asyncio.ensure_future(asked(other, "2025-10-10")))
+        await until(lambda: other in tables.reading)
+        bodies = [await asked("short", "2026-11-10")]
         reading = set(tables.reading)
         tables.may_go_on.set()
-        return reading, [short, *await asyncio.gather(*long)]
+        return reading, [*bodies, *await asyncio.gather(*waiting)]
 
-    reading, bodies = asyncio.run(asyncio.wait_for(scenario(), 60))
+    reading, bodies = asyncio.run(scenario())
 
-    assert len(reading) == LONG_OF_TENANT
-    assert tables.reading == set(stores[:-1])
-    assert all(b'"value":1.00' in body or b'"value":1.0' in body for body in bodies)
+    assert len(reading) == LONG_OF_TENANT + 1
+    assert tables.reading == {*long, other}
+    assert all(b'"value":1.0' in body for body in bodies)
+
+
+def test_long_answers_that_nobody_may_wait_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "LONG_ASKED", 1)
+    world = World(*(Store(id=each, timezone="UTC", tenant="long") for each in ("long-0", "long-1")))
+    world.receive(receipt("2026-11-10T09:00:00Z", minor=100, store="long-0"), SOLD_AT)
+    world.rebuild(SOLD_AT + timedelta(days=1))
+    tables = PausedTables(world)
+    asking = Asking(world, tables.readers)
+    caller = Caller("a key", "long", frozenset({"read"}))
+
+    async def asked(store: str) -> bytes:
+        request = MetricRequest("net_sales", (store,), "2025-10-10", "2026-11-11", grain="15m")
+        version = await asking.answers.read_version(request, caller)
+        return await asking.answers.metrics(MetricsRequest((request,), PageRequest()), version, caller)
+
+    async def scenario() -> None:
+        first = asyncio.ensure_future(asked("long-0"))
+        await until(lambda: bool(tables.reading))
+        with pytest.raises(TooBusyError, match="1 long answers of this tenant"):
+            await asked("long-1")
+        tables.may_go_on.set()
+        await first
+        await asked("long-1")
+
+    asyncio.run(scenario())
