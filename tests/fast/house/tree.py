@@ -18,7 +18,7 @@ PACKAGES = (
     "lab",
     "galatea",
 )
-BINARY = {".png", ".jpg", ".webp", ".ico", ".parquet", ".woff2", ".gz"}
+BINARY = {".png", ".jpg", ".webp", ".ico", ".parquet", ".woff2", ".gz", ".bin"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

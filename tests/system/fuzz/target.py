@@ -88,7 +88,7 @@ class Target(ABC):
 
     def path_of(self, value: bytes) -> Path:
         """Where the corpus has this input, if it has it."""
-        return CORPUS / self.name / hashlib.sha256(value).hexdigest()[:16]
+        return CORPUS / self.name / f"{hashlib.sha256(value).hexdigest()[:16]}.bin"
 
 
 @contextmanager

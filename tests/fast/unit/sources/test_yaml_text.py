@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,9 +22,9 @@ def shared(repeats: int) -> str:
     return f"a: &a {LONG}\nstores: [{', '.join(['*a'] * repeats)}]"
 
 
-def refusal(text: str, **limits: Any) -> BadFileError:
+def refusal(text: str, most_characters: int = yaml_text.MOST_CHARACTERS) -> BadFileError:
     with pytest.raises(BadFileError) as refused:
-        read_yaml(text, **limits)
+        read_yaml(text, most_characters=most_characters)
     return refused.value
 
 

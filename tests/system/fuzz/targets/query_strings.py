@@ -129,7 +129,7 @@ class QueryStrings(Target):
         """Call the application as the server does: httpx would correct the bytes."""
         key = f"Bearer {OPERATOR_KEY}".encode()
         headers = [(b"host", b"galatea"), *([(b"authorization", key)] if is_operator else [])]
-        scope = {
+        scope: dict[str, Any] = {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},
             "http_version": "1.1",
@@ -160,7 +160,7 @@ class QueryStrings(Target):
 
         await self._asking.app(scope, receive, send)  # type: ignore[arg-type]  # looser than Starlette's
         body = b"".join(each.get("body", b"") for each in sent[1:])
-        request = httpx.Request("GET", httpx.URL(scheme="http", host="galatea", path=quote(str(scope["path"]))))
+        request = httpx.Request("GET", httpx.URL(scheme="http", host="galatea", path=quote(scope["path"])))
         return httpx.Response(sent[0]["status"], headers=sent[0]["headers"], content=body, request=request)
 
     def _outcome(self, response: httpx.Response, failures: Sequence[str]) -> Outcome:

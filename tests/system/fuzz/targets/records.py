@@ -20,7 +20,7 @@ from master_dataset.kafka.record import RecordPosition
 from master_dataset.kafka.trace_contexts import trace_contexts_of
 from master_dataset.parsing import rows as rows_module
 from master_dataset.parsing.parse import MARKER_HEADER, SCHEMA_HEADER, is_marker, key_of, parse
-from master_dataset.parsing.results import DeadLetter, Reason
+from master_dataset.parsing.results import Event, Reason
 from master_dataset.parsing.rows import DEAD_LETTER, EVENT, MARKER, headers_of, read_singly, rows
 from master_dataset.registry.stores import Store
 from master_dataset.source import Source
@@ -124,7 +124,8 @@ class Records(_Reading):
         source = registered_sources()[topic]
         row = _read_alike(source, _record(topic, body))
         parsed = parse(source, body, terms_of, received_us=BEGIN_US + 9 * HOUR_US)
-        if not isinstance(parsed, DeadLetter) and key_of(source)(body) != parsed.store.encode():
+        key = key_of(source)(body)
+        if isinstance(parsed, Event) and key != parsed.store.encode():
             raise PromiseBrokenError("an event would be sent with another key than that of its store")
         EventValidator(source, STORES, "ours", BEGIN_US + HOUR_US).validate([body])
         if row["reason"] is not None and row["reason"] not in _REASONS:
