@@ -99,9 +99,7 @@ class Fence:
             # A broker may be behind this machine by the skew, so its clock passes the cut later.
             waiting(behind.total_seconds())
             time.sleep(behind.total_seconds())
-        message = (
-            f"the broker stamped a marker in {latest} {behind} too early for the cut `{cut}`"
-        )
+        message = f"the broker stamped a marker in {latest} {behind} too early for the cut `{cut}`"
         raise OperatorError(message, do="compare the brokers' clocks with this machine's; then run it again")
 
     def wait(self, marked: Marked, positions: Callable[[], Offsets], reader: str, timeout: timedelta) -> None:
