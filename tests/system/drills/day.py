@@ -85,7 +85,7 @@ class Day:
     steps: int = 0
     beyond: int = 0
     publications: int = 0
-    refused: Counter[str] = field(default_factory=Counter)
+    refused: dict[str, int] = field(default_factory=dict)
     answers: int = 0
     refusals: dict[str, int] = field(default_factory=dict)
     days_compared: int = 0
@@ -101,6 +101,10 @@ class Day:
     differing: int = 0
     seconds: float = 0.0
     wrong: list[str] = field(default_factory=list)
+
+    def line(self) -> str:
+        """As it is kept."""
+        return json.dumps({"at": f"{datetime.now(UTC):%F}", **asdict(self)})
 
 
 class SimulatedDay:
@@ -132,7 +136,7 @@ class SimulatedDay:
                 self._step_beyond(on, hour.beyond, chance, line)
             for why in on.sampler.wrong():
                 line.fail(f"hour {number}: {why}")
-            seen = f"{self._day.publications} publications, {dict(self._day.refused)} refused"
+            seen = f"{self._day.publications} publications, {self._day.refused} refused"
             _say(f"hour {number}: {_now()}, {on.roll.sent} sent, {seen}; {line.why or 'all is well'} {on.said}")
         self._day.ended = _now()
         self._read_ledger(on, line)
@@ -189,7 +193,8 @@ class SimulatedDay:
             return True
         said = " ".join(done.stderr.strip().splitlines()[-2:])
         _say(f"  rebuild: {done.returncode} {said}")
-        self._day.refused[_kind_of(done.stderr)] += 1
+        kind = _kind_of(done.stderr)
+        self._day.refused[kind] = self._day.refused.get(kind, 0) + 1
         if "Traceback" in done.stderr:
             line.fail(f"a rebuild ended without a typed error: {said}")
         return False
@@ -372,9 +377,8 @@ def main() -> int:
             return under(Clock(Path(folder) / "clock"))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # the stack is stopped on the way out
     day = lived(Day(arguments.hours, arguments.seed), clock, arguments.minutes, arguments.rate)
-    line = json.dumps({"at": f"{datetime.now(UTC):%F}", **asdict(day)})
-    sys.stdout.write(line + "\n")
-    append("day", line)
+    sys.stdout.write(day.line() + "\n")
+    append("day", day.line())
     return int(bool(day.wrong or day.differing))
 
 

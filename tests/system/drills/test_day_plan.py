@@ -1,7 +1,10 @@
-"""The plan of a simulated day follows from its seed."""
+"""The plan of a simulated day follows from its seed, and what is found becomes a line of the ledger."""
+
+import json
 
 import pytest
 
+from tests.system.drills.day import Day
 from tests.system.drills.day_plan import BEYOND, BEYOND_EVERY, HOUR_SECONDS, LONGEST_JUMP, Kind, planned_hour
 
 REAL_SECONDS, SKEW = 60.0, 5.0
@@ -39,3 +42,12 @@ def test_a_day_has_steps_beyond_the_skew_in_both_directions() -> None:
     assert list(found) == list(range(0, 24, BEYOND_EVERY))
     assert all(BEYOND[0] <= abs(seconds) <= BEYOND[1] for seconds in found.values())
     assert {seconds > 0 for seconds in found.values()} == {True, False}
+
+
+def test_a_day_is_kept_as_a_line_with_all_that_was_found() -> None:
+    day = Day(24, 7, refused={"CassandraUnavailableError": 2}, dead_letters={"not_json": 5}, wrong=["too much"])
+
+    kept = json.loads(day.line())
+
+    assert (kept["hours"], kept["seed"], kept["refused"]) == (24, 7, {"CassandraUnavailableError": 2})
+    assert (kept["dead_letters"], kept["wrong"], kept["differing"]) == ({"not_json": 5}, ["too much"], 0)
