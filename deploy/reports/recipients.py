@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from deploy.reports.address import mail_address
 from master_dataset.errors import BadFileError
+from master_dataset.registry.hidden_characters import visible
 from master_dataset.registry.tenants import wrong_tenant
 from master_dataset.registry.yaml_text import read_yaml
 from serving_layer.pages.language import Language
@@ -58,11 +59,11 @@ def read_reports(file: Path) -> tuple[ScheduledReport, ...]:
     except UnicodeDecodeError as error:
         raise BadFileError(f"{name} is not UTF-8", do="save it as UTF-8") from error
     try:
-        return ReportsFile.model_validate(read_yaml(text, most_characters=MOST_BYTES)).reports
+        return ReportsFile.model_validate(read_yaml(text, most_characters=MOST_BYTES, surrogates=True)).reports
     except BadFileError as error:
         raise BadFileError(f"{name}: {error.message}", do=error.do) from error
     except ValidationError as error:
         wrong = error.errors()[0]
         place = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in wrong["loc"]).lstrip(".")
-        message = f"{name}: `{place or 'reports'}`: {wrong['msg'].removeprefix('Value error, ')}"
+        message = f"{name}: `{visible(place) or 'reports'}`: {wrong['msg'].removeprefix('Value error, ')}"
         raise BadFileError(message, do="correct the field: docs/how-to/reports.md lists them") from error

@@ -56,9 +56,7 @@ def test_no_key_is_created_for_a_tenant_that_cannot_be(monkeypatch: pytest.Monke
 
 def test_a_report_is_for_one_tenant(tmp_path: Path) -> None:
     file = tmp_path / "reports.yaml"
-    where = r"reports\[0\].tenant"
-    half = r"`\\ud800` in line 1 has half of a surrogate pair"
-    for tenant, named in (("", where), ("*", where), (r"a\u202eb", where), (r"\ud800", half)):
+    for tenant in ("", "*", r"a\u202eb", r"\ud800"):
         file.write_text(f'reports: [{{tenant: "{tenant}", period: daily, to: [a@b.example]}}]')
-        with pytest.raises(BadFileError, match=named):
+        with pytest.raises(BadFileError, match=r"reports\[0\].tenant"):
             read_reports(file)
