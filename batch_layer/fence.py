@@ -1,8 +1,9 @@
 """The fence (R2): waits until it is certain that nothing with a timestamp before a cut can still appear.
 
 Wait until the clock has passed the cut and the skew; write a marker into every partition of every source; check that
-the broker did not stamp it earlier, or write another one when its clock has passed them too; wait until the reader of
-the topic has passed it. An open transaction, an unreplicated record or an idle partition can hide no record from that.
+the broker did not stamp it earlier (if its clock is behind by no more than the skew, wait and write markers again);
+wait until the reader of the topic has passed it. An open transaction, an unreplicated record or an idle partition
+cannot hide a record from that.
 """
 
 import time
@@ -92,14 +93,14 @@ class Fence:
             if not early:
                 failpoint(Failpoint.REBUILD_MARKED)
                 return self._marked.setdefault(cut, Marked(cut, sent.offsets))
-            latest = min(early, key=early.__getitem__)
-            behind = cut + self.skew - early[latest]
+            furthest = min(early, key=early.__getitem__)
+            behind = cut + self.skew - early[furthest]
             if behind > self.skew or attempt == _ATTEMPTS:
                 break
-            # A broker may be behind this machine by the skew, so its clock passes the cut later.
+            # The broker's clock may be behind by the skew: it passes the cut later than ours.
             waiting(behind.total_seconds())
             time.sleep(behind.total_seconds())
-        message = f"the broker stamped a marker in {latest} {behind} too early for the cut `{cut}`"
+        message = f"the broker stamped a marker in {furthest} too early for the cut `{cut}`, by {behind}"
         raise OperatorError(message, do="compare the brokers' clocks with this machine's; then run it again")
 
     def wait(self, marked: Marked, positions: Callable[[], Offsets], reader: str, timeout: timedelta) -> None:
