@@ -49,7 +49,7 @@ def fuzz(
     target: Target,
     seed: int,
     seconds: float,
-    tell: Callable[[Failure], None] = lambda _: None,
+    on_failure: Callable[[Failure], None] = lambda _: None,
     limits: WatchLimits = LIMITS,
 ) -> Found:
     """Fuzz one target.
@@ -58,7 +58,7 @@ def fuzz(
         target: what is fuzzed; it must be possible to pickle it.
         seed: equal seeds make the same inputs in the same order, unless a worker had to be replaced.
         seconds: how long. A worker that ends before is replaced by one that makes other inputs.
-        tell: is given each failure when it is found.
+        on_failure: is called with each failure when it is found.
         limits: when a worker is ended.
 
     Returns:
@@ -74,7 +74,7 @@ def fuzz(
         for place, each in done.failures.items():
             if place not in found.failures:
                 found.failures[place] = each
-                tell(each)
+                on_failure(each)
         round_ += 1
     return found
 

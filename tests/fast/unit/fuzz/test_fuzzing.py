@@ -126,4 +126,4 @@ def test_every_mutation_takes_any_input(mutation: Mutation) -> None:
     made = {mutation(chance.choice(values), values, chance, (b"word",)) for _ in range(300)}
 
     assert len(made) > 5
-    assert max(map(len, made)) < 100 * MOST_BYTES
+    assert max(map(len, made)) < MOST_BYTES
