@@ -48,10 +48,10 @@ def executor_options(settings: "Settings") -> "Mapping[str, str]":
 
 
 def authentication_options(settings: "Settings") -> "Mapping[str, str]":
-    """Return the options without which everybody on this machine could connect to a driver in local mode.
+    """Return the options that require a secret of whoever connects to a driver in local mode.
 
-    They could read what it broadcasts, such as the passwords in a function, and stop it. Spark makes the secret, a new
-    one at each start. Daemons of a cluster have to know the secret, so its operator chooses it.
+    Without it, every user of the machine could stop the driver, and read what it broadcasts, passwords included. Spark
+    creates the secret at each start. On a cluster the operator chooses it, because its daemons need it too.
     """
     if on_cluster(settings):
         return {}

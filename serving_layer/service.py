@@ -71,7 +71,7 @@ BODIES_KEPT = 64 * 1024 * 1024
 LONG_AT_ONCE, LONG_OF_TENANT = 4, 2
 """How many long answers are computed at once, and of one tenant: all share a processor with the short ones."""
 LONG_ASKED = 64
-"""How many long answers of a tenant are computed or wait. Whoever asks and leaves is not forgotten before."""
+"""The most long answers of a tenant in progress or waiting, including those whose client has left."""
 RECENT_SECONDS = 0.05
 """Greatest age of the state that a query is answered from, but where REST is asked with `Cache-Control: no-cache`."""
 
@@ -313,11 +313,11 @@ class QueryService:
             request: what is asked for.
             version: from `read_version` of this request.
             caller: whose stores are in the answer.
-            has_turn: it has waited for a turn elsewhere, and waits for none here if it is long.
+            has_turn: the caller holds a turn for it already, so a long answer does not wait for another.
 
         Raises:
             GalateaError: see `answer`; TooManyStoresError if a table would silently lack stores.
-            TooBusyError: it is long, and too many of the tenant are.
+            TooBusyError: the answer is long, and the tenant has too many long ones in progress or waiting.
         """
 
         async def body() -> bytes:
@@ -340,7 +340,7 @@ class QueryService:
     @asynccontextmanager
     async def _long_turn(self, tenant: str | None) -> AsyncIterator[None]:
         if self._long_asked[tenant] >= LONG_ASKED:
-            message = f"{LONG_ASKED} long answers of this tenant are being computed, or wait for it."
+            message = f"{LONG_ASKED} long answers of this tenant are in progress or waiting."
             raise TooBusyError(message, do="Ask for less at once, or again in a few seconds.")
         self._long_asked[tenant] += 1
         try:

@@ -1,4 +1,4 @@
-"""Nobody else on the machine can talk to a driver of Spark: it would tell what it broadcasts, and end when asked."""
+"""A Spark driver requires a secret: others on the machine could read what it broadcasts, and stop it."""
 
 from typing import TYPE_CHECKING, Any
 
