@@ -1,6 +1,7 @@
 """`galatea keys`: API keys."""
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -126,7 +127,7 @@ def _shown(text: str, key: Key, *, as_json: bool) -> None:
     if as_json:
         print_json(_described(key) | {"key": text})
         return
-    print_message(f"  {text}")
+    sys.stdout.write(f"{text}\n")  # alone, so that a shell can keep it: KEY=$(galatea keys create ...)
     print_message(
         f"  tenant `{key.tenant}`, {', '.join(sorted(key.scopes))}, until {key.expires_at:%F}; it is not shown again"
     )

@@ -1,6 +1,7 @@
 """`galatea webhooks`: endpoints that receive alerts."""
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from getpass import getuser
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -190,7 +191,7 @@ def _show_secret(made: "RegisteredEndpoint", *, as_json: bool) -> None:
         print_json({"id": endpoint.id, "secret": endpoint.secret})
         return
     print_message(f"  {endpoint.id} receives alerts within seconds. Its signing secret, which is not shown again:")
-    print_message(f"  {endpoint.secret}")
+    sys.stdout.write(f"{endpoint.secret}\n")  # alone, so that a shell can keep it
 
 
 def _done(found: "RegisteredEndpoint", what: str, *, as_json: bool) -> None:

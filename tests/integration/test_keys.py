@@ -50,6 +50,12 @@ def test_a_key_lives_from_its_creation_to_its_revocation(stack: Stack) -> None:
     assert "key" not in listed[made["id"]]
 
 
+def test_a_shell_can_keep_what_the_command_prints(stack: Stack) -> None:
+    key = stack.run("keys", "create", "--tenant", "acme", "--scope", "read").removesuffix("\n")
+
+    until(lambda: status(stack, key) == 200)
+
+
 def test_a_row_that_a_client_of_cassandra_has_written_is_no_key_until_an_operator_signs_it(stack: Stack) -> None:
     text, key = Key.new("acme", ("read",), "somebody else", NOW, None)
     with connect(stack.settings.cassandra.address).cluster as cluster:
