@@ -48,6 +48,8 @@ CHARACTERS_PER_CELL = 40
 """About how long a cell is in a block."""
 CELLS_KEPT = 400_000
 """How many cells are cached. About 150 MB: 11 store-years of `sales`."""
+STORES_KEPT = 1_000_000
+"""How many ids of stores are cached, about 100 bytes each. Days of a month with the same stores count once."""
 
 
 class BatchCells:
@@ -58,7 +60,9 @@ class BatchCells:
         self._published = published
         self._batch = batch
         self._manifests: SharedCache[str, Mapping[str, Mapping[date, str]]] = SharedCache(8)
-        self._stores: SharedCache[tuple[str, str], Mapping[date, frozenset[str]]] = SharedCache(4096)
+        self._stores: SharedCache[tuple[str, str, date], Mapping[date, frozenset[str]]] = SharedCache(
+            STORES_KEPT, _stores_size
+        )
         self._blocks: LRUCache[tuple[str, str, DayRun], Cells] = LRUCache(CELLS_KEPT, getsizeof=_size)
 
     async def read(
@@ -118,7 +122,8 @@ class BatchCells:
 
     async def stores(self, run: str, view: View, day: date) -> frozenset[str]:
         """The stores that have a block of that day. CellMissingError if the run knows nothing of the day."""
-        days = await self._stores.get((run, view.name), lambda: self._batch.stores_of(run, view.name))
+        month = month_of(day)
+        days = await self._stores.get((run, view.name, month), lambda: self._batch.stores_of(run, view.name, month))
         if day not in days:
             raise _missing(view, day, run, "any store")
         return days[day]
@@ -143,6 +148,10 @@ class BatchCells:
 
 def _decoded(view: View, blocks: Mapping[DayRun, str]) -> dict[DayRun, Cells]:
     return {each: tuple(read_block(view, block)) for each, block in blocks.items()}
+
+
+def _stores_size(days: Mapping[date, frozenset[str]]) -> int:
+    return 1 + sum(map(len, set(days.values())))
 
 
 def _size(cells: Cells) -> int:

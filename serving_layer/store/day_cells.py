@@ -326,8 +326,11 @@ class DayCells:
 
         async def read(view: View, day: date) -> int:
             run = runs[view.name].get(day)
-            parts = None if run is None else (await self._of_run(run, view.name)).get(day)
-            return 0 if run is None or parts is None else _size(await self._day(view, day, run, parts))
+            if run is None:
+                return 0
+            await self._cells.stores(run, view, day)
+            parts = (await self._of_run(run, view.name)).get(day)
+            return 0 if parts is None else _size(await self._day(view, day, run, parts))
 
         size, days = 0, sorted({day for of_view in runs.values() for day in of_view}, reverse=True)
         for day in days:

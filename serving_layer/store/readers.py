@@ -161,8 +161,8 @@ class PublishedReader(Protocol):
 class BatchReader(Protocol):
     """What runs wrote. Immutable."""
 
-    async def stores_of(self, run: str, view: str) -> Mapping[date, frozenset[str]]:
-        """Which stores have a block, per day that the run computed."""
+    async def stores_of(self, run: str, view: str, month: date) -> Mapping[date, frozenset[str]]:
+        """Which stores have a block, per day that the run computed in the month of this first day."""
 
     async def blocks(self, view: str, store: str, run: str, days: Sequence[date]) -> Mapping[date, str]:
         """The blocks of days of one month. A day that has none is left out: the caller knows if it must be there."""

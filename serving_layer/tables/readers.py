@@ -8,7 +8,7 @@ TopicTables       generations, partition_growths
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 import orjson
 from cachetools import LRUCache
@@ -103,7 +103,9 @@ class BatchTables:
     def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
         self._session = session
-        self._days = session.prepare("SELECT day, stores FROM run_days WHERE run = ? AND view_name = ?")
+        self._days = session.prepare(
+            "SELECT day, stores FROM run_days WHERE run = ? AND view_name = ? AND day >= ? AND day < ?"
+        )
         self._blocks = session.prepare(
             "SELECT day, block FROM batch_cells "
             "WHERE view_name = ? AND store = ? AND month = ? AND run = ? AND day >= ? AND day <= ?"
@@ -114,10 +116,11 @@ class BatchTables:
             "SELECT part, block FROM day_cells WHERE run = ? AND view_name = ? AND day = ?"
         )
 
-    async def stores_of(self, run: str, view: str) -> Mapping[date, frozenset[str]]:
-        """Per day that the run computed, who has a block."""
-        rows = await self._session.rows(self._days, run, view)
-        return {day_of(day): frozenset(orjson.loads(stores)) for day, stores in rows}
+    async def stores_of(self, run: str, view: str, month: date) -> Mapping[date, frozenset[str]]:
+        """Days with the same stores, which are most of a month, share one set."""
+        rows = await self._session.rows(self._days, run, view, month, month_of(month + timedelta(days=31)))
+        sets = {stores: frozenset[str](orjson.loads(stores)) for stores in {stores for _, stores in rows}}
+        return {day_of(day): sets[stores] for day, stores in rows}
 
     async def blocks(self, view: str, store: str, run: str, days: Sequence[date]) -> Mapping[date, str]:
         """One read, since the days of a month lie together; between these days there may be others."""

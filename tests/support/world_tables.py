@@ -22,6 +22,7 @@ from serving_layer.store.readers import (
 )
 from tests.support.world import World
 from views.control.publication import Pointer
+from views.core.cut import month_of
 from views.core.day_cells import DayParts
 
 
@@ -56,8 +57,9 @@ class WorldTables:
     async def history(self, before: int, limit: int) -> Sequence[PublicationEntry]:
         return [each for each in self.world.history if each.publication < before][:limit]
 
-    async def stores_of(self, run: str, view: str) -> Mapping[date, frozenset[str]]:
-        return self.world.run_days[run, view]
+    async def stores_of(self, run: str, view: str, month: date) -> Mapping[date, frozenset[str]]:
+        days = self.world.run_days[run, view]
+        return {day: stores for day, stores in days.items() if month_of(day) == month}
 
     async def blocks(self, view: str, store: str, run: str, days: Sequence[date]) -> Mapping[date, str]:
         found = {day: self.world.blocks.get((view, store, run, day)) for day in days}

@@ -15,7 +15,7 @@ from tests.fast.model.rules import Rule
 from tests.fast.model.serving import place_of
 from views.control.generation import claimed_ends
 from views.control.publication import Pointer, generation_of
-from views.core.cut import seconds, utc
+from views.core.cut import month_of, seconds, utc
 from views.core.local_time import Span
 
 if TYPE_CHECKING:
@@ -50,8 +50,9 @@ class ModelTables:
         found = sorted((each for each in self.world.tables.history.items() if each[0] < before), reverse=True)
         return [PublicationEntry(number, row.cut, row.published_at, "", "") for number, row in found[:limit]]
 
-    async def stores_of(self, run: str, view: str) -> Mapping[date, frozenset[str]]:
-        return dict(self.world.batch.run_days[run, view])
+    async def stores_of(self, run: str, view: str, month: date) -> Mapping[date, frozenset[str]]:
+        days = self.world.batch.run_days[run, view]
+        return {day: stores for day, stores in days.items() if month_of(day) == month}
 
     async def blocks(self, view: str, store: str, run: str, days: Sequence[date]) -> Mapping[date, str]:
         blocks = self.world.batch.blocks

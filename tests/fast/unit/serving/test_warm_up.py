@@ -39,9 +39,9 @@ class CountingTables(WorldTables):
         await self._counted("manifest", name)
         return await super().manifest(name)
 
-    async def stores_of(self, run: str, view: str) -> Mapping[date, frozenset[str]]:
+    async def stores_of(self, run: str, view: str, month: date) -> Mapping[date, frozenset[str]]:
         await self._counted("stores_of", view)
-        return await super().stores_of(run, view)
+        return await super().stores_of(run, view, month)
 
     async def day_parts(self, run: str, view: str) -> Mapping[date, DayParts]:
         await self._counted("day_parts", view)
@@ -81,20 +81,23 @@ async def asked(asking: Asking, request: MetricRequest = TOTAL) -> bytes:
     return await answers.metrics(MetricsRequest((request,), PageRequest()), version, OPERATOR)
 
 
-def test_after_a_warm_up_an_answer_reads_nothing_more_of_the_publication(tables: CountingTables) -> None:
+@pytest.mark.parametrize("question", [TOTAL, EACH])
+def test_after_a_warm_up_an_answer_reads_only_blocks_of_the_publication(
+    tables: CountingTables, question: MetricRequest
+) -> None:
     asking = Asking(tables.world, tables.readers)
 
     async def scenario() -> tuple[Counter[str], bytes]:
         await asking.answers.warm_up(10)
         before = tables.reads.copy()
-        body = await asked(asking)
+        body = await asked(asking, question)
         return tables.reads - before, body
 
     more, body = asyncio.run(scenario())
 
     assert more == Counter()
     assert tables.reads["day_cells sales 2026-11-10"] == 1
-    assert body == asyncio.run(asked(Asking(tables.world)))
+    assert body == asyncio.run(asked(Asking(tables.world), question))
 
 
 def test_the_next_publication_is_read_ahead_when_it_is_first_seen(tables: CountingTables) -> None:
@@ -180,13 +183,13 @@ def test_a_process_asks_itself_before_anybody_can_and_starts_whatever_the_answer
     assert {tables.reads["day_parts sales"] > 0, tables.reads["stores_of sales"] > 0} == {not fails}
 
 
-@pytest.mark.parametrize("request_", [TOTAL, EACH])
-def test_requests_that_arrive_together_read_a_publication_once(tables: CountingTables, request_: MetricRequest) -> None:
+@pytest.mark.parametrize("question", [TOTAL, EACH])
+def test_requests_that_arrive_together_read_a_publication_once(tables: CountingTables, question: MetricRequest) -> None:
     asking = Asking(tables.world, tables.readers)
 
     async def scenario() -> list[Any]:
-        others = (replace(request_, metric=each) for each in ("gross_sales", "returns_value"))
-        return await asyncio.gather(*(asked(asking, each) for each in (request_, *others)))
+        others = (replace(question, metric=each) for each in ("gross_sales", "returns_value"))
+        return await asyncio.gather(*(asked(asking, each) for each in (question, *others)))
 
     assert len(set(asyncio.run(scenario()))) == 3
     assert set(tables.reads.values()) == {1}
