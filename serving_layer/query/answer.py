@@ -48,6 +48,8 @@ CELLS_TOGETHER = 100_000
 """About so many cells are read together, of at most as many stores as one statement reads speed rows of."""
 FIRST_TOGETHER = 4
 """So many stores are read together while it is not known how many cells each has."""
+FEW_WINDOWS = 2 * int(ONE_DAY.total_seconds()) // STEP
+"""Stores with so few windows, and no products in them, have few cells: as many as possible are read together."""
 PIECE = 20_000
 """Cells are added up in pieces of about so many, and other answers have their turn in between."""
 GROUPS_AT_ONCE = 2
@@ -151,7 +153,7 @@ async def answer_query(  # noqa: PLR0913, PLR0917 - what it is answered from
     """The stages after `resolve`: the response to one resolved query. `products`, `targets`: None if it reads none."""
     found: list[StoreStates] = []
     size = 0
-    together = _Together(query.stores)
+    together = _Together(query.stores, _first_together(query))
     for some in together:
         with stages.stage("fetch"):
             read = await fetch(query, some, snapshot, cells, products)
@@ -205,7 +207,7 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
     totals[0].refuse_slow(set(left))
     if is_limited:
         refuse_many_days(queries, set(left))
-    together, adding = _Together(left), asyncio.Lock()
+    together, adding = _Together(left, min(map(_first_together, queries))), asyncio.Lock()
 
     async def merge_stores() -> None:
         for some in together:
@@ -247,11 +249,18 @@ def _aggregated(query: ResolvedQuery, read: Iterable[StoreData]) -> list[StoreSt
     return [aggregate(query, data) for data in read]
 
 
+def _first_together(query: ResolvedQuery) -> int:
+    """How many stores are read together before it is known how many cells one has."""
+    windows = max(((of.range.span.end - of.range.span.start) // STEP for of in query.stores), default=0)
+    has_products = any(SKU in view.dimensions for view in query.views)
+    return FIRST_TOGETHER if has_products or windows > FEW_WINDOWS else STORES_TOGETHER
+
+
 class _Together(Iterator[Sequence[Each]]):
     """Stores in groups that are read together: the more cells they have, the fewer."""
 
-    def __init__(self, stores: Sequence[Each]) -> None:
-        self._stores, self._at, self._most = stores, 0, FIRST_TOGETHER
+    def __init__(self, stores: Sequence[Each], first: int) -> None:
+        self._stores, self._at, self._most = stores, 0, first
 
     def __next__(self) -> Sequence[Each]:
         some = self._stores[self._at : self._at + self._most]

@@ -2,11 +2,13 @@
 
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from master_dataset.registry.stores import GroupVersion, Sensor, Store
 from serving_layer.query import answer
+from serving_layer.query.fetch import StoreData
 from serving_layer.store.cells import STORES_TOGETHER
 from tests.support import World, receipt
 from tests.support.sensors import source_of
@@ -76,9 +78,32 @@ def test_an_answer_does_not_depend_on_which_stores_are_read_together(
 
 
 def test_what_is_read_together_is_bounded_by_all_that_is_read_of_a_store() -> None:
-    together = answer._Together(range(200))  # noqa: SLF001 - the bound has no other place
+    together = answer._Together(range(200), answer.FIRST_TOGETHER)  # noqa: SLF001 - the bound has no other place
     sizes = [len(next(together))]
     for cells in (8_100, 8_100, 100):
         together.note([cells] * sizes[-1])
         sizes.append(len(next(together)))
     assert sizes == [answer.FIRST_TOGETHER, 12, 12, STORES_TOGETHER]
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ("net_sales?range=yesterday&grain=day", len(STORES)),
+        ("net_sales?range=yesterday&by=total&grain=hour", len(STORES)),
+        ("net_sales?range=last_7_days&grain=day", answer.FIRST_TOGETHER),
+        ("sku_units?range=yesterday&by=sku&grain=day", answer.FIRST_TOGETHER),
+    ],
+)
+def test_a_short_range_without_products_is_read_of_all_stores_at_once(
+    world: World, question: str, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch, read = answer.fetch, []
+
+    async def counted(*of: Any) -> list[StoreData]:
+        read.append(len(of[1]))
+        return await fetch(*of)
+
+    monkeypatch.setattr(answer, "fetch", counted)
+    Asking(world).body(f"/v1/metrics/{question}")
+    assert read[0] == first
