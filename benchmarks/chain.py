@@ -8,33 +8,27 @@ DuckDB runs in this process and gives rows; ours come over HTTP. It reads the ex
 then again. Both must give the same numbers.
 """
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo
 
-import duckdb
 import orjson
 from deltalake import DeltaTable
 
 from batch_layer.maintenance.export import export_published
 from benchmarks import local
-from benchmarks.constant_server import listens
+from benchmarks.cold_answers import ROUNDS, Timings, answered, beside
 from benchmarks.history import History
 from benchmarks.master import Shape
 from benchmarks.report import Measured, percentile
-from benchmarks.spans import response_of, timed
 from deploy.cassandra import session_of
 from master_dataset.registry.registry import Registry
 from master_dataset.registry.stores import Store
-from views.control.generation import Generations
 from views.core.cut import seconds
 from views.core.local_time import first_instant
 
@@ -43,8 +37,6 @@ if TYPE_CHECKING:
 
 FULL = 1_000_000
 STORES, DAYS = 200, 92
-STARTS, ROUNDS = 9, 40
-"""How often an API is started to be asked once, and how many questions it is asked then."""
 OF_COLD, OF_AGAIN = 3.0, 1.0
 ZONE = "Europe/Bratislava"
 SQL = """
@@ -53,14 +45,6 @@ FROM read_parquet({files}, hive_partitioning = true)
 WHERE epoch_us("window") // 1000000 >= {start} AND epoch_us("window") // 1000000 < {end}
 GROUP BY 1
 """
-
-
-class Timings(NamedTuple):
-    """Seconds of answers: see the module."""
-
-    cold: list[float]
-    other: list[float]
-    again: list[float]
 
 
 class Promised(NamedTuple):
@@ -111,58 +95,6 @@ def published(
                 step=lambda *_: None,
             )
         yield settings, DeltaTable(f"{settings.paths.corrected_uri}/{view}").file_uris()
-
-
-def answered(
-    settings: "Settings", question: tuple[str, Mapping[str, Any]], others: Sequence[tuple[str, Mapping[str, Any]]]
-) -> tuple[Timings, list[bytes]]:
-    """Ask fresh processes the question, then the last of them all others, then the question again and again."""
-    timings, bodies = Timings([], [], []), []
-    with local.running(settings, "kafka", "cassandra", "speed"):
-        wait_for_speed(settings)
-        for _ in range(STARTS):
-            with api(settings):
-                cold, body = timed(partial(response_of, settings, *question))
-                timings.cold.append(cold)
-                bodies.append(body)
-                if len(bodies) == STARTS:
-                    timings.other.extend(timed(partial(response_of, settings, *other))[0] for other in others)
-                    timings.again.extend(timed(partial(response_of, settings, *question))[0] for _ in range(ROUNDS))
-    return timings, bodies
-
-
-@contextmanager
-def api(settings: "Settings") -> Iterator[None]:
-    """A process of the API that has answered nothing yet."""
-    command = [sys.executable, "-m", "deploy.services.api"]
-    with subprocess.Popen(command, env=os.environ | settings.environment(), stdout=subprocess.DEVNULL) as process:
-        try:
-            local.until(lambda: listens(settings.api.port), "the API")
-            yield
-        finally:
-            process.terminate()
-
-
-def wait_for_speed(settings: "Settings") -> None:
-    """Return when the speed layer has read a first micro-batch."""
-    generations = Generations(local.cassandra(settings))
-    local.until(lambda: bool(generations.positions(generations.pointer().generation)), "the speed layer")
-
-
-def beside(sql: str) -> tuple[Timings, list[tuple[Any, ...]]]:
-    """DuckDB: each first in a connection of its own."""
-    timings, rows = Timings([], [], []), list[tuple[Any, ...]]()
-    for _ in range(STARTS):
-        with duckdb.connect(config={"threads": 2}) as connection:
-            query = partial(_rows, connection, sql)
-            cold, rows = timed(query)
-            timings.cold.append(cold)
-            timings.again.extend(timed(query)[0] for _ in range(max(1, ROUNDS // STARTS)))
-    return timings, rows
-
-
-def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
-    return connection.execute(sql).fetchall()
 
 
 def measured(

@@ -13,11 +13,11 @@ import httpx
 from playwright.sync_api import sync_playwright
 
 from benchmarks import local
-from benchmarks.chain import DAYS, api, published, wait_for_speed
+from benchmarks.chain import DAYS, published
+from benchmarks.cold_answers import api, timed, wait_for_speed
 from benchmarks.master import Shape
 from benchmarks.page_weight import weight_without_data
 from benchmarks.report import Measured, percentile
-from benchmarks.spans import timed
 from tests.system.pages.window import FLAGS, found_chromium
 
 if TYPE_CHECKING:

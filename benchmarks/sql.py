@@ -21,9 +21,9 @@ import orjson
 import psycopg
 
 from benchmarks.answers import seconds_of_answers
+from benchmarks.cold_answers import response_of, timed
 from benchmarks.during_rebuild import rebuild
 from benchmarks.report import Measured, percentile
-from benchmarks.spans import response_of, timed
 from benchmarks.traffic import STORES, ReceiptStream, in_background
 from deploy.cassandra import session_of
 from master_dataset.registry.registry import Registry

@@ -7,7 +7,8 @@ from zoneinfo import ZoneInfo
 
 import orjson
 
-from benchmarks.chain import ZONE, Promised, answered, beside, measured, published, refuse_difference
+from benchmarks.chain import ZONE, Promised, measured, published, refuse_difference
+from benchmarks.cold_answers import answered, beside
 from benchmarks.master import Shape
 from benchmarks.report import Measured
 from views.core.local_time import first_instant
