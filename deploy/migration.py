@@ -1,6 +1,5 @@
 """What a deployment needs in Kafka, in Cassandra and on disk: what is missing, and bringing it there."""
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,7 +21,7 @@ from master_dataset.webhooks.endpoint_table import EndpointTable
 from views.control.publication import PointerRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from cassandra.cluster import Session
 
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
     from master_dataset.kafka.connection import KafkaConnection
 
 
-FIRST_FILE = "028_secrets_key.cql"
-"""The file of tables with which keys are signed."""
+SIGNED_SINCE = "028_secrets_key.cql"
+"""The file of tables since which keys are signed."""
 
 
 class Change(NamedTuple):
@@ -102,21 +101,21 @@ class TableMigration:
         """Say what they do. CassandraUnavailableError."""
         for file in files:
             yield Change("cassandra", f"apply `{file.name}` to the keyspace `{KEYSPACE}`")
-            if file.name == FIRST_FILE:
+            if file.name == SIGNED_SINCE:
                 yield from self._keys_to_sign()
 
     def _keys_to_sign(self) -> Iterator[Change]:
-        """Name every key that a former release, or somebody else, has written: each of them is signed, and so stays."""
+        """Name every key of a release that did not sign. None is signed here: somebody else may have written it."""
         with self._session() as session:
             known = session.cluster.metadata.keyspaces.get(KEYSPACE)
             if known is None or "api_keys" not in known.tables:
                 return
             for row in session.execute(f"SELECT id, tenant, scopes FROM {KEYSPACE}.api_keys"):  # noqa: S608 - our own name
-                what = f"sign the key `{row.id}` of the tenant `{row.tenant}` ({', '.join(sorted(row.scopes or ()))})"
-                yield Change("cassandra", f"{what}, so that it stays valid")
+                which = f"the key `{row.id}` of the tenant `{row.tenant}` ({', '.join(sorted(row.scopes or ()))})"
+                yield Change("cassandra", f"refuse {which}, until you have run: galatea keys sign {row.id}")
 
     def apply(self, settings: "Settings", *, with_new_key: bool = False) -> None:
-        """Apply what is missing, and protect the rows of former releases.
+        """Apply what is missing, and encrypt the secrets of former releases.
 
         Args:
             settings: Of the deployment.
@@ -128,7 +127,7 @@ class TableMigration:
         """
         with self._session() as session:
             copies = self._replication or min(THREE, len(session.cluster.metadata.all_hosts()))
-            migrate(session, KEYSPACE, copies, protect_former_rows(settings))
+            migrate(session, KEYSPACE, copies)
             PointerRow(session).begin(datetime.now(UTC))
             if with_new_key:
                 replace_key(settings, session)
@@ -151,22 +150,6 @@ def missing_folders(settings: "Settings") -> Sequence[Path]:
     """Return the local folders of tables and checkpoints that do not exist yet."""
     uris = (settings.paths.master_uri, settings.paths.corrected_uri, settings.paths.checkpoint_uri)
     return [folder for uri in uris if "://" not in uri and not (folder := Path(uri)).exists()]
-
-
-def protect_former_rows(settings: "Settings") -> "Callable[[Session, str], None]":
-    """Return what changes the rows of former releases when the tables get their columns for it: see `migrate`.
-
-    Only then are keys signed that somebody else may have written into Cassandra. So `galatea migrate` shows them first.
-    """
-
-    def protect(session: "Session", file: str) -> None:
-        if file == FIRST_FILE:
-            from serving_layer.tables import AsyncSession, KeyTables  # noqa: PLC0415 - slow to import, and needed once
-
-            key = register(settings, session)
-            asyncio.run(KeyTables(AsyncSession(session), key).sign_former())
-
-    return protect
 
 
 def encrypt_secrets(settings: "Settings", session: "Session") -> None:

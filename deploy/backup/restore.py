@@ -37,7 +37,6 @@ from deploy.backup.tables import (
     COMPUTED,
     ENDPOINTS,
     GROWTHS,
-    KEYS,
     PUBLICATIONS,
     RECOMPUTES,
     SECRETS_KEY,
@@ -51,7 +50,6 @@ from master_dataset.errors import CassandraUnavailableError, OperatorError
 from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.secrets_key import SecretsKey
 from master_dataset.storage import delete_folder, exists
-from serving_layer.keys.key import Key
 from views.alerts.alert import ALERTS_TOPIC, CORRECTIONS_TOPIC
 from views.control.publication import Pointer, Publication, RunStats
 from views.control.recompute import DONE, PlanNumber, Problem, read_stored_plan
@@ -129,6 +127,8 @@ class RestorePlan:
             )
         if empty := sorted({table.name for table in kept_tables()} - kept.keys()):
             yield "cassandra", f"leave tables empty that the release of the backup did not have: {_names(empty)}"
+        if not found.secrets_key:
+            yield "cassandra", "refuse the API keys of the backup, which has no signatures, until: galatea keys sign ID"
         if self.same:
             yield "kafka", f"continue {len(self.same)} topics at the offsets of the backup"
         if self.replaced:
@@ -158,7 +158,7 @@ class Restore:
         schema: The last file of tables that this release knows.
         by: Who does it.
         now: The time, UTC.
-        secrets_key: The key of this deployment. With it, rows of a former release are signed and encrypted.
+        secrets_key: The key of this deployment. With it, webhook secrets of a former release are encrypted.
         without_key: Whether the key of the backup is lost: its keys then have to be signed one by one, and its webhooks
             need new secrets.
     """
@@ -359,9 +359,6 @@ class Restore:
                 row |= {"sealed_secret": sealed, "secret": None}
             return row if ALERTS_TOPIC in same else row | {"begun_at": None}
 
-        def key(row: Row) -> Row:
-            return row if plan.manifest.secrets_key else row | {"mac": self._signature(row)}
-
         def audit(row: Row) -> Row:
             summary = row["told"] if CORRECTIONS_TOPIC in same else _without_offsets(row["told"])
             # With the topic, what was emitted is unknown: the next audit would emit all of the last days again.
@@ -377,18 +374,10 @@ class Restore:
             ARCHIVE_POSITIONS: archived,
             ALERT_POSITIONS: alert_position,
             ENDPOINTS: endpoint,
-            KEYS: key,
             AUDITS: audit,
             SKIPS: skip,
             RECOMPUTES: _ended,
         }
-
-    def _signature(self, row: Row) -> bytes:
-        """Sign the row of a key that a former release has backed up: the operator vouches for the backup."""
-        scopes, name = frozenset(row["scopes"] or ()), row["name"] or ""
-        ends = (row["expires_at"], row["revoked_at"])
-        key = Key(row["id"], row["digest"], row["tenant"], scopes, name, row["created_at"], *ends)
-        return self.secrets_key.sign("api keys", *key.signed_parts)
 
     def _publish(self, plan: RestorePlan) -> None:
         """Continue the numbers of publications with one that covers nothing.

@@ -238,8 +238,8 @@ def _lets_in(address: "Address") -> bool:
 def _create_tables(nodes: Sequence[Node], settings: "Settings") -> None:
     from deploy.cassandra import Login, connect
     from deploy.local.rights import create_operator, create_roles
-    from deploy.migration import protect_former_rows
     from deploy.schema import migrate
+    from deploy.secrets_key import register
     from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
     from views.control.publication import PointerRow
 
@@ -253,7 +253,8 @@ def _create_tables(nodes: Sequence[Node], settings: "Settings") -> None:
         if known < len(nodes):  # the others would not learn of a table
             message = f"the ring has {known} of {len(nodes)} nodes so far"
             raise CassandraUnavailableError(message, do="galatea status")
-        migrate(session, KEYSPACE, settings.cassandra.replication or len(nodes), protect_former_rows(settings))
+        migrate(session, KEYSPACE, settings.cassandra.replication or len(nodes))
+        register(settings, session)
         PointerRow(session).begin(datetime.now(UTC))
         if settings.stack.secure:
             create_roles(session, KEYSPACE, Security(settings.home).passwords())

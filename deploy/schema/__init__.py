@@ -4,7 +4,7 @@ import hashlib
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -72,7 +72,6 @@ def migrate(
     session: "Session",
     keyspace: str,
     replication: int | Mapping[str, int] = 1,
-    rows: Callable[["Session", str], None] = lambda _session, _file: None,
 ) -> None:
     """Bring a keyspace to the newest schema. Whoever comes second waits for the first.
 
@@ -80,8 +79,6 @@ def migrate(
         session: A session for this alone: it learns no tables by itself.
         keyspace: Its name.
         replication: Copies of each row of a new keyspace: their number, or those of each data centre.
-        rows: Changes rows after the tables of a file have been changed, and before the file counts as applied. It is
-            called with the session and the name of the file; again, if it was interrupted.
 
     Raises:
         OperatorError: As `pending`.
@@ -102,7 +99,6 @@ def migrate(
             for statement in _statements(file.read_text()):
                 definition.change(statement)
             definition.agree()
-            rows(session, file.name)
             session.execute(record, (file.name, _checksum(file)))
 
 

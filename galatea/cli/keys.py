@@ -95,14 +95,23 @@ def revoke(id_: Id, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def sign(id_: Id, as_json: AsJson = False) -> None:
-    """Accept a key whose row this deployment has not written, as after a lost key file. Look first whose key it is."""
-    found = replace(_found(id_), is_signed=True)
-    _with(lambda tables: tables.keep(found))
+def sign(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids as shown by `keys list`.")],
+    as_json: AsJson = False,
+) -> None:
+    """Accept keys whose rows this deployment has not written, as after a lost key file. Look first whose they are."""
+    found = [replace(_found(each), is_signed=True) for each in ids]
+
+    async def all_of(tables: KeyTables) -> None:
+        for each in found:
+            await tables.keep(each)
+
+    _with(all_of)
     if as_json:
-        print_json(_described(found))
-    else:
-        print_message(f"  {id_} of tenant `{found.tenant}` is signed: {', '.join(sorted(found.scopes))}")
+        print_json({"keys": [_described(each) for each in found]})
+        return
+    for each in found:
+        print_message(f"  {each.id} of tenant `{each.tenant}` is signed: {', '.join(sorted(each.scopes))}")
 
 
 def _with(work: Callable[[KeyTables], Awaitable[Found]]) -> Found:

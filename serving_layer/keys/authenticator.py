@@ -4,7 +4,7 @@ import asyncio
 import hmac
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import structlog
@@ -99,6 +99,7 @@ class KeyCache:
         self._reading = asyncio.Lock()
         self._read_at = float("-inf")
         self._keys: Mapping[str, Key] = {}
+        self._ends: dict[str, datetime] = {}
 
     async def caller(self, authorization: str | None) -> Caller:
         """Identify the caller by the `Authorization` header; None if the request has none.
@@ -129,12 +130,21 @@ class KeyCache:
         async with self._reading:  # requests that arrive during the first read wait for it
             if (began := self._clock()) - self._read_at >= REFRESH_SECONDS:
                 try:
-                    self._keys = {key.id: key for key in await self._reader.keys()}
+                    self._keys = {key.id: self._ended(key) for key in await self._reader.keys()}
                     self._read_at = began
                 except CassandraUnavailableError:
                     if self._clock() - self._read_at >= STALE_SECONDS:
                         raise
             return self._keys
+
+    def _ended(self, key: Key) -> Key:
+        """The key with the earliest end that its rows ever said: somebody may have written a former row again."""
+        if not key.is_signed:
+            return key
+        ends = [end for end in (key.expires_at, key.revoked_at, self._ends.get(key.id)) if end]
+        if ends:
+            self._ends[key.id] = min(ends)
+        return replace(key, expires_at=self._ends.get(key.id))
 
 
 @dataclass(frozen=True)

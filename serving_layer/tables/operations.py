@@ -16,6 +16,7 @@ from typing import TypeVar
 import msgspec
 import orjson
 
+from master_dataset.errors import OperatorError
 from master_dataset.secrets_key import Purpose, SecretsKey
 from serving_layer.admin.ledger import BlockKey, Ledger, LedgerBlock
 from serving_layer.admin.publications import RecomputeRecord
@@ -43,8 +44,8 @@ LEDGERS_BACK = 10
 """How many publications are searched for their ledgers: one is written soon after its publication."""
 _KEY_COLUMNS = "id, digest, tenant, scopes, name, created_at, expires_at, revoked_at"
 _API_KEYS: Purpose = "api keys"
-FORMER_KEYS = "former keys"
-"""The row of `secrets_key` with the signatures of keys that were made before rows were signed, as JSON, by id."""
+_NEVER_LATER = 2**63 - 1
+"""The greatest timestamp that Cassandra can hold, in microseconds."""
 _BLOCKS = "SELECT store, day, block FROM corrections WHERE subject = ? AND view_name = ?"
 
 
@@ -137,6 +138,7 @@ class KeyTables:
         """Prepares its statements."""
         self._session, self._secrets_key = session, secrets_key
         self._select = session.prepare(f"SELECT {_KEY_COLUMNS}, mac FROM api_keys")  # noqa: S608 - names of columns
+        self._one = session.prepare(f"SELECT {_KEY_COLUMNS}, mac FROM api_keys WHERE id = ?")  # noqa: S608 - likewise
         self._insert = session.prepare(
             f"INSERT INTO api_keys ({_KEY_COLUMNS}, mac) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - likewise
         )
@@ -146,29 +148,20 @@ class KeyTables:
         return [self._key(row) for row in await self._session.rows(self._select) if _is_whole(row)]
 
     async def keep(self, key: Key) -> None:
-        """Write it, new or changed, and sign it."""
+        """Write it, new or changed, and sign it.
+
+        Raises:
+            OperatorError: the row is not what was written, because somebody has written it with a later timestamp.
+            CassandraUnavailableError: as `AsyncSession.rows`.
+        """
         values = (key.id, key.digest, key.tenant, set(key.scopes), key.name, key.created_at)
         await self._session.rows(self._insert, *values, key.expires_at, key.revoked_at, self._mac(key))
-
-    async def sign_former(self) -> Sequence[Key]:
-        """Sign the rows of a release that did not sign, once. Returns the keys that are signed now.
-
-        The signatures are listed before any row has one: so the next run completes one that was killed, and a row that
-        somebody writes in between, or afterwards, is never signed.
-        """
-        find = self._session.prepare("SELECT value FROM secrets_key WHERE name = ?")
-        add = self._session.prepare("INSERT INTO secrets_key (name, value) VALUES (?, ?) IF NOT EXISTS")
-        keys = await self.keys()
-        if not (listed := await self._session.rows(find, FORMER_KEYS)):
-            macs = {} if any(key.is_signed for key in keys) else {key.id: self._mac(key).hex() for key in keys}
-            await self._session.rows(add, FORMER_KEYS, orjson.dumps(macs).decode())
-            listed = await self._session.rows(find, FORMER_KEYS)
-        known: dict[str, str] = orjson.loads(listed[0][0])
-        former = [key for key in keys if not key.is_signed and known.get(key.id) == self._mac(key).hex()]
-        sign = self._session.prepare("UPDATE api_keys SET mac = ? WHERE id = ?")
-        for key in former:  # the signature alone: a key that is revoked meanwhile stays revoked
-            await self._session.rows(sign, self._mac(key), key.id)
-        return former
+        found = [self._key(row) for row in await self._session.rows(self._one, key.id) if _is_whole(row)]
+        if [each.signed_parts for each in found] != [key.signed_parts] or not found[0].is_signed:
+            message = f"Somebody else has written the row of the key `{key.id}`, with a later timestamp."
+            delete = f"delete from api_keys using timestamp {_NEVER_LATER} where id = '{key.id}'"  # noqa: S608 - shown, not run
+            do = f"Try again. If that fails, end the key in cqlsh: {delete}; and find out who can write to Cassandra."
+            raise OperatorError(message, do=do)
 
     def _key(self, row: Row) -> Key:
         id_, digest, tenant, scopes, name, created, expires, revoked, mac = row

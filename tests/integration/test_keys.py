@@ -66,7 +66,7 @@ def test_a_row_that_a_client_of_cassandra_has_written_is_no_key_until_an_operato
 
     until(lambda: key.id in {each["id"] for each in stack.galatea("keys", "list")["keys"]})
     before = status(stack, text)
-    signed = stack.galatea("keys", "sign", key.id)
+    [signed] = stack.galatea("keys", "sign", key.id)["keys"]
 
     assert (before, signed["state"]) == (401, "good")
     until(lambda: status(stack, text) == 200)

@@ -13,9 +13,9 @@ from cassandra.cluster import Session
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from deploy.migration import FIRST_FILE, TopicMigration, protect_former_rows
+from deploy.migration import SIGNED_SINCE, TopicMigration
 from deploy.schema import migrate, pending
-from deploy.secrets_key import secrets_key
+from deploy.secrets_key import register
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.growth import Growth, PartitionGrowths
 from master_dataset.kafka.topics import TopicChange, Topics, TopicSettings
@@ -119,21 +119,18 @@ def test_the_command_says_what_it_would_do_and_changes_nothing(stack: Stack) -> 
     assert {each["system"] for each in said["changes"]} <= {"disk"}
 
 
-def test_keys_of_a_former_release_are_signed_when_their_table_gets_signatures_and_never_again(
-    stack: Stack, keyspaces: Keyspaces, tmp_path: Path
-) -> None:
+def test_no_migration_signs_a_key(stack: Stack, keyspaces: Keyspaces, tmp_path: Path) -> None:
     settings = stack.settings.replace(home=str(tmp_path))
-    insert = "INSERT INTO api_keys (id, digest, tenant, scopes, created_at) VALUES (%s, %s, 'acme', {'read'}, %s)"
+    insert = "INSERT INTO api_keys (id, digest, tenant, scopes, created_at) VALUES (%s, %s, '*', {'operate'}, %s)"
     with keyspaces.lend() as session, _session(stack) as migrating:
-        session.execute("DELETE FROM migrations WHERE name = %s", (FIRST_FILE,))  # as a former release left it
-        session.execute(insert, ("former", b"digest", BEGUN))
-        for _ in range(2):
-            migrate(migrating, session.keyspace, 1, protect_former_rows(settings))
-            session.execute(insert, ("forged", b"digest", BEGUN))
+        session.execute("DELETE FROM migrations WHERE name = %s", (SIGNED_SINCE,))  # as a former release left it
+        session.execute(insert, ("unsigned", b"digest", BEGUN))
+        migrate(migrating, session.keyspace)
+        key_file = register(settings, session)
 
-        keys = asyncio.run(KeyTables(AsyncSession(session), secrets_key(settings, session)).keys())
+        [key] = asyncio.run(KeyTables(AsyncSession(session), key_file).keys())
 
-    assert {key.id: key.is_signed for key in keys} == {"former": True, "forged": False}
+    assert (key.id, key.is_signed) == ("unsigned", False)
     assert (tmp_path / "secrets.key").stat().st_mode & 0o777 == 0o600
 
 

@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
 
-from master_dataset.errors import CassandraUnavailableError
+from master_dataset.errors import OperatorError
 from master_dataset.secrets_key import SecretsKey
 from serving_layer.errors import InvalidApiKeyError
 from serving_layer.keys.authenticator import KeyCache
@@ -123,68 +122,38 @@ def test_half_a_row_of_somebody_else_keeps_nobody_out(rows: Rows) -> None:
     assert opens(rows, text)
 
 
-def test_the_keys_of_a_former_release_are_signed_once_and_stay_valid(rows: Rows) -> None:
+def test_a_former_row_of_a_key_does_not_bring_it_back_to_a_process_that_has_seen_its_end(rows: Rows) -> None:
     text, key = new_key()
-    write(rows, key)
+    asyncio.run(tables_of(rows).keep(key))
+    former = dict(rows.tables["api_keys"][key.id,])
+    asyncio.run(tables_of(rows).keep(key.revoked(NOW)))
+    clock = iter((0.0, 10.0))
+    cache = KeyCache(tables_of(rows), "", "", lambda: next(clock), lambda: NOW)
 
-    signed = asyncio.run(tables_of(rows).sign_former())
+    async def refused() -> None:
+        with pytest.raises(InvalidApiKeyError):
+            await cache.caller(f"Bearer {text}")
 
-    assert [each.id for each in signed] == [key.id]
-    assert opens(rows, text)
-    assert asyncio.run(tables_of(rows).sign_former()) == []
+    async def scenario() -> None:
+        await refused()
+        rows.tables["api_keys"][key.id,] = former
+        await refused()
 
-
-def test_a_row_that_comes_after_the_migration_is_never_signed_by_a_later_one(rows: Rows) -> None:
-    write(rows, new_key()[1])
-    asyncio.run(tables_of(rows).sign_former())
-    text, forged = new_key("*")
-    write(rows, forged)
-
-    again = asyncio.run(tables_of(rows).sign_former())
-    del rows.tables["secrets_key"]  # somebody wants the first migration back
-    once_more = asyncio.run(tables_of(rows).sign_former())
-
-    assert (again, once_more, opens(rows, text)) == ([], [], False)
+    asyncio.run(scenario())
+    assert next(clock, None) is None  # both have read the table
 
 
-def test_a_migration_that_was_killed_is_completed_without_what_came_in_between(rows: Rows) -> None:
-    made = [new_key() for _ in range(3)]
-    for _, key in made:
-        write(rows, key)
-    written = 0
+def test_a_revocation_that_the_table_does_not_take_is_an_error(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, key = new_key()
+    asyncio.run(tables_of(rows).keep(key))
+    row = dict(rows.tables["api_keys"][key.id,])
+    kept = rows.rows
 
-    def die(cql: str) -> None:
-        nonlocal written
-        written += cql.startswith("UPDATE api_keys")
-        if written == 2:
-            raise CassandraUnavailableError("killed", do="again")
+    async def with_a_later_timestamp(cql: str, *values: Any) -> list[Any]:
+        found = await kept(cql, *values)
+        rows.tables["api_keys"][key.id,] = dict(row)
+        return found
 
-    rows.before = die
-    with pytest.raises(CassandraUnavailableError):
-        asyncio.run(tables_of(rows).sign_former())
-    rows.before = lambda _: None
-    forged_text, forged = new_key("*")
-    write(rows, forged)
-
-    asyncio.run(tables_of(rows).sign_former())
-
-    assert [opens(rows, text) for text, _ in made] == [True] * 3
-    assert not opens(rows, forged_text)
-
-
-def test_a_row_that_was_changed_while_the_migration_was_interrupted_is_not_signed(rows: Rows) -> None:
-    text, key = new_key()
-    write(rows, key)
-
-    def die(cql: str) -> None:
-        if cql.startswith("UPDATE api_keys"):
-            raise CassandraUnavailableError("killed", do="again")
-
-    rows.before = die
-    with pytest.raises(CassandraUnavailableError):
-        asyncio.run(tables_of(rows).sign_former())
-    rows.before = lambda _: None
-    write(rows, replace(key, tenant="*"))
-
-    assert asyncio.run(tables_of(rows).sign_former()) == []
-    assert not opens(rows, text)
+    monkeypatch.setattr(rows, "rows", with_a_later_timestamp)
+    with pytest.raises(OperatorError, match="with a later timestamp"):
+        asyncio.run(tables_of(rows).keep(key.revoked(NOW)))
