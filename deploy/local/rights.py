@@ -3,13 +3,14 @@
 One table says it for Cassandra and Kafka. Whoever writes a table may read it too: compare-and-set needs both.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any
 
-from master_dataset.errors import BrokerUnavailableError, CassandraAccessError
+from master_dataset.errors import BrokerUnavailableError, CassandraAccessError, OperatorError
 from views.alerts.alert import ALERTS_TOPIC, CORRECTIONS_TOPIC, PROCESSOR_GROUP
 
 if TYPE_CHECKING:
@@ -188,12 +189,15 @@ def all_rights() -> Rights:
 
 
 _PRINCIPALS = frozenset(f"User:{user}" for user in RIGHTS)
+CACHED_SECONDS = 3.0
+"""Cassandra goes by what it has read of a role for two seconds (`roles_validity`)."""
 
 
 def create_operator(address: "Address", delivered: "Login", nodes: int) -> None:
-    """Make the operator of a new ring, and lock out the user that Cassandra is delivered with.
+    """Make the operator of a new ring, and remove the user that Cassandra is delivered with.
 
-    A start that was interrupted in between is made up for by the next one.
+    Until then, every user of the machine can log in as that user, so roles that somebody else has made end the start. A
+    start that was interrupted in between is made up for by the next one.
 
     Args:
         address: As the operator.
@@ -202,26 +206,50 @@ def create_operator(address: "Address", delivered: "Login", nodes: int) -> None:
 
     Raises:
         CassandraUnavailableError: The ring cannot do it now.
+        OperatorError: There are roles of somebody else.
     """
     from deploy.cassandra import Login
 
     operator = address.login or Login("", "")
     if not _is_let_in(address):
         with _session(replace(address, login=delivered)) as session:
+            _refuse_roles_beside(session, {delivered.user})
             session.execute(
                 "ALTER KEYSPACE system_auth WITH replication = {'class': 'SimpleStrategy', 'replication_factor': %s}",
                 (nodes,),
             )
             session.execute(
-                f"CREATE ROLE IF NOT EXISTS {operator.user} WITH PASSWORD = %s AND LOGIN = true AND SUPERUSER = true",
+                f"CREATE ROLE {operator.user} WITH PASSWORD = %s AND LOGIN = true AND SUPERUSER = true",
                 (operator.password,),
             )
     with _session(address) as session:
         roles = "SELECT can_login, is_superuser FROM system_auth.roles WHERE role = %s"
         found = session.execute(roles, (delivered.user,)).one()
         if found is not None and (found.can_login or found.is_superuser):
-            session.execute(f"ALTER ROLE {delivered.user} WITH PASSWORD = %s AND LOGIN = false", (token_urlsafe(32),))
-            session.execute(f"ALTER ROLE {delivered.user} WITH SUPERUSER = false")
+            lock = f"ALTER ROLE {delivered.user} WITH PASSWORD = %s AND SUPERUSER = false"
+            session.execute(lock, (token_urlsafe(32),))
+            time.sleep(CACHED_SECONDS)  # connections that are open stay open, and are the superuser's until then
+            _refuse_roles_beside(session, {operator.user, delivered.user, *RIGHTS})
+            for role in RIGHTS:  # `create_roles` makes them anew, whatever they were allowed to do
+                session.execute(f'DROP ROLE IF EXISTS "{role}"')
+            # Locked alone, it could still change the operator's password: who makes a role may alter it.
+            session.execute(f"DROP ROLE {delivered.user}")
+
+
+def _refuse_roles_beside(session: "Session", known: Collection[str]) -> None:
+    """Refuse other roles than these, and roles that are part of others: Galatea has none."""
+    found = [row.role for row in session.execute("SELECT role FROM system_auth.roles") if row.role not in known]
+    members = session.execute("SELECT role, member FROM system_auth.role_members")
+    if found := [*found, *(f"{row.member} in {row.role}" for row in members)]:
+        names = ", ".join(f"`{each}`" for each in sorted(found))
+        message = f"while Cassandra still let everybody in, somebody else may have made these roles: {names}"
+        raise OperatorError(message, do=_FOREIGN_ROLES)
+
+
+_FOREIGN_ROLES = (
+    "in a new home, galatea down, delete its folders of Cassandra, and start again; in another one, as `operator` with "
+    "cqlsh, drop `cassandra` and the roles that you did not make"
+)
 
 
 def _is_let_in(address: "Address") -> bool:
