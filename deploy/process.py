@@ -39,8 +39,13 @@ def installed_release() -> str:
 
 
 def private_files() -> None:
-    """Let only the owner read what this process and its children write. Call it at the start of every process."""
+    """Let only the owner read what this process and its children write, and only named folders be imported from.
+
+    Call it at the start of every process.
+    """
     os.umask(0o077)
+    # Otherwise `python -m` would first look in the current folder, where somebody else may have left a `structlog.py`.
+    os.environ.setdefault("PYTHONSAFEPATH", "1")
 
 
 def arm_failpoints() -> None:

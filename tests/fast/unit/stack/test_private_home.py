@@ -20,9 +20,11 @@ from master_dataset.errors import DiskFullError, OperatorError
 
 
 @pytest.fixture(autouse=True)
-def _loose_umask() -> Iterator[None]:
+def _loose_umask(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
     before = os.umask(0o022)
     yield
+    os.environ.pop("PYTHONSAFEPATH", None)
     os.umask(before)
 
 
@@ -75,6 +77,16 @@ def test_every_command_and_process_writes_private_files(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, env=environment)
 
     assert mode(tmp_path / "written") == 0o600
+
+
+def test_children_import_nothing_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "structlog.py").write_text("raise SystemExit('from the current folder')")
+    monkeypatch.chdir(tmp_path)
+
+    private_files()
+
+    command = [sys.executable, "-c", "import structlog"]  # as with -m, Python would look in the current folder first
+    subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": ""})
 
 
 def test_a_home_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
