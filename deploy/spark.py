@@ -91,10 +91,14 @@ def object_store_options(settings: "Settings") -> "Mapping[str, str]":
 
 
 def further_options(settings: "Settings", own: "Mapping[str, str]") -> "Mapping[str, str]":
-    """Return GALATEA_SPARK_CONF. OperatorError if it names an option that Galatea sets, which results depend on."""
+    """Return GALATEA_SPARK_CONF. OperatorError if it names an option that Galatea sets, or one with a secret."""
     for name in (name for name in settings.spark.conf if name in own):
         message = f"GALATEA_SPARK_CONF names `{name}`, which Galatea sets to `{own[name]}` itself"
         raise OperatorError(message, do="leave it out; docs/reference/settings.md lists what can be chosen")
+    for name in (name for name in settings.spark.conf if re.search(SECRETS, name)):
+        # Spark's Python library passes every option to Java as an argument.
+        message = f"GALATEA_SPARK_CONF names `{name}`, whose value every user of this machine could read with `ps`"
+        raise OperatorError(message, do="put it into spark-defaults.conf: docs/how-to/spark-cluster.md")
     return settings.spark.conf
 
 
@@ -206,7 +210,8 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
         partitions: Shuffle partitions.
 
     Raises:
-        OperatorError: There is no suitable Java, or GALATEA_SPARK_CONF names an option that Galatea sets.
+        OperatorError: There is no suitable Java, or GALATEA_SPARK_CONF names an option that Galatea sets, or one with a
+            secret.
     """
     os.environ.update(
         _ENVIRONMENT, PYSPARK_PYTHON=executor_python(settings), JAVA_HOME=str(java_home_for_spark(settings))

@@ -74,6 +74,18 @@ def test_further_options_of_spark_reach_it_and_never_replace_one_of_ours(tmp_pat
 
 
 @pytest.mark.parametrize(
+    "name", ["spark.authenticate.secret", "spark.hadoop.fs.s3a.access.key", "spark.ssl.keyPassword"]
+)
+def test_a_secret_among_further_options_of_spark_is_refused_and_not_repeated(tmp_path: Path, name: str) -> None:
+    settings = Settings(home=tmp_path, spark_conf={name: "canary-1f3a"})
+
+    with pytest.raises(OperatorError, match=f"GALATEA_SPARK_CONF names `{name}`") as refused:
+        further_options(settings, {})
+    assert "canary-1f3a" not in refused.value.message
+    assert "spark-defaults.conf" in refused.value.do
+
+
+@pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("banana", "`GALATEA_SPARK_CONF`: not a JSON object"),
