@@ -130,7 +130,11 @@ def _fetched(places: Mapping[Jar, Path], maven_url: str) -> Iterator[Jar]:
     import stamina  # noqa: PLC0415 - likewise
 
     fetch = stamina.retry(on=httpx.TransportError, attempts=_ATTEMPTS)(_fetch)
-    with httpx.Client(follow_redirects=True, timeout=60) as client, ThreadPoolExecutor(_PARALLEL) as pool:
+    named = httpx.URL(maven_url)
+    # Errors show the URL, httpx's too: a password is sent beside it.
+    login = (named.username, named.password) if named.userinfo else None
+    maven_url = str(named.copy_with(userinfo=b""))
+    with httpx.Client(auth=login, follow_redirects=True, timeout=60) as client, ThreadPoolExecutor(_PARALLEL) as pool:
         waiting = {pool.submit(fetch, client, jar, place, maven_url): jar for jar, place in places.items()}
         try:
             for future in as_completed(waiting):

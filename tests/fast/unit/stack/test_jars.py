@@ -3,6 +3,7 @@
 import hashlib
 import re
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -26,11 +27,13 @@ class Repository:
         self.file.parent.mkdir(parents=True)
         self.file.write_bytes(BYTES)
         self.requests: list[str] = []
+        self.logins: list[str | None] = []
         repository = self
 
         class Handler(SimpleHTTPRequestHandler):
             def log_message(self, *_: object) -> None:
                 repository.requests.append(self.path)
+                repository.logins.append(self.headers["Authorization"])
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder)))
         self.url = f"http://127.0.0.1:{self.server.server_port}"
@@ -94,3 +97,16 @@ def test_an_unreachable_repository_names_the_setting(settings: Settings, reposit
     with pytest.raises(DependencyUnavailableError, match=re.escape(repository.url)) as refused:
         ensure_jars(settings)
     assert "GALATEA_MAVEN_URL" in refused.value.do
+
+
+def test_a_password_in_the_url_is_sent_and_not_shown(settings: Settings, repository: Repository) -> None:
+    settings = settings.replace(maven_url=repository.url.replace("://", "://user:canary%2F1f3a@"))
+    repository.file.write_bytes(b"something else")
+    with pytest.raises(OperatorError, match=re.escape(f"`{repository.url}`")) as differs:
+        ensure_jars(settings)
+    repository.file.unlink()
+    with pytest.raises(DependencyUnavailableError, match=re.escape(f"`{repository.url}`")) as missing:
+        ensure_jars(settings)
+
+    assert repository.logins == [f"Basic {b64encode(b'user:canary/1f3a').decode()}"] * len(repository.logins) != []
+    assert "canary" not in f"{differs.value} {missing.value}"
