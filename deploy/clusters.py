@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, SecretStr, field_validator
 
-from deploy.local.nodes import HOSTS, THREE, Nodes, addresses
+from deploy.local.nodes import HOSTS, THREE, Nodes, addresses, is_exposed
 from deploy.secret_files import check_certificates, checked_tls, secret_of
 from deploy.sections import JsonObject, Port, PortOrZero, Section, absolute, key_conflicts
 from master_dataset.kafka.client_settings import SET_BY_GALATEA
@@ -65,7 +65,7 @@ class KafkaSettings(Section):
     password_file: str = ""
     """File with that password."""
     oauth_token_url: str = ""
-    """Token endpoint of the identity provider for `OAUTHBEARER`."""
+    """Token endpoint of the identity provider for `OAUTHBEARER`. Without TLS only on this machine."""
     oauth_client_id: str = ""
     """Id of the client at the identity provider."""
     oauth_client_secret: SecretStr = NO_SECRET
@@ -176,6 +176,8 @@ class KafkaSettings(Section):
         yield from _one_of(given, mechanism, "GALATEA_KAFKA_OAUTH_CLIENT_SECRET")
         if self.oauth_ca_file and not self.oauth_token_url.startswith("https:"):
             yield "GALATEA_KAFKA_OAUTH_CA_FILE has no effect without a GALATEA_KAFKA_OAUTH_TOKEN_URL of https"
+        if is_exposed(self.oauth_token_url):
+            yield "GALATEA_KAFKA_OAUTH_TOKEN_URL must be https, except on this machine: others could read the secret"
 
 
 class CassandraSettings(Section):

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
-from deploy.local.nodes import LOOPBACK, is_loopback
+from deploy.local.nodes import LOOPBACK, is_exposed, is_loopback
 from master_dataset.failpoints import parse_plan
 from master_dataset.kafka.client_settings import BufferLimits
 from master_dataset.object_store import ObjectStore, is_remote
@@ -239,7 +239,7 @@ class ObjectStoreSettings(Section):
         url = urlsplit(self.endpoint)
         if self.endpoint and (url.scheme not in {"http", "https"} or not url.hostname or url.path or url.username):
             yield "GALATEA_S3_ENDPOINT must be http://HOST:PORT or https://HOST[:PORT]"
-        elif url.scheme == "http" and not is_loopback(url.hostname or ""):
+        elif is_exposed(self.endpoint):
             yield "GALATEA_S3_ENDPOINT must be https, except on this machine: data would be readable on the network"
 
     @property
@@ -301,7 +301,7 @@ class AirflowSettings(Section):
     port: Port = 8080
     """Port of the local stack's Airflow web server."""
     url: str = ""
-    """URL of Airflow; if empty, that of the local stack."""
+    """URL of Airflow; if empty, that of the local stack. Without TLS only on this machine."""
     user: str = "admin"
     """Airflow user for Galatea's commands and REST interface."""
     password_file: str = ""
@@ -329,6 +329,8 @@ class AirflowSettings(Section):
         """Say which settings contradict each other."""
         if self.ca_file and not self.url.startswith("https://"):
             yield "GALATEA_AIRFLOW_CA_FILE has no effect without a GALATEA_AIRFLOW_URL of https"
+        if is_exposed(self.url):
+            yield "GALATEA_AIRFLOW_URL must be https, except on this machine: others could read the password"
 
 
 class LayerSettings(Section):
@@ -647,7 +649,7 @@ class TraceSettings(Section):
     sample_ratio: float = Field(default=0.01, ge=0, le=1)
     """Share of traces to record, of requests that do not continue a trace and micro-batches that belong to none."""
     headers: SecretStr = SecretStr("")
-    """Header fields to send with spans, as a JSON object, for example with a token."""
+    """Header fields to send with spans, as a JSON object, such as a token. Without TLS only on this machine."""
     headers_file: str = ""
     """File with these header fields."""
     ca_file: str = ""
@@ -673,6 +675,8 @@ class TraceSettings(Section):
         if not self.endpoint:
             for name in given & {headers, file, ca_file}:
                 yield f"{name} has no effect without {endpoint}"
+        if given & {headers, file} and is_exposed(self.endpoint):
+            yield f"{endpoint} must be https, except on this machine: others could read the header fields"
 
 
 class LineageSettings(Section):

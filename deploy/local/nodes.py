@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import orjson
 
@@ -77,6 +78,15 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def is_exposed(url: str) -> bool:
+    """Whether what is sent to this URL can be read on the network: it leaves this machine without encryption."""
+    try:
+        place = urlsplit(url)
+    except ValueError:  # no URL: nothing is ever sent to it
+        return False
+    return place.scheme == "http" and not is_loopback(place.hostname or "")
 
 
 def is_local(places: str) -> bool:

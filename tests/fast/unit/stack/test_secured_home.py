@@ -267,6 +267,6 @@ def test_the_airflow_of_the_stack_serves_tls_and_its_tasks_trust_it(security: Se
 
 
 def test_an_airflow_of_your_own_is_asked_as_the_settings_say(security: Security) -> None:
-    settings = Settings(home=security.home, airflow_url="http://airflow.example:8080")
+    settings = Settings(home=security.home, airflow_url="https://airflow.example:8080")
 
-    assert (settings.airflow.url, settings.airflow.ca_file) == ("http://airflow.example:8080", "")
+    assert (settings.airflow.url, settings.airflow.ca_file) == ("https://airflow.example:8080", "")

@@ -203,6 +203,36 @@ NO_SENSE: list[tuple[dict[str, Any], str]] = [
     ({"cassandra_local_dc": "dc1", "cassandra_replication": {"dc2": 3}}, "has no copies in `dc1`"),
     ({"airflow_ca_file": "x"}, "GALATEA_AIRFLOW_CA_FILE has no effect without a GALATEA_AIRFLOW_URL of https"),
 ]
+EXPOSED: list[tuple[dict[str, Any], str]] = [
+    ({}, "airflow_url"),
+    (OAUTH, "kafka_oauth_token_url"),
+    ({"traces_headers": CANARY}, "traces_endpoint"),
+    ({"traces_headers_file": "x"}, "traces_endpoint"),
+]
+
+
+@pytest.mark.parametrize(("given", "name"), EXPOSED)
+@pytest.mark.parametrize("host", ["example", "10.0.0.7:8080", "127.0.0.1@example", "127.0.0.1.example"])
+def test_a_secret_is_not_sent_to_another_machine_without_encryption(
+    given: dict[str, Any], name: str, host: str
+) -> None:
+    [problem] = problems(**{**given, name: f"http://{host}/x"})
+
+    assert problem.startswith(f"GALATEA_{name.upper()} must be https, except on this machine: ")
+
+
+@pytest.mark.parametrize(("given", "name"), EXPOSED)
+@pytest.mark.parametrize(
+    "place", ["https://example/x", "http://127.0.0.1:8080/x", "http://localhost/x", "http://[::1]/x", "http://[no-url"]
+)
+def test_a_secret_is_sent_with_encryption_or_to_this_machine_alone(
+    given: dict[str, Any], name: str, place: str
+) -> None:
+    assert Settings(**{**given, name: place}).values()[name] == place
+
+
+def test_traces_without_header_fields_may_be_sent_in_clear() -> None:
+    assert Settings(traces_endpoint="http://collector:4318/v1/traces").traces.endpoint
 
 
 @pytest.mark.parametrize(("given", "problem"), NO_SENSE)
