@@ -123,7 +123,7 @@ def _json_value(value: Any) -> Any:  # noqa: ANN401 - of any type
 
 
 def _csv_text(value: Any) -> str:  # noqa: ANN401 - of any type
-    return without_formula(value) if isinstance(value, str) else _text(value, "")
+    return without_formula(str(value)) if isinstance(value, str | list) else _text(value, "")
 
 
 def _text(value: Any, null: str) -> str:  # noqa: ANN401 - of any type

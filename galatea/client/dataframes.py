@@ -7,6 +7,7 @@ installed.
 
 import csv
 import os
+import re
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -271,13 +272,16 @@ def _joined(texts: Iterable[str]) -> str | None:
 
 # CSV
 
-FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""Spreadsheets run a text that starts with one of these as a formula (OWASP, CSV injection)."""
+FORMULA = re.compile(
+    r"^(?=[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20])"
+    r"|[;|\t\r\n](?:[^\S\t\r\n]|\")*(?=[=+\-@\uff1d\uff0b\uff0d\uff20])"
+)
+"""Where spreadsheets take a text, or what follows a separator in it, for a formula; the same as in the API."""
 
 
 def without_formula(text: str) -> str:
-    """A text of CSV. One that a spreadsheet would take for a formula gets a quote in front."""
-    return f"'{text}" if text.startswith(FORMULA_PREFIXES) else text
+    """A text of CSV, with a quote wherever a spreadsheet would take what follows for a formula."""
+    return FORMULA.sub(r"\g<0>'", text)
 
 
 def _csv_text(cell: Plain) -> str:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
 from typing import Literal, NamedTuple
@@ -67,8 +68,20 @@ def _short(ratio: Decimal) -> Decimal:
         return round(ratio, MIXED_DIGITS)
 
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""A text that begins so, in either width, is a formula to spreadsheets, whoever wrote it (OWASP, CSV injection)."""
+FORMULA = re.compile(
+    r"^(?=[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20])"
+    r"|[;|\t\r\n](?:[^\S\t\r\n]|\")*(?=[=+\-@\uff1d\uff0b\uff0d\uff20])"
+)
+"""Where a text is, or goes on as, a formula to spreadsheets, whoever wrote it (OWASP, CSV injection).
+
+One whose list separator is not the comma, as in German or Slovak, splits a cell at `;`, `|`, a tab or a line break:
+quotes hold a cell together only if they are at its start, as that spreadsheet sees it.
+"""
+
+
+def without_formula(text: str) -> str:
+    """A text of CSV, with a quote wherever a spreadsheet would take what follows for a formula."""
+    return FORMULA.sub(r"\g<0>'", text)
 
 
 def as_csv(table: Table) -> bytes:
@@ -85,7 +98,7 @@ def _cell(cell: Cell) -> str:
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, str):
-        return f"'{cell}" if cell.startswith(FORMULA) else cell
+        return without_formula(cell)
     return "" if cell is None else str(cell)
 
 

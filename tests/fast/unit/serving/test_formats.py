@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from galatea.client.dataframes import FORMULA as FORMULA_OF_THE_CLIENT
+from galatea.client.dataframes import without_formula as of_the_client
 from master_dataset.registry.stores import Store, currency
-from serving_layer.files.formats import as_csv
+from serving_layer.files.formats import FORMULA, as_csv, without_formula
 from serving_layer.files.tables import PROVENANCE_COLUMNS, WEEK_LABELS, ColumnType, Table
 from tests.support import World, receipt
 from tests.support.world_api import OPERATOR_KEY, Asking
@@ -235,6 +237,35 @@ def test_a_text_that_begins_like_a_formula_is_no_formula_in_csv(sign: str) -> No
     [_, row] = list(csv.reader(io.StringIO(as_csv(made).decode(), newline="")))
 
     assert row == [f"'{sign}1+1", "-5.00"]
+
+
+SPREAD = [
+    ("x;=WEBSERVICE(CHAR(104)&A2)", "x;'=WEBSERVICE(CHAR(104)&A2)"),
+    ("=A1;=B1", "'=A1;'=B1"),
+    ("a\t+1|\u00a0-2; \uff20x", "a\t'+1|\u00a0'-2; '\uff20x"),
+    ("x\n=1\r\n=2", "x\n'=1\r\n'=2"),
+    ('x;"=1;y', "x;\"'=1;y"),  # the quote is doubled in the file: an empty text, which goes on as a formula
+    ("\n=1", "'\n'=1"),
+    ("\uff1d1", "'\uff1d1"),
+    ("a=1,-2 b;c|d\te\nf;", "a=1,-2 b;c|d\te\nf;"),
+    ("", ""),
+]
+"""Texts, and how they stand in a file of CSV."""
+
+
+@pytest.mark.parametrize(("text", "written"), SPREAD)
+def test_no_part_of_a_text_that_a_spreadsheet_splits_is_a_formula(text: str, written: str) -> None:
+    made = Table({"sku": ColumnType.TEXT, "value": ColumnType.WHOLE}, [(text, -5)], {})
+
+    [_, row] = list(csv.reader(io.StringIO(as_csv(made).decode(), newline="")))
+
+    assert row == [written, "-5"]
+    assert of_the_client(text) == written
+    assert without_formula(written) == written
+
+
+def test_the_client_takes_the_same_texts_for_formulas_as_the_api() -> None:
+    assert FORMULA_OF_THE_CLIENT == FORMULA
 
 
 def test_what_a_till_sent_as_a_number_of_an_item_is_no_formula_in_a_file() -> None:

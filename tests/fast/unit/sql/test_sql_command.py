@@ -69,12 +69,12 @@ def test_csv_is_read_from_standard_input_too(
 def test_csv_has_no_text_that_a_spreadsheet_takes_for_a_formula(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer = ["=cmd", "n"], [["=1+1", -5], ["@x", Decimal("-5.00")], [None, True]]
+    answer = ["=cmd", "n"], [["=1+1", -5], ["@x", Decimal("-5.00")], ["x;=1", ["y;=1"]], [None, True]]
     monkeypatch.setattr("galatea.cli.sql._answer", lambda *_: answer)
 
     sql("select 1", as_csv=True)
 
-    assert capsys.readouterr().out == "'=cmd,n\n'=1+1,-5\n'@x,-5.00\n,true\n"
+    assert capsys.readouterr().out == "'=cmd,n\n'=1+1,-5\n'@x,-5.00\nx;'=1,['y;'=1']\n,true\n"
 
 
 @pytest.mark.usefixtures("home")
