@@ -22,7 +22,7 @@ app.kubernetes.io/component: {{ .component }}
 {{ .Values.persistence.existingClaim | default (printf "%s-home" .Release.Name) }}
 {{- end }}
 
-{{/* What every pod has in common. `root`: the context of the chart. */}}
+{{/* What every pod has in common. `root`: the context of the chart. `own`: values with `secretName` and `settings`. */}}
 {{- define "galatea.pod" -}}
 serviceAccountName: {{ .root.Release.Name }}
 automountServiceAccountToken: false
@@ -50,18 +50,37 @@ volumes:
     persistentVolumeClaim: {claimName: {{ include "galatea.claim" .root }}}
   - {name: run, emptyDir: {}}
   - {name: tmp, emptyDir: {}}
-{{- with .root.Values.secretName }}
-  - name: secrets
-    secret: {secretName: {{ . }}, defaultMode: 0440}
+  {{- include "galatea.secrets" . | nindent 2 }}
+{{- end }}
+
+{{/* The volume of /run/galatea, if any. Of two files with one name, only the one of the own secret is in it. */}}
+{{- define "galatea.secrets" -}}
+{{- with compact (list .root.Values.secretName .own.secretName) -}}
+- name: {{ $.volume }}
+  projected:
+    defaultMode: 0440
+    sources: # the last one that has a file counts
+      {{- range . }}
+      - secret: {name: {{ . }}}
+      {{- end }}
 {{- end }}
 {{- end }}
 
-{{/* What every container has in common. `run` is a folder of each pod, because its files say which process is ready. */}}
+{{/* What every container has in common. `own`, `volume`: its secrets and settings, as above. `run` is a folder of each pod, because its files say which process is ready. */}}
 {{- define "galatea.container" -}}
 image: {{ include "galatea.image" .root }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 envFrom:
   - configMapRef: {name: {{ .root.Release.Name }}-settings}
+  {{- with .root.Values.environmentSecretName }}
+  - secretRef: {name: {{ . }}}
+  {{- end }}
+{{- with .own.settings }}
+env: # counts more than `envFrom`
+  {{- range $name, $value := . }}
+  - {name: {{ $name }}, value: {{ $value | quote }}}
+  {{- end }}
+{{- end }}
 securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
@@ -70,7 +89,7 @@ volumeMounts:
   - {name: home, mountPath: /var/lib/galatea}
   - {name: run, mountPath: /var/lib/galatea/run}
   - {name: tmp, mountPath: /tmp}
-{{- if .root.Values.secretName }}
-  - {name: secrets, mountPath: /run/galatea, readOnly: true}
+{{- if or .root.Values.secretName .own.secretName }}
+  - {name: {{ .volume }}, mountPath: /run/galatea, readOnly: true}
 {{- end }}
 {{- end }}

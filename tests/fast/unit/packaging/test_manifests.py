@@ -30,7 +30,7 @@ OF_COMPOSE = {
     "GALATEA_PUBLISH_HOSTS",
 }
 """Variables of the Compose files themselves."""
-_VARIABLE = re.compile(r"GALATEA_[A-Z_]*[A-Z]")
+_VARIABLE = re.compile(r"GALATEA_[A-Z0-9_]*[A-Z0-9]")
 
 
 def manifests() -> Iterator[Path]:
@@ -109,9 +109,59 @@ def test_some_components_may_have_several_pods(component: str, replicas: int, is
     assert schema.is_valid(values) == is_accepted
 
 
+OPTIONS = {"GALATEA_KAFKA_CLIENT_OPTIONS", "GALATEA_SPARK_CONF"}
+"""Secrets may be among them."""
 SECRETS = sorted(
-    f"GALATEA_{name.upper()}" for name, field in Settings.catalogue().items() if field.annotation is SecretStr
+    OPTIONS
+    | {f"GALATEA_{name.upper()}" for name, field in Settings.catalogue().items() if field.annotation is SecretStr}
 )
+
+
+def test_every_other_setting_is_one_of_the_chart() -> None:
+    fixed = {"GALATEA_HOME", "GALATEA_API_PORT", "GALATEA_SQL_PORT"}
+    others = {f"GALATEA_{name.upper()}" for name in Settings.catalogue()} - fixed - {*SECRETS}
+    values = {**read_yaml(CHART / "values.yaml"), "settings": dict.fromkeys(others, "a")}
+
+    jsonschema.validate(values, json.loads((CHART / "values.schema.json").read_text()))
+
+
+@pytest.mark.parametrize("place", ["migrate", "jobs", *Runnable])
+@pytest.mark.parametrize(
+    ("name", "is_accepted"),
+    [("GALATEA_CASSANDRA_USER", True), ("GALATEA_KAFKA_PASSWORD", False), ("GALATEA_TLS_CERTIFICATE_FILE", False)],
+)
+def test_each_process_can_have_a_login_of_its_own_in_the_chart(place: str, name: str, is_accepted: bool) -> None:  # noqa: FBT001 - a row of a table
+    values = read_yaml(CHART / "values.yaml")
+    of_its_own = values[place] if place in values else values["components"][place]
+    of_its_own |= {"secretName": "a", "settings": {name: "a"}}
+    schema = jsonschema.Draft7Validator(json.loads((CHART / "values.schema.json").read_text()))
+
+    assert schema.is_valid(values) == is_accepted
+
+
+def test_each_service_can_have_a_login_of_its_own_with_compose() -> None:
+    common = {"path": "${GALATEA_ENV_FILE:-galatea.env}"}
+
+    for name, service in read_yaml(COMPOSE / "compose.app.yaml")["services"].items():
+        assert service["env_file"] == [common, {"path": f"{common['path']}.{name}", "required": False}]
+
+
+def test_only_migrate_has_the_login_that_creates_tables() -> None:
+    text = (CHART / "templates" / "components.yaml").read_text()
+    own = dict(re.findall(r'\$(\w+) := dict "root" \$root .*"own" \$([\w.]+)', text))
+    included = re.findall(r"args: \[(\w+).*\n\s+{{- include \"galatea.container\" \$(\w+)", text)
+
+    assert {process: own[of] for process, of in included} == {"migrate": "root.Values.migrate", "run": "own"}
+
+
+def test_a_file_of_an_own_secret_takes_the_place_of_a_common_one() -> None:
+    helpers = (CHART / "templates" / "_helpers.tpl").read_text()
+
+    assert "compact (list .root.Values.secretName .own.secretName)" in helpers  # of a projected volume the last counts
+
+
+def test_no_template_of_the_chart_trusts_any_certificate() -> None:
+    assert not [path for path in (CHART / "templates").iterdir() if "insecureSkipVerify" in path.read_text()]
 
 
 @pytest.mark.parametrize("settings", [*({each: "a"} for each in SECRETS), {"HOME": "a"}, {"GALATEA_API_PORT": 8000}])
