@@ -27,6 +27,7 @@ class Ring:
         self.roles: dict[str, dict[str, Any]] = {"cassandra": self.role("cassandra", is_superuser=True)}
         self.members: list[SimpleNamespace] = []
         self.cluster = SimpleNamespace(shutdown=lambda: None)
+        self.consistencies: list[str] = []
 
     @staticmethod
     def role(password: str, *, is_superuser: bool = False) -> dict[str, Any]:
@@ -37,6 +38,7 @@ class Ring:
         found = self.roles.get(address.login.user)
         if found is None or (found["password"], found["can_login"]) != (address.login.password, True):
             raise CassandraAccessError("rejected", do="")
+        self.consistencies.append(address.consistency)
         return self
 
     def execute(self, cql: str, values: Sequence[Any] = ()) -> Result:
@@ -71,6 +73,13 @@ def test_the_operator_is_the_only_role_that_a_new_ring_begins_with(ring: Ring) -
     create_operator(RING, DELIVERED, 1)
 
     assert ring.roles == {"operator": Ring.role("of this home", is_superuser=True)}
+
+
+def test_roles_of_a_new_ring_are_read_from_all_nodes_as_they_have_one_copy_each(ring: Ring) -> None:
+    create_operator(RING, DELIVERED, 3)
+    create_operator(RING, DELIVERED, 3)
+
+    assert ring.consistencies == ["ALL", "ALL", "QUORUM", "QUORUM"]
 
 
 @pytest.mark.parametrize("name", ["evil", "operator", PROCESSES[0]])
