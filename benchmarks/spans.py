@@ -74,7 +74,7 @@ def _measured(settings: "Settings", name: str, parameters: Mapping[str, Any], sq
     ours, bodies = answered(settings, (METRIC, parameters), ())
     theirs, rows = beside(sql)
     found, expected = _cents(bodies[0]), sorted(int(cents) for _, cents in rows if cents)
-    if not expected or found != expected:
+    if not expected or any(_cents(body) != expected for body in bodies):
         raise RuntimeError(f"DuckDB and the answer disagree about {name}: {len(expected)} and {len(found)} numbers")
     details = {"points": len(found), "bytes": len(bodies[0])}
     row = partial(Measured, unit="s", what_is_beside="DuckDB", better="low")

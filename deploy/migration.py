@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 SIGNED_SINCE = "028_secrets_key.cql"
-"""The file of tables since which keys are signed."""
+"""The file of tables since which keys are signed. A row `former keys` of an earlier build in `secrets_key` is ignored."""
 
 
 class Change(NamedTuple):
@@ -102,9 +102,9 @@ class TableMigration:
         for file in files:
             yield Change("cassandra", f"apply `{file.name}` to the keyspace `{KEYSPACE}`")
             if file.name == SIGNED_SINCE:
-                yield from self._keys_to_sign()
+                yield from self._refused_keys()
 
-    def _keys_to_sign(self) -> Iterator[Change]:
+    def _refused_keys(self) -> Iterator[Change]:
         """Name every key of a release that did not sign. None is signed here: somebody else may have written it."""
         with self._session() as session:
             known = session.cluster.metadata.keyspaces.get(KEYSPACE)

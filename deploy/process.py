@@ -38,14 +38,14 @@ def installed_release() -> str:
     return version("galatea-platform")
 
 
-def private_files() -> None:
+def protect_process() -> None:
     """Let only the owner read what this process and its children write, and only named folders be imported from.
 
     Call it at the start of every process.
     """
     os.umask(0o077)
     # Otherwise `python -m` would first look in the current folder, where somebody else may have left a `structlog.py`.
-    os.environ.setdefault("PYTHONSAFEPATH", "1")
+    os.environ["PYTHONSAFEPATH"] = "1"
 
 
 def arm_failpoints() -> None:

@@ -5,7 +5,7 @@ API key for forged, and none makes a key of its own where the deployment has one
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deploy.cassandra import session_of
 from deploy.secret_files import kept_secret, read_private
@@ -39,7 +39,7 @@ def secrets_key(settings: "Settings", session: "Session") -> SecretsKey:
     Raises:
         OperatorError: The file is missing here, cannot be used, or is not the one of this deployment.
     """
-    row = session.execute(session.prepare("SELECT value FROM secrets_key WHERE name = ?"), (_FINGERPRINT,)).one()
+    row = _registered(session)
     place = key_file(settings)
     if row and not place.exists() and not settings.paths.secrets_key_file:
         message = f"the key file of this deployment is not here: `{place}`"
@@ -65,6 +65,15 @@ def register(settings: "Settings", session: "Session") -> SecretsKey:
     return secrets_key(settings, session)  # two at once have made one each, if they have no common home
 
 
+def register_first(settings: "Settings", session: "Session") -> None:
+    """Make the key of a new deployment.
+
+    One that has a key is left alone, also if the file here is another one or is lost: what mends that needs Cassandra.
+    """
+    if _registered(session) is None:
+        register(settings, session)
+
+
 def replace_key(settings: "Settings", session: "Session") -> SecretsKey:
     """Let the file of this home be the key of the deployment, because the former one is lost. OperatorError."""
     key = _read(settings)
@@ -77,6 +86,10 @@ def replace_key(settings: "Settings", session: "Session") -> SecretsKey:
 def key_file(settings: "Settings") -> Path:
     """Return the place of the key file."""
     return Path(settings.paths.secrets_key_file or settings.home / "secrets.key")
+
+
+def _registered(session: "Session") -> Any:  # noqa: ANN401 - a row of the driver
+    return session.execute(session.prepare("SELECT value FROM secrets_key WHERE name = ?"), (_FINGERPRINT,)).one()
 
 
 def _read(settings: "Settings") -> SecretsKey:

@@ -290,7 +290,7 @@ class SparkSettings(Section):
     python: str = ""
     """Path to Python on a cluster's executors, with this package installed; if empty, the driver's."""
     conf: Annotated[dict[str, str], JsonObject] = Field(default_factory=dict)
-    """Further Spark options as a JSON object, for example for a cluster manager. Galatea's options take precedence."""
+    """Further Spark options as a JSON object, for example for a cluster manager; neither Galatea's own nor secrets."""
 
 
 class AirflowSettings(Section):

@@ -90,12 +90,19 @@ def object_store_options(settings: "Settings") -> "Mapping[str, str]":
     return discovery | {f"spark.hadoop.fs.s3a.{name}": value for name, value in named.items() if value}
 
 
+def _holds_secret(name: str, value: str) -> bool:
+    """Whether an option has a secret in it by its name, or passes one to Java. Names of files and references do not."""
+    is_place = re.search(r"(?i)file$|\.secretKeyRef\.|\.secrets\.", name)
+    has_secret = re.search(SECRETS, name) and not is_place
+    return bool(has_secret or re.search(rf"(?i)-D\S*({SECRETS.removeprefix('(?i)')})\S*=", value))
+
+
 def further_options(settings: "Settings", own: "Mapping[str, str]") -> "Mapping[str, str]":
     """Return GALATEA_SPARK_CONF. OperatorError if it names an option that Galatea sets, or one with a secret."""
     for name in (name for name in settings.spark.conf if name in own):
         message = f"GALATEA_SPARK_CONF names `{name}`, which Galatea sets to `{own[name]}` itself"
         raise OperatorError(message, do="leave it out; docs/reference/settings.md lists what can be chosen")
-    for name in (name for name in settings.spark.conf if re.search(SECRETS, name)):
+    for name in (name for name, value in settings.spark.conf.items() if _holds_secret(name, value)):
         # Spark's Python library passes every option to Java as an argument.
         message = f"GALATEA_SPARK_CONF names `{name}`, whose value every user of this machine could read with `ps`"
         raise OperatorError(message, do="put it into spark-defaults.conf: docs/how-to/spark-cluster.md")
@@ -131,7 +138,7 @@ _ENVIRONMENT = {
     **_MALLOC,
     "PYSPARK_DRIVER_PYTHON": sys.executable,
 }
-SECRETS = r"(?i)secret|password|passphrase|token|access[.]?key|jaas|keystore[.]?key|private key"
+SECRETS = r"(?i)secret|password|passphrase|token|access[.]?key|account[.]key|jaas|keystore[.]?key|private key"
 """What Spark hides the values of, by names of options and by their values: Kafka's are in plans and event logs."""
 _ALWAYS = {
     "spark.ui.enabled": "false",

@@ -239,7 +239,7 @@ def _create_tables(nodes: Sequence[Node], settings: "Settings") -> None:
     from deploy.cassandra import Login, connect
     from deploy.local.rights import create_operator, create_roles
     from deploy.schema import migrate
-    from deploy.secrets_key import register
+    from deploy.secrets_key import register_first
     from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
     from views.control.publication import PointerRow
 
@@ -254,7 +254,7 @@ def _create_tables(nodes: Sequence[Node], settings: "Settings") -> None:
             message = f"the ring has {known} of {len(nodes)} nodes so far"
             raise CassandraUnavailableError(message, do="galatea status")
         migrate(session, KEYSPACE, settings.cassandra.replication or len(nodes))
-        register(settings, session)
+        register_first(settings, session)
         PointerRow(session).begin(datetime.now(UTC))
         if settings.stack.secure:
             create_roles(session, KEYSPACE, Security(settings.home).passwords())

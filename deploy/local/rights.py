@@ -227,7 +227,9 @@ def create_operator(address: "Address", delivered: "Login", nodes: int) -> None:
     with _session(address) as session:
         roles = "SELECT can_login, is_superuser FROM system_auth.roles WHERE role = %s"
         found = session.execute(roles, (delivered.user,)).one()
-        if found is not None and (found.can_login or found.is_superuser):
+        is_there = found is not None and (found.can_login or found.is_superuser)
+    if is_there:
+        with _session(replace(address, consistency="ALL")) as session:
             lock = f"ALTER ROLE {delivered.user} WITH PASSWORD = %s AND SUPERUSER = false"
             session.execute(lock, (token_urlsafe(32),))
             time.sleep(CACHED_SECONDS)  # connections that are open stay open, and are the superuser's until then

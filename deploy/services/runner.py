@@ -15,7 +15,7 @@ import structlog
 from deploy.local.component import NAMED_STOP
 from deploy.local.home import home_error
 from deploy.local.records import write_metrics_target
-from deploy.process import arm_failpoints, freeze_startup_objects, private_files, tune_garbage_collection
+from deploy.process import arm_failpoints, freeze_startup_objects, protect_process, tune_garbage_collection
 from deploy.secret_files import secret_of, server_certificate
 from deploy.sections import InvalidSettingsError
 from deploy.services.metrics_server import MetricsServer
@@ -39,7 +39,7 @@ class Process:
     def __init__(self, name: str) -> None:
         """`name` as in `galatea status`."""
         self.name = name
-        private_files()
+        protect_process()
         self._settings = _settings_or_stop(name)
         self._at_end: list[Callable[[], None]] = []
         self.has_failed = False

@@ -73,13 +73,9 @@ def rotate(
     lasts = old.expires_at - old.created_at if old.expires_at else timedelta(days=365)
     text, new = Key.new(old.tenant, old.scopes, old.name, now, now + lasts)
     end = min(now + timedelta(hours=overlap), old.expires_at or datetime.max.replace(tzinfo=UTC))
-
-    async def both(tables: KeyTables) -> None:
-        await tables.keep(new)  # first: better two keys than none
-        await tables.keep(replace(old, expires_at=end))
-
-    _with(both)
+    _with(lambda tables: tables.keep(new))  # first: better two keys than none
     _shown(text, new, as_json=as_json)
+    _with(lambda tables: tables.keep(replace(old, expires_at=end)))
 
 
 @app.command()

@@ -22,7 +22,7 @@ from deploy.console import is_terminal, print_error, print_message
 from deploy.process import (
     arm_failpoints,
     installed_release,
-    private_files,
+    protect_process,
     start_parent_watchdog,
     tune_garbage_collection,
 )
@@ -172,7 +172,7 @@ def galatea(
 
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 a fault was found, 2 wrong use, 130 interrupted."""
-    private_files()
+    protect_process()
     tune_garbage_collection()
     start_parent_watchdog()
     try:

@@ -273,7 +273,7 @@ def _joined(texts: Iterable[str]) -> str | None:
 # CSV
 
 FORMULA = re.compile(
-    r"^(?=[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20])"
+    r"^(?=[^\S\t\r\n]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n])"
     r"|[;|\t\r\n](?:[^\S\t\r\n]|\")*(?=[=+\-@\uff1d\uff0b\uff0d\uff20])"
 )
 """Where spreadsheets take a text, or what follows a separator in it, for a formula; the same as in the API."""

@@ -69,7 +69,7 @@ def _short(ratio: Decimal) -> Decimal:
 
 
 FORMULA = re.compile(
-    r"^(?=[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20])"
+    r"^(?=[^\S\t\r\n]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n])"
     r"|[;|\t\r\n](?:[^\S\t\r\n]|\")*(?=[=+\-@\uff1d\uff0b\uff0d\uff20])"
 )
 """Where a text is, or goes on as, a formula to spreadsheets, whoever wrote it (OWASP, CSV injection).

@@ -138,7 +138,10 @@ class KeyCache:
             return self._keys
 
     def _ended(self, key: Key) -> Key:
-        """The key with the earliest end that its rows ever said: somebody may have written a former row again."""
+        """The key with the earliest end that its rows ever said: somebody may have written a former row again.
+
+        A revocation is such an end, too: a former row has none.
+        """
         if not key.is_signed:
             return key
         ends = [end for end in (key.expires_at, key.revoked_at, self._ends.get(key.id)) if end]

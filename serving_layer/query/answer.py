@@ -49,7 +49,7 @@ CELLS_TOGETHER = 100_000
 FIRST_TOGETHER = 4
 """So many stores are read together while it is not known how many cells each has."""
 FEW_WINDOWS = 2 * int(ONE_DAY.total_seconds()) // STEP
-"""Stores with so few windows, and no products in them, have few cells: as many as possible are read together."""
+"""Stores with so few windows, of one cell for each currency, have few cells: as many as possible are read together."""
 PIECE = 20_000
 """Cells are added up in pieces of about so many, and other answers have their turn in between."""
 GROUPS_AT_ONCE = 2
@@ -252,8 +252,9 @@ def _aggregated(query: ResolvedQuery, read: Iterable[StoreData]) -> list[StoreSt
 def _first_together(query: ResolvedQuery) -> int:
     """How many stores are read together before it is known how many cells one has."""
     windows = max(((of.range.span.end - of.range.span.start) // STEP for of in query.stores), default=0)
-    has_products = any(SKU in view.dimensions for view in query.views)
-    return FIRST_TOGETHER if has_products or windows > FEW_WINDOWS else STORES_TOGETHER
+    splits_windows = any(view.dimensions.keys() - {"currency"} for view in (*query.views, *query.proofs))
+    has_few = windows <= FEW_WINDOWS and not splits_windows and query.compare is None
+    return STORES_TOGETHER if has_few else FIRST_TOGETHER
 
 
 class _Together(Iterator[Sequence[Each]]):

@@ -48,8 +48,8 @@ CHARACTERS_PER_CELL = 40
 """About how long a cell is in a block."""
 CELLS_KEPT = 400_000
 """How many cells are cached. About 150 MB: 11 store-years of `sales`."""
-STORES_KEPT = 1_000_000
-"""How many ids of stores are cached, about 100 bytes each. Days of a month with the same stores count once."""
+STORES_KEPT = 2_000_000
+"""How many ids of stores are cached, 50 to 100 bytes each. Days of a month with the same stores count once."""
 
 
 class BatchCells:

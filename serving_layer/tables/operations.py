@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 import orjson
 
-from master_dataset.errors import OperatorError
+from master_dataset.errors import CassandraUnavailableError
 from master_dataset.secrets_key import Purpose, SecretsKey
 from serving_layer.admin.ledger import BlockKey, Ledger, LedgerBlock
 from serving_layer.admin.publications import RecomputeRecord
@@ -44,8 +44,6 @@ LEDGERS_BACK = 10
 """How many publications are searched for their ledgers: one is written soon after its publication."""
 _KEY_COLUMNS = "id, digest, tenant, scopes, name, created_at, expires_at, revoked_at"
 _API_KEYS: Purpose = "api keys"
-_NEVER_LATER = 2**63 - 1
-"""The greatest timestamp that Cassandra can hold, in microseconds."""
 _BLOCKS = "SELECT store, day, block FROM corrections WHERE subject = ? AND view_name = ?"
 
 
@@ -151,17 +149,16 @@ class KeyTables:
         """Write it, new or changed, and sign it.
 
         Raises:
-            OperatorError: the row is not what was written, because somebody has written it with a later timestamp.
-            CassandraUnavailableError: as `AsyncSession.rows`.
+            CassandraUnavailableError: as `AsyncSession.rows`; or the row is not what was written, because another
+                process has written it at the same time, or with a later timestamp.
         """
         values = (key.id, key.digest, key.tenant, set(key.scopes), key.name, key.created_at)
         await self._session.rows(self._insert, *values, key.expires_at, key.revoked_at, self._mac(key))
         found = [self._key(row) for row in await self._session.rows(self._one, key.id) if _is_whole(row)]
-        if [each.signed_parts for each in found] != [key.signed_parts] or not found[0].is_signed:
-            message = f"Somebody else has written the row of the key `{key.id}`, with a later timestamp."
-            delete = f"delete from api_keys using timestamp {_NEVER_LATER} where id = '{key.id}'"  # noqa: S608 - shown, not run
-            do = f"Try again. If that fails, end the key in cqlsh: {delete}; and find out who can write to Cassandra."
-            raise OperatorError(message, do=do)
+        if not any(each.is_signed and _says(each, key) for each in found):
+            message = f"The row of the key `{key.id}` is not what was just written."
+            do = "Compare the clocks and try again; see docs/how-to/keys.md#a-row-that-cannot-be-changed"
+            raise CassandraUnavailableError(message, do=do)
 
     def _key(self, row: Row) -> Key:
         id_, digest, tenant, scopes, name, created, expires, revoked, mac = row
@@ -171,6 +168,12 @@ class KeyTables:
 
     def _mac(self, key: Key) -> bytes:
         return self._secrets_key.sign(_API_KEYS, *key.signed_parts)
+
+
+def _says(found: Key, written: Key) -> bool:
+    """Whether a row says what was written; of a key that was to end, that somebody else has ended it is as good."""
+    is_revoked = found.revoked_at is not None and written.revoked_at is not None
+    return is_revoked or found.signed_parts == written.signed_parts
 
 
 def _is_whole(row: Row) -> bool:

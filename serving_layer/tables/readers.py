@@ -7,6 +7,7 @@ StoreTables       store_sets, registered_stores
 TopicTables       generations, partition_growths
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 
@@ -117,9 +118,9 @@ class BatchTables:
         )
 
     async def stores_of(self, run: str, view: str, month: date) -> Mapping[date, frozenset[str]]:
-        """Days with the same stores, which are most of a month, share one set."""
+        """Days with the same stores, which are most of a month, share one set; all sets share the texts."""
         rows = await self._session.rows(self._days, run, view, month, month_of(month + timedelta(days=31)))
-        sets = {stores: frozenset[str](orjson.loads(stores)) for stores in {stores for _, stores in rows}}
+        sets = {stores: frozenset(map(sys.intern, orjson.loads(stores))) for stores in {stores for _, stores in rows}}
         return {day_of(day): sets[stores] for day, stores in rows}
 
     async def blocks(self, view: str, store: str, run: str, days: Sequence[date]) -> Mapping[date, str]:

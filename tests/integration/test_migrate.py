@@ -13,7 +13,7 @@ from cassandra.cluster import Session
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from deploy.migration import SIGNED_SINCE, TopicMigration
+from deploy.migration import SIGNED_SINCE, TableMigration, TopicMigration
 from deploy.schema import migrate, pending
 from deploy.secrets_key import register
 from master_dataset.errors import OperatorError
@@ -131,7 +131,17 @@ def test_no_migration_signs_a_key(stack: Stack, keyspaces: Keyspaces, tmp_path: 
         [key] = asyncio.run(KeyTables(AsyncSession(session), key_file).keys())
 
     assert (key.id, key.is_signed) == ("unsigned", False)
-    assert (tmp_path / "secrets.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_dry_run_names_the_keys_that_a_release_which_signs_will_refuse(stack: Stack) -> None:
+    made = stack.galatea("keys", "create", "--tenant", "acme", "--scope", "read")
+
+    shown = TableMigration(stack.settings.cassandra.address).shown([Path(SIGNED_SINCE)])
+
+    sentence = (
+        f"refuse the key `{made['id']}` of the tenant `acme` (read), until you have run: galatea keys sign {made['id']}"
+    )
+    assert sentence in [change.what for change in shown]
 
 
 BEGUN = datetime(2026, 5, 4, 9, 50, tzinfo=UTC)

@@ -1,7 +1,7 @@
 """A session of Cassandra that keeps rows in memory, for the few forms of statements that tables of single rows need."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -22,11 +22,10 @@ class Result(list[Any]):
 
 @dataclass
 class Rows:
-    """`tables`: by name, the rows as the columns that they have. `before`: called with each statement that writes."""
+    """`tables`: by name, the rows as the columns that they have."""
 
     keys: Mapping[str, Sequence[str]]
     tables: dict[str, dict[tuple[object, ...], dict[str, Any]]] = field(default_factory=dict)
-    before: Callable[[str], None] = lambda _: None
 
     def prepare(self, cql: str) -> str:
         return cql
@@ -35,7 +34,6 @@ class Rows:
         left = iter(values)
         if found := _SELECT.fullmatch(cql):
             return self._select(found, left)
-        self.before(cql)
         if found := _INSERT.fullmatch(cql):
             row = {name: _kept(next(left)) for name in found["columns"].split(", ")}
             key = tuple(row[name] for name in self.keys[found["table"]])

@@ -109,7 +109,7 @@ def test_some_components_may_have_several_pods(component: str, replicas: int, is
     assert schema.is_valid(values) == is_accepted
 
 
-OPTIONS = {"GALATEA_KAFKA_CLIENT_OPTIONS", "GALATEA_SPARK_CONF"}
+OPTIONS = {"GALATEA_KAFKA_CLIENT_OPTIONS"}
 """Secrets may be among them."""
 SECRETS = sorted(
     OPTIONS

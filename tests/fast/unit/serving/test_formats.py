@@ -246,6 +246,7 @@ SPREAD = [
     ("x\n=1\r\n=2", "x\n'=1\r\n'=2"),
     ('x;"=1;y', "x;\"'=1;y"),  # the quote is doubled in the file: an empty text, which goes on as a formula
     ("\n=1", "'\n'=1"),
+    (" \u00a0=1", "' \u00a0=1"),
     ("\uff1d1", "'\uff1d1"),
     ("a=1,-2 b;c|d\te\nf;", "a=1,-2 b;c|d\te\nf;"),
     ("", ""),

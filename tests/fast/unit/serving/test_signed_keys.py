@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from master_dataset.errors import OperatorError
+from master_dataset.errors import CassandraUnavailableError
 from master_dataset.secrets_key import SecretsKey
 from serving_layer.errors import InvalidApiKeyError
 from serving_layer.keys.authenticator import KeyCache
@@ -22,7 +22,7 @@ FORMER_COLUMNS = ("id", "digest", "tenant", "scopes", "name", "created_at", "exp
 
 @pytest.fixture
 def rows() -> Rows:
-    return Rows({"api_keys": ("id",), "secrets_key": ("name",)})
+    return Rows({"api_keys": ("id",)})
 
 
 def tables_of(rows: Rows, key: SecretsKey = SECRETS_KEY) -> KeyTables:
@@ -155,5 +155,22 @@ def test_a_revocation_that_the_table_does_not_take_is_an_error(rows: Rows, monke
         return found
 
     monkeypatch.setattr(rows, "rows", with_a_later_timestamp)
-    with pytest.raises(OperatorError, match="with a later timestamp"):
+    with pytest.raises(CassandraUnavailableError, match="is not what was just written"):
         asyncio.run(tables_of(rows).keep(key.revoked(NOW)))
+
+
+def test_two_that_revoke_a_key_at_once_have_both_revoked_it(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, key = new_key()
+    asyncio.run(tables_of(rows).keep(key.revoked(NOW)))
+    row = dict(rows.tables["api_keys"][key.id,])
+    kept = rows.rows
+
+    async def before_the_other(cql: str, *values: Any) -> list[Any]:
+        found = await kept(cql, *values)
+        rows.tables["api_keys"][key.id,] = dict(row)
+        return found
+
+    monkeypatch.setattr(rows, "rows", before_the_other)
+    asyncio.run(tables_of(rows).keep(key.revoked(NOW + timedelta(seconds=1))))
+
+    assert not opens(rows, text)

@@ -93,9 +93,11 @@ def test_what_is_read_together_is_bounded_by_all_that_is_read_of_a_store() -> No
         ("net_sales?range=yesterday&by=total&grain=hour", len(STORES)),
         ("net_sales?range=last_7_days&grain=day", answer.FIRST_TOGETHER),
         ("sku_units?range=yesterday&by=sku&grain=day", answer.FIRST_TOGETHER),
+        ("traffic_in?range=yesterday&grain=day", answer.FIRST_TOGETHER),
+        ("net_sales?range=yesterday&grain=day&compare=previous_week", answer.FIRST_TOGETHER),
     ],
 )
-def test_a_short_range_without_products_is_read_of_all_stores_at_once(
+def test_only_stores_that_have_few_cells_for_certain_are_all_read_at_once(
     world: World, question: str, first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetch, read = answer.fetch, []

@@ -100,6 +100,20 @@ def test_after_a_warm_up_an_answer_reads_only_blocks_of_the_publication(
     assert body == asyncio.run(asked(Asking(tables.world), question))
 
 
+def test_which_stores_a_year_has_blocks_for_is_read_once(tables: CountingTables) -> None:
+    asking = Asking(tables.world, tables.readers)
+    year = replace(EACH, start="2026-01-01", end="2026-12-31", grain="day")
+
+    async def scenario() -> Counter[str]:
+        await asked(asking, year)
+        before = tables.reads.copy()
+        await asked(asking, replace(year, grain="15m", start="2026-11-01", end="2026-11-20"))
+        return tables.reads - before
+
+    assert "stores_of sales" not in asyncio.run(scenario())
+    assert tables.reads["stores_of sales"] == 1
+
+
 def test_the_next_publication_is_read_ahead_when_it_is_first_seen(tables: CountingTables) -> None:
     asking = Asking(tables.world, tables.readers)
 

@@ -74,15 +74,35 @@ def test_further_options_of_spark_reach_it_and_never_replace_one_of_ours(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "name", ["spark.authenticate.secret", "spark.hadoop.fs.s3a.access.key", "spark.ssl.keyPassword"]
+    ("name", "value"),
+    [
+        ("spark.authenticate.secret", "canary-1f3a"),
+        ("spark.hadoop.fs.s3a.access.key", "canary-1f3a"),
+        ("spark.hadoop.fs.azure.account.key.shops", "canary-1f3a"),
+        ("spark.ssl.keyPassword", "canary-1f3a"),
+        ("spark.driver.extraJavaOptions", "-Xss2m -Dx.trustStorePassword=canary-1f3a"),
+    ],
 )
-def test_a_secret_among_further_options_of_spark_is_refused_and_not_repeated(tmp_path: Path, name: str) -> None:
-    settings = Settings(home=tmp_path, spark_conf={name: "canary-1f3a"})
+def test_a_secret_among_further_options_of_spark_is_refused_and_not_repeated(
+    tmp_path: Path, name: str, value: str
+) -> None:
+    settings = Settings(home=tmp_path, spark_conf={name: value})
 
     with pytest.raises(OperatorError, match=f"GALATEA_SPARK_CONF names `{name}`") as refused:
         further_options(settings, {})
     assert "canary-1f3a" not in refused.value.message
     assert "spark-defaults.conf" in refused.value.do
+
+
+def test_where_a_secret_is_may_be_among_further_options_of_spark(tmp_path: Path) -> None:
+    places = {
+        "spark.authenticate.secret.file": "/run/galatea/spark",
+        "spark.kubernetes.authenticate.oauthTokenFile": "/run/galatea/token",
+        "spark.kubernetes.driver.secrets.galatea": "/run/galatea",
+        "spark.kubernetes.executor.secretKeyRef.CASSANDRA": "galatea:password",
+    }
+
+    assert further_options(Settings(home=tmp_path, spark_conf=places), {}) == places
 
 
 @pytest.mark.parametrize(

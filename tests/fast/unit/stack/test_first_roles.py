@@ -79,7 +79,7 @@ def test_roles_of_a_new_ring_are_read_from_all_nodes_as_they_have_one_copy_each(
     create_operator(RING, DELIVERED, 3)
     create_operator(RING, DELIVERED, 3)
 
-    assert ring.consistencies == ["ALL", "ALL", "QUORUM", "QUORUM"]
+    assert ring.consistencies == ["ALL", "ALL", "ALL", "QUORUM", "QUORUM"]
 
 
 @pytest.mark.parametrize("name", ["evil", "operator", PROCESSES[0]])
@@ -120,6 +120,7 @@ def test_an_interrupted_set_up_goes_on_and_makes_the_roles_of_processes_anew(rin
     create_operator(RING, DELIVERED, 1)
 
     assert ring.roles.keys() == {"operator"}
+    assert ring.consistencies[-1] == "ALL"
 
 
 def test_a_former_home_with_a_locked_delivered_user_may_have_other_roles(ring: Ring) -> None:

@@ -14,7 +14,7 @@ import pytest
 from deploy.checks.environment import home_findings
 from deploy.local.component import require_room
 from deploy.local.home import home_error, make_folder, make_home
-from deploy.process import private_files
+from deploy.process import protect_process
 from deploy.settings import Settings
 from master_dataset.errors import DiskFullError, OperatorError
 
@@ -35,7 +35,7 @@ def mode(place: Path) -> int:
 def test_a_new_home_and_what_is_written_to_it_is_its_owners_alone(tmp_path: Path) -> None:
     home = tmp_path / "home"
 
-    private_files()
+    protect_process()
     folder = make_folder(home, home / "logs")
     (folder / "file").write_text("x")
 
@@ -83,7 +83,7 @@ def test_children_import_nothing_from_the_current_folder(tmp_path: Path, monkeyp
     (tmp_path / "structlog.py").write_text("raise SystemExit('from the current folder')")
     monkeypatch.chdir(tmp_path)
 
-    private_files()
+    protect_process()
 
     command = [sys.executable, "-c", "import structlog"]  # as with -m, Python would look in the current folder first
     subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": ""})

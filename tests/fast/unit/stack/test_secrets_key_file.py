@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from deploy.secrets_key import register, replace_key, secrets_key
+from deploy.secrets_key import register, register_first, replace_key, secrets_key
 from deploy.settings import Settings
 from master_dataset.errors import OperatorError
 from tests.support.cassandra_rows import Rows
@@ -46,6 +46,22 @@ def test_a_home_without_the_key_file_makes_no_other_and_says_where_it_is_missing
     assert str(other.home / "secrets.key") in str(found.value)
     assert "GALATEA_SECRETS_KEY_FILE" in found.value.do
     assert not (other.home / "secrets.key").exists()
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_cassandra_starts_in_a_home_whose_key_file_is_lost_or_another_one(
+    tmp_path: Path, session: "Session", *, is_lost: bool
+) -> None:
+    one, other = home(tmp_path / "one"), home(tmp_path / "other")
+    register_first(one, session)
+    fingerprint = secrets_key(one, session).fingerprint
+    if not is_lost:
+        register(other, cast("Session", Rows({"secrets_key": ("name",)})))
+
+    register_first(other, session)  # what mends it, `galatea migrate --new-secrets-key`, needs Cassandra
+
+    assert secrets_key(one, session).fingerprint == fingerprint
+    assert (other.home / "secrets.key").exists() is not is_lost
 
 
 def test_another_key_is_refused_before_it_takes_every_api_key_for_forged(tmp_path: Path, session: "Session") -> None:
