@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 SIGNED_SINCE = "028_secrets_key.cql"
-"""The file of tables since which keys are signed. A row `former keys` of an earlier build in `secrets_key` is ignored."""
+"""The file of tables since which keys are signed. A row `former keys` of an earlier build is ignored."""
 
 
 class Change(NamedTuple):

@@ -7,12 +7,16 @@ of the long set. Each drill prints one line and appends it to the ledger, drills
 import argparse
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
 
 from tests.system.drills import campaign, quick, storm
 from tests.system.drills.ledger_line import FAIL, SKIPPED, LedgerLine, keep, lines_of
 from tests.system.drills.load import Mix
 from tests.system.drills.performance import END
+
+MOST_NAMED = 8
+"""Of more faults than these, a line says how many there were of each kind; the ledger has them all."""
 
 
 def main() -> int:
@@ -64,7 +68,10 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _say(number: int, line: LedgerLine) -> None:
-    faults = ", ".join(f"{each['method']} {each['target']} {each['args']}".strip() for each in line.faults)
+    done = [f"{each['method']} {each['target']} {each['args']}".strip() for each in line.faults]
+    methods = Counter(each["method"] for each in line.faults)
+    counts = ", ".join(f"{number:,} {method}" for method, number in methods.most_common())
+    faults = ", ".join(done) if len(done) <= MOST_NAMED else f"{len(done):,} faults: {counts}"
     summary = f"  {number}  {line.drill}  {line.verdict}  {line.seconds:.0f} s  {faults}"
     sys.stdout.write(f"{summary}{'  ' + line.why if line.why else ''}\n")
     sys.stdout.flush()

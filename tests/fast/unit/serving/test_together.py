@@ -8,7 +8,7 @@ import pytest
 
 from master_dataset.registry.stores import GroupVersion, Sensor, Store
 from serving_layer.query import answer
-from serving_layer.query.fetch import StoreData
+from serving_layer.query.fetch import StoreData, fetch
 from serving_layer.store.cells import STORES_TOGETHER
 from tests.support import World, receipt
 from tests.support.sensors import source_of
@@ -100,7 +100,7 @@ def test_what_is_read_together_is_bounded_by_all_that_is_read_of_a_store() -> No
 def test_only_stores_that_have_few_cells_for_certain_are_all_read_at_once(
     world: World, question: str, first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fetch, read = answer.fetch, []
+    read: list[int] = []
 
     async def counted(*of: Any) -> list[StoreData]:
         read.append(len(of[1]))
