@@ -1,7 +1,7 @@
 """A row of `api_keys` is a key only if this deployment has written it, as it is."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -143,34 +143,39 @@ def test_a_former_row_of_a_key_does_not_bring_it_back_to_a_process_that_has_seen
     assert next(clock, None) is None  # both have read the table
 
 
-def test_a_revocation_that_the_table_does_not_take_is_an_error(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def row_that_stays(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> Callable[[Key], None]:
+    """After a call, the row of the key stays as it is: somebody has written it with a later timestamp."""
+
+    def stays(key: Key) -> None:
+        row, write_row = dict(rows.tables["api_keys"][key.id,]), rows.rows
+
+        async def without_effect(cql: str, *values: Any) -> list[Any]:
+            found = await write_row(cql, *values)
+            rows.tables["api_keys"][key.id,] = dict(row)
+            return found
+
+        monkeypatch.setattr(rows, "rows", without_effect)
+
+    return stays
+
+
+def test_a_revocation_that_the_table_does_not_take_is_an_error(
+    rows: Rows, row_that_stays: Callable[[Key], None]
+) -> None:
     _, key = new_key()
     asyncio.run(tables_of(rows).keep(key))
-    row = dict(rows.tables["api_keys"][key.id,])
-    kept = rows.rows
+    row_that_stays(key)
 
-    async def with_a_later_timestamp(cql: str, *values: Any) -> list[Any]:
-        found = await kept(cql, *values)
-        rows.tables["api_keys"][key.id,] = dict(row)
-        return found
-
-    monkeypatch.setattr(rows, "rows", with_a_later_timestamp)
     with pytest.raises(CassandraUnavailableError, match="is not what was just written"):
         asyncio.run(tables_of(rows).keep(key.revoked(NOW)))
 
 
-def test_two_that_revoke_a_key_at_once_have_both_revoked_it(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_that_revoke_a_key_at_once_have_both_revoked_it(rows: Rows, row_that_stays: Callable[[Key], None]) -> None:
     text, key = new_key()
     asyncio.run(tables_of(rows).keep(key.revoked(NOW)))
-    row = dict(rows.tables["api_keys"][key.id,])
-    kept = rows.rows
+    row_that_stays(key)
 
-    async def before_the_other(cql: str, *values: Any) -> list[Any]:
-        found = await kept(cql, *values)
-        rows.tables["api_keys"][key.id,] = dict(row)
-        return found
-
-    monkeypatch.setattr(rows, "rows", before_the_other)
     asyncio.run(tables_of(rows).keep(key.revoked(NOW + timedelta(seconds=1))))
 
     assert not opens(rows, text)
