@@ -103,8 +103,8 @@ def _flip(file: Path, chance: Random) -> None:
 
 def _end(home: Path, name: str) -> None:
     pid = Records(home).pid(name)
-    assert pid is not None
-    os.kill(pid, signal.SIGKILL)
+    if pid is not None:  # otherwise it is between two attempts to start, and remembers nothing
+        os.kill(pid, signal.SIGKILL)
 
 
 def _ask(stack: Stack, must: Answers, damaged: Damaged) -> None:
