@@ -133,14 +133,14 @@ def test_every_kept_row_comes_back_with_its_timestamp_and_its_lifetime(deploymen
     folder, manifest = deployment.back_up()
     deployment.restore(folder)
 
-    changed, signed = {PUBLICATIONS, "recomputes", SKIPS}, ("mac", "secret", "sealed_secret")
+    changed, encrypted = {PUBLICATIONS, "recomputes", SKIPS}, ("secret", "sealed_secret")
     for table in kept_tables():
         if table.name not in changed:
             back, kept = held(deployment.empty, table.name), held(deployment.full, table.name)
-            assert without(back, *signed) == without(kept, *signed), table.name
+            assert without(back, *encrypted) == without(kept, *encrypted), table.name
     assert manifest.rows == sum(pq.read_metadata(folder / each.path).num_rows for each in manifest.tables.values())
-    [key], [endpoint] = (held(deployment.empty, name) for name in ("api_keys", "webhook_endpoints"))
-    assert (bool(key["mac"]), endpoint["secret"], bool(endpoint["sealed_secret"])) == (True, None, True)
+    [endpoint] = held(deployment.empty, "webhook_endpoints")
+    assert (endpoint["secret"], bool(endpoint["sealed_secret"])) == (None, True)
     [skip] = held(deployment.empty, SKIPS)
     assert (skip["offset"], 0 < skip["_expires_s"] <= 1000) == (8, True)
     assert not deployment.empty.execute("SELECT * FROM batch_cells").all()
