@@ -70,7 +70,10 @@ def played(stack: Stack, damaged: Damaged, folder: Path) -> Damaged:
     chance = Random(damaged.seed)
     files = sorted((home / "cassandra").glob("**/galatea*/**/*-Data.db"))  # all that galatea has written
     for file in chance.sample(files, len(files)):
-        _flip(file, chance)
+        try:
+            _flip(file, chance)
+        except FileNotFoundError:  # Cassandra has compacted it meanwhile
+            continue
         damaged.files += 1
         _end(home, "api")  # it remembers what it has read
         _ask(stack, must, damaged)
