@@ -153,6 +153,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.system.drills.damaged", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # the stack is stopped on the way out
     with tempfile.TemporaryDirectory(prefix="galatea-damaged-") as folder:
         stack = Stack(*settings_of(Path(folder) / "home"))
         try:
