@@ -1,12 +1,14 @@
 """Hostile clients, each alone on a connection. A second after its connection was closed, a client connects again.
 
 A process of its own (`python -m tests.system.drills.attackers PORT KEY KEY NUMBER OTHERS`), which runs until its input
-ends and then prints the result.
+ends and then prints the result. It has the lowest priority: elsewhere, attackers use processors of their own, not those
+of the stack.
 """
 
 import asyncio
 import gzip
 import json
+import os
 import re
 import sys
 import threading
@@ -22,6 +24,7 @@ from serving_layer.http.server import raise_open_file_limit
 PAUSE_SECONDS = 1.0
 DRIP_SECONDS = 1.0
 PATIENCE_SECONDS = 60.0
+LOWEST_PRIORITY = 19
 HEAD = b"Host: localhost\r\nContent-Type: application/json\r\n"
 POST = b"POST /v1/events/pos_transactions HTTP/1.1\r\n" + HEAD
 GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
@@ -142,6 +145,7 @@ async def _answer(reader: asyncio.StreamReader) -> bytes:
 def main() -> None:
     """Until the input ends."""
     port, *keys, number, others = sys.argv[1:]
+    os.nice(LOWEST_PRIORITY)
     raise_open_file_limit(int(number) + 5 * int(others) + 1000)
     stop = threading.Event()
 
