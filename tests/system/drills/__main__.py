@@ -5,12 +5,12 @@ of the long set. Each drill prints one line and appends it to the ledger, drills
 """
 
 import argparse
-import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
 
 from tests.system.drills import campaign, quick, storm
+from tests.system.drills.faults import exit_on_sigterm
 from tests.system.drills.ledger_line import FAIL, SKIPPED, LedgerLine, keep, lines_of
 from tests.system.drills.load import Mix
 from tests.system.drills.performance import END
@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--long", action="store_true", help="the long set")
     parser.add_argument("--shard", type=_shard, default=(1, 1), help="of the long set: 1/4 is the first of four")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # what a drill has hurt is mended on the way out
+    exit_on_sigterm()
     unknown = set(arguments.drills) - {each.id for each in quick.DRILLS}
     if unknown:
         parser.error(f"there is no quick drill {', '.join(sorted(unknown))}: see docs/explanation/drills.md")

@@ -27,6 +27,7 @@ from tests.system.drills import alert_faults as faults
 from tests.system.drills.alert_processes import START_SECONDS, AlertProcesses
 from tests.system.drills.alert_readers import Reader, left_to_read, read_alerts
 from tests.system.drills.drilled_broker import DrilledBroker, settings_for
+from tests.system.drills.faults import exit_on_sigterm
 from tests.system.drills.ledger_line import append
 from tests.system.drills.naive_processor import NAIVE, PLAIN
 from tests.system.drills.tills import Feeder, Key, Tills, stores_for
@@ -238,6 +239,7 @@ def _plan() -> Plan:
 def main() -> int:
     """Exit 1 if an alert was lost, premature, emitted twice or never expected."""
     plan = _plan()
+    exit_on_sigterm()
     with (
         tempfile.TemporaryDirectory(prefix="galatea-alerts-") as folder,
         DrilledBroker(settings_for(Path(folder))) as broker,

@@ -97,14 +97,19 @@ def commanded(job: Job, seed: int) -> Iterator[LedgerLine]:
     """A line for each drill that the command does."""
     own: Sequence[str] = () if job.words[0] in WITHOUT_SEED else ("--seed", str(seed))
     began = time.monotonic()
-    done = subprocess.run([sys.executable, "-m", *job.words, *own], check=False, capture_output=True, text=True)
+    words = [sys.executable, "-m", *job.words, *own]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as drill:
+        try:
+            stdout, stderr = drill.communicate()
+        except BaseException:
+            drill.terminate()
+            drill.communicate()  # until it has mended what it has hurt
+            raise
     for id_ in job.ids:
         why = (
-            ""
-            if done.returncode == 0
-            else f"{done.stdout.strip()[-LONGEST_SUMMARY:]} {done.stderr.strip()[-LONGEST_SUMMARY:]}"
+            "" if drill.returncode == 0 else f"{stdout.strip()[-LONGEST_SUMMARY:]} {stderr.strip()[-LONGEST_SUMMARY:]}"
         )
-        line = _line(id_, seed, PASS if done.returncode == 0 else FAIL, why)
+        line = _line(id_, seed, PASS if drill.returncode == 0 else FAIL, why)
         line.seconds = round(time.monotonic() - began, 1)
         line.fault(COMMAND, "python -m", " ".join(job.words))
         yield line

@@ -25,6 +25,7 @@ import httpx
 
 from deploy.local.records import Records
 from tests.integration.conftest import Stack, around_now, settings_of
+from tests.system.drills.faults import exit_on_sigterm
 from tests.system.drills.ledger_line import append
 
 Answers = dict[tuple[str, str], str]
@@ -153,7 +154,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.system.drills.damaged", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # the stack is stopped on the way out
+    exit_on_sigterm()
     with tempfile.TemporaryDirectory(prefix="galatea-damaged-") as folder:
         stack = Stack(*settings_of(Path(folder) / "home"))
         try:

@@ -39,6 +39,7 @@ from tests.integration.conftest import around_now
 from tests.system.drills.clocks import COMPILER, Clock, clock_of_this_process
 from tests.system.drills.day_plan import TOLERATED, Kind, Move, planned_hour
 from tests.system.drills.drill_stack import DrillStack, Topology, drill_stack
+from tests.system.drills.faults import exit_on_sigterm
 from tests.system.drills.ledger_line import LedgerLine, append
 from tests.system.drills.load import Mix
 from tests.system.drills.performance import END, Drill, DrillRun, await_recovery, run_drills
@@ -375,7 +376,7 @@ def main() -> int:
     if clock is None:
         with tempfile.TemporaryDirectory(prefix="galatea-clock-") as folder:
             return under(Clock(Path(folder) / "clock"))
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # the stack is stopped on the way out
+    exit_on_sigterm()
     day = lived(Day(arguments.hours, arguments.seed), clock, arguments.minutes, arguments.rate)
     sys.stdout.write(day.line() + "\n")
     append("day", day.line())

@@ -26,6 +26,7 @@ import psutil
 from deploy.local.records import Records
 from tests.integration.conftest import Stack, around_now, settings_of
 from tests.support.object_stores import object_store_for_stacks
+from tests.system.drills.faults import exit_on_sigterm
 from tests.system.drills.honest import Noted
 from tests.system.drills.ledger_line import append
 
@@ -215,6 +216,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=30, help="of each round")
     parser.add_argument("--object-store", action="store_true", help="tables and checkpoints are on one")
     arguments = parser.parse_args()
+    exit_on_sigterm()
     report = Report(
         2_000 if arguments.long else arguments.connections, arguments.others, arguments.rounds, arguments.seconds
     )
@@ -222,8 +224,8 @@ def main() -> int:
         served = ended.enter_context(object_store_for_stacks()) if arguments.object_store else None
         settings, environment = settings_of(Path(folder) / "home", **(served.variables if served else {}))
         stack = Stack(settings, environment)
-        stack.run("up", "--detach", "--without-airflow")
         try:
+            stack.run("up", "--detach", "--without-airflow")
             shops = [
                 {"id": f"shop-{number}", "timezone": "UTC", "tenant": f"tenant-{number}"} for number in range(TENANTS)
             ]

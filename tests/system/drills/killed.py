@@ -26,7 +26,7 @@ from deploy.local.ports import free_ports
 from deploy.local.records import Records
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of
 from tests.integration.test_ledger import Sent, send
-from tests.system.drills.faults import wait_until
+from tests.system.drills.faults import exit_on_sigterm, wait_until
 from tests.system.drills.ledger_line import append
 from views.control.recompute import RecomputeRequest
 
@@ -238,14 +238,15 @@ class Killed:
 
 def main() -> int:
     """Exit 1 if a reader saw half a publication, or there is more than one, or none."""
+    exit_on_sigterm()
     port = free_ports(1)[0]
     with tempfile.TemporaryDirectory(prefix="galatea-drill-") as folder:
         own = {"GALATEA_AIRFLOW_PORT": str(port), "GALATEA_REBUILD_SCHEDULE": "0 0 1 1 *"}
         settings, environment = settings_of(Path(folder) / "home", **own)
         stack = Stack(settings, environment | QUICK)
-        stack.run("up", "--detach")
         lines = []
         try:
+            stack.run("up", "--detach")
             for line in Killed(stack).lines():
                 lines.append(line)
                 sys.stdout.write(json.dumps(asdict(line)) + "\n")

@@ -10,7 +10,7 @@ from deploy.jars import ensure_jars
 from deploy.settings import Settings
 from tests.support.free_settings import settings_on_free_ports
 from tests.system.drills.drill import Drill
-from tests.system.drills.faults import Order, crash_plan
+from tests.system.drills.faults import Order, crash_plan, exit_on_sigterm
 from tests.system.drills.ledger_line import append
 
 
@@ -23,6 +23,7 @@ def main() -> int:
     arguments.add_argument("--crashes", type=int, default=10)
     arguments.add_argument("--pauses", type=int, default=5)
     arguments.add_argument("--seconds", type=float, default=180, help="how long the stream takes, at least")
+    exit_on_sigterm()
     order = Order(**vars(arguments.parse_args()))
     with tempfile.TemporaryDirectory(prefix="galatea-drill-") as folder:
         settings = drill_settings(Path(folder), order)

@@ -25,6 +25,7 @@ import httpx
 
 from deploy.local.ports import free_ports
 from tests.integration.conftest import Stack, around_now, settings_of
+from tests.system.drills.faults import exit_on_sigterm
 from tests.system.drills.ledger_line import append
 
 TILLS, IN_A_REQUEST, BROKEN = 4, 20, 0.05
@@ -194,11 +195,12 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
+    exit_on_sigterm()
     with tempfile.TemporaryDirectory(prefix="galatea-posting-") as folder:
         settings, environment = settings_of(Path(folder) / "home")
         stack = Stack(settings, environment)
-        stack.run("up", "--detach", "--without-airflow")
         try:
+            stack.run("up", "--detach", "--without-airflow")
             posting = played(stack, Posting(arguments.kills, arguments.seed))
         finally:
             stack.run("down")

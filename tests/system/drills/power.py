@@ -33,7 +33,7 @@ from deploy.local.nodes import ONE, THREE
 from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.topics import Topics
 from tests.system.drills.drilled_broker import settings_for
-from tests.system.drills.faults import wait_until
+from tests.system.drills.faults import exit_on_sigterm, wait_until
 from tests.system.drills.ledger_line import append
 from tests.system.drills.power_brokers import PoweredBrokers, powered_brokers
 from tests.system.drills.power_check import (
@@ -270,6 +270,7 @@ def _plan() -> Plan:
 def main() -> int:
     """Exit 1 if an invariant is broken."""
     plan = _plan()
+    exit_on_sigterm()
     with tempfile.TemporaryDirectory(prefix="galatea-power-") as folder:
         played = play(plan, Path(folder))
     line = json.dumps({"at": f"{datetime.now(UTC):%F}", **played.summary()})

@@ -5,7 +5,6 @@ fault: a component is ended, or a disk fails.
 """
 
 import argparse
-import signal
 import sys
 import tempfile
 import time
@@ -23,7 +22,7 @@ from deploy.local.records import Records
 from tests.system.drills import quick
 from tests.system.drills.clocks import Clock
 from tests.system.drills.drill_stack import DrillStack, Topology, drill_stack
-from tests.system.drills.faults import COMPONENTS, stopped
+from tests.system.drills.faults import COMPONENTS, exit_on_sigterm, stopped
 from tests.system.drills.host_faults import LATE, PACKET_FAULTS, harmed, little_processor, syncing
 from tests.system.drills.ledger_line import FAIL, SKIPPED, LedgerLine, keep
 from tests.system.drills.load import Mix
@@ -209,7 +208,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--rate", type=float, default=Mix().rate, help="records a second")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # what is hurt is mended on the way out
+    exit_on_sigterm()
     failed = 0
     for line in lines(arguments.seed, arguments.minutes, Mix(rate=arguments.rate)):
         keep(line)

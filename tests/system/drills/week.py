@@ -25,6 +25,7 @@ from master_dataset.delta.tables import DEAD_LETTERS, MasterTables
 from master_dataset.errors import CutNotReachedError
 from master_dataset.sources import registered_sources
 from tests.integration.conftest import Stack, settings_of
+from tests.system.drills.faults import exit_on_sigterm
 from tests.system.drills.ledger_line import append
 
 OWN = {
@@ -126,11 +127,12 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30.0, help="how long the week takes")
     parser.add_argument("--every", type=float, default=120.0, help="seconds between two publications, about")
     arguments = parser.parse_args()
+    exit_on_sigterm()
     with tempfile.TemporaryDirectory(prefix="galatea-week-") as folder:
         settings, environment = settings_of(Path(folder) / "home", **OWN)
         stack = Stack(settings, environment)
-        stack.run("up", "--detach", "--without-airflow")
         try:
+            stack.run("up", "--detach", "--without-airflow")
             week = played(stack, Week(arguments.stores, arguments.seed), arguments.minutes, arguments.every)
         finally:
             stack.run("down")
