@@ -24,7 +24,7 @@ from master_dataset.source import Source
 from serving_layer.errors import TooBusyError
 from serving_layer.ingest.events_body import EventsBody
 from serving_layer.ingest.tokens import Sent, TokenWriter
-from serving_layer.limits import LIMITS, Limits
+from serving_layer.limits import LIMITS, Limits, Turns
 from serving_layer.responses.events import EventOutcome, EventOutcomes, EventStatus
 from views.control.token import EventToken
 
@@ -157,8 +157,10 @@ class EventValidator:
 
 DELIVERY_TIMEOUT_SECONDS = 7.0
 """A safety net: the producer itself gives up earlier."""
-INLINE_BYTES = 16_384
+INLINE_BYTES, INLINE_EVENTS = 16_384, 100
 """Bodies up to this size are validated on the event loop: it takes milliseconds, and a thread costs time too."""
+QUEUED_BODIES, QUEUED_BODIES_OF_TENANT = 3, 2
+"""For the thread that validates: so many that it need not wait, and so few that another tenant's body is soon next."""
 RESULTS = {
     DeliveryStatus.ACKNOWLEDGED: ACCEPTED,
     DeliveryStatus.UNCONFIRMED: UNKNOWN,
@@ -207,6 +209,7 @@ class IngestService:
         # A thread of its own, so that large requests block neither the event loop nor the threads of queries. One is
         # enough: validation is Python code, which runs in one thread at a time anyway.
         self._validation = ThreadPoolExecutor(1, "validation")
+        self._turns = Turns(QUEUED_BODIES, QUEUED_BODIES_OF_TENANT)
 
     @contextmanager
     def admitted(self) -> Iterator[None]:
@@ -241,15 +244,22 @@ class IngestService:
             RequestError: whatever `EventsBody.records` raises.
         """
         validator = EventValidator(source, await self._known_stores(), tenant, self._now_us())
-        if body.is_gzip or len(body.body) > INLINE_BYTES or source.masked:  # masking may parse a record many times
-            loop = asyncio.get_running_loop()
-            validated = await loop.run_in_executor(self._validation, _validate_all, validator, body, self._limits)
-        else:
-            validated = _validate_all(validator, body, self._limits)
+        validated = await self._validated(validator, body)
         results = await self._send(source.topic, validated)
         for outcome, count in results.counts.items():
             EVENTS.labels(source.topic, outcome).inc(count)
         return results
+
+    async def _validated(self, validator: EventValidator, body: EventsBody) -> Sequence[ValidEvent | EventResult]:
+        def validate() -> Sequence[ValidEvent | EventResult]:
+            return validator.validate(body.records(self._limits) if records is None else records)
+
+        is_small = not body.is_gzip and len(body.body) <= INLINE_BYTES
+        records = body.records(self._limits) if is_small else None
+        if records is not None and len(records) <= INLINE_EVENTS and not validator.source.masked:
+            return validate()  # masking may parse a record many times
+        async with self._turns.of(validator.tenant):
+            return await asyncio.get_running_loop().run_in_executor(self._validation, validate)
 
     async def _send(self, topic: str, validated: Sequence[ValidEvent | EventResult]) -> EventResults:
         valid = [each for each in validated if isinstance(each, ValidEvent)]
@@ -289,7 +299,3 @@ class IngestService:
             if self._stores is None:
                 raise
         return self._stores
-
-
-def _validate_all(validator: EventValidator, body: EventsBody, limits: Limits) -> Sequence[ValidEvent | EventResult]:
-    return validator.validate(body.records(limits))

@@ -3,7 +3,9 @@
 import asyncio
 import gzip
 import json
-from typing import Any
+import threading
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import orjson
 import pytest
@@ -18,7 +20,8 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
 from serving_layer.ingest import ingest
 from serving_layer.ingest.events_body import EventsBody
-from serving_layer.ingest.ingest import IngestService
+from serving_layer.ingest.ingest import EventValidator, IngestService
+from serving_layer.limits import LIMITS, Limits
 from serving_layer.responses.encoding import encode
 from tests.support import World, receipt
 from tests.support.corpus.record import record
@@ -262,6 +265,56 @@ def test_while_the_registry_is_away_it_is_as_it_was_read_last(asking: Asking) ->
     taking = IngestService(asking.broker, registry, lambda: asking.clock_us, tokens=asking.tokens)
 
     assert asyncio.run(twice()) == ["accepted", "accepted"]
+
+
+class PausedBody(EventsBody):
+    """It is noted when a body of this kind is read, which then waits until it may go on."""
+
+    began: ClassVar[list[bytes]]
+    may_go_on: ClassVar[threading.Event]
+
+    def records(self, limits: Limits = LIMITS) -> Sequence[bytes]:
+        self.began.append(self.body)
+        assert self.may_go_on.wait(10)
+        return super().records(limits)
+
+
+def test_bodies_that_take_long_keep_no_other_tenant_waiting_for_all_of_them(asking: Asking) -> None:
+    """One thread validates them: the other tenant's is next after those that were handed to it already."""
+    PausedBody.began, PausedBody.may_go_on = [], threading.Event()
+    taking = IngestService(asking.broker, asking.answers.stores.all, lambda: asking.clock_us, tokens=asking.tokens)
+    ours = [gzip.compress(sale(number)) for number in range(8)]
+    theirs = gzip.compress(sale(store="2"))
+
+    async def work() -> None:
+        bodies = [*((body, "ours") for body in ours), (theirs, "theirs")]
+        posted = []
+        for body, tenant in bodies:
+            posting = taking.ingest(POS_TRANSACTIONS, PausedBody(body, is_gzip=True), tenant)
+            posted.append(asyncio.ensure_future(posting))
+            await asyncio.sleep(0.01)
+        PausedBody.may_go_on.set()
+        assert [each.items[0].outcome for each in await asyncio.gather(*posted)] == ["accepted"] * len(bodies)
+
+    asyncio.run(work())
+    assert PausedBody.began == [*ours[:2], theirs, *ours[2:]]
+
+
+def test_many_small_events_are_not_validated_on_the_event_loop(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand of them fit into two kilobytes, and each that is no event takes a while."""
+    threads: list[tuple[int, str]] = []
+    validate = EventValidator.validate
+
+    def noted(validator: EventValidator, records: Sequence[bytes]) -> Sequence[ingest.ValidEvent | ingest.EventResult]:
+        threads.append((len(records), threading.current_thread().name.split("_")[0]))
+        return validate(validator, records)
+
+    monkeypatch.setattr(EventValidator, "validate", noted)
+    for number in (ingest.INLINE_EVENTS, ingest.INLINE_EVENTS + 1):
+        asking.sent(array(*[b"0"] * number))
+
+    assert [name == "validation" for _, name in threads] == [False, True]
+    assert [number for number, _ in threads] == [ingest.INLINE_EVENTS, ingest.INLINE_EVENTS + 1]
 
 
 def test_events_are_counted_by_source_and_outcome(asking: Asking) -> None:
