@@ -14,7 +14,7 @@ from serving_layer.alerts.rules import AlertService
 from serving_layer.errors import InvalidApiKeyError, NotOfferedError, RateLimitedError, ScopeMissingError
 from serving_layer.health.freshness import FreshnessService
 from serving_layer.http.forwarded import refuse_anonymous_through_proxy
-from serving_layer.http.invalid_arguments import refuse_repeated
+from serving_layer.http.invalid_arguments import refuse_unread
 from serving_layer.http.load_shedding import slot_of
 from serving_layer.keys.key import Caller, Scope
 from serving_layer.saved.service import SavedService
@@ -68,7 +68,7 @@ async def operations_of(request: Request) -> OperatorService:
 class RequireKeyScope:
     """Dependency of a route: authorizes the caller for one scope.
 
-    Raises what `authorize` raises, and BadQuestionError for an argument that is given twice.
+    Raises what `authorize` raises, and what `refuse_unread` raises for an argument that the route would not read.
     """
 
     def __init__(self, scope: Scope, *, keeps: bool = False) -> None:
@@ -83,13 +83,13 @@ class RequireKeyScope:
     async def __call__(self, request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
         """Return the caller. One that `ResponseCacheMiddleware` has authorized is not counted twice.
 
-        Every route with arguments has a caller, so arguments that are given twice are refused here, for all of them.
+        Every route with arguments has a caller, so arguments that are not read are refused here, for all of them.
         """
         caller = await self._authorized(request)
         if self.keeps:
             require_key(caller)
             audit_change(request.scope, caller)
-        refuse_repeated(request)
+        refuse_unread(request)
         return caller
 
     async def _authorized(self, request: Request) -> Caller:

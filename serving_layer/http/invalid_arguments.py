@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, get_origin
 
 from fastapi import Request
 from fastapi.dependencies.utils import get_flat_params
+from fastapi.exceptions import RequestValidationError
+from fastapi.params import Cookie, Header, Path
 from fastapi.routing import APIRoute
 
 from master_dataset.errors import UnknownNameError
@@ -152,21 +154,30 @@ _SENTENCES: Sequence[tuple[frozenset[str], Callable[[_Wrong], InvalidArgument]]]
 )
 
 
-def refuse_repeated(request: Request) -> None:
-    """Refuse an argument of one value that is given twice: only the last one would count.
+def refuse_unread(request: Request) -> None:
+    """Refuse an argument that would not be read: one that the route does not have, or one of one value given twice.
 
     Raises:
-        BadQuestionError: names the argument. Lists, such as `store`, may be repeated.
+        BadQuestionError: names the argument that is given twice. Lists, such as `store`, may be repeated.
+        RequestValidationError: names the arguments that the route does not have.
     """
     given = request.query_params.multi_items()
     route = request.scope.get("route")
-    if len(given) == len(request.query_params) or not isinstance(route, APIRoute):
+    if not given or not isinstance(route, APIRoute):
         return
-    names = [name for name, _ in given]
-    for field in get_flat_params(route.dependant):
-        if names.count(field.alias) > 1 and get_origin(field.field_info.annotation) is not list:
-            values = [value[:MAX_ECHOED] for name, value in given if name == field.alias]
-            shown = " and ".join(f"`{field.alias}={value}`" for value in values[:2])
+    fields = {
+        field.alias: field
+        for field in get_flat_params(route.dependant)
+        if not isinstance(field.field_info, Path | Header | Cookie)
+    }
+    if unknown := [(name, value) for name, value in given if name not in fields]:
+        raise RequestValidationError(
+            [{"type": "extra_forbidden", "loc": ("query", name), "msg": "", "input": value} for name, value in unknown]
+        )
+    for name, field in fields.items():
+        values = [value[:MAX_ECHOED] for each, value in given if each == name]
+        if len(values) > 1 and get_origin(field.field_info.annotation) is not list:
+            shown = " and ".join(f"`{name}={value}`" for value in values[:2])
             times = "twice" if len(values) == len(("one", "two")) else f"{len(values)} times"
-            message = f"`{field.alias}` is given {times}: {shown}{', ...' if len(values) > len(values[:2]) else ''}."
-            raise BadQuestionError(message, do=f"Give `{field.alias}` once.")
+            message = f"`{name}` is given {times}: {shown}{', ...' if len(values) > len(values[:2]) else ''}."
+            raise BadQuestionError(message, do=f"Give `{name}` once.")

@@ -1,4 +1,4 @@
-"""An argument that cannot be read, or is given twice, is named with what is wanted and an example."""
+"""An argument that cannot be read, is unknown or given twice, is named with what is wanted and an example."""
 
 import re
 
@@ -41,6 +41,18 @@ def test_what_is_wanted_is_said_with_an_example(asking: Asking, path: str) -> No
     assert problem["status"] == 422
     assert (problem["title"], problem["detail"]) == WRONG[path]
     assert not PYTHON.search(problem["title"] + problem["detail"])
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [(method, re.sub(r"\{[^}]*\}", "1", path)) for path, method, _ in operations() if path.startswith("/v1/")],
+)
+def test_an_argument_that_a_route_does_not_have_is_refused(asking: Asking, method: str, path: str) -> None:
+    """Otherwise whoever expects a filter that does not exist would take the answer for a filtered one."""
+    problem = asking.request(method, f"{path}?stores=1", headers={"Authorization": f"Bearer {OPERATOR_KEY}"})
+
+    assert (problem.status_code, problem.json().get("code")) == (422, "unknown_argument"), problem.text
+    assert "`stores`" in problem.json()["title"]
 
 
 TWICE = {
