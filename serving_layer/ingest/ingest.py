@@ -251,13 +251,14 @@ class IngestService:
         return results
 
     async def _validated(self, validator: EventValidator, body: EventsBody) -> Sequence[ValidEvent | EventResult]:
+        records = None if body.is_gzip or len(body.body) > INLINE_BYTES else body.records(self._limits)
+        is_slow = validator.source.masked  # masking may parse a record many times
+        if records is not None and len(records) <= INLINE_EVENTS and not is_slow:
+            return validator.validate(records)
+
         def validate() -> Sequence[ValidEvent | EventResult]:
             return validator.validate(body.records(self._limits) if records is None else records)
 
-        is_small = not body.is_gzip and len(body.body) <= INLINE_BYTES
-        records = body.records(self._limits) if is_small else None
-        if records is not None and len(records) <= INLINE_EVENTS and not validator.source.masked:
-            return validate()  # masking may parse a record many times
         async with self._turns.of(validator.tenant):
             return await asyncio.get_running_loop().run_in_executor(self._validation, validate)
 
