@@ -1,10 +1,11 @@
 """What is wrong with an argument, in the words of the API: which one, what was given, what is wanted, an example.
 
-FastAPI finds it out with pydantic, whose sentences are about types of Python. It also reads the last one of an argument
-that is given several times, which is refused here.
+FastAPI finds it out with pydantic, whose sentences are about types of Python. It ignores unknown arguments, and reads
+the last one of an argument that is given several times: both are refused here.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, get_origin
 
@@ -174,9 +175,9 @@ def refuse_unread(request: Request) -> None:
         raise RequestValidationError(
             [{"type": "extra_forbidden", "loc": ("query", name), "msg": "", "input": value} for name, value in unknown]
         )
-    for name, field in fields.items():
-        values = [value[:MAX_ECHOED] for each, value in given if each == name]
-        if len(values) > 1 and get_origin(field.field_info.annotation) is not list:
+    for name, times_given in Counter(name for name, _ in given).items():
+        if times_given > 1 and get_origin(fields[name].field_info.annotation) is not list:
+            values = [value[:MAX_ECHOED] for each, value in given if each == name]
             shown = " and ".join(f"`{name}={value}`" for value in values[:2])
             times = "twice" if len(values) == len(("one", "two")) else f"{len(values)} times"
             message = f"`{name}` is given {times}: {shown}{', ...' if len(values) > len(values[:2]) else ''}."
