@@ -12,12 +12,14 @@ what they have not written may lose it.
 
 `--naive` must fail: one broker does not sync before it acknowledges; three lose their power at once.
 
-Prints one line and appends it to the ledger, power.jsonl.
+Prints one line and appends it to the ledger, power.jsonl. If an invariant is broken, the logs of transactions are kept
+beside it.
 """
 
 import argparse
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -34,7 +36,7 @@ from master_dataset.kafka.connection import KafkaConnection
 from master_dataset.kafka.topics import Topics
 from tests.system.drills.drilled_broker import settings_for
 from tests.system.drills.faults import exit_on_sigterm, wait_until
-from tests.system.drills.ledger_line import append
+from tests.system.drills.ledger_line import FOLDER, append
 from tests.system.drills.power_brokers import PoweredBrokers, powered_brokers
 from tests.system.drills.power_check import (
     Acknowledged,
@@ -239,6 +241,18 @@ def check_everything(
     played.aborted, played.undecided = outcomes.count(Outcome.ABORTED), outcomes.count(Outcome.UNKNOWN)
 
 
+def _keep_transactions(home: Path, load: PowerLoad) -> Path:
+    """Keep what is known of all transactions, and the logs that have them. Returns the folder."""
+    folder = FOLDER / f"power-{datetime.now(UTC):%Y%m%dT%H%M%S}"
+    folder.mkdir(parents=True)
+    known = {number: (each.size, each.outcome) for number, each in load.transactions.known.items()}
+    (folder / "transactions.json").write_text(json.dumps(known), encoding="utf-8")
+    for topic in (ALERTS_TOPIC, "__transaction_state", "__consumer_offsets"):
+        for log in home.glob(f"kafka*/data/{topic}-*"):
+            shutil.copytree(log, folder / log.relative_to(home))
+    return folder
+
+
 def play(plan: Plan, folder: Path) -> Played:
     """Start the brokers, cut their power under load, and check everything at rest."""
     began, played = time.monotonic(), Played(plan)
@@ -250,6 +264,8 @@ def play(plan: Plan, folder: Path) -> Played:
             wait_until(lambda: load.count() > 0, "a first record to be acknowledged")
             Cuts(brokers, load, kafka, played).play()
         check_everything(kafka, load, played, _written(settings.home))
+        if not (played.broken.is_nothing or plan.naive):
+            sys.stderr.write(f"  the logs of transactions are kept in {_keep_transactions(settings.home, load)}\n")
     played.seconds = round(time.monotonic() - began, 1)
     return played
 
