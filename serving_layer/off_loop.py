@@ -8,8 +8,10 @@ belong to the event loop, which puts results into them.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 Result = TypeVar("Result")
@@ -18,7 +20,20 @@ CELLS_AT_ONCE = 4_000
 """So many cells are merged in less than 10 ms, and cost less than a thread is worth."""
 ROWS_PER_CELL = 10
 """Rows of columns that take as long as one cell."""
-_THREAD = ThreadPoolExecutor(1, thread_name_prefix="merge")
+CELLS_PER_POINT = 5
+"""Cells that take about as long as to compute and write the value of one point."""
+_THREADS = {name: ThreadPoolExecutor(1, thread_name_prefix=name) for name in ("merge", "merge-long")}
+_thread = ContextVar("thread", default="merge")
+
+
+@contextmanager
+def long_answer() -> Iterator[None]:
+    """Inside, and in tasks that begin there, pieces are those of a long answer."""
+    before = _thread.set("merge-long")
+    try:
+        yield
+    finally:
+        _thread.reset(before)
 
 
 async def off_loop(cells: int, piece: Callable[[], Result]) -> Result:
@@ -30,4 +45,4 @@ async def off_loop(cells: int, piece: Callable[[], Result]) -> Result:
     """
     if cells <= CELLS_AT_ONCE:
         return piece()
-    return await asyncio.get_running_loop().run_in_executor(_THREAD, piece)
+    return await asyncio.get_running_loop().run_in_executor(_THREADS[_thread.get()], piece)

@@ -396,10 +396,10 @@ class QueryService:
         """The JSON of the cells of one view with the states of each layer. Not cached. Arguments as `metrics`."""
         view = self.view(request)
         stores = await self.stores.visible(request.stores, caller)
-        spans = []
+        spans = {}
         for store in stores:
             days = BusinessDays.of(store, zone_named(store.timezone))
-            span = query_span(
+            spans[store.id] = query_span(
                 request.start,
                 request.end,
                 days,
@@ -408,10 +408,10 @@ class QueryService:
                 name=request.range,
                 now=version.now,
             )
-            spans.append((store.id, *span))
-        response = await answer_cells(view, spans, version.snapshot, self.merged_cells)
+        long_turn = partial(self._long_turn, caller.tenant)
+        body = await answer_cells(view, spans, version.snapshot, self.merged_cells, long_turn)
         await self._refuse_collected(version.snapshot)
-        return encode(response)
+        return body
 
     def view(self, request: CellsRequest) -> View:
         """The view of a request for cells. UnknownNameError if there is none of that name."""

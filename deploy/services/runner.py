@@ -15,7 +15,13 @@ import structlog
 from deploy.local.component import NAMED_STOP
 from deploy.local.home import home_error
 from deploy.local.records import write_metrics_target
-from deploy.process import arm_failpoints, freeze_startup_objects, protect_process, tune_garbage_collection
+from deploy.process import (
+    arm_failpoints,
+    freeze_startup_objects,
+    protect_process,
+    switch_threads_often,
+    tune_garbage_collection,
+)
 from deploy.secret_files import secret_of, server_certificate
 from deploy.sections import InvalidSettingsError
 from deploy.services.metrics_server import MetricsServer
@@ -93,6 +99,7 @@ class Process:
         )
         signal.signal(signal.SIGTERM, self._leave)
         tune_garbage_collection()
+        switch_threads_often()
         arm_failpoints()
         try:
             if is_traced:

@@ -9,8 +9,8 @@ render      SeriesValues  -> MetricResponse    round, and say what the answer wa
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from itertools import zip_longest
 from typing import TypeVar
@@ -20,7 +20,7 @@ from msgspec import UNSET, UnsetType
 from master_dataset import tracing
 from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store
-from serving_layer.off_loop import off_loop
+from serving_layer.off_loop import CELLS_PER_POINT, long_answer, off_loop
 from serving_layer.products.attribution import AnswerProducts, ProductLabel
 from serving_layer.products.dimensions import SKU
 from serving_layer.query.aggregate import CURRENCY, StoreStates, aggregate, combine
@@ -29,7 +29,7 @@ from serving_layer.query.day_columns import NeedsWindowsError
 from serving_layer.query.day_totals import DayTotals, MergedDays, takes_day_cells
 from serving_layer.query.evaluate import GroupValues, evaluate, evaluate_groups
 from serving_layer.query.fetch import StoreData, fetch, fetch_context
-from serving_layer.query.groups import Totals, refuse_many_days
+from serving_layer.query.groups import Totals, refuse_many_days, refuse_many_points
 from serving_layer.query.ranking import points_written, ranked, ranked_top
 from serving_layer.query.render import render, render_groups
 from serving_layer.query.resolve import MetricRequest, ResolvedQuery, resolve_all
@@ -43,6 +43,8 @@ from views.core.cut import seconds
 from views.core.local_time import ONE_DAY, STEP
 
 Each = TypeVar("Each")
+LongTurn = Callable[[], AbstractAsyncContextManager[None]]
+"""Is held while a long answer is computed, so that few are at once."""
 
 CELLS_TOGETHER = 100_000
 """About so many cells are read together, of at most as many stores as one statement reads speed rows of."""
@@ -57,7 +59,7 @@ GROUPS_AT_ONCE = 2
 LONG = 20_000
 """Answers about more windows than these wait for their turn: see `Turns`."""
 MOST_BYTES = 32 * 1024 * 1024
-"""The longest JSON of an answer that is built as a whole: several metrics, or a table. Half a million points."""
+"""The longest JSON of an answer that is built as a whole: several metrics, cells, or a table. Half a million points."""
 
 
 async def answer(  # noqa: PLR0913, PLR0917 - the request, and what it is answered from
@@ -70,7 +72,7 @@ async def answer(  # noqa: PLR0913, PLR0917 - the request, and what it is answer
     targets: AnswerTargets | None = None,
     *,
     following: str | UnsetType | None,
-    long_turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+    long_turn: LongTurn = nullcontext,
 ) -> bytes:
     """Answer a request for one metric, or for several at one read version.
 
@@ -99,14 +101,26 @@ async def answer(  # noqa: PLR0913, PLR0917 - the request, and what it is answer
     with tracing.stages("answer") as stages:
         with stages.stage("resolve"):
             queries = await resolve_all(requests, stores, catalogue)
-        async with long_turn() if sum(map(_windows, queries)) > LONG else nullcontext():
+        async with turn_for(sum(map(_windows, queries)), long_turn):
             return await _answer_resolved(queries, snapshot, cells, products, targets, following, stages)
 
 
+@asynccontextmanager
+async def turn_for(windows: int, long_turn: LongTurn) -> AsyncIterator[None]:
+    """Compute an answer inside, once it is its turn. `windows`: from so many windows of stores."""
+    if windows <= LONG:
+        yield
+        return
+    async with long_turn():
+        with long_answer():
+            yield
+
+
 def _windows(query: ResolvedQuery) -> int:
-    """Of how many windows an answer computes values."""
-    of_stores = [(of.range.span.end - of.range.span.start) // STEP for of in query.stores]
-    return max(of_stores, default=0) if query.adds_points else sum(of_stores)
+    """From how many windows of stores an answer is computed; what day cells answer costs as much as one store."""
+    periods = 1 if query.compare is None else 2
+    of_stores = [periods * (of.range.span.end - of.range.span.start) // STEP for of in query.stores]
+    return max(of_stores, default=0) if query.adds_points and takes_day_cells(query) else sum(of_stores)
 
 
 async def _answer_resolved(  # noqa: PLR0913, PLR0917 - as `answer`
@@ -126,53 +140,64 @@ async def _answer_resolved(  # noqa: PLR0913, PLR0917 - as `answer`
     if queries[0].merges_stores or queries[0].ranking:
         responses = await answer_totals(queries, snapshot, cells, products, targets, stages=stages)
         with stages.stage("render"):
-            return _encoded_totals(responses, snapshot, following)
+            return await _encoded_totals(responses, snapshot, following)
     if len(queries) == 1:
-        response = await answer_query(queries[0], snapshot, cells, products, targets, stages)
+        response = await answer_query(queries[0], snapshot, cells, products, targets, stages=stages)
         response.next = following
         with stages.stage("render"):
-            return encode(response)
+            return await _encoded(response)
     bodies, same_cells = [], cells.for_one_answer()
     for query in queries:
-        response = await answer_query(query, snapshot, same_cells, products, targets, stages)
+        response = await answer_query(query, snapshot, same_cells, products, targets, stages=stages)
         with stages.stage("render"):
-            bodies.append(encode(response))
+            bodies.append(await _encoded(response))
         refuse_long(sum(map(len, bodies)))
     answers = [encoded(body, MetricResponse) for body in bodies]
     return encode(MetricsResponse(answers, provenance(snapshot), following))
 
 
-async def answer_query(  # noqa: PLR0913, PLR0917 - what it is answered from
+async def answer_query(  # noqa: PLR0913 - what it is answered from
     query: ResolvedQuery,
     snapshot: ReadSnapshot,
     cells: MergedCells,
     products: AnswerProducts | None = None,
     targets: AnswerTargets | None = None,
+    *,
+    is_limited: bool = True,
     stages: tracing.Stages = tracing.NO_STAGES,
 ) -> MetricResponse:
-    """The stages after `resolve`: the response to one resolved query. `products`, `targets`: None if it reads none."""
+    """The stages after `resolve`: the response to one resolved query. `products`, `targets`: None if it reads none.
+
+    `is_limited`: refuse what has too many points, because someone waits.
+    """
+    if is_limited and not query.by:  # then there is a series per store
+        refuse_many_points(sum(len(of.range.labels) for of in query.stores))
     found: list[StoreStates] = []
-    size = 0
-    together = _Together(query.stores, _first_together(query))
+    size = points = 0
+    together = Together(query.stores, _first_together(query))
     for some in together:
         with stages.stage("fetch"):
             read = await fetch(query, some, snapshot, cells, products)
         size += together.note([data.size for data in read])
         with stages.stage("aggregate"):  # at once, so that these cells can go
             for cells_of_piece, piece in _pieces(read):
-                found += await off_loop(cells_of_piece, partial(_aggregated, query, piece))
+                states, points_of_piece = await off_loop(cells_of_piece, partial(_aggregated, query, piece))
+                found += states
+                points += points_of_piece
+        if is_limited:
+            refuse_many_points(points)
     with stages.stage("fetch"):
         context = await fetch_context(query, snapshot, cells)
 
     def rendered() -> MetricResponse:
         with stages.stage("aggregate"):
-            states = combine(query, found)
+            combined = combine(query, found)
         with stages.stage("evaluate"):
-            values = evaluate(query, states)
+            values = evaluate(query, combined)
         with stages.stage("render"):
-            return render(query, snapshot, states, values, context)
+            return render(query, snapshot, combined, values, context)
 
-    response = await off_loop(size, rendered)
+    response = await off_loop(size + CELLS_PER_POINT * points, rendered)
     await _label_skus(query, response, products)
     await _add_targets(query, response, snapshot, targets)
     return response
@@ -207,7 +232,7 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
     totals[0].refuse_slow(set(left))
     if is_limited:
         refuse_many_days(queries, set(left))
-    together, adding = _Together(left, min(map(_first_together, queries))), asyncio.Lock()
+    together, adding = Together(left, min(map(_first_together, queries))), asyncio.Lock()
 
     async def merge_stores() -> None:
         for some in together:
@@ -231,11 +256,9 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
         for reader in readers:
             reader.cancel()
     for into, top in zip_longest(totals, tops):
-        into.refuse_long_answer(
-            points_written(into.query, into.groups) if top is None else sum(of.points for of in top)
-        )
+        refuse_many_points(points_written(into.query, into.groups) if top is None else sum(of.points for of in top))
     responses = [
-        await off_loop(each.points, partial(_rendered_groups, each, snapshot, top, stages))
+        await off_loop(CELLS_PER_POINT * each.points, partial(_rendered_groups, each, snapshot, top, stages))
         for each, top in zip_longest(totals, tops, fillvalue=None)
         if each
     ]
@@ -245,8 +268,10 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
     return responses
 
 
-def _aggregated(query: ResolvedQuery, read: Iterable[StoreData]) -> list[StoreStates]:
-    return [aggregate(query, data) for data in read]
+def _aggregated(query: ResolvedQuery, read: Iterable[StoreData]) -> tuple[list[StoreStates], int]:
+    """The states of some stores, and how many points their series have."""
+    states = [aggregate(query, data) for data in read]
+    return states, sum(len(of.query.range.labels) * len(of.series(query.by)) for of in states)
 
 
 def _first_together(query: ResolvedQuery) -> int:
@@ -257,13 +282,15 @@ def _first_together(query: ResolvedQuery) -> int:
     return STORES_TOGETHER if has_few else FIRST_TOGETHER
 
 
-class _Together(Iterator[Sequence[Each]]):
+class Together(Iterator[Sequence[Each]]):
     """Stores in groups that are read together: the more cells they have, the fewer."""
 
     def __init__(self, stores: Sequence[Each], first: int) -> None:
+        """`first`: how many are read together while it is not known how many cells each has."""
         self._stores, self._at, self._most = stores, 0, first
 
     def __next__(self) -> Sequence[Each]:
+        """The next ones."""
         some = self._stores[self._at : self._at + self._most]
         self._at += len(some)
         if not some:
@@ -376,20 +403,33 @@ def _series(totals: Totals, top: Sequence[TopSeries] | None) -> Iterable[GroupVa
     return ranked(query, query.ranking, totals.groups) if query.ranking else evaluate_groups(query, totals.groups)
 
 
-def _encoded_totals(
+async def _encoded_totals(
     responses: Sequence[MetricResponse], snapshot: ReadSnapshot, following: str | UnsetType | None
 ) -> bytes:
     if len(responses) == 1:
         responses[0].next = following
-        return encode(responses[0])
-    body = encode(MetricsResponse(responses, provenance(snapshot), following))
+        return await _encoded(responses[0])
+    bodies = [encoded(await _encoded(each), MetricResponse) for each in responses]
+    body = encode(MetricsResponse(bodies, provenance(snapshot), following))
     refuse_long(len(body))
     return body
 
 
-def refuse_long(length: int) -> None:
+async def _encoded(response: MetricResponse) -> bytes:
+    """The JSON of a response, series by series if it is long: nothing else runs while one object is encoded."""
+
+    def encoded_by_series() -> bytes:
+        response.series = [encoded(encode(each), Series) for each in response.series]
+        return encode(response)
+
+    points = sum(len(each.points) for each in response.series)
+    return await off_loop(points, encoded_by_series if points > PIECE else partial(encode, response))
+
+
+def refuse_long(
+    length: int,
+    do: str = "Ask with a coarser `grain`, for a shorter range, for fewer metrics, or with a lesser `limit`.",
+) -> None:
     """Raise RangeTooLongError if an answer of so many bytes is longer than may be built as a whole."""
     if length > MOST_BYTES:
-        message = f"The answer is longer than {MOST_BYTES // 2**20} MiB as JSON."
-        do = "Ask with a coarser `grain`, for a shorter range, for fewer metrics, or with a lesser `limit`."
-        raise RangeTooLongError(message, do=do)
+        raise RangeTooLongError(f"The answer is longer than {MOST_BYTES // 2**20} MiB as JSON.", do=do)

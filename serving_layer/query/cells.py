@@ -1,16 +1,18 @@
 """Cells of a view with the states of each layer: what a number is made of."""
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from serving_layer.off_loop import CELLS_PER_POINT, off_loop
+from serving_layer.query.answer import FIRST_TOGETHER, LongTurn, Together, refuse_long, turn_for
 from serving_layer.query.ranges import RangeName
-from serving_layer.responses.encoding import iso_epoch
+from serving_layer.responses.encoding import encode, encoded, iso_epoch
 from serving_layer.responses.metrics import CellsResponse, CellStates
 from serving_layer.store.cells import MergedCells
 from serving_layer.store.snapshot import ReadSnapshot, as_of
 from views.core import View
-from views.core.local_time import Span
+from views.core.local_time import STEP, Span
 from views.core.merge import Cell
 
 
@@ -28,28 +30,43 @@ class CellsRequest:
 
 
 async def answer_cells(
-    view: View, spans: Sequence[tuple[str, int, int]], snapshot: ReadSnapshot, cells: MergedCells
-) -> CellsResponse:
+    view: View, spans: Mapping[str, Span], snapshot: ReadSnapshot, cells: MergedCells, long_turn: LongTurn
+) -> bytes:
     """The cells of some stores.
 
     Args:
         view: whose cells.
-        spans: per store its id, the first window, and where the last one ends, in seconds since 1970.
+        spans: per store, of windows.
         snapshot: the state of both layers that is read.
         cells: the merged cells of both layers.
+        long_turn: is held while a long answer is made.
 
     Returns:
-        States as they are stored: whole numbers, money in minor units.
+        The JSON of a CellsResponse. States are as they are stored: whole numbers, money in minor units.
 
     Raises:
         DefinitionNotPublishedError, CellMissingError, CassandraUnavailableError: as for any answer.
+        RangeTooLongError: it is longer than `MOST_BYTES`.
     """
-    by_store = {store: [Span(start, end)] for store, start, end in spans}
-    read, waiting = await asyncio.gather(
-        cells.read(snapshot, view, by_store), cells.waiting(snapshot, [view], by_store)
-    )
-    shown = [_cell_states(view, store, cell) for store in by_store for cell in sorted(read[store][0], key=_order)]
-    return CellsResponse(view.name, shown, as_of(snapshot, waiting.total()))
+    by_store = {store: [span] for store, span in spans.items()}
+    async with turn_for(sum(end - start for start, end in spans.values()) // STEP, long_turn):
+        waiting = await cells.waiting(snapshot, [view], by_store)
+        together, shown, length = Together(list(by_store), FIRST_TOGETHER), list[bytes](), 0
+        for some in together:
+            read = await cells.read(snapshot, view, {store: by_store[store] for store in some})
+            together.note([len(read[store][0]) for store in some])
+            for store in some:
+                [found] = read[store]
+                made = await off_loop(CELLS_PER_POINT * len(found), partial(_encoded, view, store, found))
+                shown += made
+                length += sum(map(len, made))
+                refuse_long(length, "Ask for a shorter range, or for fewer stores.")
+    joined = encoded(b"[" + b",".join(shown) + b"]", list[CellStates])
+    return encode(CellsResponse(view.name, joined, as_of(snapshot, waiting.total())))
+
+
+def _encoded(view: View, store: str, cells: Sequence[Cell]) -> list[bytes]:
+    return [encode(_cell_states(view, store, cell)) for cell in sorted(cells, key=_order)]
 
 
 def _order(cell: Cell) -> tuple[int, tuple[str, ...]]:

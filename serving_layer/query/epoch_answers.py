@@ -61,6 +61,6 @@ class EpochAnswers:
         chosen = [stores[store] for store in request.stores or sorted(stores)]
         query = resolve(request, chosen, self._catalogue)
         if not (query.merges_stores or query.ranking):
-            return encode(await answer_query(query, self._snapshot, self._cells))
+            return encode(await answer_query(query, self._snapshot, self._cells, is_limited=False))
         [response] = await answer_totals([query], self._snapshot, self._cells, is_limited=False)
         return encode(response)

@@ -42,6 +42,7 @@ Also how many points of stores it may add up one by one.
 
 MOST_POINTS_WRITTEN = 500_000
 """How many points all series of one answer may have."""
+FEWER = "Ask with a coarser `grain`, for a shorter range, for fewer stores, or with fewer dimensions in `by`."
 MOST_STORE_DAYS = 200_000
 """How many days of stores one answer may read window by window: each counts per metric, view and period."""
 _DAY = 24 * 60 * 60
@@ -255,7 +256,7 @@ class GroupStates:
         apart = frozenset[int]()
         if query.compare:
             begun = [] if reason else [number for number, bound in numbers.items() if bound.start < part.until]
-            known_before = [] if reason_before else compared
+            known_before = frozenset[int]() if reason_before else compared
             apart = _apart(part, begun, known_before)
             if part.spans is not None or bool(begun) != bool(known_before):
                 self.apart.add(id_)
@@ -301,8 +302,8 @@ class GroupStates:
         self,
         part: StoreStates,
         now: Mapping[int, Span],
-        compared: Sequence[int],
-        apart: Collection[int],
+        compared: frozenset[int],
+        apart: frozenset[int],
         *,
         is_missing: bool,
         knows_days: bool,
@@ -432,25 +433,26 @@ class Totals:
         """
         self._refuse_more(sum(len(of.range.labels) for of in self.query.stores if of.store.id in stores))
 
-    def refuse_long_answer(self, points: int) -> None:
-        """Refuse what would have too many points when it is written.
-
-        Args:
-            points: how many all series have.
-
-        Raises:
-            RangeTooLongError: these are more than `MOST_POINTS_WRITTEN`.
-        """
-        self._refuse_more(points, MOST_POINTS_WRITTEN)
-
     def _refuse_long(self) -> None:
         self._refuse_more(self._points)
 
-    def _refuse_more(self, points: int, most: int = MOST_POINTS) -> None:
-        if points > most:
-            message = f"The totals have more than {most:,} points."
-            do = "Ask with a coarser `grain`, for a shorter range, or with fewer dimensions in `by`."
-            raise RangeTooLongError(message, do=do)
+    @staticmethod
+    def _refuse_more(points: int) -> None:
+        if points > MOST_POINTS:
+            raise RangeTooLongError(f"The totals have more than {MOST_POINTS:,} points.", do=FEWER)
+
+
+def refuse_many_points(points: int) -> None:
+    """Refuse what would have too many points when it is written.
+
+    Args:
+        points: how many all series have.
+
+    Raises:
+        RangeTooLongError: these are more than `MOST_POINTS_WRITTEN`.
+    """
+    if points > MOST_POINTS_WRITTEN:
+        raise RangeTooLongError(f"The answer has more than {MOST_POINTS_WRITTEN:,} points.", do=FEWER)
 
 
 def refuse_many_days(queries: Iterable[ResolvedQuery], stores: Collection[str]) -> None:
@@ -525,14 +527,14 @@ def _bounds(of: StoreQuery, spans: Sequence[Span] | None) -> dict[int, Span]:
     return found
 
 
-def _compared_places(part: StoreStates) -> list[int]:
+def _compared_places(part: StoreStates) -> frozenset[int]:
     """The places of the points that are compared with windows of this group."""
     if part.comparison is None or part.before is None:
-        return []
+        return frozenset()
     if part.spans is None:
-        return sorted(part.comparison.points)
+        return frozenset(part.comparison.points)
     line, only = part.before.period.timeline, part.before.period.only or frozenset()
-    return sorted({line.point_of(window) for window in only})
+    return frozenset(map(line.point_of, only))
 
 
 def _apart(part: StoreStates, now: Collection[int], before: Collection[int]) -> frozenset[int]:

@@ -74,7 +74,7 @@ class DaysCompared(Struct):
     before: int
 
 
-class Point(Struct, kw_only=True):
+class Point(Struct, kw_only=True, gc=False):  # half a million in an answer, and none refers to itself
     """One point of a series. `final`: neither late events nor a publication of waiting ones can still change it.
 
     `date`: the local business date on which the day, week, month or year begins, or the range of a `total`. `local`:

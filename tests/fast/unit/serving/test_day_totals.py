@@ -37,7 +37,7 @@ def asking() -> Asking:
 
 
 def test_the_top_of_more_series_than_may_be_built_is_answered(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("serving_layer.query.groups.Totals._refuse_more.__defaults__", (20,))
+    monkeypatch.setattr("serving_layer.query.groups.MOST_POINTS", 20)
 
     series = asking.body(SALES, **DAYS, top=1)["series"]
 
@@ -48,7 +48,7 @@ def test_points_are_counted_before_any_is_built(asking: Asking, monkeypatch: pyt
     def unexpected(of: MergedStates) -> None:
         raise AssertionError(of)
 
-    monkeypatch.setattr("serving_layer.query.groups.Totals._refuse_more.__defaults__", (20,))
+    monkeypatch.setattr("serving_layer.query.groups.MOST_POINTS", 20)
     monkeypatch.setattr(MergedStates, "points", unexpected)
 
     assert asking.response(SALES, **DAYS).status_code == 422

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from serving_layer import off_loop as off_loop_module
-from serving_layer.off_loop import CELLS_AT_ONCE, off_loop
+from serving_layer.off_loop import CELLS_AT_ONCE, long_answer, off_loop
 from serving_layer.query import answer as answer_module
 from serving_layer.query import day_totals
 from serving_layer.store import cells as cells_module
@@ -17,7 +17,7 @@ from tests.support.world_api import Asking
 
 PATIENCE_SECONDS = 30.0
 QUESTIONS: dict[str, dict[str, str]] = {
-    "/v1/metrics/sku_net_sales": {"by": "sku", "grain": "hour"},
+    "/v1/metrics/sku_net_sales": {"by": "sku", "grain": "day"},
     "/v1/metrics/sku_net_sales,sku_units": {"by": "total,sku", "grain": "day"},
     "/v1/metrics/sku_units": {"by": "total,sku", "grain": "day", "sort": "-value", "top": "3"},
     "/v1/metrics/net_sales": {"by": "total", "grain": "15m", "compare": "previous_week"},
@@ -95,3 +95,19 @@ def test_the_event_loop_goes_on_while_a_large_piece_is_computed() -> None:
 def test_what_a_piece_raises_is_raised(cells: int) -> None:
     with pytest.raises(ZeroDivisionError):
         asyncio.run(off_loop(cells, lambda: 1 / 0))
+
+
+def test_nobody_waits_for_a_piece_of_a_long_answer() -> None:
+    may_end = threading.Event()
+
+    async def work() -> bool:
+        with long_answer():
+            long = asyncio.ensure_future(off_loop(CELLS_AT_ONCE + 1, lambda: may_end.wait(PATIENCE_SECONDS)))
+            await asyncio.sleep(0)
+        try:
+            return await asyncio.wait_for(off_loop(CELLS_AT_ONCE + 1, lambda: not may_end.is_set()), PATIENCE_SECONDS)
+        finally:
+            may_end.set()
+            await long
+
+    assert asyncio.run(work())

@@ -8,7 +8,9 @@ from datetime import date, datetime
 import pytest
 
 from master_dataset.errors import RangeTooLongError
+from serving_layer.query import answer
 from serving_layer.query.answer import MOST_BYTES, refuse_long
+from serving_layer.responses.encoding import encode
 from serving_layer.store.readers import SpeedBlock
 from tests.support import World, receipt
 from tests.support.world_api import Asking
@@ -114,3 +116,18 @@ def test_an_answer_that_would_be_too_long_is_refused_with_what_to_do() -> None:
         refuse_long(MOST_BYTES + 1)
 
     assert "grain" in refused.value.do
+
+
+def test_cells_that_would_be_too_many_are_refused_with_what_to_do(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [cell] = Asking(world).body("/v1/views/sales/cells", **DAY)["cells"]
+
+    monkeypatch.setattr(answer, "MOST_BYTES", len(encode(cell)) - 1)
+    refused = Asking(world).refusal("/v1/views/sales/cells", **DAY)
+
+    assert refused["code"] == "range_too_long"
+    assert refused["detail"] == "Ask for a shorter range, or for fewer stores."
+
+    monkeypatch.setattr(answer, "MOST_BYTES", len(encode(cell)))
+    assert Asking(world).body("/v1/views/sales/cells", **DAY)["cells"] == [cell]

@@ -78,7 +78,7 @@ def test_an_answer_does_not_depend_on_which_stores_are_read_together(
 
 
 def test_what_is_read_together_is_bounded_by_all_that_is_read_of_a_store() -> None:
-    together = answer._Together(range(200), answer.FIRST_TOGETHER)  # noqa: SLF001 - the bound has no other place
+    together = answer.Together(range(200), answer.FIRST_TOGETHER)
     sizes = [len(next(together))]
     for cells in (8_100, 8_100, 100):
         together.note([cells] * sizes[-1])

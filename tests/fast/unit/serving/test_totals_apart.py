@@ -346,6 +346,8 @@ MARCH = {"from_": "2026-03-01", "to": "2026-04-01"}
         ("net_sales", {"top": 1}, 62),
         ("net_sales", {"top": 2}, 62),
         ("net_sales", {"sort": "name"}, 62),
+        ("net_sales", {}, 62),
+        ("sku_net_sales", {"by": "sku"}, 186),
     ],
 )
 def test_the_points_that_are_written_are_limited(

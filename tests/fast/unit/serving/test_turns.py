@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -11,6 +12,7 @@ from serving_layer import service
 from serving_layer.errors import TooBusyError
 from serving_layer.keys.key import Caller
 from serving_layer.limits import Turns
+from serving_layer.query import answer
 from serving_layer.query.resolve import MetricRequest, MetricsRequest
 from serving_layer.query.stores import PageRequest
 from serving_layer.service import LONG_OF_TENANT
@@ -193,3 +195,30 @@ def test_long_answers_that_nobody_may_wait_for_are_refused(monkeypatch: pytest.M
         await asked("long-1")
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("question", "is_long"),
+    [
+        ("metrics/net_sales?by=total&grain=day", False),  # from day cells
+        ("metrics/net_sales?by=total&grain=hour", True),
+        ("metrics/net_sales?grain=hour", True),
+        ("metrics/net_sales?grain=hour&store=1", False),
+        ("metrics/net_sales?grain=hour&store=1&compare=previous_week", True),
+        ("views/sales/cells?", True),
+        ("views/sales/cells?store=1", False),
+    ],
+)
+def test_what_reads_many_windows_of_stores_is_long(
+    monkeypatch: pytest.MonkeyPatch, question: str, *, is_long: bool
+) -> None:
+    monkeypatch.setattr(service, "LONG_ASKED", 0)
+    monkeypatch.setattr(answer, "LONG", 150)
+    world = World(*(Store(id=each, timezone="UTC") for each in ("1", "2")))
+    world.receive(receipt("2026-11-10T09:00:00Z", minor=100, store="1"), SOLD_AT)
+    world.rebuild(SOLD_AT + timedelta(days=1))
+    path, _, parameters = question.partition("?")
+
+    response = Asking(world).response(f"/v1/{path}", from_="2026-11-10", to="2026-11-11", **dict(parse_qsl(parameters)))
+
+    assert response.status_code == (503 if is_long else 200), response.text
