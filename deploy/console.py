@@ -59,7 +59,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
 
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     for place, name in enumerate(columns):
-        drawn.add_column(name, justify="right" if _are_numbers(row[place] for row in rows) else "left")
+        drawn.add_column(
+            escape(visible(name, _LAYOUT)), justify="right" if _are_numbers(row[place] for row in rows) else "left"
+        )
     for row in rows:
         drawn.add_row(*(escape(visible(str(cell), _LAYOUT)) for cell in row))
     shown = stdout if stdout.is_terminal else Console(highlight=False, width=_LONG_LINE)

@@ -35,7 +35,7 @@ class Issued(NamedTuple):
 
 
 class Authority:
-    """Issues certificates for servers, which are clients of each other, too."""
+    """Issues certificates for servers."""
 
     def __init__(self, own: Issued) -> None:
         """`own`: its certificate and key."""
@@ -63,22 +63,23 @@ class Authority:
             raise TypeError(f"`{key}` has another kind of key than those that are made here")
         return cls(Issued(x509.load_pem_x509_certificate(certificate.read_bytes()), found))
 
-    def issue(self, name: str, hosts: Sequence[str], lasts: timedelta) -> Issued:
+    def issue(self, name: str, hosts: Sequence[str], lasts: timedelta, *, is_client: bool = False) -> Issued:
         """Issue a certificate.
 
         Args:
             name: Its common name.
             hosts: Names and addresses that clients may reach the server by.
             lasts: From now; negative for one that has expired.
+            is_client: Whether the server also proves by it who it is where it is a client, as nodes among themselves.
         """
         key, authority = _new_key(), self.own.certificate
-        both_ways = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        uses = [ExtendedKeyUsageOID.SERVER_AUTH, *([ExtendedKeyUsageOID.CLIENT_AUTH] if is_client else [])]
         signed_by = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.own.key.public_key())
         made = (
             _begun(_named(name), authority.subject, key.public_key(), lasts)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs_certificates=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage(both_ways), critical=False)
+            .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
             .add_extension(x509.SubjectAlternativeName([_place(host) for host in hosts]), critical=False)
             .add_extension(signed_by, critical=False)
             .sign(self.own.key, hashes.SHA256())
@@ -86,9 +87,11 @@ class Authority:
         return Issued(made, key)
 
 
-def expires(certificate: Path) -> datetime:
-    """Return when the first certificate of a file ends."""
-    return x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
+def name_and_end(certificate: Path) -> tuple[str, datetime]:
+    """Return the common name of the first certificate of a file, and when it ends."""
+    found = x509.load_pem_x509_certificate(certificate.read_bytes())
+    [name] = found.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(name.value), found.not_valid_after_utc
 
 
 def _new_key() -> Key:

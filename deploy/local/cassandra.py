@@ -11,7 +11,7 @@ from deploy.jars import jar_paths
 from deploy.java import ONE_COMPILER, find_java
 from deploy.local.component import Component, require_free_disk
 from deploy.local.nodes import HOSTS, ONE, THREE, Node, addresses, nodes_of
-from deploy.local.security import Security
+from deploy.local.security import CASSANDRA, Security
 from master_dataset.errors import CassandraUnavailableError, OperatorError
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def _in_ring(node: Node, nodes: int) -> dict[str, Any]:
 
 def _secured(security: Security) -> dict[str, Any]:
     files = {
-        "keystore": str(security.key_and_certificate),
+        "keystore": str(security.key_and_certificate(CASSANDRA)),
         "truststore": str(security.authority),
         "ssl_context_factory": {"class_name": "org.apache.cassandra.security.PEMBasedSslContextFactory"},
     }

@@ -140,7 +140,7 @@ def _secured(security: Security) -> str:
     login = PasswordLogin("SCRAM-SHA-512", BROKER, security.password(BROKER))
     return _SECURED.format(
         login=login.java()["sasl.jaas.config"],
-        key_and_certificate=security.key_and_certificate,
+        key_and_certificate=security.key_and_certificate(BROKER),
         authority=security.authority,
         operator=OPERATOR,
         broker=BROKER,

@@ -1,4 +1,4 @@
-"""The files of a secured home: its authority, the certificate of its servers, and the password of each process.
+"""The files of a secured home: its authority, the certificates of its servers, and the password of each process.
 
 `galatea up --secure` makes them once, in the folder `secure` of the home. Only their owner can read them, and nothing
 is passed on a command line. What each process may do is in `rights`.
@@ -15,16 +15,22 @@ from deploy.secret_files import write_private
 
 OPERATOR, BROKER = "operator", "broker"
 """Users that may do everything: commands on this machine, and the brokers among themselves."""
+CASSANDRA, SERVER = "cassandra", "server"
+"""Names of certificates, as `BROKER` is: of the nodes of Cassandra, and of all that is no node."""
 PROCESSES = ("archive", "speed", "alerts", "dispatcher", "api", "sql", "batch")
 """Users with rights of their own. Those of `batch` are for recomputes, whoever starts them."""
 AUTHORITY_LASTS, SERVER_LASTS = timedelta(days=3650), timedelta(days=397)
 RENEWED_BEFORE = timedelta(days=60)
-"""A start that finds the certificate of the servers this close to its end issues another one."""
+"""A start that finds a certificate this close to its end issues another one."""
 
 
 @dataclass(frozen=True)
 class Security:
-    """The files of a secured home. `hosts`: the addresses that the certificate of its servers is for."""
+    """The files of a secured home. `hosts`: the addresses that the certificates of its servers are for.
+
+    Brokers and nodes of Cassandra let in whoever has a certificate of a client as another node, so each kind has its
+    own, and the one of all other servers is for servers only.
+    """
 
     home: Path
     hosts: Sequence[str] = HOSTS
@@ -41,7 +47,7 @@ class Security:
 
     @property
     def certificate(self) -> Path:
-        """Certificate of all servers, and that of the authority."""
+        """Certificate of all servers but the nodes, and that of the authority."""
         return self.folder / "server.pem"
 
     @property
@@ -49,10 +55,9 @@ class Security:
         """Private key of that certificate."""
         return self.folder / "server.key"
 
-    @property
-    def key_and_certificate(self) -> Path:
-        """Both in one file, as brokers and Cassandra read them."""
-        return self.folder / "server-with-key.pem"
+    def key_and_certificate(self, name: str) -> Path:
+        """Both in one file, of the brokers (`BROKER`) or of the nodes of Cassandra (`CASSANDRA`)."""
+        return self.folder / f"{name}-with-key.pem"
 
     @property
     def metrics_token(self) -> Path:
@@ -76,20 +81,20 @@ class Security:
         return {user: self.password(user) for user in PROCESSES}
 
     def prepare(self) -> None:
-        """Make whatever is missing, and renew the certificate of the servers in time."""
+        """Make whatever is missing, and renew the certificates of the servers in time."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for file in (*map(self.password_file, (OPERATOR, BROKER, *PROCESSES)), self.metrics_token):
             if not file.exists():
                 write_private(file, secrets.token_urlsafe(32))
         if not self.authority.exists():
             self._make_authority()
-        if not self.key_and_certificate.exists() or self._expires_soon():
-            self._issue()
-
-    def _expires_soon(self) -> bool:
-        from deploy.local.authority import expires
-
-        return expires(self.certificate) < datetime.now(UTC) + RENEWED_BEFORE
+        if not _is_current(self.certificate, SERVER):
+            key, chain = self._issued(SERVER)
+            write_private(self.key, key)
+            write_private(self.certificate, chain)
+        for name in (BROKER, CASSANDRA):
+            if not _is_current(self.key_and_certificate(name), name):
+                write_private(self.key_and_certificate(name), "".join(self._issued(name)))
 
     def _make_authority(self) -> None:
         from deploy.local.authority import Authority
@@ -98,12 +103,19 @@ class Security:
         write_private(self._authority_key, own.key_text)
         write_private(self.authority, own.certificate_text)
 
-    def _issue(self) -> None:
+    def _issued(self, name: str) -> tuple[str, str]:
+        """A key, and its certificate with that of the authority."""
         from deploy.local.authority import Authority
 
         authority = Authority.read(self.authority, self._authority_key)
-        issued = authority.issue(BROKER, ("localhost", *self.hosts), SERVER_LASTS)
-        chain = issued.certificate_text + authority.own.certificate_text
-        write_private(self.key, issued.key_text)
-        write_private(self.certificate, chain)
-        write_private(self.key_and_certificate, issued.key_text + chain)
+        issued = authority.issue(name, ("localhost", *self.hosts), SERVER_LASTS, is_client=name != SERVER)
+        return issued.key_text, issued.certificate_text + authority.own.certificate_text
+
+
+def _is_current(file: Path, name: str) -> bool:
+    from deploy.local.authority import name_and_end
+
+    if not file.exists():
+        return False
+    found, end = name_and_end(file)
+    return found == name and end > datetime.now(UTC) + RENEWED_BEFORE

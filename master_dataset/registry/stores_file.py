@@ -48,7 +48,7 @@ from master_dataset.registry.stores import (
 )
 from master_dataset.registry.tenants import wrong_tenant
 from master_dataset.registry.time_zones import FIRST_CHECKED, TIME_ZONES, first_misaligned_offset
-from master_dataset.registry.yaml_text import read_yaml
+from master_dataset.registry.yaml_text import read_text, read_yaml
 from master_dataset.sources import registered_sources
 
 MOST_STORES = 10_000
@@ -80,16 +80,9 @@ def load(file: Path) -> list[Store]:
     Raises:
         BadFileError: The file cannot be read or is wrong; the message names the first store and field that are.
     """
-    try:
-        if file.stat().st_size > MOST_BYTES:
-            raise BadFileError(
-                f"`{file}` is larger than {MOST_BYTES:,} bytes.", do="Split it; a load adds to what is there."
-            )
-        return read(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadFileError(f"`{file}` cannot be read: {error.strerror}.", do="Name a stores.yaml.") from error
-    except UnicodeDecodeError as error:
-        raise BadFileError(f"`{file}` is not UTF-8.", do="Save it as UTF-8.") from error
+    return read(
+        read_text(file, MOST_BYTES, split="Split it; a load adds to what is there.", name="Name a stores.yaml.")
+    )
 
 
 def read(text: str) -> list[Store]:

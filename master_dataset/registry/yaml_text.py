@@ -5,6 +5,7 @@ one. The size that counts is that of the file without aliases.
 """
 
 import re
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
@@ -45,6 +46,31 @@ class _Size(NamedTuple):
     nodes: int
     characters: int
     depth: int
+
+
+def read_text(file: Path, most_bytes: int, *, split: str, name: str) -> str:
+    """Read a file, which may be one without an end.
+
+    Args:
+        file: Its path.
+        most_bytes: How long it may be.
+        split: What to do if it is longer.
+        name: What to do if it cannot be read.
+
+    Raises:
+        BadFileError: It is longer, cannot be read, or is not UTF-8.
+    """
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(most_bytes + 1)
+    except OSError as error:
+        raise BadFileError(f"`{file}` cannot be read: {error.strerror}.", do=name) from error
+    if len(content) > most_bytes:
+        raise BadFileError(f"`{file}` is larger than {most_bytes:,} bytes.", do=split)
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise BadFileError(f"`{file}` is not UTF-8.", do="Save it as UTF-8.") from error
 
 
 def read_yaml(text: str, *, most_characters: int = MOST_CHARACTERS, surrogates: bool = False) -> Any:  # noqa: ANN401 - any YAML

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from master_dataset.errors import BadFileError, BadRuleError
 from master_dataset.registry.stores import Store
-from master_dataset.registry.yaml_text import read_yaml
+from master_dataset.registry.yaml_text import read_text, read_yaml
 from serving_layer.alerts.rules import AlertRules, RuleAuthor, RuleEntry, fields_of
 from views.alerts.rule import Rule
 
@@ -25,16 +25,9 @@ class RulesFile(NamedTuple):
 
 def load(file: Path) -> RulesFile:
     """Read an `alerts.yaml`. BadFileError."""
-    try:
-        if file.stat().st_size > MOST_BYTES:
-            raise BadFileError(
-                f"`{file}` is larger than {MOST_BYTES:,} bytes.", do="Split it, and apply it without --prune."
-            )
-        return read(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadFileError(f"`{file}` cannot be read: {error.strerror}.", do="Name an alerts.yaml.") from error
-    except UnicodeDecodeError as error:
-        raise BadFileError(f"`{file}` is not UTF-8.", do="Save it as UTF-8.") from error
+    return read(
+        read_text(file, MOST_BYTES, split="Split it, and apply it without --prune.", name="Name an alerts.yaml.")
+    )
 
 
 def read(text: str) -> RulesFile:

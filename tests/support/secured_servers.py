@@ -53,7 +53,7 @@ class Authority:
         password: str = "",
     ) -> Issued:
         """A certificate for that host. `lasts`: from now; negative for one that has expired."""
-        made = self._own.issue(name, [host], lasts)
+        made = self._own.issue(name, [host], lasts, is_client=True)
         encryption: serialization.KeySerializationEncryption = serialization.NoEncryption()
         if password:
             encryption = serialization.BestAvailableEncryption(password.encode())

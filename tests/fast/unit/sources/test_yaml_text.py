@@ -9,7 +9,7 @@ import pytest
 from deploy.reports.recipients import read_reports
 from master_dataset.errors import BadFileError, BadFloorPlanError
 from master_dataset.registry import floor_plans_file, stores_file, yaml_text
-from master_dataset.registry.yaml_text import read_yaml
+from master_dataset.registry.yaml_text import read_text, read_yaml
 from serving_layer.alerts import rules_file
 from serving_layer.saved.annotations_file import read_annotations
 
@@ -167,3 +167,10 @@ def test_every_loader_refuses_a_list_that_is_written_twice(name: str, tmp_path: 
 
     with pytest.raises((BadFileError, BadFloorPlanError), match=f"has the key `{name}` again in line 2"):
         LOADERS[name](file)
+
+
+def test_a_file_without_an_end_is_refused() -> None:
+    with pytest.raises(BadFileError, match="larger than 1,000 bytes") as refused:
+        read_text(Path("/dev/zero"), 1_000, split="Split it.", name="Name a file.")
+
+    assert refused.value.do == "Split it."

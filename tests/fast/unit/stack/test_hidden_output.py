@@ -15,11 +15,12 @@ SHOWN = r"a\x1b[2J\0\u202eb"
 
 
 def test_tables_fields_and_messages_write_hidden_characters_out(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(("id",), [(HOSTILE,)])
+    print_table((f"[bold]{HOSTILE}",), [(HOSTILE,)])
     print_fields({"name": HOSTILE})
     print_message(f"\n{HOSTILE}")
 
     out, err = capsys.readouterr()
+    assert f"[bold]{SHOWN}" in out.splitlines()[0]
     assert SHOWN in out.splitlines()[1]
     assert out.splitlines()[2].endswith(SHOWN)
     assert err == f"\n{SHOWN}\n"

@@ -5,6 +5,7 @@ import re
 import socket
 import ssl
 import stat
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from cryptography import x509
 
 from deploy.airflow.component import airflow
 from deploy.local import security as module
+from deploy.local.authority import Authority as IssuingAuthority
+from deploy.local.authority import name_and_end
 from deploy.local.cassandra import cassandra_nodes
 from deploy.local.kafka import brokers
-from deploy.local.nodes import record_nodes
+from deploy.local.nodes import HOSTS, record_nodes
 from deploy.local.rights import RIGHTS, SOURCES, Rights, kafka_rules
-from deploy.local.security import PROCESSES, Security
+from deploy.local.security import BROKER, CASSANDRA, PROCESSES, SERVER, Security
 from deploy.local.stack import components, status
 from deploy.sections import InvalidSettingsError
 from deploy.settings import Settings
@@ -87,6 +90,45 @@ def test_a_certificate_that_ends_soon_is_issued_again_by_the_same_authority(
     assert security.certificate.read_bytes() != first
     renewed = x509.load_pem_x509_certificate(security.certificate.read_bytes())
     assert renewed.not_valid_after_utc > datetime.now(UTC) + timedelta(days=390)
+
+
+@pytest.mark.parametrize(("name", "is_node"), [(BROKER, True), (CASSANDRA, True), (SERVER, False)])
+def test_only_nodes_can_prove_who_they_are_by_a_certificate(security: Security, *, name: str, is_node: bool) -> None:
+    """Brokers let in whoever has a certificate as a controller, and nodes of Cassandra as another node."""
+    node = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    node.load_cert_chain(security.key_and_certificate(BROKER))
+    node.load_verify_locations(security.authority)
+    node.verify_mode = ssl.CERT_REQUIRED
+    client = ssl.create_default_context(cafile=security.authority)
+    files = (security.certificate, security.key) if name == SERVER else (security.key_and_certificate(name),)
+    client.load_cert_chain(*files)
+
+    accepted = nullcontext() if is_node else pytest.raises(ssl.SSLError)
+
+    with (
+        serving(node, lambda connection: connection.sendall(b"x")) as port,
+        socket.create_connection(("127.0.0.1", port)) as plain,
+        accepted,
+        client.wrap_socket(plain, server_hostname="127.0.0.1") as wrapped,
+    ):
+        assert wrapped.read() == b"x"
+
+    assert name_and_end(files[0])[0] == name
+
+
+def test_a_home_whose_servers_had_the_certificate_of_the_brokers_gets_others(security: Security) -> None:
+    before = security.key_and_certificate(BROKER).read_bytes()
+    own = IssuingAuthority.read(security.authority, security.folder / "ca.key")
+    issued = own.issue(BROKER, HOSTS, timedelta(days=397))
+    security.certificate.write_text(issued.certificate_text)
+    security.key.write_text(issued.key_text)
+    security.key_and_certificate(CASSANDRA).unlink()
+
+    security.prepare()
+
+    assert name_and_end(security.certificate)[0] == SERVER
+    assert name_and_end(security.key_and_certificate(CASSANDRA))[0] == CASSANDRA
+    assert security.key_and_certificate(BROKER).read_bytes() == before
 
 
 def test_commands_are_the_operator_and_every_process_is_itself(security: Security) -> None:
