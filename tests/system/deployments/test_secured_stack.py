@@ -24,7 +24,7 @@ from deploy.checks.finding import Finding
 from deploy.local.authority import Authority
 from deploy.local.ports import free_ports
 from deploy.local.rights import RIGHTS
-from deploy.local.security import PROCESSES, Security
+from deploy.local.security import BROKER, CASSANDRA, PROCESSES, Security
 from deploy.local.supervisor import Supervisor
 from deploy.secret_files import write_private
 from deploy.settings import Settings
@@ -35,6 +35,7 @@ from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, sett
 pytestmark = pytest.mark.nightly
 
 COUNT = 20
+QUIET_SECONDS = 5.0
 
 
 @pytest.fixture(scope="module")
@@ -125,14 +126,29 @@ def test_nobody_is_let_in_without_a_login_or_encryption(stack: Stack) -> None:
         httpx.get(f"http://127.0.0.1:{settings.api.port}/healthz", trust_env=False)
 
 
-def test_a_controller_asks_for_a_certificate(stack: Stack) -> None:
-    context = ssl.create_default_context(cafile=str(Security(stack.settings.home).authority))
-    plain = socket.create_connection(("127.0.0.1", stack.settings.kafka.controller_port), PATIENCE_SECONDS)
-    with (
-        pytest.raises(ssl.SSLError, match=r"BAD_CERTIFICATE|CERTIFICATE_REQUIRED"),
-        context.wrap_socket(plain, server_hostname="127.0.0.1") as controller,
-    ):
-        controller.recv(1)
+def test_nodes_let_in_each_other_alone(stack: Stack) -> None:
+    """Whoever has the certificate of the API is no controller of Kafka, and no node of Cassandra."""
+    security, settings = Security(stack.settings.home), stack.settings
+    of_api = security.certificate, security.key
+    brokers, nodes = security.key_and_certificate(BROKER), security.key_and_certificate(CASSANDRA)
+
+    def is_let_in(port: int, files: tuple[Path, Path | None] | None) -> bool:
+        context = ssl.create_default_context(cafile=str(security.authority))
+        if files is not None:
+            context.load_cert_chain(*files)
+        plain = socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS)
+        try:
+            with context.wrap_socket(plain, server_hostname="127.0.0.1") as node:
+                node.settimeout(QUIET_SECONDS)
+                node.recv(1)
+        except TimeoutError:  # it waits for a request
+            return True
+        except (ssl.SSLError, ConnectionResetError):
+            return False
+        return False
+
+    for port, own in ((settings.kafka.controller_port, brokers), (settings.cassandra.storage_port, nodes)):
+        assert [is_let_in(port, files) for files in ((own, None), of_api, None)] == [True, False, False], port
 
 
 def test_a_process_cannot_do_the_work_of_another(stack: Stack) -> None:
