@@ -16,7 +16,7 @@ YOUNG_OBJECTS = 50_000
 """With Python's own 700, the cells of an answer are scanned again and again: reading a million took twice as long."""
 
 SWITCH_SECONDS = 0.0005
-"""How long a thread may compute while another waits: that of long answers, and the event loop.
+"""How long a thread of the API may compute while another waits: that of long answers, and the event loop.
 
 With Python's own 5 ms, a short answer beside eight long ones took 110 ms in the median, and now 23.
 """
@@ -73,7 +73,7 @@ def tune_garbage_collection() -> None:
 
 
 def switch_threads_often() -> None:
-    """Let threads that compute give way to others soon."""
+    """Switch between threads that compute more often than Python does by itself."""
     sys.setswitchinterval(SWITCH_SECONDS)
 
 

@@ -1,7 +1,8 @@
 """Large pieces of computation, run in a thread so that other requests are answered meanwhile.
 
-Python runs one thread at a time, so no piece is faster; but the event loop gets its turn every few milliseconds, and
-not only after the whole piece. There is one such thread in a process: with several, the event loop would wait for each.
+Python runs one thread at a time, so no piece is faster; but the event loop gets its turn in between, and not only after
+the whole piece. A process has one such thread for long answers and one for all others, so that others do not wait for a
+piece of a long one. With more threads, the event loop would wait for each.
 
 A piece is a pure function of data that nobody changes, except that it may number new texts of a `Vocabulary`. Caches
 belong to the event loop, which puts results into them.

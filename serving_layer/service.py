@@ -378,7 +378,11 @@ class QueryService:
         async def body() -> bytes:
             stores = await self.stores.visible(request.stores, caller)
             at = replace(request, now=version.now)
-            return encode(await index_answer.answer(at, stores, self.catalogue, version.snapshot, self.merged_cells))
+            long_turn = partial(self._long_turn, caller.tenant)
+            response = await index_answer.answer(
+                at, stores, self.catalogue, version.snapshot, self.merged_cells, long_turn=long_turn
+            )
+            return encode(response)
 
         return await self._cached(request, version, caller, body)
 
@@ -388,7 +392,8 @@ class QueryService:
         async def body() -> bytes:
             page = await self.stores.page(request.stores, request.page, caller)
             at = replace(request, now=version.now)
-            return encode(await sensor_health.answer(at, page, version.snapshot, self.merged_cells))
+            long_turn = partial(self._long_turn, caller.tenant)
+            return encode(await sensor_health.answer(at, page, version.snapshot, self.merged_cells, long_turn))
 
         return await self._cached(request, version, caller, body)
 

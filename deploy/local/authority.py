@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -86,12 +87,14 @@ class Authority:
         )
         return Issued(made, key)
 
-
-def name_and_end(certificate: Path) -> tuple[str, datetime]:
-    """Return the common name of the first certificate of a file, and when it ends."""
-    found = x509.load_pem_x509_certificate(certificate.read_bytes())
-    [name] = found.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return str(name.value), found.not_valid_after_utc
+    def end_of_issued(self, file: Path, name: str) -> datetime | None:
+        """Return when the certificate in a file ends; None if this authority has not issued it for that common name."""
+        try:
+            found = x509.load_pem_x509_certificate(file.read_bytes())
+            found.verify_directly_issued_by(self.own.certificate)
+        except (ValueError, TypeError, InvalidSignature):
+            return None
+        return found.not_valid_after_utc if found.subject == _named(name) else None
 
 
 def _new_key() -> Key:

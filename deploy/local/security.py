@@ -16,7 +16,7 @@ from deploy.secret_files import write_private
 OPERATOR, BROKER = "operator", "broker"
 """Users that may do everything: commands on this machine, and the brokers among themselves."""
 CASSANDRA, SERVER = "cassandra", "server"
-"""Names of certificates, as `BROKER` is: of the nodes of Cassandra, and of all that is no node."""
+"""Names of certificates, as `BROKER` is: of the nodes of Cassandra, and of every other server."""
 PROCESSES = ("archive", "speed", "alerts", "dispatcher", "api", "sql", "batch")
 """Users with rights of their own. Those of `batch` are for recomputes, whoever starts them."""
 AUTHORITY_LASTS, SERVER_LASTS = timedelta(days=3650), timedelta(days=397)
@@ -28,8 +28,8 @@ RENEWED_BEFORE = timedelta(days=60)
 class Security:
     """The files of a secured home. `hosts`: the addresses that the certificates of its servers are for.
 
-    Brokers and nodes of Cassandra let in whoever has a certificate of a client as another node, so each kind has its
-    own, and the one of all other servers is for servers only.
+    Brokers and nodes of Cassandra let in whoever has a client certificate of this authority as another node. Only they
+    have one, and only that of the brokers has the name of a superuser of Kafka.
     """
 
     home: Path
@@ -88,13 +88,14 @@ class Security:
                 write_private(file, secrets.token_urlsafe(32))
         if not self.authority.exists():
             self._make_authority()
-        if not _is_current(self.certificate, SERVER):
+        if not self.key.exists() or not self._is_current(self.certificate, SERVER):
             key, chain = self._issued(SERVER)
             write_private(self.key, key)
             write_private(self.certificate, chain)
         for name in (BROKER, CASSANDRA):
-            if not _is_current(self.key_and_certificate(name), name):
+            if not self._is_current(self.key_and_certificate(name), name):
                 write_private(self.key_and_certificate(name), "".join(self._issued(name)))
+        (self.folder / "server-with-key.pem").unlink(missing_ok=True)  # of earlier homes: a broker's, for all servers
 
     def _make_authority(self) -> None:
         from deploy.local.authority import Authority
@@ -111,11 +112,10 @@ class Security:
         issued = authority.issue(name, ("localhost", *self.hosts), SERVER_LASTS, is_client=name != SERVER)
         return issued.key_text, issued.certificate_text + authority.own.certificate_text
 
+    def _is_current(self, file: Path, name: str) -> bool:
+        """Whether a file has a certificate of this authority and name that does not end soon."""
+        from deploy.local.authority import Authority
 
-def _is_current(file: Path, name: str) -> bool:
-    from deploy.local.authority import name_and_end
-
-    if not file.exists():
-        return False
-    found, end = name_and_end(file)
-    return found == name and end > datetime.now(UTC) + RENEWED_BEFORE
+        authority = Authority.read(self.authority, self._authority_key)
+        end = authority.end_of_issued(file, name) if file.exists() else None
+        return end is not None and end > datetime.now(UTC) + RENEWED_BEFORE

@@ -9,7 +9,7 @@ from deploy.reports.address import mail_address
 from master_dataset.errors import BadFileError
 from master_dataset.registry.hidden_characters import visible
 from master_dataset.registry.tenants import wrong_tenant
-from master_dataset.registry.yaml_text import read_yaml
+from master_dataset.registry.yaml_text import read_text, read_yaml
 from serving_layer.pages.language import Language
 from serving_layer.responses.reports import ReportPeriodName
 
@@ -50,15 +50,9 @@ def read_reports(file: Path) -> tuple[ScheduledReport, ...]:
         BadFileError: The file cannot be read, or a field is wrong; the error names it.
     """
     name = f"`{file}` of GALATEA_REPORTS_FILE"
+    unreadable = "correct the path, or its rights"
     try:
-        if file.stat().st_size > MOST_BYTES:
-            raise BadFileError(f"{name} is larger than {MOST_BYTES:,} bytes", do="list fewer reports")
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise BadFileError(f"{name} cannot be read: {error.strerror}", do="correct the path, or its rights") from error
-    except UnicodeDecodeError as error:
-        raise BadFileError(f"{name} is not UTF-8", do="save it as UTF-8") from error
-    try:
+        text = read_text(file, MOST_BYTES, if_too_long="list fewer reports", if_unreadable=unreadable)
         return ReportsFile.model_validate(read_yaml(text, most_characters=MOST_BYTES, surrogates=True)).reports
     except BadFileError as error:
         raise BadFileError(f"{name}: {error.message}", do=error.do) from error

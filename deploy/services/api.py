@@ -20,7 +20,7 @@ from deploy.backup.mark import refuse_unfinished_restore
 from deploy.cassandra import session_of
 from deploy.local.nodes import LOOPBACK, nodes_of
 from deploy.local.records import read_states
-from deploy.process import freeze_startup_objects
+from deploy.process import freeze_startup_objects, switch_threads_often
 from deploy.prompt_correction import PromptCorrectionThread, prompt_correction_of
 from deploy.recompute_runner import RestRollback
 from deploy.secret_files import operator_key, server_certificate
@@ -155,6 +155,7 @@ def run(process: Process, settings: Settings) -> None:
     exchanging: list[asyncio.Task[None]] = []
 
     async def starting() -> None:
+        switch_threads_often()
         exchanging.append(asyncio.ensure_future(exchange.run_forever()))
         exchanging[0].add_done_callback(log_failure)
         await answers.warm_up(WARM_UP_SECONDS)

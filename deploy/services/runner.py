@@ -19,7 +19,6 @@ from deploy.process import (
     arm_failpoints,
     freeze_startup_objects,
     protect_process,
-    switch_threads_often,
     tune_garbage_collection,
 )
 from deploy.secret_files import secret_of, server_certificate
@@ -99,7 +98,6 @@ class Process:
         )
         signal.signal(signal.SIGTERM, self._leave)
         tune_garbage_collection()
-        switch_threads_often()
         arm_failpoints()
         try:
             if is_traced:

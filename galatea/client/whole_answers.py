@@ -30,14 +30,14 @@ from galatea.client.connection import (
 )
 from galatea.client.errors import AnswerTooLongError, ResponseError, VersionChangedError
 
-STORES_PER_PAGE = 100
-"""The most that the API allows."""
+STORES_PER_PAGE, FEW_STORES = 100, 10
+"""The most that the API allows, and as many as it answers with all quarter hours of the longest range."""
 MAX_STORES = 10_000
 MAX_POINTS = 2_000_000
 """Of an answer that is put together from pages."""
 MAX_ROUNDS = 10
 """How often pages are read until all are of one version."""
-TOO_MANY_STORES = "too_many_stores"
+TOO_MANY_STORES, TOO_LONG = "too_many_stores", "range_too_long"
 
 
 class MetricOptions(TypedDict, total=False):
@@ -97,15 +97,22 @@ def whole_answers(
     try:
         return (yield from send(_call(metrics, start, end, options)))
     except ResponseError as error:
-        if error.code != TOO_MANY_STORES or not _has_pages(options):
+        if error.code not in {TOO_MANY_STORES, TOO_LONG} or not _has_pages(options):
             raise
-    if not options.get("store"):
+        is_long = error.code == TOO_LONG
+    if not options.get("store") and not is_long:
         try:
             return (yield from _sorted_by_store(metrics, start, end, options))
         except ResponseError as error:
             if error.status != HTTPStatus.UNPROCESSABLE_ENTITY:
                 raise
-    return together((yield from _of_one_version(_pages(metrics, start, end, options))))
+    if not is_long:
+        try:
+            return together((yield from _of_one_version(_pages(metrics, start, end, options, STORES_PER_PAGE))))
+        except ResponseError as error:
+            if error.code != TOO_LONG:
+                raise
+    return together((yield from _of_one_version(_pages(metrics, start, end, options, FEW_STORES))))
 
 
 def _sorted_by_store(
@@ -142,6 +149,7 @@ Place = str | int | None
 class _Page(NamedTuple):
     answers: Answers
     following: Place
+    stores: int
 
     @property
     def version(self) -> AsOf:
@@ -152,23 +160,25 @@ class _Page(NamedTuple):
 ReadPage = Callable[[Place], Steps[_Page]]
 
 
-def _pages(metrics: Sequence[str], start: When | None, end: When | None, options: MetricOptions) -> ReadPage:
-    """Reads a page of the stores that are named, in their order and each once, or of all."""
+def _pages(
+    metrics: Sequence[str], start: When | None, end: When | None, options: MetricOptions, stores: int
+) -> ReadPage:
+    """Reads a page of so many of the stores that are named, in their order and each once, or of all."""
     given = options.get("store", ())
     named = list(dict.fromkeys(map(str, [given] if isinstance(given, int | str) else given)))
 
     def of_all(place: Place) -> Steps[_Page]:
-        at: MetricOptions = {"limit": STORES_PER_PAGE}
+        at: MetricOptions = {"limit": stores}
         if isinstance(place, str):
             at["after"] = place
         answers = yield from send(_call(metrics, start, end, {**options, **at}))
-        return _Page(answers, answers.next)
+        return _Page(answers, answers.next, stores)
 
     def of_named(place: Place) -> Steps[_Page]:
         first = place if isinstance(place, int) else 0
-        last = first + STORES_PER_PAGE
+        last = first + stores
         answers = yield from send(_call(metrics, start, end, {**options, "store": named[first:last]}))
-        return _Page(answers, last if last < len(named) else None)
+        return _Page(answers, last if last < len(named) else None, stores)
 
     return of_named if named else of_all
 
@@ -201,7 +211,7 @@ def _of_one_version(read: ReadPage) -> Steps[list[Answers]]:
 
 def _refuse_long(pages: Sequence[_Page]) -> None:
     points = sum(len(series.points) for page in pages for each in page.answers.each for series in each.series)
-    if len(pages) * STORES_PER_PAGE > MAX_STORES or points > MAX_POINTS:
+    if sum(page.stores for page in pages) > MAX_STORES or points > MAX_POINTS:
         message = f"The answer is about more than {MAX_STORES:,} stores, or has more than {MAX_POINTS:,} points."
         do = "Add the stores up with `by`, ask with a coarser `grain`, or read pages with `limit` and `after`."
         raise AnswerTooLongError(f"{message} {do}")

@@ -30,7 +30,7 @@ from master_dataset.dead_letters.table import DeadLetterTable
 from master_dataset.kafka.client_errors import ClientErrors, explained
 from master_dataset.kafka.client_settings import producer_settings
 from master_dataset.kafka.connection import KafkaConnection
-from master_dataset.kafka.producer import DeliveryStatus, delivery_status
+from master_dataset.kafka.producer import DeliveryStatus, delivery_of, delivery_status
 from master_dataset.kafka.record import RecordPosition
 from master_dataset.parsing.masking import mask_value
 from master_dataset.parsing.parse import SCHEMA_HEADER, TermsOf, parse
@@ -376,8 +376,10 @@ class ReplaySender:
 
         def reporter(index: int) -> Callable[[Any, Any], None]:
             def report(error: Any, message: Any) -> None:  # noqa: ANN401 - confluent_kafka ships no types
-                to = None if error else RecordPosition(message.topic(), message.partition(), message.offset())
-                reports[index] = SendReport(delivery_status(error), to)
+                found = delivery_of(error, message)
+                is_there = found.status is DeliveryStatus.ACKNOWLEDGED
+                to = RecordPosition(message.topic(), message.partition(), message.offset()) if is_there else None
+                reports[index] = SendReport(found.status, to)
 
             return report
 

@@ -80,9 +80,8 @@ def load(file: Path) -> list[Store]:
     Raises:
         BadFileError: The file cannot be read or is wrong; the message names the first store and field that are.
     """
-    return read(
-        read_text(file, MOST_BYTES, split="Split it; a load adds to what is there.", name="Name a stores.yaml.")
-    )
+    too_long = "Split it; a load adds to what is there."
+    return read(read_text(file, MOST_BYTES, if_too_long=too_long, if_unreadable="Name a stores.yaml."))
 
 
 def read(text: str) -> list[Store]:

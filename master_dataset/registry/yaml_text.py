@@ -48,14 +48,14 @@ class _Size(NamedTuple):
     depth: int
 
 
-def read_text(file: Path, most_bytes: int, *, split: str, name: str) -> str:
-    """Read a file, which may be one without an end.
+def read_text(file: Path, most_bytes: int, *, if_too_long: str, if_unreadable: str) -> str:
+    """Read a file, which may be endless, such as `/dev/zero`.
 
     Args:
         file: Its path.
         most_bytes: How long it may be.
-        split: What to do if it is longer.
-        name: What to do if it cannot be read.
+        if_too_long: What the user can do if it is longer.
+        if_unreadable: What the user can do if it cannot be read.
 
     Raises:
         BadFileError: It is longer, cannot be read, or is not UTF-8.
@@ -64,9 +64,9 @@ def read_text(file: Path, most_bytes: int, *, split: str, name: str) -> str:
         with file.open("rb") as opened:
             content = opened.read(most_bytes + 1)
     except OSError as error:
-        raise BadFileError(f"`{file}` cannot be read: {error.strerror}.", do=name) from error
+        raise BadFileError(f"`{file}` cannot be read: {error.strerror}.", do=if_unreadable) from error
     if len(content) > most_bytes:
-        raise BadFileError(f"`{file}` is larger than {most_bytes:,} bytes.", do=split)
+        raise BadFileError(f"`{file}` is larger than {most_bytes:,} bytes.", do=if_too_long)
     try:
         return content.decode()
     except UnicodeDecodeError as error:

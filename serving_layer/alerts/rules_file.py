@@ -25,9 +25,8 @@ class RulesFile(NamedTuple):
 
 def load(file: Path) -> RulesFile:
     """Read an `alerts.yaml`. BadFileError."""
-    return read(
-        read_text(file, MOST_BYTES, split="Split it, and apply it without --prune.", name="Name an alerts.yaml.")
-    )
+    too_long = "Split it, and apply it without --prune."
+    return read(read_text(file, MOST_BYTES, if_too_long=too_long, if_unreadable="Name an alerts.yaml."))
 
 
 def read(text: str) -> RulesFile:

@@ -7,6 +7,7 @@ history (`fit`), and each point of the range is compared with what the model exp
 import asyncio
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from master_dataset.registry.stores import Store
 from serving_layer.errors import TooManyStoresError
 from serving_layer.index.model import PERCENT, Conditions, Expectation, Model, Past, weather
 from serving_layer.index.request import IndexGrain, IndexRequest
-from serving_layer.query.answer import answer_query
+from serving_layer.query.answer import LongTurn, answer_query, turn_for, windows_read
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.resolve import ResolvedQuery, resolve
 from serving_layer.responses.encoding import iso_epoch
@@ -41,8 +42,14 @@ MOST_STORES = 20
 """How many stores one answer may hold: weeks of history are read of each."""
 
 
-async def answer(
-    request: IndexRequest, stores: Sequence[Store], catalogue: Catalogue, snapshot: ReadSnapshot, cells: MergedCells
+async def answer(  # noqa: PLR0913 - what it is answered from
+    request: IndexRequest,
+    stores: Sequence[Store],
+    catalogue: Catalogue,
+    snapshot: ReadSnapshot,
+    cells: MergedCells,
+    *,
+    long_turn: LongTurn = nullcontext,
 ) -> IndexResponse:
     """Answer a request for an index. Every value in it is what `/v1/metrics` would show of the same snapshot.
 
@@ -52,6 +59,7 @@ async def answer(
         catalogue: the registered views and metrics.
         snapshot: the state of both layers that the answer is computed from.
         cells: the merged cells of both layers.
+        long_turn: is held while the answer of a store is computed, if that is long.
 
     Raises:
         TooManyStoresError: more than `MOST_STORES`.
@@ -66,7 +74,8 @@ async def answer(
     waiting, until = 0, seconds(snapshot.as_of_at)
     for store, index_range in zip(stores, ranges, strict=True):
         query = resolve(request.of_metric(store, index_range), [store], catalogue)
-        response = await answer_query(query, snapshot, cells)
+        async with turn_for(windows_read(query), long_turn):
+            response = await answer_query(query, snapshot, cells)
         waiting += response.as_of.waiting_for_batch
         points = list(observations(query, request.grain, response))
         fitted = await asyncio.to_thread(fit, points, index_range.span, until)

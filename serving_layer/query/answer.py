@@ -39,12 +39,13 @@ from serving_layer.responses.encoding import encode, encoded
 from serving_layer.responses.metrics import MetricResponse, MetricsResponse, Series
 from serving_layer.store.cells import STORES_TOGETHER, MergedCells
 from serving_layer.store.snapshot import ReadSnapshot, provenance
+from views.core import View
 from views.core.cut import seconds
 from views.core.local_time import ONE_DAY, STEP
 
 Each = TypeVar("Each")
 LongTurn = Callable[[], AbstractAsyncContextManager[None]]
-"""Is held while a long answer is computed, so that few are at once."""
+"""Held while a long answer is computed, so that only a few run at once."""
 
 CELLS_TOGETHER = 100_000
 """About so many cells are read together, of at most as many stores as one statement reads speed rows of."""
@@ -57,7 +58,9 @@ PIECE = 20_000
 GROUPS_AT_ONCE = 2
 """How many of such groups of stores are read side by side."""
 LONG = 20_000
-"""Answers about more windows than these wait for their turn: see `Turns`."""
+"""Answers that read more windows of stores than these wait for their turn: see `Turns`. About half a second."""
+ADDED_UP, SPLIT = 5, 5
+"""How many windows cost as much as one if stores are added up; and how many as one of cells by more than currency."""
 MOST_BYTES = 32 * 1024 * 1024
 """The longest JSON of an answer that is built as a whole: several metrics, cells, or a table. Half a million points."""
 
@@ -101,13 +104,17 @@ async def answer(  # noqa: PLR0913, PLR0917 - the request, and what it is answer
     with tracing.stages("answer") as stages:
         with stages.stage("resolve"):
             queries = await resolve_all(requests, stores, catalogue)
-        async with turn_for(sum(map(_windows, queries)), long_turn):
-            return await _answer_resolved(queries, snapshot, cells, products, targets, following, stages)
+        return await _answer_resolved(queries, snapshot, cells, products, targets, following, stages, long_turn)
 
 
 @asynccontextmanager
-async def turn_for(windows: int, long_turn: LongTurn) -> AsyncIterator[None]:
-    """Compute an answer inside, once it is its turn. `windows`: from so many windows of stores."""
+async def turn_for(windows: float, long_turn: LongTurn) -> AsyncIterator[None]:
+    """Do a part of an answer inside, once it is its turn.
+
+    Args:
+        windows: How many windows of stores it reads.
+        long_turn: Held if these are more than `LONG`.
+    """
     if windows <= LONG:
         yield
         return
@@ -116,11 +123,16 @@ async def turn_for(windows: int, long_turn: LongTurn) -> AsyncIterator[None]:
             yield
 
 
-def _windows(query: ResolvedQuery) -> int:
-    """From how many windows of stores an answer is computed; what day cells answer costs as much as one store."""
-    periods = 1 if query.compare is None else 2
-    of_stores = [periods * (of.range.span.end - of.range.span.start) // STEP for of in query.stores]
-    return max(of_stores, default=0) if query.adds_points and takes_day_cells(query) else sum(of_stores)
+def windows_read(query: ResolvedQuery, stores: Collection[str] | None = None) -> int:
+    """How many windows a query reads of these stores (None: of all), as many as the cells of which cost as much."""
+    spans = (of.range.span for of in query.stores if stores is None or of.store.id in stores)
+    return (1 if query.compare is None else 2) * windows_weighed(query.views, spans)
+
+
+def windows_weighed(views: Iterable[View], spans: Iterable[tuple[int, int]]) -> int:
+    """How many windows these spans have of some views; those of many cells count `SPLIT` times."""
+    weight = sum(SPLIT if view.dimensions.keys() - {"currency"} else 1 for view in views)
+    return weight * sum((end - start) // STEP for start, end in spans)
 
 
 async def _answer_resolved(  # noqa: PLR0913, PLR0917 - as `answer`
@@ -131,6 +143,7 @@ async def _answer_resolved(  # noqa: PLR0913, PLR0917 - as `answer`
     targets: AnswerTargets | None,
     following: str | UnsetType | None,
     stages: tracing.Stages,
+    long_turn: LongTurn,
 ) -> bytes:
     for query in queries:
         if query.reads_targets:
@@ -138,9 +151,22 @@ async def _answer_resolved(  # noqa: PLR0913, PLR0917 - as `answer`
     await products.refuse_unknown(queries[0].selection)
     cells = await cells.for_views(snapshot, (view for query in queries for view in query.views))
     if queries[0].merges_stores or queries[0].ranking:
-        responses = await answer_totals(queries, snapshot, cells, products, targets, stages=stages)
+        responses = await answer_totals(queries, snapshot, cells, products, targets, long_turn=long_turn, stages=stages)
         with stages.stage("render"):
             return await _encoded_totals(responses, snapshot, following)
+    async with turn_for(sum(map(windows_read, queries)), long_turn):
+        return await _answer_stores(queries, snapshot, cells, products, targets, following, stages)
+
+
+async def _answer_stores(  # noqa: PLR0913, PLR0917 - as `answer`
+    queries: Sequence[ResolvedQuery],
+    snapshot: ReadSnapshot,
+    cells: MergedCells,
+    products: AnswerProducts,
+    targets: AnswerTargets | None,
+    following: str | UnsetType | None,
+    stages: tracing.Stages,
+) -> bytes:
     if len(queries) == 1:
         response = await answer_query(queries[0], snapshot, cells, products, targets, stages=stages)
         response.next = following
@@ -211,24 +237,41 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
     targets: AnswerTargets | None = None,
     *,
     is_limited: bool = True,
+    long_turn: LongTurn = nullcontext,
     stages: tracing.Stages = tracing.NO_STAGES,
 ) -> list[MetricResponse]:
     """The responses to queries of one request whose series add up stores, or are ranked.
 
     Stores are read a few at a time, each for all metrics from one reading of speed rows, and released once they are
-    merged, so that memory does not grow with their number. `is_limited`: refuse what takes long, because someone waits.
+    merged, so that memory does not grow with their number.
+
+    Args:
+        queries: What is asked.
+        snapshot: As of `answer`.
+        cells: Likewise.
+        products: Likewise; None if no query reads any.
+        targets: Likewise.
+        is_limited: Refuse what takes long, because someone waits.
+        long_turn: As of `answer`. It is held for what day cells say, and again for what is read of single windows.
+        stages: Where time is noted.
+
+    Raises:
+        RangeTooLongError: There are too many points, or days that are read window by window.
+        GalateaError: See `answer`.
     """
     totals = [Totals(query) for query in queries]
     by_store = [{of.store.id: of for of in query.stores} for query in queries]
-    with stages.stage("fetch"):
-        merged = await _merged_days(queries, snapshot, cells)
-    done = {of.store.id for days in merged for of in days.totals.stores}
-    left = list(dict.fromkeys(store for stores in by_store for store in stores if store not in done))
-    with stages.stage("aggregate"):
-        tops = [
-            await off_loop(days.points, partial(_top, days, into, is_whole=not left))
-            for days, into in zip(merged, totals, strict=False)
-        ]
+    of_days = max((windows_read(query, {of.store.id}) for query in queries for of in query.stores[:1]), default=0)
+    async with turn_for(of_days, long_turn):
+        with stages.stage("fetch"):
+            merged = await _merged_days(queries, snapshot, cells)
+        done = {of.store.id for days in merged for of in days.totals.stores}
+        left = list(dict.fromkeys(store for stores in by_store for store in stores if store not in done))
+        with stages.stage("aggregate"):
+            tops = [
+                await off_loop(days.points, partial(_top, days, into, is_whole=not left))
+                for days, into in zip(merged, totals, strict=False)
+            ]
     totals[0].refuse_slow(set(left))
     if is_limited:
         refuse_many_days(queries, set(left))
@@ -249,19 +292,21 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
                             await off_loop(cells_of_piece, partial(_add_all, into, piece))
             together.note(sizes.values())
 
-    readers = [asyncio.ensure_future(merge_stores()) for _ in range(GROUPS_AT_ONCE)]
-    try:
-        await asyncio.gather(*readers)
-    finally:  # if one fails, the others need not go on
-        for reader in readers:
-            reader.cancel()
-    for into, top in zip_longest(totals, tops):
-        refuse_many_points(points_written(into.query, into.groups) if top is None else sum(of.points for of in top))
-    responses = [
-        await off_loop(CELLS_PER_POINT * each.points, partial(_rendered_groups, each, snapshot, top, stages))
-        for each, top in zip_longest(totals, tops, fillvalue=None)
-        if each
-    ]
+    of_windows = sum(windows_read(query, set(left)) for query in queries) / ADDED_UP
+    async with turn_for(max(of_windows, *(each.points for each in totals)), long_turn):
+        readers = [asyncio.ensure_future(merge_stores()) for _ in range(GROUPS_AT_ONCE)]
+        try:
+            await asyncio.gather(*readers)
+        finally:  # if one fails, the others need not go on
+            for reader in readers:
+                reader.cancel()
+        for into, top in zip_longest(totals, tops):
+            refuse_many_points(points_written(into.query, into.groups) if top is None else sum(of.points for of in top))
+        responses = [
+            await off_loop(CELLS_PER_POINT * each.points, partial(_rendered_groups, each, snapshot, top, stages))
+            for each, top in zip_longest(totals, tops, fillvalue=None)
+            if each
+        ]
     for query, response, into in zip(queries, responses, totals, strict=True):
         await _label_skus(query, response, products)
         await _add_targets(query, response, snapshot, targets, into.missing)
@@ -423,7 +468,10 @@ async def _encoded(response: MetricResponse) -> bytes:
         return encode(response)
 
     points = sum(len(each.points) for each in response.series)
-    return await off_loop(points, encoded_by_series if points > PIECE else partial(encode, response))
+    if points <= PIECE:
+        return await off_loop(points, partial(encode, response))
+    with long_answer():
+        return await off_loop(points, encoded_by_series)
 
 
 def refuse_long(

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from serving_layer.off_loop import CELLS_PER_POINT, off_loop
-from serving_layer.query.answer import FIRST_TOGETHER, LongTurn, Together, refuse_long, turn_for
+from serving_layer.query.answer import FIRST_TOGETHER, LongTurn, Together, refuse_long, turn_for, windows_weighed
 from serving_layer.query.ranges import RangeName
 from serving_layer.responses.encoding import encode, encoded, iso_epoch
 from serving_layer.responses.metrics import CellsResponse, CellStates
 from serving_layer.store.cells import MergedCells
 from serving_layer.store.snapshot import ReadSnapshot, as_of
 from views.core import View
-from views.core.local_time import STEP, Span
+from views.core.local_time import Span
 from views.core.merge import Cell
 
 
@@ -49,24 +49,25 @@ async def answer_cells(
         RangeTooLongError: it is longer than `MOST_BYTES`.
     """
     by_store = {store: [span] for store, span in spans.items()}
-    async with turn_for(sum(end - start for start, end in spans.values()) // STEP, long_turn):
+    async with turn_for(windows_weighed([view], spans.values()), long_turn):
         waiting = await cells.waiting(snapshot, [view], by_store)
-        together, shown, length = Together(list(by_store), FIRST_TOGETHER), list[bytes](), 0
+        together, shown = Together(list(by_store), FIRST_TOGETHER), list[bytes]()
         for some in together:
             read = await cells.read(snapshot, view, {store: by_store[store] for store in some})
-            together.note([len(read[store][0]) for store in some])
-            for store in some:
-                [found] = read[store]
-                made = await off_loop(CELLS_PER_POINT * len(found), partial(_encoded, view, store, found))
-                shown += made
-                length += sum(map(len, made))
-                refuse_long(length, "Ask for a shorter range, or for fewer stores.")
+            found = {store: read[store][0] for store in some}
+            total = together.note(list(map(len, found.values())))
+            shown += await off_loop(CELLS_PER_POINT * total, partial(_encoded, view, found, sum(map(len, shown))))
     joined = encoded(b"[" + b",".join(shown) + b"]", list[CellStates])
     return encode(CellsResponse(view.name, joined, as_of(snapshot, waiting.total())))
 
 
-def _encoded(view: View, store: str, cells: Sequence[Cell]) -> list[bytes]:
-    return [encode(_cell_states(view, store, cell)) for cell in sorted(cells, key=_order)]
+def _encoded(view: View, cells: Mapping[str, Sequence[Cell]], length: int) -> list[bytes]:
+    """Each cell as JSON, by store. RangeTooLongError if it is too much beside so many bytes that there are already."""
+    shown = []
+    for store, own in cells.items():
+        shown += [encode(_cell_states(view, store, cell)) for cell in sorted(own, key=_order)]
+        refuse_long(length + sum(map(len, shown)), "Ask for a shorter range, or for fewer stores.")
+    return shown
 
 
 def _order(cell: Cell) -> tuple[int, tuple[str, ...]]:

@@ -42,7 +42,7 @@ Also how many points of stores it may add up one by one.
 
 MOST_POINTS_WRITTEN = 500_000
 """How many points all series of one answer may have."""
-FEWER = "Ask with a coarser `grain`, for a shorter range, for fewer stores, or with fewer dimensions in `by`."
+ASK_FOR_LESS = "Ask with a coarser `grain`, for a shorter range, for fewer stores, or with fewer dimensions in `by`."
 MOST_STORE_DAYS = 200_000
 """How many days of stores one answer may read window by window: each counts per metric, view and period."""
 _DAY = 24 * 60 * 60
@@ -439,7 +439,7 @@ class Totals:
     @staticmethod
     def _refuse_more(points: int) -> None:
         if points > MOST_POINTS:
-            raise RangeTooLongError(f"The totals have more than {MOST_POINTS:,} points.", do=FEWER)
+            raise RangeTooLongError(f"The totals have more than {MOST_POINTS:,} points.", do=ASK_FOR_LESS)
 
 
 def refuse_many_points(points: int) -> None:
@@ -452,7 +452,7 @@ def refuse_many_points(points: int) -> None:
         RangeTooLongError: these are more than `MOST_POINTS_WRITTEN`.
     """
     if points > MOST_POINTS_WRITTEN:
-        raise RangeTooLongError(f"The answer has more than {MOST_POINTS_WRITTEN:,} points.", do=FEWER)
+        raise RangeTooLongError(f"The answer has more than {MOST_POINTS_WRITTEN:,} points.", do=ASK_FOR_LESS)
 
 
 def refuse_many_days(queries: Iterable[ResolvedQuery], stores: Collection[str]) -> None:

@@ -51,7 +51,10 @@ MOST_TOP = 1000
 MOST_METRICS = 10
 """How many metrics one answer may hold."""
 CELLS_PER_STORE, CELLS_PER_RANGE = 10, 1000
-"""How many cells take as long as resolving a store, and as finding the points of a long range in one kind of days."""
+"""How many cells take as long as resolving a store, and as reading a range in one kind of days."""
+CELLS_PER_LABEL = 5
+"""How many cells take as long as finding one point of a range."""
+_DAY = 96 * STEP
 
 
 @dataclass(frozen=True)
@@ -281,12 +284,21 @@ async def resolve_all(
     ranges = StoreRanges(catalogue.ranges)
 
     def resolved() -> list[ResolvedQuery]:
-        queries = [resolve(request, stores, catalogue, ranges) for request in requests]
-        for each in {id(of.range): of.range for query in queries if query.adds_points for of in query.stores}.values():
-            _ = each.labels, each.timeline.bounds  # whoever adds stores up needs them
-        return queries
+        return [resolve(request, stores, catalogue, ranges) for request in requests]
 
-    return await off_loop(len(requests) * len(stores) * CELLS_PER_STORE + len(days) * CELLS_PER_RANGE, resolved)
+    def labelled() -> None:
+        for each in of_stores:
+            _ = each.labels, each.timeline.bounds  # kept, for all stages
+
+    cells = len(requests) * len(stores) * CELLS_PER_STORE + len(days) * CELLS_PER_RANGE
+    queries = await off_loop(cells, resolved)
+    of_stores = {id(of.range): of.range for query in queries for of in query.stores}.values()
+    await off_loop(CELLS_PER_LABEL * sum(map(_about_how_many_labels, of_stores)), labelled)
+    return queries
+
+
+def _about_how_many_labels(of: QueryRange) -> int:
+    return (of.span.end - of.span.start) // {"15m": STEP, "hour": 4 * STEP}.get(of.grain, _DAY)
 
 
 def resolve(

@@ -11,6 +11,7 @@ A signal is known to the 15-minute window of its cell, not to the second.
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -23,6 +24,7 @@ from master_dataset.sources.people_counts import PEOPLE_COUNTS
 from master_dataset.sources.sensor_heartbeats import WATCHED
 from serving_layer.compare.comparable_stores import ENOUGH
 from serving_layer.off_loop import off_loop
+from serving_layer.query.answer import LongTurn, turn_for, windows_weighed
 from serving_layer.query.ranges import RangeName
 from serving_layer.query.resolve import Hours, query_span
 from serving_layer.query.sensor_coverage import ALWAYS_END, ALWAYS_START, STEP_MS, registered_span
@@ -97,7 +99,13 @@ class SensorsRequest:
         return Period(line, over, over, only, snapshot.is_loading)
 
 
-async def answer(request: SensorsRequest, page: StorePage, snapshot: ReadSnapshot, cells: MergedCells) -> SensorList:
+async def answer(
+    request: SensorsRequest,
+    page: StorePage,
+    snapshot: ReadSnapshot,
+    cells: MergedCells,
+    long_turn: LongTurn = nullcontext,
+) -> SensorList:
     """The health of the sensors of some stores.
 
     Args:
@@ -105,6 +113,7 @@ async def answer(request: SensorsRequest, page: StorePage, snapshot: ReadSnapsho
         page: the stores that the answer is about. It may be cut short.
         snapshot: the state of both layers that all of it is computed from.
         cells: the merged cells of both layers.
+        long_turn: is held while a long answer is computed.
 
     Raises:
         BadQuestionError, RangeTooLongError: see `SensorsRequest.period`.
@@ -114,13 +123,15 @@ async def answer(request: SensorsRequest, page: StorePage, snapshot: ReadSnapsho
     periods = {store.id: request.period(store, snapshot) for store in page.stores}
     cells, turns = cells.for_one_answer(), asyncio.Semaphore(STORES_AT_ONCE)
     with_sensors = [store.id for store in page.stores if _views(store)]
-    await cells.speed.read_ahead(snapshot, (COVERAGE, TRAFFIC, WAITING), with_sensors)
 
     async def of_store(store: Store) -> tuple[SensorStore, list[SensorHealth], int]:
         async with turns:  # so that memory does not grow with the number of stores
             return await _of_store(request, store, periods[store.id], snapshot, cells)
 
-    found = await asyncio.gather(*map(of_store, page.stores))
+    spans = ((periods[store].timeline.start, periods[store].timeline.end) for store in with_sensors)
+    async with turn_for(windows_weighed((COVERAGE, TRAFFIC), spans), long_turn):
+        await cells.speed.read_ahead(snapshot, (COVERAGE, TRAFFIC, WAITING), with_sensors)
+        found = await asyncio.gather(*map(of_store, page.stores))
     return SensorList(
         request.silent_after,
         [store for store, _, _ in found],

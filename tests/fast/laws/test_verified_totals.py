@@ -27,6 +27,7 @@ from batch_layer.verify.totals import (
 )
 from master_dataset.errors import GalateaError
 from master_dataset.registry.stores import GroupVersion, Sensor, Store
+from serving_layer.query import groups
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.epoch_answers import EpochAnswers
 from serving_layer.query.resolve import MetricRequest
@@ -123,6 +124,18 @@ def test_nothing_is_asked_before_the_first_publication() -> None:
 SALES = (Sale(0, 10, 199, 0), Sale(1, 20, 250, 0), Sale(0, 1500, 1000, 0))
 WEST = GroupVersion(None, {"region": "West"})
 PAIR = Chain((Store(id="0", timezone="UTC", groups=(WEST,)), Store(id="1", timezone="UTC")), SALES, (), 3000)
+
+
+def test_a_verification_may_ask_for_more_points_than_an_answer_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "MOST_POINTS_WRITTEN", 1)
+    world = PAIR.world()
+
+    async def asked() -> bytes:
+        readers = WorldTables(world).readers
+        found = await EpochAnswers.at(readers, CATALOGUE, timedelta(days=7), replace(world.pointer, publication=1), END)
+        return await found.ask(MetricRequest("net_sales", (), "2026-03-27", "2026-03-29", grain="day"), world.stores)
+
+    assert len(msgspec.json.decode(asyncio.run(asked()))["series"]) == len(world.stores)
 
 
 def test_a_cent_that_was_not_recomputed_differs_in_the_total_and_its_groups() -> None:

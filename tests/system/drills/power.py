@@ -74,7 +74,9 @@ class Plan:
 
 @dataclass
 class Played:
-    """What was done, and what came of it. `unknown`: records that a producer gave up, and that were sent again.
+    """What was done, and what came of it.
+
+    `unknown`, `unplaced`: records that a producer gave up, or confirmed without a place, and that were sent again.
 
     `transactions`: acknowledged commits; `aborted`: transactions that nobody committed; `undecided`: others; `hung`:
     their producers that would have waited for ever. `replaced`: other producers that could not go on.
@@ -233,7 +235,7 @@ def check_everything(
     played.broken.low_watermarks, played.broken.hanging = low_watermarks, hanging
     outcomes = [each.outcome for each in load.transactions.known.values()]
     played.acknowledged = load.count()
-    played.unplaced = sum(len(each.unplaced) for each in load.producers)
+    played.unplaced = sum(each.unplaced for each in load.producers)
     played.unknown = sum(each.unknown for each in load.producers)
     played.replaced = sum(each.broken for each in load.producers)
     played.hung = load.transactions.hung

@@ -74,13 +74,12 @@ class Broken:
 
 
 class Acknowledged(NamedTuple):
-    """`places` of acknowledged records. `unplaced`: values that were acknowledged without one.
+    """`places` of acknowledged records.
 
     `again`: values that were sent more than once by who asks, because the first outcome was unknown.
     """
 
     places: Collection[Place]
-    unplaced: Collection[bytes] = ()
     again: Collection[bytes] = frozenset()
 
 
@@ -104,7 +103,6 @@ def check_records(acknowledged: Acknowledged, log: Iterable[Place]) -> Broken:
             newest[key] = max(number, newest.get(key, -1))
         values.add(value)
     broken.lost = sum(found.get((each.partition, each.offset)) != each.value for each in acknowledged.places)
-    broken.lost += sum(value not in values for value in acknowledged.unplaced)
     return broken
 
 

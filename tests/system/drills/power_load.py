@@ -39,16 +39,16 @@ ABORTED_EVERY, ABANDONED_EVERY = 6, 25
 class Numbered:
     """A producer of numbered records, with settings of the product. One that breaks is replaced, as in the API.
 
-    A record that it gives up is sent again. `unknown`: how often that happened; `broken`: producers that were replaced.
+    A record that it gives up, or confirms without its place, is sent again. `unknown`, `unplaced`: how often either
+    happened; `broken`: producers that were replaced.
     `is_abandoned`: nobody is interested in what is not acknowledged yet.
     """
 
     def __init__(self, name: str, settings: Mapping[str, Any], seed: int) -> None:
         """It connects at once."""
         self.places: list[Place] = []
-        self.unplaced: list[bytes] = []
         self.again: set[bytes] = set()
-        self.unknown = self.broken = 0
+        self.unknown = self.unplaced = self.broken = 0
         self.is_abandoned = False
         self._name, self._chance = name.encode(), Random(f"{seed} {name}")
         self._connect = partial(Producer, {**settings, "error_cb": self._on_error})
@@ -97,8 +97,9 @@ class Numbered:
             self._on_error(error)
             self.unknown += 1
             self._given_up.append((partition, value))
-        elif message.offset() is None or message.offset() < 0:
-            self.unplaced.append(value)
+        elif message.offset() is None or message.offset() < 0:  # unconfirmed: see `delivery_of`
+            self.unplaced += 1
+            self._given_up.append((partition, value))
         else:
             self.places.append(Place(message.partition(), message.offset(), value))
 
@@ -197,13 +198,12 @@ class PowerLoad:
         """What is acknowledged by now."""
         producers = self.producers
         places = [place for each in producers for place in each.places[:]]
-        unplaced = [value for each in producers for value in each.unplaced[:]]
-        return Acknowledged(places, unplaced, {value for each in producers for value in set(each.again)})
+        return Acknowledged(places, {value for each in producers for value in set(each.again)})
 
     def count(self) -> int:
         """How many records are acknowledged by now. Raises what has ended a thread early."""
         self._check()
-        return sum(len(each.places) + len(each.unplaced) for each in self.producers)
+        return sum(len(each.places) for each in self.producers)
 
     def _check(self) -> None:
         for each in self._threads:

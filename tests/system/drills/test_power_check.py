@@ -42,10 +42,6 @@ def test_an_acknowledged_record_that_is_not_at_its_place_is_lost(log: list[Place
     assert check_records(Acknowledged(LOG), log) == Broken(lost=1)
 
 
-def test_a_record_acknowledged_without_a_place_is_lost_if_it_is_nowhere() -> None:
-    assert check_records(Acknowledged([], [b"api 7 filling"]), LOG) == Broken(lost=1)
-
-
 def test_a_record_that_is_there_twice_is_counted() -> None:
     log = [*LOG, LOG[3]._replace(offset=1)]
 

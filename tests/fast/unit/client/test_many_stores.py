@@ -14,7 +14,9 @@ import pytest
 from galatea.client import AsyncClient, whole_answers
 from galatea.client.answers import Answer
 from galatea.client.errors import AnswerTooLongError, Problem, ResponseError, VersionChangedError
+from galatea.client.whole_answers import FEW_STORES
 from master_dataset.registry.stores import Store, currency
+from serving_layer.query import groups
 from tests.support import World, receipt
 from tests.support.world_api import Asking
 from tests.support.world_clients import answering, async_client, client
@@ -40,6 +42,28 @@ def test_all_stores_are_read_as_if_the_answer_was_one(asking: Asking) -> None:
     assert sum(point.value == 1 for point in answer.points) == 25
     assert answer.next is None
     assert answer.as_of.waiting_for_batch == 0
+
+
+@pytest.mark.parametrize("store", [(), IDS[:60], IDS[:120]])
+def test_stores_with_too_many_points_for_one_response_are_read_a_few_at_a_time(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch, store: list[str]
+) -> None:
+    whole = client(asking).metric("total_transactions_count", start=START, end=END, grain="15m", store=store)
+    monkeypatch.setattr(groups, "MOST_POINTS_WRITTEN", 96 * FEW_STORES)
+
+    answer = client(Asking(asking.world)).metric(
+        "total_transactions_count", start=START, end=END, grain="15m", store=store
+    )
+
+    assert answer.series == whole.series
+    assert answer.as_of.waiting_for_batch == 0
+
+
+def test_an_answer_that_is_too_long_of_few_stores_is_an_error(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "MOST_POINTS_WRITTEN", 96 * FEW_STORES - 1)
+
+    with pytest.raises(ResponseError, match="more than 959 points"):
+        client(Asking(asking.world)).metric("total_transactions_count", start=START, end=END, grain="15m")
 
 
 def test_series_of_pages_with_other_currencies_say_their_own(asking: Asking) -> None:

@@ -1,9 +1,10 @@
 """Records are sent back to their topic and acknowledged one by one, by librdkafka's mock broker."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Producer
 
 from master_dataset.dead_letters import replay
 from master_dataset.dead_letters.replay import ReplayRecord, ReplaySender, SendReport
@@ -81,6 +82,18 @@ def test_what_the_broker_never_accepts_is_distinguished_from_what_it_did_not_con
         DeliveryStatus.UNCONFIRMED,
     ]
     assert [each.to for each in found] == [None] * 4
+
+
+def test_what_is_confirmed_without_its_place_is_unconfirmed() -> None:
+    class Confirming(Refusing):
+        """Stands in for librdkafka: a record is confirmed, and nobody knows where it is."""
+
+        def produce(self, _topic: str, _value: bytes, _key: bytes, **more: Any) -> None:
+            more["on_delivery"](None, SimpleNamespace(offset=lambda: OFFSET_INVALID))
+
+    found = ReplaySender(NOWHERE, Confirming).send([ONE])
+
+    assert found == [SendReport(DeliveryStatus.UNCONFIRMED)]
 
 
 def test_a_broker_that_is_away_or_lacks_the_topic_is_named_before_anything_is_sent(

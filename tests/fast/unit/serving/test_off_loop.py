@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from serving_layer import off_loop as off_loop_module
+from serving_layer import timeline as timeline_module
 from serving_layer.off_loop import CELLS_AT_ONCE, long_answer, off_loop
 from serving_layer.query import answer as answer_module
+from serving_layer.query import cells as cells_query
 from serving_layer.query import day_totals
+from serving_layer.query import resolve as resolve_module
 from serving_layer.store import cells as cells_module
 from tests.support import World, receipt
 from tests.support.world_api import Asking
@@ -56,6 +59,9 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         (answer_module, "aggregate"),
         (answer_module, "render"),
         (answer_module, "render_groups"),
+        (cells_query, "_encoded"),
+        (resolve_module, "resolve"),
+        (timeline_module, "point_labels"),
         (day_totals, "_currencies"),
     ):
         monkeypatch.setattr(module, name, noting(getattr(module, name)))

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from master_dataset.registry.stores import Store
+from master_dataset.registry.stores import Sensor, Store
 from serving_layer import service
 from serving_layer.errors import TooBusyError
 from serving_layer.keys.key import Caller
@@ -201,7 +201,12 @@ def test_long_answers_that_nobody_may_wait_for_are_refused(monkeypatch: pytest.M
     ("question", "is_long"),
     [
         ("metrics/net_sales?by=total&grain=day", False),  # from day cells
+        ("metrics/net_sales?by=total&grain=day&timezone=Asia/Kolkata", True),  # its days are none of the stores'
+        ("metrics/net_sales,gross_sales?by=total&grain=day", False),
+        ("metrics/net_sales,conversion_rate?by=total&grain=day", True),  # all by windows, as one has to
         ("metrics/net_sales?by=total&grain=hour", True),
+        ("index/net_sales?store=1", True),
+        ("sensors?", True),
         ("metrics/net_sales?grain=hour", True),
         ("metrics/net_sales?grain=hour&store=1", False),
         ("metrics/net_sales?grain=hour&store=1&compare=previous_week", True),
@@ -214,8 +219,13 @@ def test_what_reads_many_windows_of_stores_is_long(
 ) -> None:
     monkeypatch.setattr(service, "LONG_ASKED", 0)
     monkeypatch.setattr(answer, "LONG", 150)
-    world = World(*(Store(id=each, timezone="UTC") for each in ("1", "2")))
-    world.receive(receipt("2026-11-10T09:00:00Z", minor=100, store="1"), SOLD_AT)
+    monkeypatch.setattr(answer, "ADDED_UP", 1)
+    monkeypatch.setattr(answer, "SPLIT", 1)
+    camera = Sensor("door", "people_counts")
+    world = World(*(Store(id=each, timezone="UTC", sensors=(camera,)) for each in ("1", "2")))
+    for number, store in enumerate(("1", "1", "2", "2")):
+        at = ("2026-11-10T09:00:00Z", "2026-11-10T20:00:00Z")[number % 2]  # of two days in Asia/Kolkata
+        world.receive(receipt(at, minor=100, number=number, store=store), at)
     world.rebuild(SOLD_AT + timedelta(days=1))
     path, _, parameters = question.partition("?")
 

@@ -171,6 +171,12 @@ def test_every_loader_refuses_a_list_that_is_written_twice(name: str, tmp_path: 
 
 def test_a_file_without_an_end_is_refused() -> None:
     with pytest.raises(BadFileError, match="larger than 1,000 bytes") as refused:
-        read_text(Path("/dev/zero"), 1_000, split="Split it.", name="Name a file.")
+        read_text(Path("/dev/zero"), 1_000, if_too_long="Split it.", if_unreadable="Name a file.")
 
     assert refused.value.do == "Split it."
+
+
+@pytest.mark.parametrize("load", [stores_file.load, rules_file.load, read_reports])
+def test_no_loader_reads_an_endless_file(load: Callable[[Path], object]) -> None:
+    with pytest.raises(BadFileError, match="larger than"):
+        load(Path("/dev/zero"))

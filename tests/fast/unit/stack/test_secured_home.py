@@ -15,7 +15,6 @@ from cryptography import x509
 from deploy.airflow.component import airflow
 from deploy.local import security as module
 from deploy.local.authority import Authority as IssuingAuthority
-from deploy.local.authority import name_and_end
 from deploy.local.cassandra import cassandra_nodes
 from deploy.local.kafka import brokers
 from deploy.local.nodes import HOSTS, record_nodes
@@ -81,15 +80,17 @@ def test_the_certificate_is_trusted_at_every_address_of_the_stack(security: Secu
 def test_a_certificate_that_ends_soon_is_issued_again_by_the_same_authority(
     security: Security, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    authority, first = security.authority.read_bytes(), security.certificate.read_bytes()
+    files = [security.certificate, *map(security.key_and_certificate, (BROKER, CASSANDRA))]
+    authority, first = security.authority.read_bytes(), [file.read_bytes() for file in files]
     monkeypatch.setattr(module, "RENEWED_BEFORE", timedelta(days=400))
 
     security.prepare()
 
     assert security.authority.read_bytes() == authority
-    assert security.certificate.read_bytes() != first
-    renewed = x509.load_pem_x509_certificate(security.certificate.read_bytes())
-    assert renewed.not_valid_after_utc > datetime.now(UTC) + timedelta(days=390)
+    for file, before in zip(files, first, strict=True):
+        assert file.read_bytes() != before
+        renewed = x509.load_pem_x509_certificate(file.read_bytes())
+        assert renewed.not_valid_after_utc > datetime.now(UTC) + timedelta(days=390)
 
 
 @pytest.mark.parametrize(("name", "is_node"), [(BROKER, True), (CASSANDRA, True), (SERVER, False)])
@@ -113,22 +114,52 @@ def test_only_nodes_can_prove_who_they_are_by_a_certificate(security: Security, 
     ):
         assert wrapped.read() == b"x"
 
-    assert name_and_end(files[0])[0] == name
+    assert own(security).end_of_issued(files[0], name)
 
 
 def test_a_home_whose_servers_had_the_certificate_of_the_brokers_gets_others(security: Security) -> None:
-    before = security.key_and_certificate(BROKER).read_bytes()
-    own = IssuingAuthority.read(security.authority, security.folder / "ca.key")
-    issued = own.issue(BROKER, HOSTS, timedelta(days=397))
+    issued = own(security).issue(BROKER, HOSTS, timedelta(days=397))
     security.certificate.write_text(issued.certificate_text)
     security.key.write_text(issued.key_text)
-    security.key_and_certificate(CASSANDRA).unlink()
+    former = security.folder / "server-with-key.pem"
+    former.write_text(issued.key_text + issued.certificate_text)
+    for name in (BROKER, CASSANDRA):
+        security.key_and_certificate(name).unlink()
 
     security.prepare()
 
-    assert name_and_end(security.certificate)[0] == SERVER
-    assert name_and_end(security.key_and_certificate(CASSANDRA))[0] == CASSANDRA
-    assert security.key_and_certificate(BROKER).read_bytes() == before
+    assert_current(security)
+    assert not former.exists()
+
+
+@pytest.mark.parametrize("missing", ["server.key", "server.pem", "broker-with-key.pem", "cassandra-with-key.pem"])
+@pytest.mark.parametrize("text", [None, "no PEM"])
+def test_a_certificate_that_is_missing_or_cannot_be_read_is_issued_again(
+    security: Security, missing: str, text: str | None
+) -> None:
+    if text is None:
+        (security.folder / missing).unlink()
+    elif missing != "server.key":  # which nobody reads here
+        (security.folder / missing).write_text(text)
+
+    security.prepare()
+
+    assert_current(security)
+
+
+def assert_current(security: Security) -> None:
+    """Each certificate is of the one it is for, and fits its key."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(security.certificate, security.key)
+    for name in (BROKER, CASSANDRA):
+        context.load_cert_chain(security.key_and_certificate(name))
+        assert own(security).end_of_issued(security.key_and_certificate(name), name)
+    assert own(security).end_of_issued(security.certificate, SERVER)
+
+
+def own(security: Security) -> IssuingAuthority:
+    """The authority of a home."""
+    return IssuingAuthority.read(security.authority, security.folder / "ca.key")
 
 
 def test_commands_are_the_operator_and_every_process_is_itself(security: Security) -> None:
