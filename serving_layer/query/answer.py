@@ -155,29 +155,16 @@ async def _answer_resolved(  # noqa: PLR0913, PLR0917 - as `answer`
         with stages.stage("render"):
             return await _encoded_totals(responses, snapshot, following)
     async with turn_for(sum(map(windows_read, queries)), long_turn):
-        return await _answer_stores(queries, snapshot, cells, products, targets, following, stages)
-
-
-async def _answer_stores(  # noqa: PLR0913, PLR0917 - as `answer`
-    queries: Sequence[ResolvedQuery],
-    snapshot: ReadSnapshot,
-    cells: MergedCells,
-    products: AnswerProducts,
-    targets: AnswerTargets | None,
-    following: str | UnsetType | None,
-    stages: tracing.Stages,
-) -> bytes:
+        bodies, same_cells = [], cells.for_one_answer() if len(queries) > 1 else cells
+        for query in queries:
+            response = await answer_query(query, snapshot, same_cells, products, targets, stages=stages)
+            response.next = following if len(queries) == 1 else UNSET
+            with stages.stage("render"):
+                bodies.append(await _encoded(response))
+            if len(queries) > 1:
+                refuse_long(sum(map(len, bodies)))
     if len(queries) == 1:
-        response = await answer_query(queries[0], snapshot, cells, products, targets, stages=stages)
-        response.next = following
-        with stages.stage("render"):
-            return await _encoded(response)
-    bodies, same_cells = [], cells.for_one_answer()
-    for query in queries:
-        response = await answer_query(query, snapshot, same_cells, products, targets, stages=stages)
-        with stages.stage("render"):
-            bodies.append(await _encoded(response))
-        refuse_long(sum(map(len, bodies)))
+        return bodies[0]
     answers = [encoded(body, MetricResponse) for body in bodies]
     return encode(MetricsResponse(answers, provenance(snapshot), following))
 
