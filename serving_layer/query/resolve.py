@@ -166,16 +166,19 @@ class StoreQuery(NamedTuple):
     Attributes:
         store: the store.
         zone: the name of the time zone of its answer: the store's own, or the one asked for.
-        timeline: assigns its windows to points.
         range: when the query is about, in its business days.
         calendar: which dates its dates are compared with; None if nothing is compared.
     """
 
     store: Store
     zone: str
-    timeline: Timeline
     range: QueryRange
     calendar: ComparisonCalendar | None = None
+
+    @property
+    def timeline(self) -> Timeline:
+        """Assigns its windows to points; found once per range, which takes long for many points."""
+        return self.range.timeline
 
 
 @dataclass(frozen=True)
@@ -596,7 +599,7 @@ def _store_query(
 ) -> StoreQuery:
     if calendar is None and request.compare is not None and not request.reads_targets:
         calendar = comparison_calendar(request.compare, store, at)
-    return StoreQuery(store, request.timezone or store.timezone, at.timeline, at, calendar)
+    return StoreQuery(store, request.timezone or store.timezone, at, calendar)
 
 
 def _left_out(of: StoreQuery) -> LeftOut | None:
