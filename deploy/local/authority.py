@@ -87,14 +87,24 @@ class Authority:
         )
         return Issued(made, key)
 
-    def end_of_issued(self, file: Path, name: str) -> datetime | None:
-        """Return when the certificate in a file ends; None if this authority has not issued it for that common name."""
-        try:
-            found = x509.load_pem_x509_certificate(file.read_bytes())
-            found.verify_directly_issued_by(self.own.certificate)
-        except (ValueError, TypeError, InvalidSignature):
-            return None
-        return found.not_valid_after_utc if found.subject == _named(name) else None
+
+def end_if_issued(authority: Path, name: str, certificate: Path, key: Path) -> datetime | None:
+    """Return when a certificate ends; None if the authority has not issued it for that common name and key.
+
+    Args:
+        authority: File with the certificate of the authority.
+        name: The common name.
+        certificate: File with the certificate, first.
+        key: File with its private key; it may be the same.
+    """
+    try:
+        found = x509.load_pem_x509_certificate(certificate.read_bytes())
+        own = serialization.load_pem_private_key(key.read_bytes(), None)
+        found.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.read_bytes()))
+    except (OSError, ValueError, TypeError, InvalidSignature):
+        return None
+    fits = found.subject == _named(name) and found.public_key() == own.public_key()
+    return found.not_valid_after_utc if fits else None
 
 
 def _new_key() -> Key:

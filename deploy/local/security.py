@@ -88,13 +88,14 @@ class Security:
                 write_private(file, secrets.token_urlsafe(32))
         if not self.authority.exists():
             self._make_authority()
-        if not self.key.exists() or not self._is_current(self.certificate, SERVER):
+        if not self._is_current(SERVER, self.certificate, self.key):
             key, chain = self._issued(SERVER)
             write_private(self.key, key)
             write_private(self.certificate, chain)
         for name in (BROKER, CASSANDRA):
-            if not self._is_current(self.key_and_certificate(name), name):
-                write_private(self.key_and_certificate(name), "".join(self._issued(name)))
+            file = self.key_and_certificate(name)
+            if not self._is_current(name, file, file):
+                write_private(file, "".join(self._issued(name)))
         (self.folder / "server-with-key.pem").unlink(missing_ok=True)  # of earlier homes: a broker's, for all servers
 
     def _make_authority(self) -> None:
@@ -112,10 +113,9 @@ class Security:
         issued = authority.issue(name, ("localhost", *self.hosts), SERVER_LASTS, is_client=name != SERVER)
         return issued.key_text, issued.certificate_text + authority.own.certificate_text
 
-    def _is_current(self, file: Path, name: str) -> bool:
-        """Whether a file has a certificate of this authority and name that does not end soon."""
-        from deploy.local.authority import Authority
+    def _is_current(self, name: str, certificate: Path, key: Path) -> bool:
+        """Whether the authority has issued the certificate for that name and key, and it does not end soon."""
+        from deploy.local.authority import end_if_issued
 
-        authority = Authority.read(self.authority, self._authority_key)
-        end = authority.end_of_issued(file, name) if file.exists() else None
+        end = end_if_issued(self.authority, name, certificate, key)
         return end is not None and end > datetime.now(UTC) + RENEWED_BEFORE

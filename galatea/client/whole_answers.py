@@ -31,7 +31,7 @@ from galatea.client.connection import (
 from galatea.client.errors import AnswerTooLongError, ResponseError, VersionChangedError
 
 STORES_PER_PAGE, FEW_STORES = 100, 10
-"""The most that the API allows, and as many as it answers with all quarter hours of the longest range."""
+"""The most that the API allows, and about as many as have few enough quarter hours in the longest range."""
 MAX_STORES = 10_000
 MAX_POINTS = 2_000_000
 """Of an answer that is put together from pages."""
@@ -100,6 +100,8 @@ def whole_answers(
         if error.code not in {TOO_MANY_STORES, TOO_LONG} or not _has_pages(options):
             raise
         is_long = error.code == TOO_LONG
+        if is_long and 0 < len(_named(options)) <= FEW_STORES:
+            raise
     if not options.get("store") and not is_long:
         try:
             return (yield from _sorted_by_store(metrics, start, end, options))
@@ -160,12 +162,17 @@ class _Page(NamedTuple):
 ReadPage = Callable[[Place], Steps[_Page]]
 
 
+def _named(options: MetricOptions) -> list[str]:
+    """The stores that are named, in their order and each once."""
+    given = options.get("store", ())
+    return list(dict.fromkeys(map(str, [given] if isinstance(given, int | str) else given)))
+
+
 def _pages(
     metrics: Sequence[str], start: When | None, end: When | None, options: MetricOptions, stores: int
 ) -> ReadPage:
     """Reads a page of so many of the stores that are named, in their order and each once, or of all."""
-    given = options.get("store", ())
-    named = list(dict.fromkeys(map(str, [given] if isinstance(given, int | str) else given)))
+    named = _named(options)
 
     def of_all(place: Place) -> Steps[_Page]:
         at: MetricOptions = {"limit": stores}

@@ -74,7 +74,7 @@ async def answer(  # noqa: PLR0913 - what it is answered from
     waiting, until = 0, seconds(snapshot.as_of_at)
     for store, index_range in zip(stores, ranges, strict=True):
         query = resolve(request.of_metric(store, index_range), [store], catalogue)
-        async with turn_for(windows_read(query), long_turn):
+        async with turn_for(len(stores) * windows_read(query), long_turn):
             response = await answer_query(query, snapshot, cells)
         waiting += response.as_of.waiting_for_batch
         points = list(observations(query, request.grain, response))

@@ -10,7 +10,7 @@ render      SeriesValues  -> MetricResponse    round, and say what the answer wa
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from itertools import zip_longest
 from typing import TypeVar
@@ -108,25 +108,28 @@ async def answer(  # noqa: PLR0913, PLR0917 - the request, and what it is answer
 
 
 @asynccontextmanager
-async def turn_for(windows: float, long_turn: LongTurn) -> AsyncIterator[None]:
-    """Do a part of an answer inside, once it is its turn.
+async def turn_for(windows: float, long_turn: LongTurn) -> AsyncIterator[bool]:
+    """Compute an answer inside, once it is its turn.
 
     Args:
         windows: How many windows of stores it reads.
         long_turn: Held if these are more than `LONG`.
+
+    Yields:
+        Whether it is held.
     """
     if windows <= LONG:
-        yield
+        yield False
         return
     async with long_turn():
         with long_answer():
-            yield
+            yield True
 
 
 def windows_read(query: ResolvedQuery, stores: Collection[str] | None = None) -> int:
     """How many windows a query reads of these stores (None: of all), as many as the cells of which cost as much."""
     spans = (of.range.span for of in query.stores if stores is None or of.store.id in stores)
-    return (1 if query.compare is None else 2) * windows_weighed(query.views, spans)
+    return (1 if query.compare is None else 2) * windows_weighed((*query.views, *query.proofs), spans)
 
 
 def windows_weighed(views: Iterable[View], spans: Iterable[tuple[int, int]]) -> int:
@@ -239,7 +242,7 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
         products: Likewise; None if no query reads any.
         targets: Likewise.
         is_limited: Refuse what takes long, because someone waits.
-        long_turn: As of `answer`. It is held for what day cells say, and again for what is read of single windows.
+        long_turn: As of `answer`.
         stages: Where time is noted.
 
     Raises:
@@ -248,8 +251,8 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
     """
     totals = [Totals(query) for query in queries]
     by_store = [{of.store.id: of for of in query.stores} for query in queries]
-    of_days = max((windows_read(query, {of.store.id}) for query in queries for of in query.stores[:1]), default=0)
-    async with turn_for(of_days, long_turn):
+    async with AsyncExitStack() as turns:
+        has_turn = await turns.enter_async_context(turn_for(max(map(_foreseen, queries)), long_turn))
         with stages.stage("fetch"):
             merged = await _merged_days(queries, snapshot, cells)
         done = {of.store.id for days in merged for of in days.totals.stores}
@@ -259,28 +262,29 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
                 await off_loop(days.points, partial(_top, days, into, is_whole=not left))
                 for days, into in zip(merged, totals, strict=False)
             ]
-    totals[0].refuse_slow(set(left))
-    if is_limited:
-        refuse_many_days(queries, set(left))
-    together, adding = Together(left, min(map(_first_together, queries))), asyncio.Lock()
+        totals[0].refuse_slow(set(left))
+        if is_limited:
+            refuse_many_days(queries, set(left))
+        together, adding = Together(left, min(map(_first_together, queries))), asyncio.Lock()
 
-    async def merge_stores() -> None:
-        for some in together:
-            same_cells = cells.for_one_answer(keep_merged=True) if len(queries) > 1 else cells
-            sizes = Counter[str]()
-            for query, stores, into in zip(queries, by_store, totals, strict=True):
-                with stages.stage("fetch"):
-                    chosen = [stores[store] for store in some if store in stores]
-                    read = await fetch(query, chosen, snapshot, same_cells, products)
-                sizes.update({data.query.store.id: data.size for data in read})
-                async with adding:
-                    with stages.stage("aggregate"):
-                        for cells_of_piece, piece in _pieces(read):
-                            await off_loop(cells_of_piece, partial(_add_all, into, piece))
-            together.note(sizes.values())
+        async def merge_stores() -> None:
+            for some in together:
+                same_cells = cells.for_one_answer(keep_merged=True) if len(queries) > 1 else cells
+                sizes = Counter[str]()
+                for query, stores, into in zip(queries, by_store, totals, strict=True):
+                    with stages.stage("fetch"):
+                        chosen = [stores[store] for store in some if store in stores]
+                        read = await fetch(query, chosen, snapshot, same_cells, products)
+                    sizes.update({data.query.store.id: data.size for data in read})
+                    async with adding:
+                        with stages.stage("aggregate"):
+                            for cells_of_piece, piece in _pieces(read):
+                                await off_loop(cells_of_piece, partial(_add_all, into, piece))
+                together.note(sizes.values())
 
-    of_windows = sum(windows_read(query, set(left)) for query in queries) / ADDED_UP
-    async with turn_for(max(of_windows, *(each.points for each in totals)), long_turn):
+        if not has_turn:
+            of_windows = sum(windows_read(query, set(left)) for query in queries) / ADDED_UP
+            await turns.enter_async_context(turn_for(max(of_windows, *(each.points for each in totals)), long_turn))
         readers = [asyncio.ensure_future(merge_stores()) for _ in range(GROUPS_AT_ONCE)]
         try:
             await asyncio.gather(*readers)
@@ -294,10 +298,19 @@ async def answer_totals(  # noqa: PLR0913 - what it is answered from
             for each, top in zip_longest(totals, tops, fillvalue=None)
             if each
         ]
-    for query, response, into in zip(queries, responses, totals, strict=True):
-        await _label_skus(query, response, products)
-        await _add_targets(query, response, snapshot, targets, into.missing)
-    return responses
+        for query, response, into in zip(queries, responses, totals, strict=True):
+            await _label_skus(query, response, products)
+            await _add_targets(query, response, snapshot, targets, into.missing)
+        return responses
+
+
+def _foreseen(query: ResolvedQuery) -> int:
+    """How many windows or points of a total are known of before anything is read: of whole days, one store counts."""
+    if not query.stores:
+        return 0
+    first = query.stores[0]
+    of_days = windows_read(query, {first.store.id}) if takes_day_cells(query) else 0
+    return max(of_days, len(first.range.labels) * (1 if query.merges_stores else len(query.stores)))
 
 
 def _aggregated(query: ResolvedQuery, read: Iterable[StoreData]) -> tuple[list[StoreStates], int]:

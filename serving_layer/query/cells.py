@@ -65,8 +65,10 @@ def _encoded(view: View, cells: Mapping[str, Sequence[Cell]], length: int) -> li
     """Each cell as JSON, by store. RangeTooLongError if it is too much beside so many bytes that there are already."""
     shown = []
     for store, own in cells.items():
-        shown += [encode(_cell_states(view, store, cell)) for cell in sorted(own, key=_order)]
-        refuse_long(length + sum(map(len, shown)), "Ask for a shorter range, or for fewer stores.")
+        for cell in sorted(own, key=_order):
+            shown.append(encode(_cell_states(view, store, cell)))
+            length += len(shown[-1])
+            refuse_long(length, "Ask for a shorter range, or for fewer stores.")
     return shown
 
 

@@ -5,10 +5,11 @@ refused here, before anything is read.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import date
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, NamedTuple
 
 from master_dataset.errors import RangeTooLongError, UnknownNameError
@@ -17,7 +18,7 @@ from serving_layer.compare.calendar import PERIOD, TARGET, ComparisonCalendar, c
 from serving_layer.compare.comparable_stores import FirstDates, left_out
 from serving_layer.errors import BadQuestionError, TooManyMetricsError
 from serving_layer.limits import RANGES, Ranges
-from serving_layer.off_loop import off_loop
+from serving_layer.off_loop import long_answer, off_loop
 from serving_layer.products.dimensions import (
     ALL_PRODUCTS,
     BRAND,
@@ -54,6 +55,8 @@ CELLS_PER_STORE, CELLS_PER_RANGE = 10, 1000
 """How many cells take as long as resolving a store, and as reading a range in one kind of days."""
 CELLS_PER_LABEL = 5
 """How many cells take as long as finding one point of a range."""
+MOST_LABELS = 20_000
+"""More are found as a part of a long answer."""
 _DAY = 96 * STEP
 
 
@@ -289,19 +292,22 @@ async def resolve_all(
     def resolved() -> list[ResolvedQuery]:
         return [resolve(request, stores, catalogue, ranges) for request in requests]
 
-    def labelled() -> None:
-        for each in of_stores:
-            _ = each.labels, each.timeline.bounds  # kept, for all stages
-
     cells = len(requests) * len(stores) * CELLS_PER_STORE + len(days) * CELLS_PER_RANGE
     queries = await off_loop(cells, resolved)
     of_stores = {id(of.range): of.range for query in queries for of in query.stores}.values()
-    await off_loop(CELLS_PER_LABEL * sum(map(_about_how_many_labels, of_stores)), labelled)
+    with long_answer() if sum(map(_about_how_many_labels, of_stores)) > MOST_LABELS else nullcontext():
+        for each in of_stores:
+            await off_loop(CELLS_PER_LABEL * _about_how_many_labels(each), partial(_find_points, each))
     return queries
 
 
+def _find_points(of: QueryRange) -> None:
+    _ = of.labels, of.timeline.bounds  # kept, for all stages
+
+
 def _about_how_many_labels(of: QueryRange) -> int:
-    return (of.span.end - of.span.start) // {"15m": STEP, "hour": 4 * STEP}.get(of.grain, _DAY)
+    seconds = {"15m": STEP, "hour": 4 * STEP, "hour_of_week": 4 * STEP}.get(of.grain, _DAY)
+    return (of.span.end - of.span.start) // seconds
 
 
 def resolve(

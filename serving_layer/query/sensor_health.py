@@ -128,10 +128,16 @@ async def answer(
         async with turns:  # so that memory does not grow with the number of stores
             return await _of_store(request, store, periods[store.id], snapshot, cells)
 
-    spans = ((periods[store].timeline.start, periods[store].timeline.end) for store in with_sensors)
-    async with turn_for(windows_weighed((COVERAGE, TRAFFIC), spans), long_turn):
+    lines = {store.id: periods[store.id].timeline for store in page.stores}
+    windows = sum(windows_weighed(_views(of), [(lines[of.id].start, lines[of.id].end)]) for of in page.stores)
+    async with turn_for(windows, long_turn):
         await cells.speed.read_ahead(snapshot, (COVERAGE, TRAFFIC, WAITING), with_sensors)
-        found = await asyncio.gather(*map(of_store, page.stores))
+        readers = [asyncio.ensure_future(of_store(store)) for store in page.stores]
+        try:
+            found = await asyncio.gather(*readers)
+        finally:  # if one fails, the others need not go on
+            for reader in readers:
+                reader.cancel()
     return SensorList(
         request.silent_after,
         [store for store, _, _ in found],

@@ -1,7 +1,8 @@
 """One name never has all places, and a name that has none is next."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import date, datetime, timedelta
 from urllib.parse import parse_qsl
 
@@ -15,7 +16,7 @@ from serving_layer.limits import Turns
 from serving_layer.query import answer
 from serving_layer.query.resolve import MetricRequest, MetricsRequest
 from serving_layer.query.stores import PageRequest
-from serving_layer.service import LONG_OF_TENANT
+from serving_layer.service import LONG_OF_TENANT, QueryService
 from tests.support import World, receipt
 from tests.support.world_api import Asking
 from tests.support.world_tables import WorldTables
@@ -197,11 +198,40 @@ def test_long_answers_that_nobody_may_wait_for_are_refused(monkeypatch: pytest.M
     asyncio.run(scenario())
 
 
+def test_an_answer_holds_one_turn_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is about whole days, some of which only windows can answer."""
+    monkeypatch.setattr(answer, "LONG", 1)
+    held: list[str | None] = []
+
+    @asynccontextmanager
+    async def turn(_service: QueryService, tenant: str | None) -> AsyncIterator[None]:
+        held.append(tenant)
+        yield
+
+    monkeypatch.setattr(QueryService, "_long_turn", turn)
+    Asking(two_stores()).body(
+        "/v1/metrics/net_sales", from_="2026-11-10", to="2026-11-11", by="total", grain="day", timezone="Asia/Kolkata"
+    )
+
+    assert len(held) == 1
+
+
+def two_stores() -> World:
+    """Both have a camera, and sold something on two days of Asia/Kolkata, which are one in UTC."""
+    camera = Sensor("door", "people_counts")
+    world = World(*(Store(id=each, timezone="UTC", sensors=(camera,)) for each in ("1", "2")))
+    for number, store in enumerate(("1", "1", "2", "2")):
+        at = ("2026-11-10T09:00:00Z", "2026-11-10T20:00:00Z")[number % 2]
+        world.receive(receipt(at, minor=100, number=number, store=store), at)
+    world.rebuild(SOLD_AT + timedelta(days=1))
+    return world
+
+
 @pytest.mark.parametrize(
     ("question", "is_long"),
     [
         ("metrics/net_sales?by=total&grain=day", False),  # from day cells
-        ("metrics/net_sales?by=total&grain=day&timezone=Asia/Kolkata", True),  # its days are none of the stores'
+        ("metrics/net_sales?by=total&grain=day&timezone=Asia/Kolkata", True),  # not their days
         ("metrics/net_sales,gross_sales?by=total&grain=day", False),
         ("metrics/net_sales,conversion_rate?by=total&grain=day", True),  # all by windows, as one has to
         ("metrics/net_sales?by=total&grain=hour", True),
@@ -221,14 +251,10 @@ def test_what_reads_many_windows_of_stores_is_long(
     monkeypatch.setattr(answer, "LONG", 150)
     monkeypatch.setattr(answer, "ADDED_UP", 1)
     monkeypatch.setattr(answer, "SPLIT", 1)
-    camera = Sensor("door", "people_counts")
-    world = World(*(Store(id=each, timezone="UTC", sensors=(camera,)) for each in ("1", "2")))
-    for number, store in enumerate(("1", "1", "2", "2")):
-        at = ("2026-11-10T09:00:00Z", "2026-11-10T20:00:00Z")[number % 2]  # of two days in Asia/Kolkata
-        world.receive(receipt(at, minor=100, number=number, store=store), at)
-    world.rebuild(SOLD_AT + timedelta(days=1))
     path, _, parameters = question.partition("?")
 
-    response = Asking(world).response(f"/v1/{path}", from_="2026-11-10", to="2026-11-11", **dict(parse_qsl(parameters)))
+    response = Asking(two_stores()).response(
+        f"/v1/{path}", from_="2026-11-10", to="2026-11-11", **dict(parse_qsl(parameters))
+    )
 
     assert response.status_code == (503 if is_long else 200), response.text
