@@ -126,7 +126,7 @@ def test_nobody_is_let_in_without_a_login_or_encryption(stack: Stack) -> None:
         httpx.get(f"http://127.0.0.1:{settings.api.port}/healthz", trust_env=False)
 
 
-def test_nodes_let_in_each_other_alone(stack: Stack) -> None:
+def test_only_nodes_can_join_a_cluster(stack: Stack) -> None:
     """Whoever has the certificate of the API is no controller of Kafka, and no node of Cassandra."""
     security, settings = Security(stack.settings.home), stack.settings
     of_api = security.certificate, security.key
