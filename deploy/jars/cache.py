@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from deploy.settings import Settings
 
-PARTS = ("kafka", "cassandra", "spark")
-"""What every local stack needs."""
+KAFKA, FORMER_KAFKA = "kafka", "kafka-4_3"
+PARTS = (KAFKA, "cassandra", "spark")
+"""What every new local stack needs."""
 OBJECT_STORE = "s3"
 """What Spark needs in addition where tables or checkpoints are on an object store."""
 _PARALLEL = 8
@@ -52,7 +53,7 @@ class Jar(NamedTuple):
 
 @cache
 def locked_jars(part: str) -> tuple[Jar, ...]:
-    """Read the jars of one part from the lock: `kafka`, `cassandra`, `spark` or `s3`."""
+    """Read the jars of one part, a heading of the lock."""
     lock = tomllib.loads((Path(__file__).parent / "jars.lock.toml").read_text())
     jars = []
     for coordinates, sha256 in lock[part].items():

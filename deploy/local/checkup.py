@@ -17,11 +17,12 @@ from deploy.checks.environment import (
     webhook_findings,
 )
 from deploy.checks.finding import Finding
-from deploy.jars import missing_jars
+from deploy.jars import FORMER_KAFKA, missing_jars
 from deploy.java import find_java
+from deploy.local.kafka import kafka_part, kafka_version
 from deploy.local.ports import holder, is_free
 from deploy.local.records import Records
-from deploy.local.stack import components
+from deploy.local.stack import components, jar_parts
 from deploy.local.supervisor import SUPERVISOR
 from master_dataset.errors import OperatorError
 
@@ -48,6 +49,7 @@ def checkup(settings: "Settings") -> list[Finding]:
         _memory(settings, running=running),
         disk_finding(settings),
         _copies(settings),
+        *_former_kafka(settings),
         *remote_findings(settings),
         *report_findings(settings),
         *webhook_findings(settings),
@@ -75,7 +77,7 @@ def _java() -> Finding:
 
 
 def _jars(settings: "Settings") -> Finding:
-    missing = len(missing_jars(settings))
+    missing = len(missing_jars(settings, jar_parts(settings)))
     do = "galatea up fetches them; without network copy the cache folder of another machine (GALATEA_CACHE_DIR)"
     return Finding(
         "jars", ok=not missing, found=f"{missing} missing" if missing else "all verified", do=do if missing else ""
@@ -100,6 +102,14 @@ def _copies(settings: "Settings") -> Finding:
         topics, tables = nodes
         found = f"topics in {topics}, tables in {tables}: of three nodes one may be lost; all are on this machine"
     return Finding("copies", ok=True, found=found)
+
+
+def _former_kafka(settings: "Settings") -> Iterator[Finding]:
+    part = kafka_part(settings.home)
+    if part == FORMER_KAFKA:
+        found = f"{kafka_version(part)}, which formatted this home: a power cut may split a transaction of alerts; "
+        found += f"a new home runs {kafka_version()}"
+        yield Finding("kafka", ok=True, found=found)
 
 
 def _leftovers(settings: "Settings", *, running: bool) -> Iterator[Finding]:

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Self
 from deploy.airflow.component import NAME as AIRFLOW
 from deploy.airflow.component import airflow as scheduler
 from deploy.airflow.component import is_installed
+from deploy.jars import KAFKA, PARTS
 from deploy.local.cassandra import cassandra_nodes
 from deploy.local.component import Component, require_free_disk
 from deploy.local.home import make_home, record_settings
-from deploy.local.kafka import brokers
+from deploy.local.kafka import brokers, kafka_part
 from deploy.local.nodes import reachable, record_nodes
 from deploy.local.records import Records, State, metrics_url, read_states, write_states
 from deploy.local.security import Security
@@ -178,6 +179,11 @@ def components(settings: "Settings", only: Collection[str] = (), *, airflow: boo
         if name not in names:
             raise UnknownNameError("component", name, names)
     return [component for component in every if not only or component.name in only]
+
+
+def jar_parts(settings: "Settings") -> Sequence[str]:
+    """Return the parts of the lock that the stack of this home needs."""
+    return [kafka_part(settings.home) if part == KAFKA else part for part in PARTS]
 
 
 def supervisor(

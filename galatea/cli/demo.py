@@ -64,10 +64,11 @@ def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
 
 def _fetch_jars(settings: "Settings") -> None:
     from deploy.jars import ensure_jars
+    from deploy.local.stack import jar_parts
     from lab.demo.progress import Stage
 
     with Stage("jars") as stage:
-        ensure_jars(settings, lambda done, total: stage.step(done, total, "checked"))
+        ensure_jars(settings, lambda done, total: stage.step(done, total, "checked"), jar_parts(settings))
 
 
 def _conclude(found: "DemoResult", settings: "Settings", seconds: float) -> None:

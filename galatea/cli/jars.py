@@ -13,7 +13,8 @@ def jars(
     parts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="`kafka`, `cassandra` (local stack), `spark` and `s3` (object store); those needed if left out."
+            help="`kafka`, `cassandra` (local stack), `spark`, `s3` (object store) and `kafka-4_3` (homes that it "
+            "formatted); those needed if left out."
         ),
     ] = None,
 ) -> None:
@@ -22,15 +23,16 @@ def jars(
     With those of Spark, an archive of its classes is made, so that it starts quicker: once, in about half a minute.
     """
     from deploy.class_archive import make_class_archive
-    from deploy.jars import OBJECT_STORE, PARTS, ensure_jars
+    from deploy.jars import FORMER_KAFKA, OBJECT_STORE, PARTS, ensure_jars
     from deploy.java import java_home_for_spark
+    from deploy.local.stack import jar_parts
 
-    wanted = parts or PARTS
-    known = (*PARTS, OBJECT_STORE)
+    settings = Settings()
+    wanted = parts or jar_parts(settings)
+    known = (*PARTS, FORMER_KAFKA, OBJECT_STORE)
     for part in wanted:
         if part not in known:
             raise UnknownNameError("part", part, known)
-    settings = Settings()
     with ProgressSteps("jars") as steps:
         total = ensure_jars(settings, lambda done, all_: steps.step(done, all_, "checked"), wanted)
     if "spark" in wanted:

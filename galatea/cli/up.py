@@ -18,7 +18,7 @@ from deploy.local.home import make_folder, make_home
 from deploy.local.nodes import record_nodes
 from deploy.local.records import State
 from deploy.local.reported_errors import last_line, reported_error
-from deploy.local.stack import components, status, supervisor
+from deploy.local.stack import components, jar_parts, status, supervisor
 from deploy.settings import Settings
 from master_dataset.errors import OperatorError
 
@@ -61,7 +61,7 @@ def _fetch_jars(settings: Settings) -> None:
     from deploy.java import find_java
 
     with ProgressSteps("jars") as steps:
-        total = ensure_jars(settings, lambda done, all_: steps.step(done, all_, "checked"))
+        total = ensure_jars(settings, lambda done, all_: steps.step(done, all_, "checked"), jar_parts(settings))
     java = find_java()
     print_message(f"  java {java.version} {'(bundled) ' if java.bundled else ''}ok    jars {total} of {total} checked")
 

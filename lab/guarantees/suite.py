@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaException, libversion
 from confluent_kafka.admin import AdminClient
 
-from deploy.jars import ensure_jars, locked_jars
+from deploy.jars import KAFKA, ensure_jars
+from deploy.local.kafka import kafka_version
 from lab.guarantees.brokers import broker_log, one_broker, three_nodes
 from lab.guarantees.experiment import Experiment, ExperimentSetup, Need, Size, registered
 from lab.guarantees.results import Result, Verdict
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 ONE, THREE = 1, 3
 _ANSWERS_SECONDS = 10
-_BROKER_JAR = "kafka_2.13"
 Progress = Callable[[int, int, str], None]
 """Called with (done, total, what runs now)."""
 _FAILURES = (KafkaException, GalateaError, OSError, LookupError, ValueError)
@@ -113,7 +113,7 @@ def run_experiment(experiment: Experiment, setup: ExperimentSetup, why_not: str 
 def document(selection: ExperimentSelection, results: Iterable[ExperimentResult]) -> dict[str, Any]:
     """Return the JSON of a run: versions, each experiment, and the number of each verdict."""
     results = list(results)
-    broker = {} if selection.bootstrap else {"kafka": _broker_version()}
+    broker = {} if selection.bootstrap else {"kafka": kafka_version()}
     verdicts = Counter(result.verdict for result in results)
     return {
         "seed": selection.seed,
@@ -150,7 +150,7 @@ def _setup(settings: "Settings", selection: ExperimentSelection) -> Iterator[Exp
 def _own_brokers(
     settings: "Settings", selection: ExperimentSelection, home: Path, work: Path
 ) -> Iterator[ExperimentSetup]:
-    ensure_jars(settings, parts=("kafka",))
+    ensure_jars(settings, parts=(KAFKA,))
 
     def cluster() -> Any:  # noqa: ANN401 - a context manager of a Cluster
         return three_nodes(settings, home / "three")
@@ -170,7 +170,3 @@ def _check_answers(kafka: KafkaConnection) -> None:
     except KafkaException as error:
         admin.poll(0)
         raise errors.translated(error, "run experiments") from error
-
-
-def _broker_version() -> str:
-    return next(jar.version for jar in locked_jars("kafka") if jar.artifact == _BROKER_JAR)

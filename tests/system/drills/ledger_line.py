@@ -16,6 +16,7 @@ from typing import Any
 from confluent_kafka import libversion
 
 from deploy.jars.cache import locked_jars
+from deploy.local.kafka import kafka_version
 from tests.system.drills.history import History, Operation
 from tests.system.drills.till_roll import TillRoll
 
@@ -113,9 +114,9 @@ def keep(line: LedgerLine) -> None:
 
 def machine() -> dict[str, str]:
     """What it ran on."""
-    jars = {jar.artifact: jar.version for kind in ("kafka", "cassandra") for jar in locked_jars(kind)}
+    jars = {jar.artifact: jar.version for jar in locked_jars("cassandra")}
     return {
-        "kafka": jars["kafka_2.13"],
+        "kafka": kafka_version(),
         "cassandra": jars["cassandra-all"],
         "spark": version("pyspark"),
         "librdkafka": str(libversion()[0]),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.jars import Jar, cache, ensure_jars, jar_paths, locked_jars, missing_jars
+from deploy.jars import FORMER_KAFKA, KAFKA, Jar, cache, ensure_jars, jar_paths, locked_jars, missing_jars
 from deploy.settings import Settings
 from master_dataset.errors import DependencyUnavailableError, OperatorError
 
@@ -58,7 +58,7 @@ def settings(tmp_path: Path, repository: Repository) -> Settings:
 
 
 def test_every_line_of_the_lock_is_a_jar_with_a_sha256() -> None:
-    for part, jars in (("kafka", 46), ("cassandra", 90), ("spark", 10), ("s3", 40)):
+    for part, jars in ((KAFKA, 46), (FORMER_KAFKA, 46), ("cassandra", 90), ("spark", 10), ("s3", 40)):
         found = locked_jars(part)
         assert len(found) == jars
         assert all(re.fullmatch("[0-9a-f]{64}", jar.sha256) for jar in found)
