@@ -50,9 +50,9 @@ def read_reports(file: Path) -> tuple[ScheduledReport, ...]:
         BadFileError: The file cannot be read, or a field is wrong; the error names it.
     """
     name = f"`{file}` of GALATEA_REPORTS_FILE"
-    unreadable = "correct the path, or its rights"
+    unreadable = "correct GALATEA_REPORTS_FILE, or the rights of the file"
+    text = read_text(file, MOST_BYTES, if_too_long="list fewer reports", if_unreadable=unreadable)
     try:
-        text = read_text(file, MOST_BYTES, if_too_long="list fewer reports", if_unreadable=unreadable)
         return ReportsFile.model_validate(read_yaml(text, most_characters=MOST_BYTES, surrogates=True)).reports
     except BadFileError as error:
         raise BadFileError(f"{name}: {error.message}", do=error.do) from error

@@ -53,8 +53,12 @@ def test_a_mistake_is_named(tmp_path: Path, text: str, named: str) -> None:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadFileError, match="cannot be read"):
-        read_reports(tmp_path / "none.yaml")
+    file = tmp_path / "none.yaml"
+    with pytest.raises(BadFileError, match="cannot be read") as raised:
+        read_reports(file)
+
+    assert raised.value.message.count(str(file)) == 1
+    assert "GALATEA_REPORTS_FILE" in raised.value.do
 
 
 @pytest.mark.parametrize(
