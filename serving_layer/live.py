@@ -7,7 +7,7 @@ follower gets the newest. However many follow one request, it is answered once.
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 
@@ -24,6 +24,8 @@ from serving_layer.service import QueryService
 EVERY_SECONDS = 0.5
 ANSWERS_AT_ONCE = 16
 """Answers that are computed at once for all followers; of one key at most half, however many requests it follows."""
+CHECK_SECONDS = 5.0
+"""How long a follower whose key was revoked stays connected at most, while its answer does not change."""
 ANSWER, PROBLEM = "answer", "problem"
 
 
@@ -185,3 +187,22 @@ class Follower:
                 yield newest
             else:
                 await self._channel.changed()
+
+
+async def while_allowed(
+    events: AsyncIterator[Event], is_allowed: Callable[[], Awaitable[bool]], every: float = CHECK_SECONDS
+) -> AsyncIterator[Event]:
+    """The events, as long as the follower may have them: it is asked before each, and at least `every` seconds."""
+    coming = asyncio.ensure_future(anext(events, None))
+    try:
+        while True:
+            await asyncio.wait([coming], timeout=every)
+            if not await is_allowed():
+                return
+            if coming.done():
+                if (event := coming.result()) is None:
+                    return
+                yield event
+                coming = asyncio.ensure_future(anext(events, None))
+    finally:
+        coming.cancel()

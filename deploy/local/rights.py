@@ -171,6 +171,10 @@ RIGHTS: Mapping[str, Rights] = {
         groups=(PROCESSOR_GROUP, "galatea.alert-audit"),
     ),
 }
+_FOREIGN_ROLES = (
+    "in a new home, galatea down, delete its folders of Cassandra, and start again; in another one, as `operator` with "
+    "cqlsh, drop `cassandra` and the roles that you did not make"
+)
 
 
 def all_rights() -> Rights:
@@ -248,12 +252,6 @@ def _refuse_roles_beside(session: "Session", known: Collection[str]) -> None:
         names = ", ".join(f"`{each}`" for each in sorted(found))
         message = f"while Cassandra still let everybody in, somebody else may have made these roles: {names}"
         raise OperatorError(message, do=_FOREIGN_ROLES)
-
-
-_FOREIGN_ROLES = (
-    "in a new home, galatea down, delete its folders of Cassandra, and start again; in another one, as `operator` with "
-    "cqlsh, drop `cassandra` and the roles that you did not make"
-)
 
 
 def _is_let_in(address: "Address") -> bool:

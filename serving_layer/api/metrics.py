@@ -32,7 +32,7 @@ from serving_layer.errors import BadQuestionError
 from serving_layer.files.formats import Format
 from serving_layer.files.tables import Body, Table, metric_table
 from serving_layer.index.request import FEWEST_WEEKS, MOST_WEEKS, USUAL_WEEKS, IndexGrain, IndexRequest
-from serving_layer.live import Event, Live
+from serving_layer.live import Event, Live, while_allowed
 from serving_layer.products.dimensions import Attributes
 from serving_layer.query.context import NAMES as CONTEXTS
 from serving_layer.query.ranges import AskedRange
@@ -234,13 +234,14 @@ async def follow_metric(
     named `problem` says why there is no answer at the moment. The stream ends when the key expires or is revoked.
     """
     authenticator: Authenticator = request.app.state.authenticator
-    async for event in events:
+
+    async def is_allowed() -> bool:
         try:
-            current = await authenticator.keys.caller(request.headers.get("Authorization"))
+            return await authenticator.keys.caller(request.headers.get("Authorization")) == caller
         except GalateaError:  # the response has begun, so the stream can only end
-            return
-        if current != caller:
-            return
+            return False
+
+    async for event in while_allowed(events, is_allowed):
         yield ServerSentEvent(raw_data=event.data, event=event.kind, id=event.id or None, retry=RETRY_MS)
 
 

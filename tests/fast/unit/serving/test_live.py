@@ -16,7 +16,7 @@ from master_dataset.errors import CassandraUnavailableError, UnknownNameError
 from serving_layer.errors import TooBusyError, TooManyAtOnceError
 from serving_layer.keys.key import OPERATOR, Caller
 from serving_layer.limits import Limits
-from serving_layer.live import Event, Live
+from serving_layer.live import Event, Live, while_allowed
 from serving_layer.query.resolve import MetricRequest, MetricsRequest
 from serving_layer.query.stores import PageRequest
 from serving_layer.store.snapshot import ReadVersion
@@ -304,6 +304,22 @@ def test_events_come_as_the_standard_has_them_and_end_with_the_key(world: World)
             asking.keys.kept.clear()
             sell(world, 2, 5)
             assert [line async for line in lines if line.startswith("data")] == []
+
+    run(follow)
+
+
+def test_events_of_a_revoked_key_end_although_nothing_changes() -> None:
+    asked = count()
+
+    async def never() -> AsyncIterator[Event]:
+        await asyncio.Event().wait()
+        yield Event("", "answer", "")
+
+    async def is_allowed() -> bool:
+        return next(asked) < 2
+
+    async def follow() -> None:
+        assert [event async for event in while_allowed(never(), is_allowed, every=0.01)] == []
 
     run(follow)
 
