@@ -128,16 +128,21 @@ class Sandbox:
 
     @contextmanager
     def holding(self, tables: Mapping[str, pa.Table]) -> Iterator[None]:
-        """Have these tables, by name, until the end of the block."""
+        """Have these tables, by name, until the end of the block.
+
+        SqlStateError: 57014 if that was interrupted. Some of them may be there still, so close the sandbox then.
+        """
         held: list[str] = []
         try:
-            for name, table in tables.items():
-                self._connection.register(name, table)
-                held.append(name)
+            with _errors():
+                for name, table in tables.items():
+                    self._connection.register(name, table)
+                    held.append(name)
             yield
         finally:
-            for name in held:
-                self._connection.unregister(name)
+            with _errors():
+                for name in held:
+                    self._connection.unregister(name)
 
     def describe(self, sql: str) -> Sequence[Column]:
         """The columns of a query, without running it."""

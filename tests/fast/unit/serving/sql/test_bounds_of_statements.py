@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from serving_layer.sql.plan import Plan
@@ -77,6 +78,24 @@ def test_a_constant_that_takes_long_is_interrupted() -> None:
         while not running.done():
             sandbox.interrupt()
             time.sleep(0.01)
+
+    with pytest.raises(SqlStateError) as refused:
+        running.result()
+    assert refused.value.code == "57014"
+
+
+def test_tables_that_are_taken_away_may_be_interrupted_too() -> None:
+    sandbox, held = Sandbox("UTC", Limits()), {"held": pa.table({"number": [1]})}
+
+    def hold() -> None:
+        while True:
+            with sandbox.holding(held):
+                pass
+
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(hold)
+        while not running.done():
+            sandbox.interrupt()
 
     with pytest.raises(SqlStateError) as refused:
         running.result()
