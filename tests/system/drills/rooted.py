@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -16,7 +17,9 @@ from random import Random
 import httpx
 import psutil
 
+from deploy.cassandra import connect
 from deploy.local.records import Records
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.delta.commit_intents import INTENTS
 from serving_layer.errors import DiskLowError
 from tests.system.drills.clocks import COMPILER, Clock
@@ -79,6 +82,8 @@ PERCENT = 10
 JUMP_SECONDS = 300
 MEMORY_MB = 100
 """Less than each component needs to start."""
+ROWS, ROW_BYTES = 64, 1 << 20
+"""Four segments of Cassandra's commit log."""
 FULL = ("No space left", "disk failure policy", "it is not started, as")
 """What the broker, Cassandra, Spark and the supervisor write down of a disk that is full."""
 
@@ -115,10 +120,34 @@ def full_disk(disk: str, on: DrillStack, chance: Random, line: LedgerLine) -> No
 
 def _filled(on: DrillStack, name: str, seconds: float) -> None:
     before = _complaints(on)
+    write = _prepared_rows(on) if name == "cassandra" else None
     on.disks[name].fill()
+    if write is not None:
+        write()
     wait_until(lambda: _complaints(on) > before or _is_refused(on), f"anybody to say that {name} is full")
     time.sleep(seconds)
     on.disks[name].empty()
+
+
+def _prepared_rows(on: DrillStack) -> Callable[[], None]:
+    """What writes more into Cassandra than fits into the files that it has allocated ahead, or until it fails.
+
+    With the load alone, it took minutes until it needed another file.
+    """
+    session = connect(replace(on.settings.cassandra.address, keyspace=None))
+    session.execute(
+        "CREATE KEYSPACE IF NOT EXISTS drill WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+    )
+    session.execute("CREATE TABLE IF NOT EXISTS drill.rows (number int PRIMARY KEY, body blob)")
+    insert = session.prepare("INSERT INTO drill.rows (number, body) VALUES (?, ?)")
+
+    def write() -> None:
+        with suppress(*CASSANDRA_UNAVAILABLE):
+            for number in range(ROWS):
+                session.execute(insert, (number, os.urandom(ROW_BYTES)))
+        session.cluster.shutdown()
+
+    return write
 
 
 def _is_refused(on: DrillStack) -> bool:
