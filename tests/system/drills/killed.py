@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -190,15 +190,21 @@ class Killed:
     def _scheduled(
         self, id_: str, moments: tuple[tuple[str, float], ...], kill: Callable[[psutil.Process], None]
     ) -> int:
+        """How many processes were killed: one may end by itself before its moment comes."""
         self._client.trigger(id_, RecomputeRequest(), "a drill")
+        killed = 0
         for step, after in moments:
             process = self._found(step, id_)
             time.sleep(after)
-            kill(process)
+            with suppress(psutil.NoSuchProcess, ProcessLookupError):
+                kill(process)
+                killed += 1
         self._until(lambda: self._client.state(id_) in {"success", "failed"}, "the DAG run to end")
         if self._client.state(id_) != "success":
             raise RuntimeError(f"the DAG run `{id_}` failed")
-        return len(moments)
+        if not killed:
+            raise RuntimeError(f"nothing was killed in the DAG run `{id_}`")
+        return killed
 
     def _found(self, step: str, id_: str) -> psutil.Process:
         """The command of a task. A later try of `publish` does all three steps."""
