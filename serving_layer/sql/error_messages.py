@@ -300,6 +300,16 @@ _STATES: Sequence[tuple[type[duckdb.Error], str, str | None]] = (
     (duckdb.InvalidInputException, "22023", None),
 )
 """The codes of all other errors."""
+_NAMED: Mapping[str, type[duckdb.Error]] = {
+    "INTERRUPT Error": duckdb.InterruptException,
+    "Out of Memory Error": duckdb.OutOfMemoryException,
+    "Conversion Error": duckdb.ConversionException,
+    "Out of Range Error": duckdb.OutOfRangeException,
+    "Not implemented Error": duckdb.NotImplementedException,
+    "Constraint Error": duckdb.ConstraintException,
+    "Invalid Input Error": duckdb.InvalidInputException,
+}
+"""What the message of an error begins with that occurs while rows are computed."""
 _MOST_READ = 4_000
 """Characters of a message of DuckDB that are read: it may hold a text of the statement."""
 _RAISED = {NEGATIVE_ROOT: "2201F", NO_LOGARITHM: "2201E", NEGATIVE_LENGTH: "22011"}
@@ -326,6 +336,12 @@ def execution_error(error: duckdb.Error) -> SqlStateError:  # noqa: PLR0911 - on
             is_column = kind is not duckdb.BinderException or "column" in text
             return SqlStateError(code if is_column else "42804", _sentence(text), hint)
     return SqlStateError("XX000", _sentence(text), None)
+
+
+def stream_error(error: OSError) -> SqlStateError:
+    """The error for a statement that fails after its first rows: Arrow, which reads them, passes on the text alone."""
+    kind = _NAMED.get(str(error).partition(": ")[0], duckdb.Error)
+    return execution_error(kind(str(error)))
 
 
 def known_error(text: str) -> SqlStateError | None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import duckdb
 import pyarrow as pa
 
-from serving_layer.sql.error_messages import LESS_MEMORY, MOST_CHARACTERS, TOO_LONG, execution_error
+from serving_layer.sql.error_messages import LESS_MEMORY, MOST_CHARACTERS, TOO_LONG, execution_error, stream_error
 from serving_layer.sql.results import Column, SqlStateError, SqlType, SqlValue
 
 BATCH_ROWS = 2048
@@ -211,6 +211,8 @@ def _errors() -> Iterator[None]:
         yield
     except duckdb.Error as error:
         raise execution_error(error) from error
+    except OSError as error:
+        raise stream_error(error) from error
     except MemoryError as error:
         raise SqlStateError("53200", "The statement needs more memory than there is.", LESS_MEMORY) from error
 

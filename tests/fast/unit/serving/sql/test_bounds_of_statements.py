@@ -84,6 +84,35 @@ def test_a_constant_that_takes_long_is_interrupted() -> None:
     assert refused.value.code == "57014"
 
 
+@pytest.mark.parametrize(
+    ("column", "code"),
+    [
+        ("CAST(CASE WHEN range > 9000 THEN 'a' ELSE '1' END AS integer)", "22P02"),
+        ("1 // (range - 9000)", "22012"),
+        ("CAST(range * 250000 AS integer)", "22003"),
+    ],
+)
+def test_an_error_after_the_first_rows_is_one_of_the_statement(column: str, code: str) -> None:
+    with pytest.raises(SqlStateError) as refused:
+        Sandbox("UTC", Limits()).query(f"SELECT {column} FROM range(10000)")  # noqa: S608 - of this table
+
+    assert refused.value.code == code
+
+
+def test_rows_that_take_long_are_interrupted() -> None:
+    sandbox = Sandbox("UTC", Limits(rows=10**9))
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(sandbox.query, "SELECT range FROM range(100000000000)")
+        time.sleep(0.5)
+        while not running.done():
+            sandbox.interrupt()
+            time.sleep(0.01)
+
+    with pytest.raises(SqlStateError) as refused:
+        running.result()
+    assert refused.value.code == "57014"
+
+
 def test_tables_that_are_taken_away_may_be_interrupted_too() -> None:
     sandbox, held = Sandbox("UTC", Limits()), {"held": pa.table({"number": [1]})}
 
