@@ -259,8 +259,32 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
     for key, value in every.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
+    if work is Work.STREAM:
+        require_secret_for_callbacks()
     spark.sparkContext.setLogLevel("WARN" if shows_warnings else "ERROR")
     return spark
+
+
+def require_secret_for_callbacks() -> None:
+    """Have Java send the secret that Python sends to Java when it calls a function of a stream in this process.
+
+    PySpark listens for these calls without a secret, so everybody on the machine could make them, and play Java for the
+    function that is called. Java's client has the secret, and loses it when PySpark tells it the port.
+    """
+    from py4j.java_gateway import JavaObject  # noqa: PLC0415 - only where Spark is used
+    from pyspark import SparkContext  # noqa: PLC0415 - as above
+    from pyspark.java_gateway import ensure_callback_server_started  # noqa: PLC0415 - likewise
+
+    gateway = SparkContext._gateway  # noqa: SLF001 - no other way to the connection
+    if gateway is None:
+        raise RuntimeError("there is no Java yet")
+    secret = gateway.java_parameters.auth_token
+    gateway.python_parameters.auth_token = secret  # first, so that no connection is accepted without it
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    client = JavaObject("GATEWAY_SERVER", gateway._gateway_client).getCallbackClient()  # noqa: SLF001 - as PySpark does
+    field = client.getClass().getSuperclass().getDeclaredField("authToken")
+    field.setAccessible(True)
+    field.set(client, secret)
 
 
 def _start_quietly(options: "Mapping[str, str]", log: "Path") -> None:

@@ -1,9 +1,15 @@
 """A Spark driver requires a secret: others on the machine could read what it broadcasts, and stop it."""
 
+import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 from py4j.protocol import Py4JJavaError
+
+from deploy.local.records import Records
+from tests.integration.conftest import Stack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -11,6 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ENDPOINT = "HeartbeatReceiver"
+PORTS, METRICS_PAGE = 3, b"<!DOCTYPE HTML>"
+"""A stream's process listens for calls of Java, for its accumulators, and for whoever reads its metrics."""
 
 
 class Stranger:
@@ -53,3 +61,25 @@ def test_who_does_not_know_the_secret_of_a_driver_reaches_nothing_in_it(
 
     with pytest.raises(Py4JJavaError):
         stranger.finds(ENDPOINT)
+
+
+def answer_to_a_call(port: int) -> bytes:
+    """What a process says when a stranger calls the function of its first stream, as Java does; none if it hangs up."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection, suppress(ConnectionResetError):
+        connection.sendall(b"c\np0\ncall\n" + 100 * b"e\n")  # as long as any secret that is waited for
+        try:
+            return connection.recv(1000)
+        except TimeoutError:
+            return b"nothing, and waits for more"
+    return b""
+
+
+@pytest.mark.parametrize("component", ["archive", "speed"])
+def test_who_does_not_know_the_secret_calls_no_function_of_a_stream(stack: Stack, component: str) -> None:
+    pid = Records(stack.settings.home).pid(component)
+    opened = psutil.Process(pid).net_connections("tcp")
+    ports = {each.laddr.port for each in opened if each.status == psutil.CONN_LISTEN}
+    answers = [answer_to_a_call(port) for port in ports]
+
+    assert len(answers) == PORTS
+    assert [answer for answer in answers if answer and not answer.startswith(METRICS_PAGE)] == []
