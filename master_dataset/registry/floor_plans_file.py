@@ -195,7 +195,7 @@ def _drawn(place: str, entry: ZoneEntry) -> DrawnZone:
         corners = _of_rectangle(f"{place}.rectangle", (shape.x, shape.y, shape.width, shape.height))
     else:
         corners = tuple(Corner(round(x, _DECIMALS), round(y, _DECIMALS)) for x, y in entry.polygon or ())
-    return DrawnZone(entry.zone, corners)
+    return DrawnZone(entry.zone.strip(), corners)  # as in lines, where spaces separate
 
 
 def _drawn_line(place: str, line: str) -> DrawnZone:
@@ -238,7 +238,7 @@ def _checked(drawn: Iterable[tuple[str, DrawnZone]], known: Collection[str]) -> 
     found: dict[str, DrawnZone] = {}
     for place, each in drawn:
         name, field = each.zone, f"{place}.zone" if place.endswith("]") else place
-        if len(name.encode()) > LABEL_BYTES or not name.isprintable() or hidden_character(name, "any"):
+        if not 0 < len(name.encode()) <= LABEL_BYTES or not name.isprintable() or hidden_character(name, "any"):
             raise _wrong(field, f"must name a zone in 1 to {LABEL_BYTES} bytes that can be seen")
         if known and name not in known:
             do = f"Use one of: {', '.join(f'`{zone}`' for zone in sorted(known))}."

@@ -279,7 +279,13 @@ def http_client(trust: ssl.SSLContext) -> httpx.AsyncClient:
         trust_env=False,
         timeout=DEADLINE_SECONDS,
         cookies=no_cookies,
+        event_hooks={"response": [_forget_location]},
     )
+
+
+async def _forget_location(response: httpx.Response) -> None:
+    """Redirects are not followed. httpx reads where they lead all the same, and fails if that is no URL."""
+    response.headers.pop("Location", None)
 
 
 def _result_of(status: int, after: float | None) -> HandlerResult:

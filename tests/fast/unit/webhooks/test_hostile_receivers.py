@@ -47,6 +47,7 @@ NAME = "shop.example"
 FAR = f"Mon, 01 Jan {'9' * 20} 00:00:00 GMT"
 REFUSED = [
     ("a redirect", answers(302, Location="http://169.254.169.254/latest"), "the endpoint answered 302"),
+    ("a redirect to nowhere", answers(302, Location="h:0"), "the endpoint answered 302"),
     ("a redirect to itself", answers(307, Location="/"), "the endpoint answered 307"),
     ("not found", answers(404), "the endpoint answered 404"),
     ("gone", answers(410), "the endpoint answered 410"),
