@@ -19,6 +19,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import Message, Scope
 
 from master_dataset.errors import GalateaError
+from serving_layer.api.basis import AT_LEAST_HEADER
 from serving_layer.api.caller import client_of, saved_of
 from serving_layer.errors import ShareEndedError, UnknownShareError
 from serving_layer.http.load_shedding import FRAMED_KEY, slot_of
@@ -138,9 +139,12 @@ class SharedPages:
 
 
 def _queries_in(of: Scope) -> set[str]:
-    """The queries that a request asks, each by the address that it has alone; empty if it asks something else."""
+    """The queries that a request asks, each by the address that it has alone; empty if it asks something else.
+
+    A page demands no events. An answer to a demand has offsets, which count the records of other tenants too.
+    """
     path: str = of["path"]
-    if not path.startswith(METRICS):
+    if not path.startswith(METRICS) or AT_LEAST_HEADER in HTTPConnection(of).headers:
         return set()
     arguments = of["query_string"].decode("latin-1")
     return {f"{METRICS}{quote(metric, safe='')}?{arguments}" for metric in path.removeprefix(METRICS).split(",")}

@@ -169,6 +169,15 @@ def test_rest_answers_nothing_else(lasting: Browsing, visited: str, query: str) 
     assert "77.00" not in refused.text
 
 
+def test_a_link_demands_no_events_and_learns_no_offsets(browsing: Browsing, path: str) -> None:
+    asked = queries(browsing.get(path))[0]
+
+    assert browsing.response("GET", asked, header(path)).status_code == 200
+    refused = browsing.response("GET", asked, {**header(path), "Galatea-At-Least": ""})
+    assert refused.status_code == 403
+    assert "Galatea-Token" not in refused.headers
+
+
 def test_what_a_tenants_key_has_in_the_cache_is_not_for_a_link(browsing: Browsing, asking: Asking, path: str) -> None:
     query = "/v1/metrics/net_sales?store=40&from=2026-11-21&to=2026-11-22&grain=total"
     key = {"Authorization": f"Bearer {asking.keys.make('default')}"}
