@@ -48,6 +48,7 @@ from serving_layer.limits import LIMITS, Limits
 from serving_layer.live import Live
 from serving_layer.pages.install import install as install_pages
 from serving_layer.pages.install import install_error_pages
+from serving_layer.pages.reference import Reference
 from serving_layer.pages.sessions import Sessions
 from serving_layer.pages.shared import SharedPages
 from serving_layer.products.service import ProductService
@@ -193,6 +194,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
         title="Galatea",
         description="Numbers of physical stores: live within a second, and exact.",
         version="1",
+        openapi_url=None,  # it would write the document for each request
         docs_url=None,
         redoc_url=None,  # these pages load scripts from other hosts, which our own headers forbid; ours is at `/docs`
         redirect_slashes=False,  # such a redirect repeats the `Host` of the request, whoever chose it
@@ -209,6 +211,7 @@ def create_app(  # noqa: PLR0913 - the parts that every process has, then the op
     app.state.floor_plans = plans
     app.state.saved = saved_service
     app.state.shared_pages = SharedPages(time.monotonic)
+    app.state.reference = Reference(app)
     app.state.live = Live(answers, limits)
     app.state.bodies = BodyReader(limits)
     app.state.in_flight = InFlight(limits.requests_in_flight)

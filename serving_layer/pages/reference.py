@@ -1,18 +1,20 @@
-"""`/docs` and `/problems`: the reference of the REST interface, and what its errors mean. Open to everybody.
+"""`/docs`, `/openapi.json` and `/problems`: the reference of the REST interface, and what its errors mean.
 
-Both are made from what the process itself knows, the OpenAPI document and the error tree, and load nothing from
-anywhere else. A program gets `/problems` as JSON.
+They are made from what the process itself knows, the OpenAPI document and the error tree, and load nothing from
+anywhere else. A program gets `/problems` as JSON. They are open to everybody, so what takes long is made once.
 """
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
+from markupsafe import Markup
 
 from master_dataset.errors import UnknownNameError
 from serving_layer.http.problem_types import PATH, problem_types
-from serving_layer.pages.rendering import render
+from serving_layer.pages.rendering import ENVIRONMENT, render
 from serving_layer.pages.routing import visitor_if_known
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.problems import ProblemTypeList
@@ -65,14 +67,40 @@ class Schema(NamedTuple):
     fields: list[Field]
 
 
+class Reference:
+    """The OpenAPI document of an app, as JSON and as HTML. Each is made when it is first needed."""
+
+    def __init__(self, app: FastAPI) -> None:
+        """Nothing is made yet."""
+        self._app = app
+
+    @cached_property
+    def json(self) -> bytes:
+        """The document."""
+        return encode(self._app.openapi())
+
+    @cached_property
+    def operations(self) -> Markup:
+        """Every operation and schema."""
+        document: Document = self._app.openapi()
+        by_tag = _by_tag(document)
+        schemas = [_schema(*each) for each in sorted(document["components"]["schemas"].items())]
+        template = ENVIRONMENT.get_template("api_operations.html")
+        return Markup(template.render(by_tag=by_tag, schemas=schemas))  # noqa: S704 - the template escapes
+
+
+@router.get("/openapi.json")
+async def get_document(request: Request) -> Response:
+    """The OpenAPI document."""
+    reference: Reference = request.app.state.reference
+    return Response(reference.json, media_type=JSON)
+
+
 @router.get("/docs")
 async def get_reference(request: Request) -> Response:
     """The reference of every operation and schema."""
-    document: Document = request.app.openapi()
-    values = {
-        "by_tag": _by_tag(document),
-        "schemas": [_schema(*each) for each in sorted(document["components"]["schemas"].items())],
-    }
+    reference: Reference = request.app.state.reference
+    values = {"of_operations": reference.operations}
     return render(request, "api_reference.html", await visitor_if_known(request), values)
 
 

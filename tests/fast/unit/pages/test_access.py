@@ -9,6 +9,7 @@ from tests.support.world_clients import Browsing
 
 OPEN = {
     "/docs",
+    "/openapi.json",
     "/problems",
     "/problems/{code}",
     "/login",
