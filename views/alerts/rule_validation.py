@@ -12,6 +12,7 @@ from difflib import get_close_matches
 import msgspec
 
 from master_dataset.errors import BadRuleError, Fires, UnknownNameError
+from master_dataset.registry.hidden_characters import hidden_character
 from master_dataset.registry.stores import Store
 from master_dataset.registry.tenants import wrong_tenant
 from master_dataset.sources import registered_sources
@@ -182,6 +183,8 @@ def parse_rule(value: object, stores: Mapping[str, Store] | None = None) -> Rule
         raise BadRuleError("tenant", f"`tenant` {wrong}.", do="Name one tenant, or leave it out.")
     if len(rule.name.encode()) > MAX_NAME_BYTES:
         raise BadRuleError("name", f"`name` is longer than {MAX_NAME_BYTES} bytes.", do="Write a shorter one.")
+    if hidden := hidden_character(rule.name, "in_scripts"):
+        raise BadRuleError("name", f"`name` has a character that is not visible, {hidden}.", do="Leave it out.")
     _refuse_stores(rule, stores)
     validate_rule(rule, _own(rule, stores))
     return rule

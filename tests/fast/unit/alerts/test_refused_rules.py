@@ -21,6 +21,8 @@ REFUSED: list[tuple[Any, str, str]] = [
     ({**BOUND, "window": "week"}, "window", "Write a value of that type."),
     ({**BOUND, "id": "No spaces"}, "id", "Use at most 64 lower-case letters"),
     ({**BOUND, "name": "x" * 300}, "name", "Write a shorter one."),
+    ({**BOUND, "name": "a\u202eb"}, "name", "Leave it out."),
+    ({**BOUND, "name": "a\nb"}, "name", "Leave it out."),
     ({**BOUND, "below": 1}, "above", "two rules for both"),
     ({**BOUND, "above": None}, "above", "Write one of them"),
     ({**BOUND, "above": "NaN"}, "above", "Write a number"),
