@@ -137,6 +137,7 @@ _MALLOC = {
 _ENVIRONMENT = {
     **_MALLOC,
     "PYSPARK_DRIVER_PYTHON": sys.executable,
+    "PYSPARK_PIN_THREAD": "true",  # as the secret for calls of Java needs it
 }
 SECRETS = r"(?i)secret|password|passphrase|token|access[.]?key|account[.]key|jaas|keystore[.]?key|private key"
 """What Spark hides the values of, by names of options and by their values: Kafka's are in plans and event logs."""
@@ -260,12 +261,12 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     if work is Work.STREAM:
-        require_secret_for_callbacks()
+        _require_secret_for_callbacks()
     spark.sparkContext.setLogLevel("WARN" if shows_warnings else "ERROR")
     return spark
 
 
-def require_secret_for_callbacks() -> None:
+def _require_secret_for_callbacks() -> None:
     """Have Java send the secret that Python sends to Java when it calls a function of a stream in this process.
 
     PySpark listens for these calls without a secret, so everybody on the machine could make them, and play Java for the

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import orjson
 
-from master_dataset.errors import GalateaError
+from master_dataset.errors import CassandraUnavailableError, GalateaError
 from serving_layer.caching import etag
 from serving_layer.errors import TooBusyError, TooManyAtOnceError
 from serving_layer.keys.key import Caller
@@ -25,7 +25,7 @@ EVERY_SECONDS = 0.5
 ANSWERS_AT_ONCE = 16
 """Answers that are computed at once for all followers; of one key at most half, however many requests it follows."""
 CHECK_SECONDS = 5.0
-"""How long a follower whose key was revoked stays connected at most, while its answer does not change."""
+"""Seconds between checks of a follower's key while its answer does not change."""
 ANSWER, PROBLEM = "answer", "problem"
 
 
@@ -190,18 +190,29 @@ class Follower:
 
 
 async def while_allowed(
-    events: AsyncIterator[Event], is_allowed: Callable[[], Awaitable[bool]], every: float = CHECK_SECONDS
+    events: AsyncIterator[Event], is_allowed: Callable[[], Awaitable[bool]], every: float
 ) -> AsyncIterator[Event]:
-    """The events, as long as the follower may have them: it is asked before each, and at least `every` seconds."""
+    """Yield the events until `is_allowed` returns False.
+
+    It is called before each event, and every `every` seconds while none comes. While it raises
+    CassandraUnavailableError, nobody knows whether the follower is allowed to have them: answers wait, and problems do
+    not.
+    """
     coming = asyncio.ensure_future(anext(events, None))
     try:
         while True:
             await asyncio.wait([coming], timeout=every)
-            if not await is_allowed():
+            event = coming.result() if coming.done() else None
+            if coming.done() and event is None:
                 return
-            if coming.done():
-                if (event := coming.result()) is None:
+            try:
+                if not await is_allowed():
                     return
+            except CassandraUnavailableError:
+                if event is None or event.kind != PROBLEM:
+                    await asyncio.sleep(EVERY_SECONDS)
+                    continue
+            if event is not None:
                 yield event
                 coming = asyncio.ensure_future(anext(events, None))
     finally:

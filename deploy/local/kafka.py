@@ -84,7 +84,7 @@ and none of the records that it has read is left by then.
 _META = "meta.properties"
 """Kafka writes this file into a folder that is formatted."""
 _FORMATTED_BY = "formatted-by"
-"""This file in a broker's folder says which version of Kafka formatted it. 4.3, a former one, left none."""
+"""This file in a broker's folder says which version of Kafka formatted it. Earlier releases ran 4.3 and wrote none."""
 
 
 def brokers(settings: "Settings", hosts: Sequence[str] = HOSTS) -> Sequence[Component]:
@@ -221,7 +221,8 @@ def format_log(folder: Path, cluster: str, settings: "Settings", users: Mapping[
     if done.returncode:
         last = (done.stderr or done.stdout).strip().splitlines()[-1:]
         raise OperatorError(f"the broker's folder `{folder}` could not be formatted: {last}", do="galatea doctor")
-    fsync_files([file for file in (folder / "data").rglob("*") if file.is_file()], folder)
+    written = [*(folder / "data").rglob("*"), folder / _FORMATTED_BY]
+    fsync_files([file for file in written if file.is_file()], folder)
 
 
 def new_cluster() -> str:

@@ -13,8 +13,8 @@ def jars(
     parts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="`kafka`, `cassandra` (local stack), `spark`, `s3` (object store) and `kafka-4_3` (homes that it "
-            "formatted); those needed if left out."
+            help="`kafka`, `cassandra` (local stack), `spark`, `s3` (object store) and `kafka-4_3` (homes "
+            "formatted by Kafka 4.3); those needed if left out."
         ),
     ] = None,
 ) -> None:

@@ -151,11 +151,13 @@ def _own_brokers(
     settings: "Settings", selection: ExperimentSelection, home: Path, work: Path
 ) -> Iterator[ExperimentSetup]:
     ensure_jars(settings, parts=(KAFKA,))
+    one, three = home / "one", home / "three"
+    for former in (one, three):  # brokers keep the version that formatted them
+        shutil.rmtree(former, ignore_errors=True)
 
     def cluster() -> Any:  # noqa: ANN401 - a context manager of a Cluster
-        return three_nodes(settings, home / "three")
+        return three_nodes(settings, three)
 
-    one = home / "one"
     with one_broker(settings, one) as (direct, proxied, proxy):
         log = partial(broker_log, one)
         yield ExperimentSetup(direct, work, selection.seed, selection.size, proxy, proxied, cluster, log)

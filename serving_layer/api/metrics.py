@@ -7,7 +7,6 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, ConfigDict, Field
 
-from master_dataset.errors import GalateaError
 from serving_layer.api.basis import AtLeastToken, MaxStaleness, demand_of, read_basis
 from serving_layer.api.caller import AnswersOf, Reader
 from serving_layer.api.conditional_requests import conditional_response
@@ -28,11 +27,11 @@ from serving_layer.api.parameters import (
 )
 from serving_layer.caching import etag
 from serving_layer.compare.calendar import NAMES as COMPARISONS
-from serving_layer.errors import BadQuestionError
+from serving_layer.errors import ApiKeyMissingError, BadQuestionError, InvalidApiKeyError
 from serving_layer.files.formats import Format
 from serving_layer.files.tables import Body, Table, metric_table
 from serving_layer.index.request import FEWEST_WEEKS, MOST_WEEKS, USUAL_WEEKS, IndexGrain, IndexRequest
-from serving_layer.live import Event, Live, while_allowed
+from serving_layer.live import CHECK_SECONDS, Event, Live, while_allowed
 from serving_layer.products.dimensions import Attributes
 from serving_layer.query.context import NAMES as CONTEXTS
 from serving_layer.query.ranges import AskedRange
@@ -231,17 +230,18 @@ async def follow_metric(
     """The response of `/v1/metrics/{metric}`, now and whenever it changes, as server-sent events named `answer`.
 
     Each event is a complete answer, so a missed event does no harm. `Last-Event-ID` continues after an event. An event
-    named `problem` says why there is no answer at the moment. The stream ends when the key expires or is revoked.
+    named `problem` says why there is no answer at the moment. The stream ends when the key expires, and within seconds
+    after it is revoked.
     """
     authenticator: Authenticator = request.app.state.authenticator
 
     async def is_allowed() -> bool:
         try:
             return await authenticator.keys.caller(request.headers.get("Authorization")) == caller
-        except GalateaError:  # the response has begun, so the stream can only end
+        except (ApiKeyMissingError, InvalidApiKeyError):  # the response has begun, so the stream can only end
             return False
 
-    async for event in while_allowed(events, is_allowed):
+    async for event in while_allowed(events, is_allowed, CHECK_SECONDS):
         yield ServerSentEvent(raw_data=event.data, event=event.kind, id=event.id or None, retry=RETRY_MS)
 
 

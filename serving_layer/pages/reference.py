@@ -81,7 +81,7 @@ class Reference:
 
     @cached_property
     def operations(self) -> Markup:
-        """Every operation and schema."""
+        """Every operation and schema, in English as the document is."""
         document: Document = self._app.openapi()
         by_tag = _by_tag(document)
         schemas = [_schema(*each) for each in sorted(document["components"]["schemas"].items())]
@@ -100,7 +100,7 @@ async def get_document(request: Request) -> Response:
 async def get_reference(request: Request) -> Response:
     """The reference of every operation and schema."""
     reference: Reference = request.app.state.reference
-    values = {"of_operations": reference.operations}
+    values = {"reference": reference.operations}
     return render(request, "api_reference.html", await visitor_if_known(request), values)
 
 

@@ -130,7 +130,8 @@ class Sandbox:
     def holding(self, tables: Mapping[str, pa.Table]) -> Iterator[None]:
         """Have these tables, by name, until the end of the block.
 
-        SqlStateError: 57014 if that was interrupted. Some of them may be there still, so close the sandbox then.
+        Raises:
+            SqlStateError: 57014 if adding or removing them was interrupted. Close the sandbox then: it may hold some.
         """
         held: list[str] = []
         try:
@@ -165,10 +166,13 @@ class Sandbox:
                 found = self._connection.sql(_with_texts(sql, described))
             columns = [_column(name, kind) for name, kind in described]
             rows: list[tuple[SqlValue, ...]] = []
-            for batch in found.to_arrow_reader(BATCH_ROWS):
-                rows += _rows(batch, columns)
-                if len(rows) > most:
-                    break
+            try:
+                for batch in found.to_arrow_reader(BATCH_ROWS):
+                    rows += _rows(batch, columns)
+                    if len(rows) > most:
+                        break
+            except OSError as error:
+                raise stream_error(error) from error
         if len(rows) > most:
             message = f"The result has more than {most:,} rows."
             raise SqlStateError("54000", message, "Aggregate further, filter, or add a LIMIT.")
@@ -211,8 +215,6 @@ def _errors() -> Iterator[None]:
         yield
     except duckdb.Error as error:
         raise execution_error(error) from error
-    except OSError as error:
-        raise stream_error(error) from error
     except MemoryError as error:
         raise SqlStateError("53200", "The statement needs more memory than there is.", LESS_MEMORY) from error
 

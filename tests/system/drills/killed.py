@@ -226,8 +226,9 @@ class Killed:
         task, group = process.parent(), os.getpgid(process.pid)
         worker = task.parent() if task else None
         os.killpg(group, signal.SIGKILL)
-        if worker and "airflow" in " ".join(worker.cmdline()):
-            worker.kill()
+        with suppress(psutil.NoSuchProcess):
+            if worker and "airflow" in " ".join(worker.cmdline()):
+                worker.kill()
 
     def _kill_supervisor(self, _: psutil.Process) -> None:
         """And start the stack again, as somebody does who finds it gone."""

@@ -130,7 +130,9 @@ def _filled(on: DrillStack, name: str, seconds: float) -> None:
 
 
 def _prepared_rows(on: DrillStack) -> Callable[[], None]:
-    """What writes more into Cassandra than fits into the files that it has allocated ahead, or until it fails.
+    """Return a function that writes more into Cassandra than fits into the files that it has allocated ahead.
+
+    It ends when a write fails.
 
     With the load alone, it took minutes until it needed another file.
     """
@@ -142,10 +144,12 @@ def _prepared_rows(on: DrillStack) -> Callable[[], None]:
     insert = session.prepare("INSERT INTO drill.rows (number, body) VALUES (?, ?)")
 
     def write() -> None:
-        with suppress(*CASSANDRA_UNAVAILABLE):
-            for number in range(ROWS):
-                session.execute(insert, (number, os.urandom(ROW_BYTES)))
-        session.cluster.shutdown()
+        try:
+            with suppress(*CASSANDRA_UNAVAILABLE):
+                for number in range(ROWS):
+                    session.execute(insert, (number, os.urandom(ROW_BYTES)))
+        finally:
+            session.cluster.shutdown()
 
     return write
 

@@ -13,10 +13,12 @@ import pytest
 import uvicorn
 
 from master_dataset.errors import CassandraUnavailableError, UnknownNameError
+from serving_layer import live as following
+from serving_layer.api import metrics
 from serving_layer.errors import TooBusyError, TooManyAtOnceError
 from serving_layer.keys.key import OPERATOR, Caller
 from serving_layer.limits import Limits
-from serving_layer.live import Event, Live, while_allowed
+from serving_layer.live import ANSWER, PROBLEM, Event, Live, while_allowed
 from serving_layer.query.resolve import MetricRequest, MetricsRequest
 from serving_layer.query.stores import PageRequest
 from serving_layer.store.snapshot import ReadVersion
@@ -283,7 +285,11 @@ async def served(asking: Asking) -> AsyncIterator[httpx.AsyncClient]:
     await serving
 
 
-def test_events_come_as_the_standard_has_them_and_end_with_the_key(world: World) -> None:
+@pytest.mark.parametrize("is_sold", [True, False])
+def test_events_come_as_the_standard_has_them_and_end_with_the_key(
+    world: World, monkeypatch: pytest.MonkeyPatch, *, is_sold: bool
+) -> None:
+    monkeypatch.setattr(metrics, "CHECK_SECONDS", 0.1)
     asking = Asking(world)
     key = asking.keys.make("*", "read")
     question = {"from": "2026-11-21", "to": "2026-11-22", "grain": "total", "timezone": "UTC"}
@@ -302,26 +308,37 @@ def test_events_come_as_the_standard_has_them_and_end_with_the_key(world: World)
             assert orjson.loads(event_fields["data"])["series"][0]["points"][0]["value"] == 1
 
             asking.keys.kept.clear()
-            sell(world, 2, 5)
+            if is_sold:
+                sell(world, 2, 5)
             assert [line async for line in lines if line.startswith("data")] == []
 
     run(follow)
 
 
-def test_events_of_a_revoked_key_end_although_nothing_changes() -> None:
-    asked = count()
+@pytest.mark.parametrize("away", [0, 3])
+def test_while_keys_cannot_be_read_problems_are_said_and_answers_wait(
+    monkeypatch: pytest.MonkeyPatch, away: int
+) -> None:
+    monkeypatch.setattr(following, "EVERY_SECONDS", 0.01)
+    asked, came = count(), list[tuple[str, int]]()
 
-    async def never() -> AsyncIterator[Event]:
-        await asyncio.Event().wait()
-        yield Event("", "answer", "")
+    async def some() -> AsyncIterator[Event]:
+        yield Event("", PROBLEM, "")
+        yield Event("", ANSWER, "")
 
     async def is_allowed() -> bool:
-        return next(asked) < 2
+        if (now := next(asked)) < away:
+            raise CassandraUnavailableError("away", do="wait")
+        return now < 100
 
     async def follow() -> None:
-        assert [event async for event in while_allowed(never(), is_allowed, every=0.01)] == []
+        async for event in while_allowed(some(), is_allowed, every=0.01):
+            came.append((event.kind, next(asked)))
 
     run(follow)
+    assert [kind for kind, _ in came] == [PROBLEM, ANSWER]
+    assert came[0][1] == 1
+    assert came[1][1] > away
 
 
 def test_whoever_may_not_read_is_refused_as_anywhere(world: World) -> None:

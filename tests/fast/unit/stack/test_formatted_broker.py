@@ -39,7 +39,8 @@ def test_a_formatted_log_is_synced_with_the_folders_that_name_it(
 
     synced = format_(tmp_path, monkeypatch, 0)
 
-    assert synced >= {str(each) for each in (*(data / name for name in FILES), data, data.parent, tmp_path)}
+    written = (*(data / name for name in FILES), data.parent / "formatted-by")
+    assert synced >= {str(each) for each in (*written, data, data.parent, tmp_path)}
 
 
 def formatted_home(home: Path, *marked: bool) -> Path:

@@ -5,13 +5,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
+from serving_layer.sql.error_messages import stream_error
 from serving_layer.sql.plan import Plan
 from serving_layer.sql.results import SqlStateError
 from serving_layer.sql.sandbox import Limits, Sandbox
@@ -99,35 +102,38 @@ def test_an_error_after_the_first_rows_is_one_of_the_statement(column: str, code
     assert refused.value.code == code
 
 
+def interrupted(sandbox: Sandbox, work: Callable[[], object]) -> SqlStateError:
+    """The error of what is interrupted again and again until it ends."""
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(work)
+        while not running.done():
+            sandbox.interrupt()
+            time.sleep(0.001)
+    with pytest.raises(SqlStateError) as refused:
+        running.result()
+    return refused.value
+
+
 def test_rows_that_take_long_are_interrupted() -> None:
     sandbox = Sandbox("UTC", Limits(rows=10**9))
-    with ThreadPoolExecutor(1) as threads:
-        running = threads.submit(sandbox.query, "SELECT range FROM range(100000000000)")
-        time.sleep(0.5)
-        while not running.done():
-            sandbox.interrupt()
-            time.sleep(0.01)
 
-    with pytest.raises(SqlStateError) as refused:
-        running.result()
-    assert refused.value.code == "57014"
+    assert interrupted(sandbox, lambda: sandbox.query("SELECT range FROM range(100000000000)")).code == "57014"
 
 
-def test_tables_that_are_taken_away_may_be_interrupted_too() -> None:
-    sandbox, held = Sandbox("UTC", Limits()), {"held": pa.table({"number": [1]})}
+def test_an_interruption_after_the_first_rows_is_one_too() -> None:
+    assert stream_error(OSError("INTERRUPT Error: Interrupted!")).code == "57014"
 
-    def hold() -> None:
-        while True:
-            with sandbox.holding(held):
-                pass
 
-    with ThreadPoolExecutor(1) as threads:
-        running = threads.submit(hold)
-        while not running.done():
-            sandbox.interrupt()
+def test_tables_that_are_taken_away_may_be_interrupted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox = Sandbox("UTC", Limits())
 
-    with pytest.raises(SqlStateError) as refused:
-        running.result()
+    def interrupted(_: str) -> None:
+        raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
+
+    monkeypatch.setattr(sandbox, "_connection", SimpleNamespace(register=lambda *_: None, unregister=interrupted))
+
+    with pytest.raises(SqlStateError) as refused, sandbox.holding({"held": pa.table({"number": [1]})}):
+        pass
     assert refused.value.code == "57014"
 
 
