@@ -163,7 +163,7 @@ def played(stack: Stack, posting: Posting) -> Posting:
     (port,) = free_ports(1)
     key, stop = stack.galatea("keys", "create", "--tenant", "*", "--scope", "ingest")["key"], threading.Event()
     tills = [Till(f"till-{number}", posting, Rest(f"http://127.0.0.1:{port}"), key) for number in range(TILLS)]
-    threads = [threading.Thread(target=till.run, args=(stop,)) for till in tills]
+    threads = [threading.Thread(target=till.run, args=(stop,), daemon=True) for till in tills]
     for thread in threads:
         thread.start()
     for _ in range(posting.kills):

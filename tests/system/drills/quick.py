@@ -111,7 +111,9 @@ def api(on: DrillStack, chance: Random, line: LedgerLine) -> None:
     key = on.stack.galatea("keys", "create", "--tenant", "*", "--scope", "ingest")["key"]
     rest = Rest(on.settings.api_url, on.settings.api_trust)
     stores = [f"till-{posting.seed}-{number}" for number in range(2)]
-    threads = [threading.Thread(target=Till(store, posting, rest, key).run, args=(stop,)) for store in stores]
+    threads = [
+        threading.Thread(target=Till(store, posting, rest, key).run, args=(stop,), daemon=True) for store in stores
+    ]
     for thread in threads:
         thread.start()
     for _ in range(posting.kills):
