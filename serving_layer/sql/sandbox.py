@@ -131,7 +131,8 @@ class Sandbox:
         """Have these tables, by name, until the end of the block.
 
         Raises:
-            SqlStateError: 57014 if adding or removing them was interrupted. Close the sandbox then: it may hold some.
+            SqlStateError: 57014 if adding or removing them was interrupted. Whoever interrupts closes the sandbox then,
+                because it may hold some.
         """
         held: list[str] = []
         try:

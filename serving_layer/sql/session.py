@@ -683,11 +683,8 @@ class Session:
         sandbox = await self._sessions.sandbox(scope, zone)
         try:
             found = await self._sessions.in_thread(lambda: call(sandbox), sandbox.interrupt)
-        except SqlStateError as error:
-            if error.code == _CANCELED:
-                sandbox.close()
-            else:
-                self._sessions.release(sandbox, scope, zone)
+        except SqlStateError:
+            self._sessions.release(sandbox, scope, zone)
             raise
         except BaseException:  # what it holds is not known
             sandbox.close()
@@ -697,7 +694,7 @@ class Session:
 
 
 _PLAN_COLUMNS = (Column("QUERY PLAN", SqlType.TEXT),)
-_NOT_YET, _CANCELED = "57P03", "57014"
+_NOT_YET = "57P03"
 WAIT_FOR_SPEED = "Try again in a moment, in a new transaction. `galatea status` shows whether `speed` is running."
 
 

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ def test_a_formatted_log_is_synced_with_the_folders_that_name_it(
     assert synced >= {str(each) for each in (*written, data, data.parent, tmp_path)}
 
 
-def formatted_home(home: Path, *marked: bool) -> Path:
+def formatted_home(home: Path, marked: Sequence[bool]) -> Path:
     """A home with a formatted broker for each flag: whether it says which version formatted it."""
     for number, is_marked in enumerate(marked):
         folder = home / f"kafka-{number}"
@@ -67,7 +68,7 @@ def formatted_home(home: Path, *marked: bool) -> Path:
 def test_a_home_keeps_the_version_of_kafka_that_formatted_it(
     tmp_path: Path, marked: tuple[bool, ...], part: str
 ) -> None:
-    assert kafka.kafka_part(formatted_home(tmp_path, *marked)) == part
+    assert kafka.kafka_part(formatted_home(tmp_path, marked)) == part
     assert part in jar_parts(Settings(home=tmp_path))
 
 
@@ -81,7 +82,7 @@ def test_a_new_broker_says_which_version_formatted_it(tmp_path: Path, monkeypatc
 def test_a_lost_broker_is_formatted_by_the_version_of_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    format_(formatted_home(tmp_path, *[False]), monkeypatch, 0)
+    format_(formatted_home(tmp_path, [False]), monkeypatch, 0)
 
     assert not (tmp_path / "kafka" / "formatted-by").exists()
 

@@ -74,17 +74,23 @@ def test_a_process_refuses_what_would_take_its_machine_and_goes_on() -> None:
     assert done.stdout.split() == [*["53200"] * REFUSED, "[(1,)]"]
 
 
-def test_a_constant_that_takes_long_is_interrupted() -> None:
-    sandbox = Sandbox("UTC", Limits())
+def interrupted(sandbox: Sandbox, work: Callable[[], object]) -> SqlStateError:
+    """The error of what is interrupted again and again until it ends."""
     with ThreadPoolExecutor(1) as threads:
-        running = threads.submit(sandbox.constant, "(SELECT count(*) FROM range(100000000000))")
+        running = threads.submit(work)
         while not running.done():
             sandbox.interrupt()
-            time.sleep(0.01)
-
+            time.sleep(0.001)
     with pytest.raises(SqlStateError) as refused:
         running.result()
-    assert refused.value.code == "57014"
+    return refused.value
+
+
+def test_a_constant_that_takes_long_is_interrupted() -> None:
+    sandbox = Sandbox("UTC", Limits())
+    expression = "(SELECT count(*) FROM range(100000000000))"
+
+    assert interrupted(sandbox, lambda: sandbox.constant(expression)).code == "57014"
 
 
 @pytest.mark.parametrize(
@@ -102,18 +108,6 @@ def test_an_error_after_the_first_rows_is_one_of_the_statement(column: str, code
     assert refused.value.code == code
 
 
-def interrupted(sandbox: Sandbox, work: Callable[[], object]) -> SqlStateError:
-    """The error of what is interrupted again and again until it ends."""
-    with ThreadPoolExecutor(1) as threads:
-        running = threads.submit(work)
-        while not running.done():
-            sandbox.interrupt()
-            time.sleep(0.001)
-    with pytest.raises(SqlStateError) as refused:
-        running.result()
-    return refused.value
-
-
 def test_rows_that_take_long_are_interrupted() -> None:
     sandbox = Sandbox("UTC", Limits(rows=10**9))
 
@@ -127,10 +121,10 @@ def test_an_interruption_after_the_first_rows_is_one_too() -> None:
 def test_tables_that_are_taken_away_may_be_interrupted_too(monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox = Sandbox("UTC", Limits())
 
-    def interrupted(_: str) -> None:
+    def fail(_: str) -> None:
         raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
 
-    monkeypatch.setattr(sandbox, "_connection", SimpleNamespace(register=lambda *_: None, unregister=interrupted))
+    monkeypatch.setattr(sandbox, "_connection", SimpleNamespace(register=lambda *_: None, unregister=fail))
 
     with pytest.raises(SqlStateError) as refused, sandbox.holding({"held": pa.table({"number": [1]})}):
         pass
