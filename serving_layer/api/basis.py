@@ -18,7 +18,7 @@ from views.control.token import MOST_CHARACTERS, EventToken, InvalidTokenError, 
 
 AT_LEAST_HEADER = "Galatea-At-Least"
 TOKEN_HEADER = "Galatea-Token"  # noqa: S105 - no secret
-_SPAN = re.compile(r"(\d{1,9})(ms|s|m|h)")
+_SPAN = re.compile(r"(\d{1,9})(ms|s|m|h)", re.ASCII)
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _DO = f"Send back what an answer or sent events had in `{TOKEN_HEADER}`."
 

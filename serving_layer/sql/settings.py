@@ -93,9 +93,9 @@ _ONLY: Mapping[str, re.Pattern[str]] = {
     "transaction_read_only": re.compile("on|true|1|yes", re.IGNORECASE),
 }
 """Values that results are written in; no others are known."""
-_DURATION = re.compile(r"(\d{1,9}) ?(us|ms|s|min|h|d)?")
+_DURATION = re.compile(r"(\d{1,9}) ?(us|ms|s|min|h|d)?", re.ASCII)
 _UNITS = {"us": 0.000001, "ms": 0.001, None: 0.001, "s": 1, "min": 60, "h": 3600, "d": 86_400}
-_OFFSET = re.compile(r"(utc|gmt)?([+-]?)(\d{1,2})(?::?00)?", re.IGNORECASE)
+_OFFSET = re.compile(r"(utc|gmt)?([+-]?)(\d{1,2})(?::?00)?", re.IGNORECASE | re.ASCII)
 
 
 class _Kept(NamedTuple):

@@ -456,6 +456,14 @@ def test_a_session_does_not_say_its_key_or_its_cookie_when_it_is_printed() -> No
     assert session.id not in repr(session)
 
 
+def test_over_https_a_form_of_an_unencrypted_page_is_refused(asking: Asking) -> None:
+    browsing = Browsing(asking, "https://galatea")
+
+    response = browsing.send("/login", form_of="/login", origin="http://galatea", key=OPERATOR_KEY)
+
+    assert (response.status_code, "set-cookie" in response.headers) == (403, False)
+
+
 @pytest.mark.parametrize(
     "origin", [None, "null", "https://evil.example", "http://galatea.evil.example", "http://galatea:81"]
 )

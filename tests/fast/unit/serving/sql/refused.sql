@@ -310,3 +310,5 @@ select editdist3('ab', 'cd')
 select columns('.*') from stores
 select columns(*) from stores
 select sum(columns('net_.*')) from sales_day
+set statement_timeout = '٣s'
+set time zone '٣'
