@@ -28,7 +28,7 @@ stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 def print_json(data: Any) -> None:  # noqa: ANN401 - any JSON
     """Print one JSON object on stdout. Response models are encoded as over REST."""
     written = orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z, default=_plain)
-    sys.stdout.write(written.decode() + "\n")
+    text_output().write(written.decode() + "\n")
 
 
 def _plain(value: object) -> object:
@@ -47,8 +47,8 @@ class _TerminalText(io.TextIOBase):
         return len(text)
 
 
-def csv_output() -> TextIO:
-    """Return stdout for CSV. On a terminal, hidden characters are written out, because they could steer it."""
+def text_output() -> TextIO:
+    """Return stdout for text. On a terminal, hidden characters are written out, because they could steer it."""
     return cast("TextIO", _TerminalText()) if sys.stdout.isatty() else sys.stdout
 
 

@@ -1,6 +1,5 @@
 """`galatea ask`: the values of metrics, as the REST API of the running stack answers them."""
 
-import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from typer import Argument, Option
 
-from deploy.console import csv_output, print_message, print_table
+from deploy.console import print_message, print_table, text_output
 from deploy.settings import Settings
 from galatea.cli.rest import KeyFile, rest_client
 from master_dataset.errors import RequestError
@@ -99,11 +98,11 @@ def ask(  # noqa: PLR0913 - the options of the command
     answers = _answered(metrics, start, end, options, key_file)
     if as_json:
         shown = plain(answers.answers[0] if len(answers.answers) == 1 else answers)
-        sys.stdout.write(
+        text_output().write(
             msgspec.json.format(msgspec.json.Encoder(decimal_format="number").encode(shown)).decode() + "\n"
         )
     elif as_csv:
-        answers.to_csv(csv_output())
+        answers.to_csv(text_output())
     elif parquet is not None:
         _write_parquet(answers, parquet)
     else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deploy.console import ProgressSteps, print_fields, print_json, print_message, print_table, stdout
+from deploy.console import ProgressSteps, print_fields, print_json, print_message, print_table, text_output
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
 from master_dataset.errors import BadFileError, RequestError
@@ -168,8 +168,11 @@ def show(
     from master_dataset.kafka.record import RecordPosition
 
     dead_letter, described = dead_letters_of(Settings()).get(RecordPosition.of(identity))
-    if raw:
+    if raw and not sys.stdout.isatty():
         sys.stdout.buffer.write(dead_letter.value or b"")
+        return
+    if raw:
+        text_output().write(described["text"])
         return
     if as_json:
         print_json(described)
@@ -178,7 +181,7 @@ def show(
     print_fields({f"header {each['key']}": each["value"] for each in described["headers"]})
     if found := pointer_span(described["text"], dead_letter.field):
         print_fields({"value of the field": described["text"][found[0] : found[1]][:SHOWN_TEXT]})
-    stdout.print(described["text"][:SHOWN_TEXT], markup=False)
+    text_output().write(described["text"][:SHOWN_TEXT] + "\n")
     if replays := described["replays"]:
         shown = ("at", "by", "mended")
         print_table((*shown, "outcome"), [(*(each[name] for name in shown), outcome_of(each)) for each in replays])

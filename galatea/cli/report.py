@@ -1,12 +1,11 @@
 """`galatea report`: the report of a tenant for a day or a week, on the terminal, in files, and by mail."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from deploy.console import print_json, print_message
+from deploy.console import print_json, print_message, text_output
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
 from galatea.cli.rest import KeyFile, rest_client
@@ -59,7 +58,7 @@ def report(  # noqa: PLR0913 - the options of the command
     if as_json:
         print_json({"report": found} if done is None else {"report": found, **outcome(found, done)})
     elif not (to or html or pdf):
-        sys.stdout.write(content.text)
+        text_output().write(content.text)
     if done is not None:
         print_outcome(done)
         if done.failures:

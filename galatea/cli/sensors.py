@@ -1,13 +1,12 @@
 """`galatea sensors`: the health of registered sensors, as the REST API of the running stack answers it."""
 
-import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import msgspec
 from typer import Option
 
-from deploy.console import print_message, print_table
+from deploy.console import print_message, print_table, text_output
 from deploy.settings import Settings
 from galatea.cli.ask import ids_of, plain
 from galatea.cli.options import AsJson
@@ -70,7 +69,7 @@ def sensors(  # noqa: PLR0913 - the options of the command
     found.sort(key=lambda each: (PROBLEMS_FIRST.index(each.state), each.store, each.sensor, each.source))
     if as_json:
         body = msgspec.json.Encoder(decimal_format="number").encode({"sensors": plain(found)})
-        sys.stdout.write(msgspec.json.format(body).decode() + "\n")
+        text_output().write(msgspec.json.format(body).decode() + "\n")
     elif found:
         print_table(COLUMNS, list(map(_row, found)))
     else:

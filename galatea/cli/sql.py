@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deploy.console import csv_output, print_json, print_message, print_table
+from deploy.console import print_json, print_message, print_table, text_output
 from deploy.local.nodes import reachable
 from deploy.settings import Settings
 from galatea.cli.options import AsJson
@@ -45,7 +45,7 @@ def sql(
         values = [dict(zip(names, map(_json_value, row), strict=True)) for row in rows]
         print_json({"columns": names, "rows": values})
     elif as_csv:
-        writer = csv.writer(csv_output(), lineterminator="\n")
+        writer = csv.writer(text_output(), lineterminator="\n")
         writer.writerow(without_formula(name) for name in columns)
         writer.writerows([_csv_text(value) for value in row] for row in rows)
     else:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from galatea.cli.dead_letters import app
+from galatea.cli.dead_letters import app, show
 from master_dataset.dead_letters.patch import Patch
 from master_dataset.dead_letters.replay import ReplayRequest
 from master_dataset.errors import GalateaError
@@ -69,6 +69,23 @@ def test_one_is_shown_with_the_field_that_fails_as_it_stands_there() -> None:
 @pytest.mark.usefixtures("world")
 def test_its_bytes_alone_are_what_was_sent() -> None:
     assert CliRunner().invoke(app, ["show", "pos_transactions/0/1", "--raw"]).stdout_bytes == b'{"\xff'
+
+
+@pytest.mark.parametrize(("number", "raw"), [(0, False), (0, True), (1, True)])
+def test_no_record_can_steer_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, number: int, *, raw: bool
+) -> None:
+    made = WorldDeadLetters()
+    made.archive.receive(b'{"\x1b]0;title\x07": 1}', b"\x1b[2J\xc2\x9b")
+    made.archive.catch_up()
+    monkeypatch.setenv("GALATEA_MASTER_URI", made.archive.root)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+
+    show(f"pos_transactions/0/{number}", raw=raw)
+
+    printed = capsys.readouterr().out
+    assert (r"\x1b]0;title\x07", r"\x1b[2J\x9b")[number] in printed
+    assert printed.replace("\n", "").isprintable()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 import structlog
 from markupsafe import Markup
 
-from deploy.console import csv_output, print_fields, print_message, print_table
+from deploy.console import print_fields, print_message, print_table, text_output
 from deploy.services import runner
 from serving_layer.pages import rendering
 
@@ -27,13 +27,13 @@ def test_tables_fields_and_messages_write_hidden_characters_out(capsys: pytest.C
 
 
 @pytest.mark.parametrize(("is_terminal", "shown"), [(True, SHOWN), (False, HOSTILE)])
-def test_csv_writes_hidden_characters_out_on_a_terminal_only(
+def test_text_output_writes_hidden_characters_out_on_a_terminal_only(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shown: str, *, is_terminal: bool
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
 
-    csv.writer(csv_output(), lineterminator="\n").writerows([["name"], [HOSTILE]])
-    csv.writer(csv_output()).writerow(["last"])
+    csv.writer(text_output(), lineterminator="\n").writerows([["name"], [HOSTILE]])
+    csv.writer(text_output()).writerow(["last"])
 
     assert capsys.readouterr().out == f"name\n{shown}\nlast{'' if is_terminal else chr(13)}\n"
 
