@@ -3,10 +3,12 @@
 Exit codes: 0 stopped, 3 an operator has to act, 75 restart.
 """
 
+import io
 import os
 import signal
 import sys
 from collections.abc import Callable, MutableMapping
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -36,6 +38,19 @@ _SAFE = (bool, int, float, type(None))
 """Values without text."""
 
 log = structlog.get_logger()
+
+
+class _Output(io.TextIOBase):
+    """Standard output for the log. While its disk is full, lines are lost, and the work goes on."""
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            sys.stdout.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            sys.stdout.flush()
 
 
 class Process:
@@ -84,7 +99,7 @@ class Process:
         write_metrics_target(self._settings.home, self.name, url)
 
     def main(self, run: Callable[["Process", Settings], None]) -> None:
-        """Run until the end, and exit with the code for the reason."""
+        """Run until the end, and exit with the code for the reason, whatever threads are left."""
         is_traced = bool(self._settings.traces.endpoint)
         structlog.configure(
             processors=[
@@ -94,39 +109,49 @@ class Process:
                 structlog.processors.format_exc_info,
                 write_hidden_out,
                 structlog.processors.LogfmtRenderer(bool_as_flag=False),
-            ]
+            ],
+            logger_factory=structlog.WriteLoggerFactory(_Output()),
         )
         signal.signal(signal.SIGTERM, self._leave)
         tune_garbage_collection()
         arm_failpoints()
+        code = RESTART_ME
         try:
             if is_traced:
                 from deploy.telemetry.traces import install_traces  # noqa: PLC0415 - needs an extra of the package
 
                 self.at_end(install_traces(self._settings, self.name))
             run(self, self._settings)
-            self.end_work()
+            code = 0
+        except KeyboardInterrupt:
+            code = 0
         except (GenerationReplacedError, PartitionsOpenedError, ProcessReplacedError) as error:
             log.info("process.restarts", process=self.name, message=error.message)
-            self._exit(RESTART_ME)
         except OperatorError as error:
-            self.has_failed = True
+            self.has_failed, code = True, NAMED_STOP
             _say_why(self.name, error)
-            self._exit(NAMED_STOP)
         except Exception as error:
             self.has_failed = True
             if isinstance(error, OSError) and (unusable := home_error(self._settings.home, error)) is not None:
+                code = NAMED_STOP
                 _say_why(self.name, unusable)
-                self._exit(NAMED_STOP)
-            log.exception("process.failed", process=self.name)
-            if (rejected := rejection_in(str(error))) is not None:  # from Spark
-                log.error("process.rejected", process=self.name, message=rejected.message, do=rejected.do)  # noqa: TRY400 - said above
-            self._exit(RESTART_ME)
+            else:
+                self._say_failed(error)
+        finally:
+            self._exit(code)
+
+    def _say_failed(self, error: Exception) -> None:
+        log.exception("process.failed", process=self.name)
+        if (rejected := rejection_in(str(error))) is not None:  # from Spark
+            log.error("process.rejected", process=self.name, message=rejected.message, do=rejected.do)
 
     def _exit(self, code: int) -> None:
-        self.end_work()
-        sys.stdout.flush()
-        os._exit(code)  # Spark's exit hooks would wait for a stream that has failed
+        """End at once: Spark's exit hooks would wait for a stream that has failed, and Python for every thread."""
+        try:
+            self.end_work()
+            _Output().flush()
+        finally:
+            os._exit(code)
 
     def _leave(self, _signal: int, _frame: FrameType | None) -> None:
         self.end_work()
