@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from serving_layer.http.server import ServerConfig
 
 Fields = Sequence[tuple[bytes, bytes]]
-HOST, CODING, EXPECT = b"host", b"transfer-encoding", b"expect"
+HOST, LENGTH, CODING, EXPECT = b"host", b"content-length", b"transfer-encoding", b"expect"
 CHECKED_HEADERS = frozenset({HOST, CODING, EXPECT})
 VALID_HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%\[\]:-]+")
 SEPARATORS = 4
@@ -108,6 +108,22 @@ class _DiscardedTrailers(list[tuple[bytes, bytes]]):
         """Discard the field."""
 
 
+class _Body:
+    """Takes the body of one request from a parser of its own, and nothing after it."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection: Connection | None = connection
+
+    def on_body(self, body: bytes) -> None:
+        if self._connection is not None:
+            self._connection.on_body(body)
+
+    def on_message_complete(self) -> None:
+        if self._connection is not None:
+            self._connection.on_message_complete()
+            self._connection = None
+
+
 class Connection(HttpToolsProtocol):
     """uvicorn's protocol with limits; uvicorn makes one per connection."""
 
@@ -162,13 +178,30 @@ class Connection(HttpToolsProtocol):
             return
         try:
             self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
+        except httptools.HttpParserUpgrade as asked:
             self.cycle.keep_alive = False  # no other protocol is supported
+            self._read_body(data[asked.args[0] :])
         except httptools.HttpParserError:
             self._reject(self._rejection or unreadable())
         else:
             if self._unparsed > self._limits.header_bytes and not self.flow.read_paused:
                 self._reject(self._too_large() if self._is_in_head else unreadable("The request is empty."))
+
+    def _read_body(self, rest: bytes) -> None:
+        """Read the body of a request that asks for another protocol as well, as Java's HttpClient does.
+
+        The parser ends such a request with its head, and its events would be lost. RFC 9110, 7.8, lets a server ignore
+        what it is asked. `rest` is what has arrived after the head.
+        """
+        framing = [b"%b: %b\r\n" % field for field in self.scope["headers"] if field[0] in {LENGTH, CODING}]
+        if not framing:
+            return
+        self._began, self.cycle.more_body = self.loop.time(), True
+        self.cycle.message_event.clear()
+        self.parser = httptools.HttpRequestParser(_Body(self))
+        self.parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % b"".join(framing))
+        if rest:
+            self.data_received(rest)
 
     def on_message_begin(self) -> None:
         """A request begins to arrive."""
