@@ -111,10 +111,24 @@ def timer_slack(span: timedelta) -> Iterator[None]:
         set_slack(_SET_TIMER_SLACK, ctypes.c_ulong(0))  # back to what this thread began with
 
 
+RELEASES_MEMORY = {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",  # its own reserves a gigabyte at once
+    "DUCKDB_JE_MALLOC_CONF": "retain:false,dirty_decay_ms:1000,muzzy_decay_ms:0",
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": "1048576",
+    "MALLOC_TOP_PAD_": "67108864",  # stays for small objects, such as those of a connection, when nothing else is left
+    "MALLOC_TRIM_THRESHOLD_": "134217728",
+}
+"""The environment in which DuckDB and Arrow give back what they have freed.
+
+Otherwise they keep it reserved, and `limit_memory` counts that: after some large statements nothing is left.
+"""
+
+
 def limit_memory(megabytes: int) -> None:
     """Let this process allocate no more than this: what needs more fails, and everything else goes on.
 
-    Linux counts reserved memory too, about a gigabyte more than what is used. macOS does not enforce the limit.
+    Linux counts reserved memory too; macOS does not enforce the limit.
     """
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     wanted = megabytes * 2**20

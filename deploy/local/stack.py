@@ -5,7 +5,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from deploy.local.nodes import reachable, record_nodes
 from deploy.local.records import Records, State, metrics_url, read_states, write_states
 from deploy.local.security import Security
 from deploy.local.supervisor import SUPERVISOR, StateListener, Supervisor, end_orphans, uninterrupted
+from deploy.process import RELEASES_MEMORY
 from deploy.secret_files import operator_key
 from master_dataset.errors import UnknownNameError
 
@@ -33,6 +34,17 @@ if TYPE_CHECKING:
 
 TAKEOVER_SECONDS = 10.0
 """In this time, another process has noticed that one was killed, by its leases, and does what that did."""
+
+
+def service_environment(settings: "Settings", component: str) -> Mapping[str, str]:
+    """Return what the environment of a process of Galatea holds, wherever it runs.
+
+    Args:
+        settings: Of the deployment.
+        component: `archive`, `speed`, `alerts`, `dispatcher`, `api` or `sql`.
+    """
+    own = settings.as_user(component).environment()
+    return {**own, **RELEASES_MEMORY} if component == "sql" else own
 
 
 def layer(component: str, settings: "Settings", port: int, name: str = "") -> Component:
@@ -51,7 +63,7 @@ def layer(component: str, settings: "Settings", port: int, name: str = "") -> Co
         command=lambda: [*_command(component), *([name] if name != component else [])],
         serves=ready.exists,
         ports=_chosen(port, f"GALATEA_{component.upper()}_METRICS_PORT"),
-        environment=settings.as_user(component).environment(),
+        environment=service_environment(settings, component),
         prepare=lambda: _prepare(ready, (settings.home, *settings.paths.folders)),
         stage=1,
         start_seconds=settings.stack.start_seconds,
@@ -84,7 +96,7 @@ def api(settings: "Settings", name: str = "api") -> Component:
         prepare=lambda: ready.unlink(missing_ok=True),
         stage=1,
         start_seconds=settings.stack.start_seconds,
-        environment=settings.as_user("api").environment(),
+        environment=service_environment(settings, "api"),
         grace_seconds=10,
     )
 
@@ -99,7 +111,7 @@ def sql(settings: "Settings") -> Component:
         where={"address": f"{reachable(settings.sql.host)}:{settings.sql.port}"},
         ports={settings.sql.port: "GALATEA_SQL_PORT"} | _chosen(settings.sql.metrics_port, "GALATEA_SQL_METRICS_PORT"),
         host=settings.sql.host,
-        environment=settings.as_user("sql").environment(),
+        environment=service_environment(settings, "sql"),
         prepare=lambda: ready.unlink(missing_ok=True),
         stage=1,
         start_seconds=settings.stack.start_seconds,

@@ -243,7 +243,8 @@ class Supervisor:
         child.state = state
         seconds = time.monotonic() - child.started if child.started else 0.0
         self._write_states()
-        self._on_change(child.component.name, state, seconds)
+        with suppress(OSError):  # whoever shows it may write to the full disk
+            self._on_change(child.component.name, state, seconds)
 
     def _write_states(self) -> None:
         """Write the states. If the disk is full, the next round tries again."""

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO, cast
 
 import structlog
 
@@ -110,7 +110,7 @@ class Process:
                 write_hidden_out,
                 structlog.processors.LogfmtRenderer(bool_as_flag=False),
             ],
-            logger_factory=structlog.WriteLoggerFactory(_Output()),
+            logger_factory=structlog.WriteLoggerFactory(cast("TextIO", _Output())),
         )
         signal.signal(signal.SIGTERM, self._leave)
         tune_garbage_collection()
@@ -136,14 +136,10 @@ class Process:
                 code = NAMED_STOP
                 _say_why(self.name, unusable)
             else:
-                self._say_failed(error)
+                log.exception("process.failed", process=self.name)
+                _say_rejected(self.name, error)
         finally:
             self._exit(code)
-
-    def _say_failed(self, error: Exception) -> None:
-        log.exception("process.failed", process=self.name)
-        if (rejected := rejection_in(str(error))) is not None:  # from Spark
-            log.error("process.rejected", process=self.name, message=rejected.message, do=rejected.do)
 
     def _exit(self, code: int) -> None:
         """End at once: Spark's exit hooks would wait for a stream that has failed, and Python for every thread."""
@@ -172,6 +168,11 @@ def _settings_or_stop(name: str) -> Settings:
 
 def _say_why(name: str, error: OperatorError) -> None:
     log.error("process.stopped", process=name, code=error.code, message=error.message, do=error.do)
+
+
+def _say_rejected(name: str, error: Exception) -> None:
+    if (rejected := rejection_in(str(error))) is not None:  # from Spark
+        log.error("process.rejected", process=name, message=rejected.message, do=rejected.do)
 
 
 def write_hidden_out(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

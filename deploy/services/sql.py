@@ -1,11 +1,14 @@
 """The SQL process: `python -m deploy.services.sql`."""
 
 import asyncio
+import mmap
 import signal
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
+from typing import NoReturn
 
 from prometheus_client import REGISTRY
 
@@ -32,6 +35,8 @@ from views.metrics import registered_metrics
 
 GRACE_SECONDS = 5.0
 """How long statements may take to end at a shutdown."""
+PROBE_BYTES, PROBE_SECONDS, STARVED_SECONDS = 32 * 2**20, 1.0, 30.0
+"""What has to be free, how often that is checked, and after how long without it the process starts again."""
 
 
 def run(process: Process, settings: Settings) -> None:
@@ -85,11 +90,33 @@ async def _run(process: Process, settings: Settings) -> None:
     REGISTRY.register(PressureMetrics(pressures(server)))
     process.show_metrics(settings.sql.metrics_port)
     process.ready()
-    await leaving.wait()
+    await _until(leaving)
     if renewals is not None:
         renewals.cancel()
     await server.close(GRACE_SECONDS)
     sessions.close()
+
+
+async def await_exhaustion(seconds: float = STARVED_SECONDS) -> NoReturn:
+    """Wait until nothing could be reserved for so long: only a new process has memory then. MemoryError."""
+    last = time.monotonic()
+    while time.monotonic() - last < seconds:
+        with suppress(OSError, MemoryError):
+            mmap.mmap(-1, PROBE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+            last = time.monotonic()
+        await asyncio.sleep(PROBE_SECONDS)
+    message = f"for {seconds:g} s there were no {PROBE_BYTES >> 20} MB left of what this process may reserve"
+    raise MemoryError(message)
+
+
+async def _until(leaving: asyncio.Event) -> None:
+    """Return when the process is to end. MemoryError if it has to start again."""
+    waiting = [asyncio.ensure_future(each) for each in (leaving.wait(), await_exhaustion())]
+    done, others = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for each in others:
+        each.cancel()
+    for each in done:
+        each.result()
 
 
 def server_limits(settings: Settings) -> ServerLimits:
@@ -110,7 +137,7 @@ def sql_limits(settings: Settings) -> SqlLimits:
         seconds=own.statement_seconds,
         statements=own.statements,
         source_rows=own.source_rows,
-        sandbox=Limits(memory_mb=own.memory_mb, rows=own.result_rows),
+        sandbox=Limits(own.memory_mb, own.result_rows, own.result_mb * 10**6),
     )
 
 

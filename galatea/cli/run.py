@@ -29,6 +29,7 @@ def run(component: Annotated[str, typer.Argument(help=_HELP)]) -> None:
     """Run one component in the foreground, for containers and systemd. It logs to standard output."""
     from deploy.jars import ensure_jars
     from deploy.local.home import make_folder
+    from deploy.local.stack import service_environment
 
     settings = Settings()
     names = {str(each): each for each in Runnable}
@@ -45,6 +46,6 @@ def run(component: Annotated[str, typer.Argument(help=_HELP)]) -> None:
         ensure_jars(settings, parts=("spark",))
     folder = make_folder(settings.home, settings.home / "run")
     (folder / f"{component}.ready").unlink(missing_ok=True)  # of a run before: a probe must not believe it
-    environment = {**os.environ, **settings.as_user(kind).environment()}
+    environment = {**os.environ, **service_environment(settings, kind)}
     words = [sys.executable, "-P", "-m", f"deploy.services.{kind}", *([component] if component != kind else [])]
     os.execve(sys.executable, words, environment)  # noqa: S606 - no shell

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import structlog
 
 from master_dataset.errors import DependencyUnavailableError, GalateaError, RequestError
+from serving_layer.sql.error_messages import too_many_bytes
 from serving_layer.sql.protocol import (
     BIND_COMPLETE,
     CLOSE_COMPLETE,
@@ -328,11 +329,7 @@ class Conversation:
             data = b"".join(map(encode, piece))
             size += len(data)
             if size > self._limits.result_bytes:
-                raise SqlStateError(
-                    "54000",
-                    f"The result has more than {self._limits.result_bytes:,} bytes.",
-                    "Choose fewer columns or rows, or use `galatea export`.",
-                )
+                raise too_many_bytes(self._limits.result_bytes)
             await self._write(data)
         return size
 

@@ -338,6 +338,17 @@ def execution_error(error: duckdb.Error) -> SqlStateError:  # noqa: PLR0911 - on
     return SqlStateError("XX000", _sentence(text), None)
 
 
+def too_deep() -> SqlStateError:
+    """The error for a statement with too many levels."""
+    return SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.")
+
+
+def too_many_bytes(most: int) -> SqlStateError:
+    """The error for a result of more than `most` bytes."""
+    hint = "Choose fewer columns or rows, or use `galatea export`."
+    return SqlStateError("54000", f"The result has more than {most:,} bytes.", hint)
+
+
 def stream_error(error: OSError) -> SqlStateError:
     """The error for a statement that fails after its first rows: Arrow, which reads them, passes on the text alone."""
     kind = _NAMED.get(str(error).partition(": ")[0], duckdb.Error)

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from serving_layer.sql.error_messages import DIALECT, known_error, without_advice
+from serving_layer.sql.error_messages import DIALECT, known_error, too_deep, without_advice
 from serving_layer.sql.functions import ALLOWED, REACHES_OUT
 from serving_layer.sql.results import SqlStateError
 from serving_layer.sql.suggestions import did_you_mean
@@ -28,9 +28,13 @@ def check(serialized: str, tables: Collection[str], macros: Collection[str]) -> 
         macros: the names of functions of ours.
 
     Raises:
-        SqlStateError: 42601 if it is not one query, 42501 if it reaches out, 42883 if a function is not there.
+        SqlStateError: 42601 if it is not one query, 42501 if it reaches out, 42883 if a function is not there, 54001
+            if it is nested too deep.
     """
-    parsed = orjson.loads(serialized)
+    try:
+        parsed = orjson.loads(serialized)
+    except orjson.JSONDecodeError as error:  # orjson reads no more than 1,024 levels
+        raise too_deep() from error
     if parsed["error"]:
         message = parsed["error_message"]
         raise known_error(message) or SqlStateError("42601", without_advice(message.splitlines()[0]), DIALECT)

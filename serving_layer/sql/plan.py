@@ -7,6 +7,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from serving_layer.sql.constants import Evaluate
+from serving_layer.sql.error_messages import too_deep
 from serving_layer.sql.names import DATABASE, PG_CATALOG, PUBLIC, SCHEMAS
 from serving_layer.sql.pushdown import ANYTHING, Bounds, Pushdown
 from serving_layer.sql.results import SqlStateError
@@ -77,7 +78,7 @@ class Plan:
         try:
             found = Pushdown(evaluate, lambda node: columns.get(id(node))).bounds(self.query)
         except RecursionError as error:
-            raise SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.") from error
+            raise too_deep() from error
         return [use.needed(found.get(id(use.node), {})) for use in self.uses]
 
 

@@ -15,7 +15,14 @@ from typing import NamedTuple
 import duckdb
 import pyarrow as pa
 
-from serving_layer.sql.error_messages import LESS_MEMORY, MOST_CHARACTERS, TOO_LONG, execution_error, stream_error
+from serving_layer.sql.error_messages import (
+    LESS_MEMORY,
+    MOST_CHARACTERS,
+    TOO_LONG,
+    execution_error,
+    stream_error,
+    too_many_bytes,
+)
 from serving_layer.sql.results import Column, SqlStateError, SqlType, SqlValue
 
 BATCH_ROWS = 2048
@@ -70,10 +77,16 @@ _WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "INTE
 
 
 class Limits(NamedTuple):
-    """What one statement may use. `memory_mb`: of the database that runs it."""
+    """What one statement may use.
+
+    memory_mb: of the database that runs it.
+    rows: of its result.
+    result_bytes: of its result in memory, which DuckDB does not count.
+    """
 
     memory_mb: int = 256
     rows: int = 200_000
+    result_bytes: int = 100_000_000
 
 
 class Found(NamedTuple):
@@ -156,10 +169,10 @@ class Sandbox:
         """Run a query in the dialect of DuckDB.
 
         Raises:
-            SqlStateError: 57014 if it was interrupted, 53200 if it needs more memory, 54000 if it has more rows than a
-                result may have, and what else is wrong with it.
+            SqlStateError: 57014 if it was interrupted, 53200 if it needs more memory, 54000 if it has more rows or
+                bytes than a result may have, and what else is wrong with it.
         """
-        most = self._limits.rows
+        most, size = self._limits.rows, 0
         with _errors():
             found = self._connection.sql(sql)
             described = list(zip(found.columns, map(str, found.types), strict=True))
@@ -169,6 +182,9 @@ class Sandbox:
             rows: list[tuple[SqlValue, ...]] = []
             try:
                 for batch in found.to_arrow_reader(BATCH_ROWS):
+                    size += batch.nbytes
+                    if size > self._limits.result_bytes:
+                        raise too_many_bytes(self._limits.result_bytes)
                     rows += _rows(batch, columns)
                     if len(rows) > most:
                         break

@@ -36,7 +36,7 @@ from serving_layer.sql.arithmetic import as_in_postgresql
 from serving_layer.sql.catalog_functions import MACROS
 from serving_layer.sql.constants import Constant, is_volatile
 from serving_layer.sql.cursors import MOST_CURSORS, CloseCursor, Cursor, Fetch, missing
-from serving_layer.sql.error_messages import UndefinedColumnError
+from serving_layer.sql.error_messages import UndefinedColumnError, too_deep
 from serving_layer.sql.permissions import check
 from serving_layer.sql.plan import Plan, plan, with_column_names
 from serving_layer.sql.relations import Relations, Sources
@@ -92,7 +92,7 @@ class SqlLimits(NamedTuple):
         statements: how many are run at once. A tenant has at most one less, so that others find a place; likewise of
             those that are read, planned and described beside the ones that run.
         source_rows: how many rows of tables a statement may read.
-        sandbox: what one statement may use of memory, and how many rows a result may have.
+        sandbox: what one statement may use of memory, and how large its result may be.
     """
 
     seconds: float = 60
@@ -542,7 +542,7 @@ class Session:
                 typed = as_in_postgresql(named, relations.type_of_column)
                 return plan(translated(typed, session), relations.tables), clock.is_read
             except RecursionError as error:
-                raise SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.") from error
+                raise too_deep() from error
 
         return await self._sessions.in_planning_turn(self._caller.tenant, planned)
 

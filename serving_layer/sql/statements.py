@@ -21,7 +21,7 @@ from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from serving_layer.sql.cursors import CloseCursor, DeclaredCursor, Fetch, closed, declared, fetched
-from serving_layer.sql.error_messages import unreadable
+from serving_layer.sql.error_messages import too_deep, unreadable
 from serving_layer.sql.results import SqlStateError
 from serving_layer.sql.suggestions import did_you_mean
 
@@ -412,7 +412,7 @@ def _parsed(tokens: list[Token], sql: str) -> exp.Query:
     except IndexError as error:  # of the parser, for `a[][1]`
         raise SqlStateError("42601", "Brackets of an array are empty.", "Write such as `a[1]`.") from error
     except RecursionError as error:
-        raise SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.") from error
+        raise too_deep() from error
     query = found[0] if len(found) == 1 else None
     if isinstance(query, exp.Values):
         query = _select_of(query)
@@ -475,7 +475,7 @@ def _refuse_effects(query: exp.Query) -> None:
     for node in query.walk():
         depths[id(node)] = depths.get(id(node.parent), 0) + (not isinstance(node, exp.Connector | exp.SetOperation))
         if depths[id(node)] > MOST_NESTED:
-            raise SqlStateError("54001", "The statement is nested too deep.", "Use a simpler statement.")
+            raise too_deep()
         if isinstance(node, exp.Lock):
             raise SqlStateError("42501", "Rows cannot be locked: this is a read-only server.", "Leave FOR UPDATE out.")
         if isinstance(node, _EFFECTS) and not isinstance(node, exp.Query):

@@ -222,16 +222,21 @@ def test_what_finds_no_room_waits_for_it(tmp_path: Path) -> None:
 
 
 def test_a_supervisor_outlives_a_disk_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written, remembered, is_full = write_states, Records.write, False
+    is_full = False
 
-    def nowhere(*words: object) -> None:
-        if is_full:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        (written if len(words) == 2 else remembered)(*words)  # type: ignore[arg-type]
+    def needs_room(write: Callable[..., None]) -> Callable[..., None]:
+        def written(*words: object) -> None:
+            if is_full:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            write(*words)
 
-    monkeypatch.setattr(supervisor, "write_states", nowhere)
-    monkeypatch.setattr(Records, "write", nowhere)
-    with Supervisor(tmp_path, [component(DIES_ONCE, str(tmp_path / "seen"))]) as running:
+        return written
+
+    monkeypatch.setattr(supervisor, "write_states", needs_room(write_states))
+    monkeypatch.setattr(Records, "write", needs_room(Records.write))
+    shown: list[str] = []
+    show = needs_room(lambda _, state, _seconds: shown.append(state))
+    with Supervisor(tmp_path, [component(DIES_ONCE, str(tmp_path / "seen"))], show) as running:
         running.start()
 
         is_full = True
@@ -242,6 +247,7 @@ def test_a_supervisor_outlives_a_disk_without_room(tmp_path: Path, monkeypatch: 
         look_after_until(running, tmp_path, State.BACKING_OFF)
         look_after_until(running, tmp_path, State.RUNNING)
 
+    assert shown[-2:] == [State.RUNNING, State.STOPPED]
     assert nothing_runs  # what is not written down is not left to run
 
 

@@ -300,6 +300,14 @@ def test_a_statement_that_needs_too_much_memory_is_ended_by_name() -> None:
         assert sql.rows("select 1") == [(1,)]
 
 
+def test_a_result_that_is_too_large_in_memory_is_ended_before_it_is_complete() -> None:
+    with limited(SqlLimits(sandbox=Limits(result_bytes=1_000_000))) as sql:
+        assert len(sql.rows("select n from generate_series(1, 100000) g(n)")) == 100_000
+        refused = sql.refusal(f"select {', '.join(['n + 0'] * 100)} from generate_series(1, 100000) g(n)")
+
+        assert (refused.code, refused.message) == ("54000", "The result has more than 1,000,000 bytes.")
+
+
 def test_a_result_with_too_many_rows_is_refused_by_name() -> None:
     with limited(SqlLimits(sandbox=Limits(rows=1000))) as sql:
         refused = sql.refusal("select * from generate_series(1, 1001)")
@@ -321,4 +329,5 @@ def test_long_and_deep_statements_are_refused_by_name(sql: AskingSql) -> None:
     assert sql.refusal("select " + "(" * 300 + "1" + ")" * 300).code == "54001"
     assert sql.refusal("select '" + "x" * 300_000 + "'").code == "54000"
     assert sql.refusal("select 1" + " + 1" * 40_000).code in ("54000", "54001")
+    assert sql.refusal("select 1" + " + 1" * 489).code == "54001"  # its tree has more levels than can be read
     assert sql.refusal("select '\0'").code == "22021"
