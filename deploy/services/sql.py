@@ -138,6 +138,7 @@ def sql_limits(settings: Settings) -> SqlLimits:
         statements=own.statements,
         source_rows=own.source_rows,
         sandbox=Limits(own.memory_mb, own.result_rows, own.result_mb * 10**6),
+        held_bytes=own.process_mb * 10**6 // 3,
     )
 
 

@@ -6,6 +6,7 @@ process, loads no extension and cannot be configured, so even a statement that s
 """
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -23,6 +24,7 @@ from serving_layer.sql.error_messages import (
     stream_error,
     too_many_bytes,
 )
+from serving_layer.sql.held_rows import HeldRows, ResultMemory
 from serving_layer.sql.results import Column, SqlStateError, SqlType, SqlValue
 
 BATCH_ROWS = 2048
@@ -165,12 +167,16 @@ class Sandbox:
             found = self._connection.sql(sql)
             return [_column(name, str(kind)) for name, kind in zip(found.columns, found.types, strict=True)]
 
-    def query(self, sql: str) -> Found:
+    def query(self, sql: str, rows: HeldRows | None = None) -> Found:
         """Run a query in the dialect of DuckDB.
 
+        Args:
+            sql: the query.
+            rows: where its rows are added; None: to a list that nobody counts.
+
         Raises:
-            SqlStateError: 57014 if it was interrupted, 53200 if it needs more memory, 54000 if it has more rows or
-                bytes than a result may have, and what else is wrong with it.
+            SqlStateError: 57014 if it was interrupted, 53200 if it needs more memory than there is, 54000 if it has
+                more rows or bytes than a result may have, and what else is wrong with it.
         """
         most, size = self._limits.rows, 0
         with _errors():
@@ -179,12 +185,13 @@ class Sandbox:
             if any(_is_shown_as_text(kind) for _, kind in described):
                 found = self._connection.sql(_with_texts(sql, described))
             columns = [_column(name, kind) for name, kind in described]
-            rows: list[tuple[SqlValue, ...]] = []
+            rows = rows if rows is not None else ResultMemory(sys.maxsize).rows("")
             try:
                 for batch in found.to_arrow_reader(BATCH_ROWS):
                     size += batch.nbytes
                     if size > self._limits.result_bytes:
                         raise too_many_bytes(self._limits.result_bytes)
+                    rows.room(batch.nbytes, batch.num_rows * batch.num_columns)
                     rows += _rows(batch, columns)
                     if len(rows) > most:
                         break

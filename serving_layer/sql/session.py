@@ -37,6 +37,7 @@ from serving_layer.sql.catalog_functions import MACROS
 from serving_layer.sql.constants import Constant, is_volatile
 from serving_layer.sql.cursors import MOST_CURSORS, CloseCursor, Cursor, Fetch, missing
 from serving_layer.sql.error_messages import UndefinedColumnError, too_deep
+from serving_layer.sql.held_rows import ResultMemory
 from serving_layer.sql.permissions import check
 from serving_layer.sql.plan import Plan, plan, with_column_names
 from serving_layer.sql.relations import Relations, Sources
@@ -93,12 +94,14 @@ class SqlLimits(NamedTuple):
             those that are read, planned and described beside the ones that run.
         source_rows: how many rows of tables a statement may read.
         sandbox: what one statement may use of memory, and how large its result may be.
+        held_bytes: of memory, what the results may take that connections hold.
     """
 
     seconds: float = 60
     statements: int = 4
     source_rows: int = 2_000_000
     sandbox: Limits = Limits()
+    held_bytes: int = 1_000_000_000
 
 
 @dataclass
@@ -158,6 +161,7 @@ class Sessions:
         self.cached: LRUCache[Hashable, pa.Table] = LRUCache(BYTES_CACHED, getsizeof=table_size)
         self.results: LRUCache[Hashable, _Cached] = LRUCache(RESULT_BYTES, getsizeof=lambda each: each.size)
         self.shared: SharedRuns[QueryResult] = SharedRuns()
+        self.held = ResultMemory(self.limits.held_bytes)
         self._columns: LRUCache[Hashable, Sequence[Column]] = LRUCache(STATEMENTS_CACHED)
         self._needed: LRUCache[Hashable, Sequence[Needed]] = LRUCache(STATEMENTS_CACHED)
         self._statements: LRUCache[str, Statement] = LRUCache(STATEMENTS_CACHED)
@@ -598,7 +602,7 @@ class Session:
 
         def query(sandbox: Sandbox) -> QueryResult:
             with _known_columns(planned), sandbox.holding(held):
-                found = sandbox.query(planned.sql)
+                found = sandbox.query(planned.sql, self._sessions.held.rows(self._user))
             return QueryResult(f"SELECT {len(found.rows)}", found.columns, found.rows)
 
         return await self._in_sandbox(query)

@@ -1,0 +1,62 @@
+"""The memory of results that connections hold: in cursors and portals, and while their clients read them slowly.
+
+DuckDB counts its own memory alone. Without a bound on the rest, a few idle connections of one tenant could take all of
+the process.
+"""
+
+from collections import Counter, deque
+from threading import Lock
+from weakref import finalize
+
+from serving_layer.sql.results import SqlStateError, SqlValue
+
+_BYTES_OF_VALUE = 48
+"""What Python needs for a value beside its bytes: the object, and its place in a row."""
+
+
+class ResultMemory:
+    """How much the results of this process may take together; those of one tenant have half of it. Thread-safe."""
+
+    def __init__(self, most_bytes: int) -> None:
+        """`most_bytes`: of all tenants."""
+        self._most = most_bytes
+        self._taken = Counter[str]()
+        self._freed = deque[tuple[str, list[int]]]()
+        """What is no longer held. A finalizer may run anywhere, also inside the lock, so it only appends."""
+        self._lock = Lock()
+
+    def rows(self, tenant: str) -> "HeldRows":
+        """The rows of a new result. They are counted until nothing refers to them any more."""
+        return HeldRows(self, tenant)
+
+    def take(self, tenant: str, size: int) -> None:
+        """Count so many bytes more. SqlStateError 53200 if there is no room for them."""
+        with self._lock:
+            while self._freed:
+                of, sizes = self._freed.popleft()
+                self._taken[of] -= sum(sizes)
+            if self._taken[tenant] + size > self._most // 2 or self._taken.total() + size > self._most:
+                message = "The results that are held need more memory than there is."
+                hint = "Close cursors, read results to their end, or choose fewer columns or rows."
+                raise SqlStateError("53200", message, hint)
+            self._taken[tenant] += size
+
+    def free(self, tenant: str, sizes: list[int]) -> None:
+        """Count them no more."""
+        self._freed.append((tenant, sizes))
+
+
+class HeldRows(list[tuple[SqlValue, ...]]):
+    """The rows of one result."""
+
+    def __init__(self, memory: ResultMemory, tenant: str) -> None:
+        """No rows yet."""
+        super().__init__()
+        self._memory, self._tenant, self._sizes = memory, tenant, list[int]()
+        finalize(self, memory.free, tenant, self._sizes).atexit = False
+
+    def room(self, size: int, values: int) -> None:
+        """Make room for so many values, which have `size` bytes as Arrow holds them. SqlStateError 53200."""
+        needed = size + values * _BYTES_OF_VALUE
+        self._memory.take(self._tenant, needed)
+        self._sizes.append(needed)
